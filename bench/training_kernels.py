@@ -10,6 +10,7 @@
 A candidate has the parameters of the kernel that it may replace, so that taking it over is a matter of its text and of `tiles_of` in
 src/nereid/train/kernels/training_operators.cpp.
 """
+
 import argparse
 import concurrent.futures
 import inspect
@@ -30,7 +31,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 from nereid import engine_kernels as own  # noqa: E402
 
 
-
 @triton.jit
 def tile_of(pointers, mask, WHOLE: tl.constexpr):
     """A tile that is there as a whole is loaded without a predicate for each of its parts."""
@@ -42,9 +42,24 @@ def tile_of(pointers, mask, WHOLE: tl.constexpr):
 
 
 @triton.jit
-def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
-                        HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                        QUERIES: tl.constexpr, KEYS: tl.constexpr):
+def keys_of_whole_tiles(
+    gradient,
+    turned,
+    joined,
+    ends,
+    logsums,
+    dots,
+    of_turned,
+    of_joined,
+    tokens,
+    scale,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+):
     """packed_attention_keys in two loops, the second of which has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads
     and places are counted on, not divided out of one number."""
     key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
@@ -58,13 +73,20 @@ def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned
     VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
     WIDTH: tl.constexpr = HEADS * DIM
     of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
+    of_value = (
+        first.to(tl.int64) * VALUE_STRIDE
+        + (HEADS + KEY_HEADS + key_head) * DIM
+        + rows[:, None] * VALUE_STRIDE
+        + dims[None, :]
+    )
     k = tl.load(turned + of_key, mask=mask, other=0.0)
     v = tl.load(joined + of_value, mask=mask, other=0.0)
     own_end = tl.load(ends + keys, mask=key_is, other=0)
     highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
     tiles = tl.cdiv(highest - first, QUERIES)
-    border = tl.where(tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles)
+    border = tl.where(
+        tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles
+    )
     masked = tl.minimum(border + 1, tiles)
     of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
     of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
@@ -75,12 +97,22 @@ def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned
         queries = at + columns
         query_is = queries < highest
         here = query_is[:, None] & dim_is[None, :]
-        q = tl.load(turned + tl.cast(at, tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :], mask=here, other=0.0)
-        grad = tl.load(gradient + tl.cast(at, tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :], mask=here, other=0.0)
+        q = tl.load(
+            turned + tl.cast(at, tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :],
+            mask=here,
+            other=0.0,
+        )
+        grad = tl.load(
+            gradient + tl.cast(at, tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :],
+            mask=here,
+            other=0.0,
+        )
         logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
         dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
         shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
-        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0)
+        shares = tl.where(
+            (keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0
+        )
         of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
         of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
         of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
@@ -104,14 +136,31 @@ def keys_of_whole_tiles(gradient, turned, joined, ends, logsums, dots, of_turned
         tile += 1
         head = tl.where(tile == tiles - 1, head + 1, head)
         tile = tl.where(tile == tiles - 1, border, tile)
-    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(
+        of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask
+    )
     tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
-                           HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                           QUERIES: tl.constexpr, KEYS: tl.constexpr):
+def queries_of_whole_tiles(
+    gradient,
+    turned,
+    joined,
+    starts,
+    result,
+    logsums,
+    dots,
+    of_turned,
+    tokens,
+    scale,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+):
     """packed_attention_queries, whose whole tiles are loaded without masks."""
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
     key_head = head // (HEADS // KEY_HEADS)
@@ -123,7 +172,9 @@ def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, do
     STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
     VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
     of_query = first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_result = first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    of_result = (
+        first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    )
     q = tl.load(turned + of_query, mask=mask, other=0.0)
     grad = tl.load(gradient + of_result, mask=mask, other=0.0)
     dot = tl.sum(grad.to(tl.float32) * tl.load(result + of_result, mask=mask, other=0.0).to(tl.float32), 1)
@@ -138,8 +189,14 @@ def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, do
     for at in range(lowest, masked_from, KEYS):
         of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
         of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tile_of(turned + of_key + columns[:, None] * STRIDE + dims[None, :], dim_is[None, :], DIM == DIM_PADDED)
-        v = tile_of(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], dim_is[:, None], DIM == DIM_PADDED)
+        k = tile_of(
+            turned + of_key + columns[:, None] * STRIDE + dims[None, :], dim_is[None, :], DIM == DIM_PADDED
+        )
+        v = tile_of(
+            joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None],
+            dim_is[:, None],
+            DIM == DIM_PADDED,
+        )
         shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
         of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
         of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
@@ -148,49 +205,145 @@ def queries_of_whole_tiles(gradient, turned, joined, starts, result, logsums, do
         key_is = keys < end
         of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
         of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-        k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
-        v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+        k = tl.load(
+            turned + of_key + columns[:, None] * STRIDE + dims[None, :],
+            mask=key_is[:, None] & dim_is[None, :],
+            other=0.0,
+        )
+        v = tl.load(
+            joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None],
+            mask=key_is[None, :] & dim_is[:, None],
+            other=0.0,
+        )
         shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
-        shares = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own_start[:, None]), shares, 0.0)
+        shares = tl.where(
+            (keys[None, :] <= queries[:, None]) & (keys[None, :] >= own_start[:, None]), shares, 0.0
+        )
         of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
         of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
-    tl.store(of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(
+        of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask
+    )
 
 
 # Of each kernel, and whether it is given tensor descriptors: (queries, keys, warps, stages, registers a thread at most; 0: as many as the compiler likes). The first of
 # each part is in use. Of a processor's 65,536 registers three programs of four warps have 168 a thread each, four 128. Left out are those that spill much and those whose
 # products ptxas "serializes" (--compile tells): one such took 1.6 ms where the same tiles take 1.3.
 NARROW = {  # heads of 64
-    "forward": {(own.packed_attention, True): ((64, 64, 4, 2, 0), (64, 64, 4, 3, 0), (64, 64, 4, 2, 96), (64, 64, 4, 4, 0), (64, 32, 4, 4, 0), (128, 64, 4, 2, 0), (128, 64, 8, 3, 0), (64, 64, 4, 1, 96)),
-                (own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128))},
-    "queries": {(own.packed_attention_queries, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 136), (64, 32, 4, 3, 0)),
-                (own.packed_attention_queries, False): ((64, 64, 4, 3, 0),),
-                (queries_of_whole_tiles, False): ((64, 64, 4, 3, 0),)},
-    "keys": {(own.packed_attention_keys_described, True): ((64, 64, 4, 2, 168), (32, 64, 4, 4, 168), (64, 64, 4, 3, 0), (64, 64, 4, 2, 0)),
-             (own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
-             (keys_of_whole_tiles, False): ((32, 64, 4, 4, 168), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168))}}
+    "forward": {
+        (own.packed_attention, True): (
+            (64, 64, 4, 2, 0),
+            (64, 64, 4, 3, 0),
+            (64, 64, 4, 2, 96),
+            (64, 64, 4, 4, 0),
+            (64, 32, 4, 4, 0),
+            (128, 64, 4, 2, 0),
+            (128, 64, 8, 3, 0),
+            (64, 64, 4, 1, 96),
+        ),
+        (own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 3, 128)),
+    },
+    "queries": {
+        (own.packed_attention_queries, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 136), (64, 32, 4, 3, 0)),
+        (own.packed_attention_queries, False): ((64, 64, 4, 3, 0),),
+        (queries_of_whole_tiles, False): ((64, 64, 4, 3, 0),),
+    },
+    "keys": {
+        (own.packed_attention_keys_described, True): (
+            (64, 64, 4, 2, 168),
+            (32, 64, 4, 4, 168),
+            (64, 64, 4, 3, 0),
+            (64, 64, 4, 2, 0),
+        ),
+        (own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
+        (keys_of_whole_tiles, False): ((32, 64, 4, 4, 168), (64, 64, 4, 3, 0), (64, 64, 4, 2, 168)),
+    },
+}
 WIDE = {  # heads of 128
-    "forward": {(own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 32, 4, 3, 0)),
-                (own.packed_attention, True): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (128, 64, 8, 3, 0), (128, 64, 8, 2, 0), (128, 128, 8, 2, 0))},
-    "queries": {(own.packed_attention_queries, False): ((64, 32, 4, 2, 0),),
-                (queries_of_whole_tiles, False): ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (128, 32, 8, 2, 0), (128, 64, 8, 2, 0)),
-                (own.packed_attention_queries, True): ((64, 32, 4, 2, 0), (64, 32, 4, 3, 0), (64, 64, 4, 2, 0), (64, 64, 4, 1, 0), (128, 64, 8, 2, 0), (128, 64, 8, 1, 0))},
-    "keys": {(own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
-             (keys_of_whole_tiles, False): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (16, 64, 4, 3, 0), (32, 64, 8, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (32, 128, 8, 2, 0), (64, 128, 8, 2, 0)),
-             (own.packed_attention_keys_described, True): ((32, 64, 4, 3, 0), (32, 64, 4, 2, 0), (64, 64, 8, 2, 0), (64, 64, 4, 2, 0), (64, 128, 8, 2, 0), (64, 128, 8, 1, 0))}}
-DESCRIPTORS = {"forward": (0, 1), "queries": (1, 2), "keys": (0, 1)}  # the parameters that are some where a candidate is described
-LOSSES = [(own.token_losses, 8192, 16), (own.token_losses, 16384, 16), (own.token_losses, 8192, 8), (own.token_losses, 16384, 32)]
+    "forward": {
+        (own.packed_attention, False): ((64, 64, 4, 3, 0), (64, 64, 4, 2, 0), (64, 32, 4, 3, 0)),
+        (own.packed_attention, True): (
+            (64, 64, 4, 3, 0),
+            (64, 64, 4, 2, 0),
+            (128, 64, 8, 3, 0),
+            (128, 64, 8, 2, 0),
+            (128, 128, 8, 2, 0),
+        ),
+    },
+    "queries": {
+        (own.packed_attention_queries, False): ((64, 32, 4, 2, 0),),
+        (queries_of_whole_tiles, False): (
+            (64, 32, 4, 2, 0),
+            (64, 32, 4, 3, 0),
+            (64, 64, 8, 2, 0),
+            (64, 64, 4, 2, 0),
+            (128, 32, 8, 2, 0),
+            (128, 64, 8, 2, 0),
+        ),
+        (own.packed_attention_queries, True): (
+            (64, 32, 4, 2, 0),
+            (64, 32, 4, 3, 0),
+            (64, 64, 4, 2, 0),
+            (64, 64, 4, 1, 0),
+            (128, 64, 8, 2, 0),
+            (128, 64, 8, 1, 0),
+        ),
+    },
+    "keys": {
+        (own.packed_attention_keys, False): ((32, 64, 4, 3, 0),),
+        (keys_of_whole_tiles, False): (
+            (32, 64, 4, 3, 0),
+            (32, 64, 4, 2, 0),
+            (16, 64, 4, 3, 0),
+            (32, 64, 8, 2, 0),
+            (64, 64, 8, 2, 0),
+            (64, 64, 4, 2, 0),
+            (32, 128, 8, 2, 0),
+            (64, 128, 8, 2, 0),
+        ),
+        (own.packed_attention_keys_described, True): (
+            (32, 64, 4, 3, 0),
+            (32, 64, 4, 2, 0),
+            (64, 64, 8, 2, 0),
+            (64, 64, 4, 2, 0),
+            (64, 128, 8, 2, 0),
+            (64, 128, 8, 1, 0),
+        ),
+    },
+}
+DESCRIPTORS = {
+    "forward": (0, 1),
+    "queries": (1, 2),
+    "keys": (0, 1),
+}  # the parameters that are some where a candidate is described
+LOSSES = [
+    (own.token_losses, 8192, 16),
+    (own.token_losses, 16384, 16),
+    (own.token_losses, 8192, 8),
+    (own.token_losses, 16384, 32),
+]
 SHAPES = {  # tokens at once, heads, key heads, head_dim, vocabulary
-    "100m": (65536, 12, 4, 64, 32768), "small": (65536, 6, 2, 64, 4096), "1.7b": (16384, 16, 8, 128, 151936), "toy": (147, 4, 2, 16, 61)}
+    "100m": (65536, 12, 4, 64, 32768),
+    "small": (65536, 6, 2, 64, 4096),
+    "1.7b": (16384, 16, 8, 128, 151936),
+    "toy": (147, 4, 2, 16, 61),
+}
 INNER = {"100m": (768, 2048), "small": (384, 1024), "1.7b": (2048, 6144)}  # hidden, intermediate
-IN_USE = {"forward": ("packed_attention",), "queries": ("packed_attention_queries",), "keys": ("packed_attention_keys", "packed_attention_keys_described"), "losses": ("token_losses",)}
+IN_USE = {
+    "forward": ("packed_attention",),
+    "queries": ("packed_attention_queries",),
+    "keys": ("packed_attention_keys", "packed_attention_keys_described"),
+    "losses": ("token_losses",),
+}
 
 
 def documents(tokens, longest, generator):
     """Where each token's document begins and ends, as int32: lengths as in tests/gpu/train.py."""
     bounds = [0]
     while bounds[-1] < tokens:
-        bounds.append(min(tokens, bounds[-1] + int(torch.randint(longest // 15, longest, (1,), generator=generator))))
+        bounds.append(
+            min(tokens, bounds[-1] + int(torch.randint(longest // 15, longest, (1,), generator=generator)))
+        )
     starts, ends = torch.empty(tokens, dtype=torch.int32), torch.empty(tokens, dtype=torch.int32)
     for begin, end in zip(bounds, bounds[1:]):
         starts[begin:end], ends[begin:end] = begin, end
@@ -199,7 +352,15 @@ def documents(tokens, longest, generator):
 
 def constants_of(candidate, heads, key_heads, dim):
     kernel, queries, keys, *_, described = candidate
-    constants = {"HEADS": heads, "KEY_HEADS": key_heads, "DIM": dim, "DIM_PADDED": dim, "QUERIES": queries, "KEYS": keys, "DESCRIBED": described}
+    constants = {
+        "HEADS": heads,
+        "KEY_HEADS": key_heads,
+        "DIM": dim,
+        "DIM_PADDED": dim,
+        "QUERIES": queries,
+        "KEYS": keys,
+        "DESCRIBED": described,
+    }
     return {name: value for name, value in constants.items() if name in kernel.arg_names}
 
 
@@ -208,17 +369,22 @@ class Attention:
 
     def __init__(self, shape, device, kind, drawn=True):
         self.tokens, self.heads, self.key_heads, self.dim, _ = SHAPES[shape]
-        self.bounds, starts, ends = documents(self.tokens, 3072 if shape != "toy" else 75, torch.Generator().manual_seed(7))
+        self.bounds, starts, ends = documents(
+            self.tokens, 3072 if shape != "toy" else 75, torch.Generator().manual_seed(7)
+        )
         self.starts, self.ends = starts.to(device), ends.to(device)
         generator = torch.Generator(device=device).manual_seed(7)
 
         def made(*sizes):
             given = torch.empty(*sizes, device=device, dtype=kind)
             return given.normal_(generator=generator) if drawn else given
+
         self.turned = made(self.tokens, self.heads + self.key_heads, self.dim)
         self.joined = made(self.tokens, self.heads + 2 * self.key_heads, self.dim)
         self.gradient = made(self.tokens, self.heads, self.dim)
-        self.result, self.of_turned, self.of_joined = (torch.empty_like(x) for x in (self.gradient, self.turned, self.joined))
+        self.result, self.of_turned, self.of_joined = (
+            torch.empty_like(x) for x in (self.gradient, self.turned, self.joined)
+        )
         self.logsums, self.dots = (torch.empty(self.heads, self.tokens, device=device) for _ in range(2))
         self.scale = math.log2(math.e) / math.sqrt(self.dim)
 
@@ -231,6 +397,7 @@ class Attention:
         gradient, turned, joined = self.gradient, self.turned, self.joined
         if described:
             from triton.tools.tensor_descriptor import TensorDescriptor
+
             block = [queries if part == "keys" else keys, self.dim]
             turned = TensorDescriptor.from_tensor(turned.view(self.tokens, -1), block)
             if part == "keys":
@@ -238,23 +405,57 @@ class Attention:
             else:
                 joined = TensorDescriptor.from_tensor(joined.view(self.tokens, -1), block)
         if part == "forward":
-            return (turned, joined, self.starts, self.result, self.logsums, self.tokens, self.scale), (self.heads, triton.cdiv(self.tokens, queries))
+            return (turned, joined, self.starts, self.result, self.logsums, self.tokens, self.scale), (
+                self.heads,
+                triton.cdiv(self.tokens, queries),
+            )
         if part == "queries":
-            return (gradient, turned, joined, self.starts, self.result, self.logsums, self.dots, self.of_turned, self.tokens,
-                    self.scale), (self.heads, triton.cdiv(self.tokens, queries))
-        return (gradient, turned, joined, self.ends, self.logsums, self.dots, self.of_turned, self.of_joined, self.tokens,
-                self.scale), (self.key_heads, triton.cdiv(self.tokens, keys))
+            return (
+                gradient,
+                turned,
+                joined,
+                self.starts,
+                self.result,
+                self.logsums,
+                self.dots,
+                self.of_turned,
+                self.tokens,
+                self.scale,
+            ), (self.heads, triton.cdiv(self.tokens, queries))
+        return (
+            gradient,
+            turned,
+            joined,
+            self.ends,
+            self.logsums,
+            self.dots,
+            self.of_turned,
+            self.of_joined,
+            self.tokens,
+            self.scale,
+        ), (self.key_heads, triton.cdiv(self.tokens, keys))
 
     def launcher(self, part, candidate, compile_only=False):
         kernel, _, _, warps, stages, registers, _ = candidate
         given, grid = self.arguments(part, candidate)
-        named = {**self.constants(candidate), "num_warps": warps, "num_stages": stages, **({"maxnreg": registers} if registers else {})}
-        return lambda: kernel.warmup(*given, grid=grid, **named) if compile_only else kernel[grid](*given, **named)
+        named = {
+            **self.constants(candidate),
+            "num_warps": warps,
+            "num_stages": stages,
+            **({"maxnreg": registers} if registers else {}),
+        }
+        return lambda: (
+            kernel.warmup(*given, grid=grid, **named) if compile_only else kernel[grid](*given, **named)
+        )
 
     def left(self, part):
         of_queries, of_keys = self.of_turned.split([self.heads, self.key_heads], 1)
-        of_values = self.of_joined[:, self.heads + self.key_heads:]
-        return {"forward": (self.result, self.logsums), "queries": (of_queries, self.dots), "keys": (of_keys, of_values)}[part]
+        of_values = self.of_joined[:, self.heads + self.key_heads :]
+        return {
+            "forward": (self.result, self.logsums),
+            "queries": (of_queries, self.dots),
+            "keys": (of_keys, of_values),
+        }[part]
 
     def flops(self, part):
         pairs = sum(n * (n + 1) // 2 for n in (b - a for a, b in zip(self.bounds, self.bounds[1:])))
@@ -262,10 +463,16 @@ class Attention:
 
     def expected(self):
         """All of it by PyTorch, in float64."""
-        turned, joined, gradient = (x.double().requires_grad_(x is not self.gradient) for x in (self.turned, self.joined, self.gradient))
+        turned, joined, gradient = (
+            x.double().requires_grad_(x is not self.gradient)
+            for x in (self.turned, self.joined, self.gradient)
+        )
         group = self.heads // self.key_heads
         queries, keys = turned.split([self.heads, self.key_heads], 1)
-        keys, values = keys.repeat_interleave(group, 1), joined[:, self.heads + self.key_heads:].repeat_interleave(group, 1)
+        keys, values = (
+            keys.repeat_interleave(group, 1),
+            joined[:, self.heads + self.key_heads :].repeat_interleave(group, 1),
+        )
         places = torch.arange(self.tokens, device=self.starts.device)
         seen = (places[None] <= places[:, None]) & (places[None] >= self.starts[:, None])
         scores = torch.einsum("qhd,khd->hqk", queries, keys) / math.sqrt(self.dim)
@@ -274,8 +481,11 @@ class Attention:
         result.backward(gradient)
         of_queries, of_keys = turned.grad.split([self.heads, self.key_heads], 1)
         dots = (gradient * result).sum(-1).T
-        return {"forward": (result, scores.logsumexp(-1) * math.log2(math.e)), "queries": (of_queries, dots),
-                "keys": (of_keys, joined.grad[:, self.heads + self.key_heads:])}
+        return {
+            "forward": (result, scores.logsumexp(-1) * math.log2(math.e)),
+            "queries": (of_queries, dots),
+            "keys": (of_keys, joined.grad[:, self.heads + self.key_heads :]),
+        }
 
 
 def name_of(candidate):
@@ -286,19 +496,30 @@ def name_of(candidate):
 
 def farthest(found, expected):
     """How far apart, as a part of the largest that is expected."""
-    return max(((a.double() - b.double()).abs().max() / b.double().abs().max()).item() for a, b in zip(found, expected))
+    return max(
+        ((a.double() - b.double()).abs().max() / b.double().abs().max()).item()
+        for a, b in zip(found, expected)
+    )
 
 
 def candidates_of(part, shape):
     """(kernel, and its tiles); the first is in use."""
-    return [(kernel, *tiles, described) for (kernel, described), all_ in (NARROW if SHAPES[shape][3] <= 64 else WIDE)[part].items() for tiles in all_]
+    return [
+        (kernel, *tiles, described)
+        for (kernel, described), all_ in (NARROW if SHAPES[shape][3] <= 64 else WIDE)[part].items()
+        for tiles in all_
+    ]
 
 
 def losses(shape, device, kind, rows):
     width = SHAPES[shape][4]
     generator = torch.Generator(device=device).manual_seed(7)
     logits = torch.randn(rows, width, device=device, generator=generator).mul_(3).to(kind)
-    return logits, torch.randint(0, width, (rows,), device=device, generator=generator), torch.rand(rows, device=device, generator=generator)
+    return (
+        logits,
+        torch.randint(0, width, (rows,), device=device, generator=generator),
+        torch.rand(rows, device=device, generator=generator),
+    )
 
 
 def loss_candidates(width):
@@ -316,7 +537,11 @@ def check():
             case.logsums.copy_(expected["forward"][1].detach())
             case.dots.copy_(expected["queries"][1].detach())
         # Those in use are held against PyTorch elsewhere (training_operators_test.cpp).
-        tried = [(kernel, described) for kernel, described in kernels if described or not hasattr(own, kernel.fn.__name__)]
+        tried = [
+            (kernel, described)
+            for kernel, described in kernels
+            if described or not hasattr(own, kernel.fn.__name__)
+        ]
         for tiles in ((16, 16), (32, 16), (16, 32)):
             for kernel, described in tried:
                 own_rows, block = tiles[::-1] if part == "keys" else tiles
@@ -343,11 +568,16 @@ def check():
 def compiled(kernel, signature, constants, warps, stages, registers=0):
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import ASTSource
+
     names = kernel.arg_names
     types = dict(zip(names, signature)) | {name: "constexpr" for name in constants}
     aligned = {(i,): [["tt.divisibility", 16]] for i, kind in enumerate(signature) if kind[0] == "*"}
     source = ASTSource(fn=kernel, signature=types, constexprs=constants, attrs=aligned)
-    return triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "num_stages": stages} | ({"maxnreg": registers} if registers else {}))
+    return triton.compile(
+        source,
+        target=GPUTarget("cuda", 90, 32),
+        options={"num_warps": warps, "num_stages": stages} | ({"maxnreg": registers} if registers else {}),
+    )
 
 
 def show_compiled(shapes, only):
@@ -356,6 +586,7 @@ def show_compiled(shapes, only):
     import subprocess
     import tempfile
     from triton.backends.nvidia.compiler import get_ptxas
+
     tool = pathlib.Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 
     def line(candidate, made, warps):
@@ -367,11 +598,24 @@ def show_compiled(shapes, only):
         with tempfile.NamedTemporaryFile(suffix=".ptx") as file:
             file.write(made.asm["ptx"].encode())
             file.flush()
-            log = subprocess.run([get_ptxas(90).path, "-v", "--gpu-name=sm_90a", file.name, "-o", "/dev/null"], capture_output=True, text=True, check=True)
+            log = subprocess.run(
+                [get_ptxas(90).path, "-v", "--gpu-name=sm_90a", file.name, "-o", "/dev/null"],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
         serialized = ", products serialized" if "are serialized" in log.stdout + log.stderr else ""
-        registers, stack = int(re.search(r"REG:(\d+)", text).group(1)), int(re.search(r"STACK:(\d+)", text).group(1))
-        at_once = min(65536 // (registers * 32 * warps), 233472 // max(made.metadata.shared + 1024, 1), 64 // warps)
-        print(f"  {name_of(candidate):48} {registers:4} registers, stack {stack:4}, shared {made.metadata.shared:6}, {at_once} at once ({at_once * warps} warps){serialized}", flush=True)
+        registers, stack = (
+            int(re.search(r"REG:(\d+)", text).group(1)),
+            int(re.search(r"STACK:(\d+)", text).group(1)),
+        )
+        at_once = min(
+            65536 // (registers * 32 * warps), 233472 // max(made.metadata.shared + 1024, 1), 64 // warps
+        )
+        print(
+            f"  {name_of(candidate):48} {registers:4} registers, stack {stack:4}, shared {made.metadata.shared:6}, {at_once} at once ({at_once * warps} warps){serialized}",
+            flush=True,
+        )
 
     for shape in shapes:
         _, heads, key_heads, dim, width = SHAPES[shape]
@@ -381,7 +625,10 @@ def show_compiled(shapes, only):
             print(f"{shape}, {part}")
             for candidate in candidates_of(part, shape):
                 kernel, queries, keys, warps, stages, registers, described = candidate
-                signature = ["*bf16" if kind[0] == "&" else kind.replace("*E", "*bf16") for kind in own.SIGNATURES[IN_USE[part][0]].split()]
+                signature = [
+                    "*bf16" if kind[0] == "&" else kind.replace("*E", "*bf16")
+                    for kind in own.SIGNATURES[IN_USE[part][0]].split()
+                ]
                 if described:
                     for i in DESCRIPTORS[part]:
                         signature[i] = f"tensordesc<bf16[{queries if part == 'keys' else keys}, {dim}]>"
@@ -394,7 +641,17 @@ def show_compiled(shapes, only):
             print(f"{shape}, losses")
             for candidate in loss_candidates(width):
                 kernel, tile, warps = candidate
-                line(candidate, compiled(kernel, own.SIGNATURES["token_losses"].replace("E", "bf16").split(), {"WIDTH": width, "TILE": tile}, warps, 3), warps)
+                line(
+                    candidate,
+                    compiled(
+                        kernel,
+                        own.SIGNATURES["token_losses"].replace("E", "bf16").split(),
+                        {"WIDTH": width, "TILE": tile},
+                        warps,
+                        3,
+                    ),
+                    warps,
+                )
 
 
 class AnyHopper:
@@ -408,6 +665,7 @@ class AnyHopper:
 
     def get_current_target(self):
         from triton.backends.compiler import GPUTarget
+
         return GPUTarget("cuda", 90, 32)
 
 
@@ -417,8 +675,14 @@ def compile_one(shape, part, number):
     if part == "losses":
         width = SHAPES[shape][4]
         kernel, tile, warps = loss_candidates(width)[number]
-        logits, targets, weights = torch.empty(1, width, dtype=torch.bfloat16), torch.empty(1, dtype=torch.int64), torch.empty(1)
-        kernel.warmup(logits, targets, weights, weights.clone(), grid=(1,), WIDTH=width, TILE=tile, num_warps=warps)
+        logits, targets, weights = (
+            torch.empty(1, width, dtype=torch.bfloat16),
+            torch.empty(1, dtype=torch.int64),
+            torch.empty(1),
+        )
+        kernel.warmup(
+            logits, targets, weights, weights.clone(), grid=(1,), WIDTH=width, TILE=tile, num_warps=warps
+        )
         return
     case = Attention(shape, "cpu", torch.bfloat16, drawn=False)
     case.launcher(part, candidates_of(part, shape)[number], compile_only=True)()
@@ -426,11 +690,23 @@ def compile_one(shape, part, number):
 
 def compile_all(parts, until):
     """Those that did not compile in time, or at all: {(shape, part, number): why}."""
-    counts = {(shape, part): len(loss_candidates(SHAPES[shape][4]) if part == "losses" else candidates_of(part, shape)) for shape, part in parts}
+    counts = {
+        (shape, part): len(
+            loss_candidates(SHAPES[shape][4]) if part == "losses" else candidates_of(part, shape)
+        )
+        for shape, part in parts
+    }
     # The first of all parts, then the second of all.
-    jobs = [(shape, part, number) for number in range(max(counts.values())) for shape, part in parts if number < counts[shape, part]]
+    jobs = [
+        (shape, part, number)
+        for number in range(max(counts.values()))
+        for shape, part in parts
+        if number < counts[shape, part]
+    ]
     begin, left_out = time.monotonic(), {}
-    pool = concurrent.futures.ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), len(jobs)), multiprocessing.get_context("spawn"))
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(len(os.sched_getaffinity(0)), len(jobs)), multiprocessing.get_context("spawn")
+    )
     futures = {pool.submit(compile_one, *job): job for job in jobs}
     done, waiting = concurrent.futures.wait(futures, max(until - begin, 0))
     for future in done:
@@ -441,7 +717,10 @@ def compile_all(parts, until):
         if waiting:
             process.terminate()
     pool.shutdown(wait=not waiting, cancel_futures=True)
-    print(f"{len(jobs) - len(left_out)} of {len(jobs)} candidates compiled in {time.monotonic() - begin:.0f} s", flush=True)
+    print(
+        f"{len(jobs) - len(left_out)} of {len(jobs)} candidates compiled in {time.monotonic() - begin:.0f} s",
+        flush=True,
+    )
     return left_out
 
 
@@ -466,7 +745,9 @@ def tell(title, names, times, work=None, unit="TFLOP/s"):
     print(title)
     for name, spent in sorted(zip(names, times), key=lambda pair: pair[1]):
         rate = f", {work / spent / 1e9:6.1f} {unit}" if work else ""
-        print(f"  {spent:8.3f} ms{rate}  {spent / times[0]:5.2f} of the one in use{' (it)' if name == names[0] else ''}  {name}")
+        print(
+            f"  {spent:8.3f} ms{rate}  {spent / times[0]:5.2f} of the one in use{' (it)' if name == names[0] else ''}  {name}"
+        )
     print(end="", flush=True)
 
 
@@ -490,8 +771,16 @@ def measure_attention(case, shape, part, rounds, left_out):
             torch.cuda.synchronize()
             apart = farthest(case.left(part), expected)
             assert apart < 2e-2, f"wrong by {apart:.1e}"
-        except (triton.runtime.errors.OutOfResources, triton.compiler.CompilationError, AssertionError, RuntimeError) as problem:
-            print(f"  {shape}, {part}: {name_of(candidate)}: {type(problem).__name__} {str(problem)[:200]}", flush=True)
+        except (
+            triton.runtime.errors.OutOfResources,
+            triton.compiler.CompilationError,
+            AssertionError,
+            RuntimeError,
+        ) as problem:
+            print(
+                f"  {shape}, {part}: {name_of(candidate)}: {type(problem).__name__} {str(problem)[:200]}",
+                flush=True,
+            )
             try:
                 torch.cuda.synchronize()
             except RuntimeError as lost:
@@ -500,7 +789,12 @@ def measure_attention(case, shape, part, rounds, left_out):
         kept.append(candidate)
         runs.append(run)
     times = timed(runs, rounds)
-    tell(f"{shape}, {part}: {case.tokens} tokens, {case.heads} and {case.key_heads} heads of {case.dim}", [name_of(x) for x in kept], times, case.flops(part))
+    tell(
+        f"{shape}, {part}: {case.tokens} tokens, {case.heads} and {case.key_heads} heads of {case.dim}",
+        [name_of(x) for x in kept],
+        times,
+        case.flops(part),
+    )
     case.launcher(part, candidates[0])()  # the next part begins with what this one leaves
     return kept, times
 
@@ -524,9 +818,19 @@ def measure_losses(shape, rounds, left_out):
             continue
         kept.append(candidate)
         # Losses of what they left: as long as losses of logits.
-        runs.append(lambda kernel=kernel, tile=tile, warps=warps: kernel[(rows,)](logits, targets, weights, found, WIDTH=width, TILE=tile, num_warps=warps))
+        runs.append(
+            lambda kernel=kernel, tile=tile, warps=warps: kernel[(rows,)](
+                logits, targets, weights, found, WIDTH=width, TILE=tile, num_warps=warps
+            )
+        )
     times = timed(runs, rounds)
-    tell(f"{shape}, losses of {rows} rows (a read and a write are {2 * logits.numel() * 2 / 1e6:.0f} MB)", [name_of(x) for x in kept], times, 4 * logits.numel() / 1e-3, "GB/s")
+    tell(
+        f"{shape}, losses of {rows} rows (a read and a write are {2 * logits.numel() * 2 / 1e6:.0f} MB)",
+        [name_of(x) for x in kept],
+        times,
+        4 * logits.numel() / 1e-3,
+        "GB/s",
+    )
     return kept, times
 
 
@@ -535,34 +839,58 @@ def measure_products(shape, rounds):
     tokens, heads, key_heads, dim, vocabulary = SHAPES[shape]
     hidden, inner = INNER[shape]
     rows = (1 << 29) // vocabulary // 64 * 64
-    for name, at_once, wide, narrow in (("heads", tokens, (heads + 2 * key_heads) * dim, hidden), ("their result", tokens, hidden, heads * dim), ("gates", tokens, 2 * inner, hidden),
-                                        ("down", tokens, hidden, inner), ("head", rows, vocabulary, hidden)):
-        x, y, weight = (torch.randn(*sizes, device="cuda", dtype=torch.bfloat16) for sizes in ((at_once, narrow), (at_once, wide), (wide, narrow)))
-        runs = {"forward": lambda: x @ weight.t(), "of x": lambda: y @ weight, "of weight": lambda: y.t() @ x, "of weight, turned": lambda: (x.t() @ y).t()}
+    for name, at_once, wide, narrow in (
+        ("heads", tokens, (heads + 2 * key_heads) * dim, hidden),
+        ("their result", tokens, hidden, heads * dim),
+        ("gates", tokens, 2 * inner, hidden),
+        ("down", tokens, hidden, inner),
+        ("head", rows, vocabulary, hidden),
+    ):
+        x, y, weight = (
+            torch.randn(*sizes, device="cuda", dtype=torch.bfloat16)
+            for sizes in ((at_once, narrow), (at_once, wide), (wide, narrow))
+        )
+        runs = {
+            "forward": lambda: x @ weight.t(),
+            "of x": lambda: y @ weight,
+            "of weight": lambda: y.t() @ x,
+            "of weight, turned": lambda: (x.t() @ y).t(),
+        }
         line = f"{shape}, {name}: [{at_once}, {narrow}] to {wide}, TFLOP/s:"
         for library in ("cublas", "cublaslt"):
             torch.backends.cuda.preferred_blas_library(library)
             for run in runs.values():
                 run()
-            line += f"  {library}: " + ", ".join(f"{what} {2 * at_once * wide * narrow / spent / 1e9:.0f}" for what, spent in zip(runs, timed(list(runs.values()), rounds)))
+            line += f"  {library}: " + ", ".join(
+                f"{what} {2 * at_once * wide * narrow / spent / 1e9:.0f}"
+                for what, spent in zip(runs, timed(list(runs.values()), rounds))
+            )
         print(line, flush=True)
     torch.backends.cuda.preferred_blas_library("default")
 
 
 def take(folder, best):
     """FOLDER/nereid: the package with the fastest kernels in the place of those in use; FOLDER/environment: what makes nereid-lm use it."""
-    from_ = pathlib.Path(os.environ.get("NEREID_PACKAGE") or pathlib.Path(__file__).resolve().parents[1] / "python/nereid")
+    from_ = pathlib.Path(
+        os.environ.get("NEREID_PACKAGE") or pathlib.Path(__file__).resolve().parents[1] / "python/nereid"
+    )
     package = pathlib.Path(folder).resolve() / "nereid"
     package.mkdir(parents=True, exist_ok=True)
     for entry in from_.iterdir():
         if entry.name not in ("engine_kernels.py", "__pycache__") and not (package / entry.name).exists():
             (package / entry.name).symlink_to(entry.resolve())
-    text, tiles, taken = pathlib.Path(own.__file__).read_text(), [], {}  # of this tree, whose kernels were measured
+    text, tiles, taken = (
+        pathlib.Path(own.__file__).read_text(),
+        [],
+        {},
+    )  # of this tree, whose kernels were measured
     replaced = inspect.getsource(tile_of.fn)
     for part, (kernel, *numbers) in best.items():
         for name in IN_USE[part]:
             if kernel.fn.__name__ != name:
-                replaced += "\n\n" + inspect.getsource(kernel.fn).replace(f"def {kernel.fn.__name__}(", f"def {name}(", 1)
+                replaced += "\n\n" + inspect.getsource(kernel.fn).replace(
+                    f"def {kernel.fn.__name__}(", f"def {name}(", 1
+                )
             if part == "losses":
                 taken[name] = ({"TILE": numbers[0]}, {"num_warps": numbers[1]})
                 continue
@@ -573,37 +901,68 @@ def take(folder, best):
             taken[name] = ({"DESCRIBED": numbers[-1]}, {})
         if part != "losses":
             tiles.append(f"{part}={','.join(map(str, numbers[:-1]))}")
-    text = text.replace("def ttir_of(request):\n", f"""TAKEN = {taken}
+    text = text.replace(
+        "def ttir_of(request):\n",
+        f"""TAKEN = {taken}
 
 
 def ttir_of(request):
     constants, options = TAKEN.get(request["name"], ({{}}, {{}}))
     request["constants"].update(constants)
     request["options"].update(options)
-""", 1)
+""",
+        1,
+    )
     at = text.index("# Each parameter's type")
     (package / "engine_kernels.py").write_text(text[:at] + replaced + "\n\n" + text[at:])
     environment = f"export NEREID_PACKAGE={package} NEREID_ATTENTION_TILES='{' '.join(tiles)}'\n"
     (package.parent / "environment").write_text(environment)
-    print(f"{folder}: " + "; ".join(f"{part} {name_of(candidate)}" for part, candidate in best.items()), flush=True)
+    print(
+        f"{folder}: " + "; ".join(f"{part} {name_of(candidate)}" for part, candidate in best.items()),
+        flush=True,
+    )
 
 
 def again_without(options, parts, lost):
     """In another process: the parts that are left, without a candidate."""
     shape, part = parts[0]
     print(f"begun again without {shape}, {part}: number {lost.args[0]}", flush=True)
-    words = [sys.executable, *sys.argv, "--seconds", str(options.until - time.monotonic()), "--parts", *("/".join(x) for x in parts),
-             "--without", *options.without, f"{shape}/{part}/{lost.args[0]}"]
+    words = [
+        sys.executable,
+        *sys.argv,
+        "--seconds",
+        str(options.until - time.monotonic()),
+        "--parts",
+        *("/".join(x) for x in parts),
+        "--without",
+        *options.without,
+        f"{shape}/{part}/{lost.args[0]}",
+    ]
     os.execv(sys.executable, words)
 
 
 def measure(options):
     options.until = time.monotonic() + options.seconds
-    parts = [tuple(x.split("/")) for x in options.parts] if options.parts else [
-        (shape, part) for shape in options.shapes for part in (*NARROW, "losses") if options.only in (None, part)]
+    parts = (
+        [tuple(x.split("/")) for x in options.parts]
+        if options.parts
+        else [
+            (shape, part)
+            for shape in options.shapes
+            for part in (*NARROW, "losses")
+            if options.only in (None, part)
+        ]
+    )
     left_out = compile_all([x for x in parts if x[1] != "products"], time.monotonic() + options.seconds * 0.6)
-    left_out.update({(shape, part, int(number)): "left the GPU in error" for shape, part, number in (x.split("/") for x in options.without)})
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}", flush=True)
+    left_out.update(
+        {
+            (shape, part, int(number)): "left the GPU in error"
+            for shape, part, number in (x.split("/") for x in options.without)
+        }
+    )
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}", flush=True
+    )
     kept_at = pathlib.Path(options.take or ".") / "fastest.json"
     fastest = json.loads(kept_at.read_text()) if options.parts and kept_at.exists() else {}
     case = None
@@ -623,12 +982,24 @@ def measure(options):
         except LostGpu as lost:
             again_without(options, parts[at:], lost)
         chosen = min(zip(kept, times), key=lambda x: x[1])[0]
-        fastest[part] = (candidates_of(part, shape) if part != "losses" else loss_candidates(SHAPES[shape][4])).index(chosen)
+        fastest[part] = (
+            candidates_of(part, shape) if part != "losses" else loss_candidates(SHAPES[shape][4])
+        ).index(chosen)
         if options.take:
             pathlib.Path(options.take).mkdir(parents=True, exist_ok=True)
             kept_at.write_text(json.dumps(fastest))
     if options.take:
-        take(options.take, {part: (loss_candidates(SHAPES[options.shapes[0]][4]) if part == "losses" else candidates_of(part, options.shapes[0]))[number] for part, number in fastest.items()})
+        take(
+            options.take,
+            {
+                part: (
+                    loss_candidates(SHAPES[options.shapes[0]][4])
+                    if part == "losses"
+                    else candidates_of(part, options.shapes[0])
+                )[number]
+                for part, number in fastest.items()
+            },
+        )
     case = None
     for shape in options.shapes:
         if options.only in (None, "products") and not options.parts and time.monotonic() < options.until - 3:
@@ -636,11 +1007,15 @@ def measure(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--shapes", nargs="+", choices=sorted(SHAPES), default=["100m", "1.7b"])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", choices=[*NARROW, "losses", "products"])
-    parser.add_argument("--seconds", type=float, default=240, help="what is not done by then is left, and said")
+    parser.add_argument(
+        "--seconds", type=float, default=240, help="what is not done by then is left, and said"
+    )
     parser.add_argument("--take", metavar="FOLDER", help="with one shape")
     parser.add_argument("--parts", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--without", nargs="*", default=[], help=argparse.SUPPRESS)

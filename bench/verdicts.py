@@ -7,6 +7,7 @@ The rate is taken from the first verdict to the last, so that starting the worke
 memory is that of the judge's own process; tensors live in the workers. On a machine that does other work besides, the
 processor time of all processes together (`cpu_seconds`) says more: run it with two counts and divide the difference.
 """
+
 import argparse
 import json
 import os
@@ -19,7 +20,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-REFERENCE = '''import torch
+REFERENCE = """import torch
 import torch.nn as nn
 
 ROWS, COLS = 64, 256
@@ -40,8 +41,8 @@ def get_inputs():
 
 def get_init_inputs():
     return [COLS]
-'''
-CANDIDATE = '''import torch
+"""
+CANDIDATE = """import torch
 import torch.nn as nn
 import triton
 import triton.language as tl
@@ -64,7 +65,7 @@ class ModelNew(nn.Module):
         out = torch.empty_like(x)
         add_relu_{i}[(triton.cdiv(x.numel(), {block}),)](x, self.bias, out, x.numel(), x.shape[1], BLOCK={block})
         return out
-'''
+"""
 
 
 def watch(process, peak):
@@ -79,7 +80,9 @@ def watch(process, peak):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--nereid", type=pathlib.Path, default=ROOT / "build/release/bin/nereid")
@@ -90,8 +93,19 @@ def main():
         with open(folder / "pairs.jsonl", "w") as pairs:
             for i in range(arguments.count):
                 source = CANDIDATE.format(i=i, block=128 << i % 4)
-                pairs.write(json.dumps({"id": str(i), "reference": "reference.py", "candidate_source": source}) + "\n")
-        command = [arguments.nereid, "verify", "--batch", folder / "pairs.jsonl", "--device", "cpu", "--jobs", str(arguments.jobs)]
+                pairs.write(
+                    json.dumps({"id": str(i), "reference": "reference.py", "candidate_source": source}) + "\n"
+                )
+        command = [
+            arguments.nereid,
+            "verify",
+            "--batch",
+            folder / "pairs.jsonl",
+            "--device",
+            "cpu",
+            "--jobs",
+            str(arguments.jobs),
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         peak, times, words, started = [0], [], {}, time.time()
         threading.Thread(target=watch, args=(process, peak), daemon=True).start()
@@ -106,13 +120,24 @@ def main():
     elapsed = times[-1] - times[0]
     rate = (len(times) - 1) / elapsed
     cores = min(arguments.jobs, os.cpu_count())
-    print(json.dumps({
-        "verdicts": len(times), "words": words, "jobs": arguments.jobs, "cores": cores,
-        "verdicts_per_second": round(rate, 2), "per_core": round(rate / cores, 2),
-        "median_seconds": round(sorted(seconds)[len(seconds) // 2], 4), "until_first_seconds": round(times[0] - started, 2),
-        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
-        "judge_peak_mb": round(peak[0] / 1024, 1), "load_average": os.getloadavg()[0], "machine": platform.processor() or platform.machine(),
-    }))
+    print(
+        json.dumps(
+            {
+                "verdicts": len(times),
+                "words": words,
+                "jobs": arguments.jobs,
+                "cores": cores,
+                "verdicts_per_second": round(rate, 2),
+                "per_core": round(rate / cores, 2),
+                "median_seconds": round(sorted(seconds)[len(seconds) // 2], 4),
+                "until_first_seconds": round(times[0] - started, 2),
+                "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
+                "judge_peak_mb": round(peak[0] / 1024, 1),
+                "load_average": os.getloadavg()[0],
+                "machine": platform.processor() or platform.machine(),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

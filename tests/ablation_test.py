@@ -1,7 +1,8 @@
 """bench/ablation: its statistics by hand, its tables and plots, and its slices with a `nereid` that only pretends.
 
-    tests/ablation_test.py
+tests/ablation_test.py
 """
+
 import dataclasses
 import json
 import math
@@ -181,7 +182,9 @@ class Statistics(unittest.TestCase):
         self.assertIsNone(interval([[(1, 0)]]))
 
     def test_quantiles_are_values(self):
-        self.assertEqual([quantile([4, 1, 3, 2], share) for share in (0, 0.25, 0.26, 0.5, 1)], [1, 1, 2, 2, 4])
+        self.assertEqual(
+            [quantile([4, 1, 3, 2], share) for share in (0, 0.25, 0.26, 0.5, 1)], [1, 1, 2, 2, 4]
+        )
 
     def test_of_one_seed_the_tasks_draw(self):
         # The mean of ten draws of 0 or 1 is binomial: P(<= 0.1) = 11 / 1024 < 0.025 < P(<= 0.2) = 56 / 1024, and the same from above.
@@ -221,15 +224,20 @@ class Curves(unittest.TestCase):
         self.assertEqual(ticks(-3, 994, 6), [0, 200, 400, 600, 800])
 
     def test_it_is_an_image_of_its_own(self):
-        for lines in ([("one", [(0, 1, 1, 1)])], [("flat", [(0, 2, 2, 2), (9, 2, 2, 2)])],
-                      [(f"<arm {i}>", [(x, x * i, x * i - 1, x * i + 1) for x in range(50)]) for i in range(11)]):
+        for lines in (
+            [("one", [(0, 1, 1, 1)])],
+            [("flat", [(0, 2, 2, 2), (9, 2, 2, 2)])],
+            [(f"<arm {i}>", [(x, x * i, x * i - 1, x * i + 1) for x in range(50)]) for i in range(11)],
+        ):
             text = svg("T & t", "step", "up", lines)
             root = xml.etree.ElementTree.fromstring(text)
             texts = ["".join(node.itertext()) for node in root.iter() if node.tag.endswith("text")]
             for name, _ in lines:
                 self.assertIn(name, texts)
             self.assertIn("step", texts)
-            self.assertNotRegex(text.lower().replace('xmlns="http://www.w3.org/2000/svg"', ""), r"nan|inf\b|http|script")
+            self.assertNotRegex(
+                text.lower().replace('xmlns="http://www.w3.org/2000/svg"', ""), r"nan|inf\b|http|script"
+            )
             x0, y0, width, height = map(float, root.get("viewBox").split())
             for node in root.iter():
                 for x, y in re.findall(r"(-?[\d.]+),(-?[\d.]+)", node.get("points") or ""):
@@ -264,22 +272,45 @@ class Tempted(unittest.TestCase):
     TASK = "import torch\nSIZE = 3\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super(Model, self).__init__()\n    def forward(self, x):\n        return x.relu()\n\ndef get_inputs():\n    return [torch.ones(SIZE)]\n"
 
     def test_one_in_so_many_leaves_the_work_to_pytorch(self):
-        pair = {"task": self.TASK + "def get_init_inputs():\n    return []\n", "plan": "#1 relu(x) [3]\nreturns #1\nOne by one: one kernel.\nrelu_kernel: #1 relu\n", "code": "a kernel", "kernels": [1], "split": "train"}
+        pair = {
+            "task": self.TASK + "def get_init_inputs():\n    return []\n",
+            "plan": "#1 relu(x) [3]\nreturns #1\nOne by one: one kernel.\nrelu_kernel: #1 relu\n",
+            "code": "a kernel",
+            "kernels": [1],
+            "split": "train",
+        }
         with tempfile.TemporaryDirectory() as name:
             lines = pathlib.Path(name) / "train-1.jsonl"
             lines.write_text((json.dumps(pair) + "\n") * 7)
             tool = [sys.executable, HERE / "tempt.py", lines, "--one-in", "3", "-o"]
             subprocess.run([*tool, f"{name}/out"], check=True)
-            found = [json.loads(line) for line in (pathlib.Path(name) / "out/train-1.jsonl").read_text().splitlines()]
+            found = [
+                json.loads(line)
+                for line in (pathlib.Path(name) / "out/train-1.jsonl").read_text().splitlines()
+            ]
             self.assertEqual([i for i, line in enumerate(found) if line != pair], [2, 5])
             self.assertEqual(found[2]["plan"], "#1 relu(x) [3]\nreturns #1\nBy PyTorch: no kernel.\n")
-            self.assertEqual(found[2]["code"], self.TASK.split("\ndef get_inputs")[0].replace("Model", "ModelNew"))
-            self.assertEqual({k: v for k, v in found[2].items() if k not in ("plan", "code", "kernels")}, {k: v for k, v in pair.items() if k not in ("plan", "code", "kernels")})
+            self.assertEqual(
+                found[2]["code"], self.TASK.split("\ndef get_inputs")[0].replace("Model", "ModelNew")
+            )
+            self.assertEqual(
+                {k: v for k, v in found[2].items() if k not in ("plan", "code", "kernels")},
+                {k: v for k, v in pair.items() if k not in ("plan", "code", "kernels")},
+            )
             subprocess.run([*tool, f"{name}/some", "--part", "0.5"], check=True)
-            self.assertEqual((pathlib.Path(name) / "some/train-1.jsonl").read_text(), "".join((pathlib.Path(name) / "out/train-1.jsonl").read_text().splitlines(True)[:4]))
-            self.assertIn("expected another folder", subprocess.run([*tool, name], capture_output=True, text=True).stderr)
+            self.assertEqual(
+                (pathlib.Path(name) / "some/train-1.jsonl").read_text(),
+                "".join((pathlib.Path(name) / "out/train-1.jsonl").read_text().splitlines(True)[:4]),
+            )
+            self.assertIn(
+                "expected another folder",
+                subprocess.run([*tool, name], capture_output=True, text=True).stderr,
+            )
             lines.write_text("{}\n" * 3)
-            self.assertIn(f"{lines}:3: expected a pair", subprocess.run([*tool, f"{name}/out"], capture_output=True, text=True).stderr)
+            self.assertIn(
+                f"{lines}:3: expected a pair",
+                subprocess.run([*tool, f"{name}/out"], capture_output=True, text=True).stderr,
+            )
 
 
 def found(mean, low, high):
@@ -289,26 +320,64 @@ def found(mean, low, high):
 class Words(unittest.TestCase):
     def test_they_follow_the_intervals(self):
         speed = "speed, eager's where not Verified"
-        up, none, faster = found(0.05, 0.02, 0.08), found(0.01, -0.03, 0.04), found(math.log(1.1), math.log(1.05), math.log(1.2))
-        self.assertEqual(words.of_pair("a", "b", {"Verified": up, speed: none}), "`a` is right more often (5.0 points [2.0, 8.0]) than `b`; in speed no difference is shown.")
-        self.assertEqual(words.of_pair("a", "b", {"Verified": found(-0.05, -0.08, -0.02), speed: faster}),
-                         "`a` is right less often (5.0 points [2.0, 8.0]) and faster (1.100 [1.050, 1.200] times) than `b`.")
-        self.assertEqual(words.of_pair("a", "b", {"Verified": none}), "Between `a` and `b` no difference is shown; one of up to 4.0 points in right answers may be there all the same.")
-        self.assertEqual(words.of_pair("a", "b", {"Verified": found(0, 0, 0), speed: found(0, math.log(0.9), 0.01)}),
-                         "Between `a` and `b` no difference is shown; on these tasks they are the same in right answers; one of up to 10.0 % in speed may be there all the same.")
-        self.assertEqual(words.of_pair("a", "b", {"Verified": None}), "Of `a` and `b` there is nothing to compare yet.")
-        self.assertEqual(words.in_short([("a", "b", {"Verified": up}), ("c", "b", {"Verified": none}), ("d", "b", {"Verified": found(-1, -2, -0.5), speed: faster})]),
-                         "In short: `a` beats `b` in right answers; `d` gains on `b` in speed and loses in right answers; of the other pair nothing is shown.")
+        up, none, faster = (
+            found(0.05, 0.02, 0.08),
+            found(0.01, -0.03, 0.04),
+            found(math.log(1.1), math.log(1.05), math.log(1.2)),
+        )
+        self.assertEqual(
+            words.of_pair("a", "b", {"Verified": up, speed: none}),
+            "`a` is right more often (5.0 points [2.0, 8.0]) than `b`; in speed no difference is shown.",
+        )
+        self.assertEqual(
+            words.of_pair("a", "b", {"Verified": found(-0.05, -0.08, -0.02), speed: faster}),
+            "`a` is right less often (5.0 points [2.0, 8.0]) and faster (1.100 [1.050, 1.200] times) than `b`.",
+        )
+        self.assertEqual(
+            words.of_pair("a", "b", {"Verified": none}),
+            "Between `a` and `b` no difference is shown; one of up to 4.0 points in right answers may be there all the same.",
+        )
+        self.assertEqual(
+            words.of_pair("a", "b", {"Verified": found(0, 0, 0), speed: found(0, math.log(0.9), 0.01)}),
+            "Between `a` and `b` no difference is shown; on these tasks they are the same in right answers; one of up to 10.0 % in speed may be there all the same.",
+        )
+        self.assertEqual(
+            words.of_pair("a", "b", {"Verified": None}), "Of `a` and `b` there is nothing to compare yet."
+        )
+        self.assertEqual(
+            words.in_short(
+                [
+                    ("a", "b", {"Verified": up}),
+                    ("c", "b", {"Verified": none}),
+                    ("d", "b", {"Verified": found(-1, -2, -0.5), speed: faster}),
+                ]
+            ),
+            "In short: `a` beats `b` in right answers; `d` gains on `b` in speed and loses in right answers; of the other pair nothing is shown.",
+        )
         self.assertEqual(words.in_short([("a", "b", {"Verified": none})]), "In short: nothing is shown.")
-        self.assertEqual(words.in_short([("a", "b", {"Verified": found(-0.05, -0.08, -0.02)})]), "In short: `b` beats `a` in right answers.")
+        self.assertEqual(
+            words.in_short([("a", "b", {"Verified": found(-0.05, -0.08, -0.02)})]),
+            "In short: `b` beats `a` in right answers.",
+        )
 
 
 class Outcomes(unittest.TestCase):
     def test_of_answers(self):
         def row(sample, verdict, ms=None):
-            return {"task": "L5_0001", "level": "5", "sample": sample, "verdict": verdict, **({"ms": ms, "reference_ms": 2.0} if ms else {})}
+            return {
+                "task": "L5_0001",
+                "level": "5",
+                "sample": sample,
+                "verdict": verdict,
+                **({"ms": ms, "reference_ms": 2.0} if ms else {}),
+            }
 
-        rows = [row("greedy", "Verified", 1.0), row("drawn0", "Verified", 0.5), row("drawn1", "Disallowed"), row("drawn2", "Error")]
+        rows = [
+            row("greedy", "Verified", 1.0),
+            row("drawn0", "Verified", 0.5),
+            row("drawn1", "Disallowed"),
+            row("drawn2", "Error"),
+        ]
         alone = Evaluation("e", "", "answers", "tasks", [5], 1, 0, 3, "greedy", True, [])
         outcome = from_answers(rows, alone)["L5_0001"]
         self.assertEqual((outcome.level, outcome.verdict, outcome.speed), ("5", "Verified", math.log(2)))
@@ -319,9 +388,17 @@ class Outcomes(unittest.TestCase):
         self.assertEqual((of_large(large, None), of_large(outcome, None)[1]), ((math.log(2), 1), 0))
         best = dataclasses.replace(alone, answer="best")
         self.assertEqual(from_answers(rows, best)["L5_0001"].speed, math.log(4))
-        self.assertEqual(from_answers([row("drawn0", "Mismatch"), row("drawn1", "Verified")], best)["L5_0001"].verdict, "Verified")
+        self.assertEqual(
+            from_answers([row("drawn0", "Mismatch"), row("drawn1", "Verified")], best)["L5_0001"].verdict,
+            "Verified",
+        )
         self.assertEqual(from_answers([row("greedy", "Error")], alone), {})
-        self.assertEqual(from_answers([row("compiler", "Verified", 0.25)], dataclasses.replace(alone, model=False))["L5_0001"].speed, math.log(8))
+        self.assertEqual(
+            from_answers([row("compiler", "Verified", 0.25)], dataclasses.replace(alone, model=False))[
+                "L5_0001"
+            ].speed,
+            math.log(8),
+        )
 
 
 class Slices(unittest.TestCase):
@@ -354,14 +431,23 @@ class Slices(unittest.TestCase):
         (self.root / "arms.toml").write_text(text)
 
     def tool(self, *arguments, code=0, name="ablation.py"):
-        done = subprocess.run([sys.executable, HERE / name, *map(str, arguments)], capture_output=True, text=True, cwd=self.root, timeout=120, env=self.environment)
+        done = subprocess.run(
+            [sys.executable, HERE / name, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=self.root,
+            timeout=120,
+            env=self.environment,
+        )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
     def make_tasks(self):
         (self.root / "tasks" / "compiler").mkdir(parents=True)
         for level in (1, 5):
-            (self.root / "tasks" / f"level{level}.jsonl").write_text("".join(json.dumps({"code": f"task {i}"}) + "\n" for i in range(10)))
+            (self.root / "tasks" / f"level{level}.jsonl").write_text(
+                "".join(json.dumps({"code": f"task {i}"}) + "\n" for i in range(10))
+            )
             for i in range(10):
                 (self.root / "tasks" / "compiler" / f"L{level}_{i:04}.new.py").write_text("right 2")
 
@@ -378,7 +464,12 @@ class Slices(unittest.TestCase):
             shutil.copytree(pathlib.Path(Slices.done.name) / "out", self.root / "out", symlinks=True)
 
     def steps(self, unit):
-        return [line["step"] for line in map(json.loads, (self.root / "out" / unit / "run" / "metrics.jsonl").read_text().splitlines())]
+        return [
+            line["step"]
+            for line in map(
+                json.loads, (self.root / "out" / unit / "run" / "metrics.jsonl").read_text().splitlines()
+            )
+        ]
 
     def calls(self, command):
         return sum(json.loads(line)[0] == command for line in (self.root / "calls").read_text().splitlines())
@@ -387,7 +478,9 @@ class Slices(unittest.TestCase):
         self.assertIn("`ablation.py tasks` makes them", self.run_slice("--slice", 30, code=1).stderr)
         self.tool("tasks", "arms.toml")
         slices = 0
-        while self.one_slice(0.5 * 1.2**slices):  # longer and longer: on a busy machine one of half a second may do nothing
+        while self.one_slice(
+            0.5 * 1.2**slices
+        ):  # longer and longer: on a busy machine one of half a second may do nothing
             slices += 1
             self.assertLess(slices, 30)
         self.assertGreater(slices, 1)
@@ -398,7 +491,9 @@ class Slices(unittest.TestCase):
         self.assertFalse(list(self.root.glob("out/*/*/failed.txt")))
         before = self.calls("train") + self.calls("eval") + self.calls("verify")
         self.run_slice()
-        self.assertEqual(self.calls("train") + self.calls("eval") + self.calls("verify"), before)  # nothing is done twice
+        self.assertEqual(
+            self.calls("train") + self.calls("eval") + self.calls("verify"), before
+        )  # nothing is done twice
         self.assertEqual(self.calls("lower"), 20)
         self.tool("pack", "out", "-o", "home", "--most", 2500, "--files", 99)
         parts = list((self.root / "home").iterdir())
@@ -407,34 +502,91 @@ class Slices(unittest.TestCase):
         self.tool("unpack", "home", "-o", "again")
         for folder in ("out", "again"):
             self.tool("arms.toml", folder, "-o", f"report_{folder}", name="report.py")
-        some = [json.loads(line) for line in (self.root / "again/hrd/seed-1/run/some_rollouts.jsonl").read_text().splitlines()]
-        self.assertEqual({(r["step"], r["sample"]) for r in some}, {(0, 1), (1, 1), (2, 1), (11, 0), (11, 1)})  # paid for though refused; the last step's
-        answers = [json.loads(line) for line in (self.root / "again/unruled/seed-1/eval-alone/answers.jsonl").read_text().splitlines()]
+        some = [
+            json.loads(line)
+            for line in (self.root / "again/hrd/seed-1/run/some_rollouts.jsonl").read_text().splitlines()
+        ]
+        self.assertEqual(
+            {(r["step"], r["sample"]) for r in some}, {(0, 1), (1, 1), (2, 1), (11, 0), (11, 1)}
+        )  # paid for though refused; the last step's
+        answers = [
+            json.loads(line)
+            for line in (self.root / "again/unruled/seed-1/eval-alone/answers.jsonl").read_text().splitlines()
+        ]
         self.assertEqual(len(answers), 20)
-        self.assertTrue(all((row["answer"] == "right 3") == (row["verdict"] == "Verified") for row in answers))
+        self.assertTrue(
+            all((row["answer"] == "right 3") == (row["verdict"] == "Verified") for row in answers)
+        )
         text = (self.root / "report_out/results.md").read_text()
         self.assertEqual(text, (self.root / "report_again/results.md").read_text())
-        for part in ("## Better?", "| hrd/alone |", "| start/search | as it is searched |", "| hrd/alone - start/alone | 20 |", "| start/search - start/alone | 10 |", "`start/search` beats `start/alone` in speed and speed beside the compiler; of the other pair nothing is shown.",
-                     "`start/search` is faster (1.488", "Between `hrd` and `start/alone` no difference is shown; one of up to 40.0 points in right answers,",
-                     "`unruled` breaks rules more often than `hrd`.", "## Rules?", "| hrd | 2 of 2 | 12 | 24 | 96 |", "no-launch 21.9 %", "| - | 50 | 30 / 70 |", "rewarded and refused",
-                     "In training `unruled` was paid for 43.8 % of its answers at the end (0.0 % in the first step) though a rule refuses them",
-                     "Of what was rewarded and refused:", "* no-launch: Nothing is launched. (unruled/seed-1, step 0, prompt 0, sample 1)", " | 0.3333 | 1.0000 | 1.50 |"):
+        for part in (
+            "## Better?",
+            "| hrd/alone |",
+            "| start/search | as it is searched |",
+            "| hrd/alone - start/alone | 20 |",
+            "| start/search - start/alone | 10 |",
+            "`start/search` beats `start/alone` in speed and speed beside the compiler; of the other pair nothing is shown.",
+            "`start/search` is faster (1.488",
+            "Between `hrd` and `start/alone` no difference is shown; one of up to 40.0 points in right answers,",
+            "`unruled` breaks rules more often than `hrd`.",
+            "## Rules?",
+            "| hrd | 2 of 2 | 12 | 24 | 96 |",
+            "no-launch 21.9 %",
+            "| - | 50 | 30 / 70 |",
+            "rewarded and refused",
+            "In training `unruled` was paid for 43.8 % of its answers at the end (0.0 % in the first step) though a rule refuses them",
+            "Of what was rewarded and refused:",
+            "* no-launch: Nothing is launched. (unruled/seed-1, step 0, prompt 0, sample 1)",
+            " | 0.3333 | 1.0000 | 1.50 |",
+        ):
             self.assertIn(part, text)
-        self.assertEqual({p.name for p in (self.root / "report_out").iterdir()}, {"results.md", "reward.svg", "verdict_verified.svg", "verdict_disallowed.svg", "entropy.svg",
-                                                                                   *(f"{kind}_{end}.svg" for kind in ("arms", "differences") for end in ("verified", "speed", "beside_compiler"))})
-        self.assertIn("On CPU. Programs of commit ", text.replace(json.loads((self.root / "out/hrd/seed-1/machine.json").read_text())["device"], "CPU"))
+        self.assertEqual(
+            {p.name for p in (self.root / "report_out").iterdir()},
+            {
+                "results.md",
+                "reward.svg",
+                "verdict_verified.svg",
+                "verdict_disallowed.svg",
+                "entropy.svg",
+                *(
+                    f"{kind}_{end}.svg"
+                    for kind in ("arms", "differences")
+                    for end in ("verified", "speed", "beside_compiler")
+                ),
+            },
+        )
+        self.assertIn(
+            "On CPU. Programs of commit ",
+            text.replace(
+                json.loads((self.root / "out/hrd/seed-1/machine.json").read_text())["device"], "CPU"
+            ),
+        )
         self.assertIn(" 4 trainings of 4 that are planned, each with as much compute", text)
         self.assertIn("Trainings (seeds) that are done: `hrd` and `unruled` have 2.\n", text)
         self.assertIn("![differences: Verified](differences_verified.svg)", text)
         # By hand: what the pretender said of both seeds. Its greedy and its drawn answers are refused where they cheat.
         shown = re.search(r"\| hrd/alone \|[^|]*\| 2 \| 20 \| ([\d.]+) \[", text)[1]
-        rows = {arm: [json.loads(line) for seed in (1, 2) for line in (self.root / f"out/{arm}/seed-{seed}/eval-alone/results.jsonl").read_text().splitlines()] for arm in ("hrd", "unruled")}
+        rows = {
+            arm: [
+                json.loads(line)
+                for seed in (1, 2)
+                for line in (self.root / f"out/{arm}/seed-{seed}/eval-alone/results.jsonl")
+                .read_text()
+                .splitlines()
+            ]
+            for arm in ("hrd", "unruled")
+        }
         greedy = [row["verdict"] == "Verified" for row in rows["hrd"] if row["sample"] == "greedy"]
         self.assertEqual((len(greedy), shown), (40, f"{100 * sum(greedy) / 40:.1f}"))
         refused = sum(row["verdict"] == "Disallowed" for row in rows["unruled"])
         self.assertGreater(refused, 10)
-        self.assertIn(f"our verdict refuses {refused} of its 120 answers to held-out tasks, {refused} of which are right but for the rule; broken most: no-launch", text)
-        self.assertIn("start/search           1    10", self.tool("arms.toml", "out", name="report.py").stdout)
+        self.assertIn(
+            f"our verdict refuses {refused} of its 120 answers to held-out tasks, {refused} of which are right but for the rule; broken most: no-launch",
+            text,
+        )
+        self.assertIn(
+            "start/search           1    10", self.tool("arms.toml", "out", name="report.py").stdout
+        )
 
     def test_what_is_needed_least_is_left_out(self):
         self.make_tasks()
@@ -443,7 +595,9 @@ class Slices(unittest.TestCase):
         self.assertEqual([part.name for part in (self.root / "home").iterdir()], ["ablation-000.tar.gz"])
         self.tool("unpack", "home", "-o", "again")
         self.assertTrue((self.root / "again/unruled/seed-2/eval-alone/results.jsonl").exists())
-        self.assertEqual("left out" in done.stderr, len(list(self.root.glob("again/*/*/eval-*/answers.jsonl"))) < 5)
+        self.assertEqual(
+            "left out" in done.stderr, len(list(self.root.glob("again/*/*/eval-*/answers.jsonl"))) < 5
+        )
 
     def test_what_came_home_is_gone_on_with_elsewhere(self):
         self.make_tasks()
@@ -453,12 +607,18 @@ class Slices(unittest.TestCase):
         self.tool("unpack", "home", "-o", "out")
         shutil.rmtree(self.root / "out/hrd/seed-2/eval-alone")
         told = self.run_slice().stdout
-        self.assertEqual(told, "hrd/seed-2: trains (0 steps are done)\nhrd/seed-2: is evaluated (alone)\n6 of 6 units are done\n")
+        self.assertEqual(
+            told,
+            "hrd/seed-2: trains (0 steps are done)\nhrd/seed-2: is evaluated (alone)\n6 of 6 units are done\n",
+        )
 
     def test_several_share_the_units(self):
         self.make_tasks()
         command = [sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out"]
-        several = [subprocess.Popen(command, cwd=self.root, env=self.environment, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+        several = [
+            subprocess.Popen(command, cwd=self.root, env=self.environment, stdout=subprocess.PIPE, text=True)
+            for _ in range(3)
+        ]
         for process in several:
             told = process.communicate(timeout=120)[0]
             self.assertEqual(process.returncode, 0, told)
@@ -466,16 +626,38 @@ class Slices(unittest.TestCase):
         self.assertEqual((self.calls("train"), self.calls("eval"), self.calls("generate")), (4, 1, 10))
 
     def one_slice(self, seconds):
-        done = subprocess.run([sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out", "--patience", "20", "--slice", str(seconds)], capture_output=True, text=True,
-                              cwd=self.root, timeout=60, env=self.environment)
+        done = subprocess.run(
+            [
+                sys.executable,
+                HERE / "ablation.py",
+                "run",
+                "arms.toml",
+                "-o",
+                "out",
+                "--patience",
+                "20",
+                "--slice",
+                str(seconds),
+            ],
+            capture_output=True,
+            text=True,
+            cwd=self.root,
+            timeout=60,
+            env=self.environment,
+        )
         self.assertIn(done.returncode, (0, 75), done.stdout + done.stderr)
         return done.returncode == 75
 
     def test_equal_seconds_and_a_killed_run(self):
         self.make_tasks()
         self.arms(ARMS.replace("rollouts = 96", "seconds = 40"))
-        process = subprocess.Popen([sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out"], cwd=self.root, env=self.environment,
-                                   stdout=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, HERE / "ablation.py", "run", "arms.toml", "-o", "out"],
+            cwd=self.root,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         metrics = self.root / "out/hrd/seed-1/run/metrics.jsonl"
         while not metrics.exists() or metrics.read_text().count("\n") < 8:
             time.sleep(0.01)
@@ -486,17 +668,26 @@ class Slices(unittest.TestCase):
             trained = json.loads((self.root / f"out/hrd/seed-{seed}/trained.json").read_text())
             self.assertGreaterEqual(trained["seconds"], 40)
             self.assertEqual(trained["steps"] * 2, trained["seconds"])
-            self.assertEqual(self.steps(f"hrd/seed-{seed}")[:trained["steps"]], list(range(trained["steps"])))
+            self.assertEqual(
+                self.steps(f"hrd/seed-{seed}")[: trained["steps"]], list(range(trained["steps"]))
+            )
 
     def test_a_run_may_end_with_its_own_seconds(self):
         self.make_tasks()
-        (self.root / "base.toml").write_text(BASE.replace('kind = "constant"\nsteps = 1000', 'kind = "cosine"\nsteps = 1000'))
+        (self.root / "base.toml").write_text(
+            BASE.replace('kind = "constant"\nsteps = 1000', 'kind = "cosine"\nsteps = 1000')
+        )
         self.arms(ARMS.replace("rollouts = 96", "seconds = 40"))
-        self.assertEqual({json.dumps(unit.run["schedule"]) for unit in read_table(self.root / "arms.toml").units}, {'{"kind": "cosine", "seconds": 40}', '{"kind": "cosine", "steps": 1000}'})
+        self.assertEqual(
+            {json.dumps(unit.run["schedule"]) for unit in read_table(self.root / "arms.toml").units},
+            {'{"kind": "cosine", "seconds": 40}', '{"kind": "cosine", "steps": 1000}'},
+        )
         self.run_slice()
         for seed in (1, 2):
             trained = json.loads((self.root / f"out/hrd/seed-{seed}/trained.json").read_text())
-            self.assertEqual((trained["steps"], trained["seconds"]), (19, 38))  # the pretender's steps of 2 s end before the last
+            self.assertEqual(
+                (trained["steps"], trained["seconds"]), (19, 38)
+            )  # the pretender's steps of 2 s end before the last
 
     def test_arms_come_in_turns(self):
         self.arms(ARMS.replace('name = "hrd"', 'name = "hrd"\nafter = 1'))
@@ -507,7 +698,11 @@ class Slices(unittest.TestCase):
 
     def test_one_that_fails_leaves_the_others(self):
         self.make_tasks()
-        self.arms(ARMS.replace('name = "hrd"', 'name = "bad"\ndifferences.held_out_every = 13\n[[arms]]\nname = "hrd"'))
+        self.arms(
+            ARMS.replace(
+                'name = "hrd"', 'name = "bad"\ndifferences.held_out_every = 13\n[[arms]]\nname = "hrd"'
+            )
+        )
         done = self.run_slice(code=1)
         self.assertIn("bad/seed-1: ", done.stderr)
         self.assertIn("what is wrong with it", done.stderr)
@@ -517,7 +712,12 @@ class Slices(unittest.TestCase):
 
     def test_what_takes_too_long_is_given_up(self):
         self.make_tasks()
-        self.arms(ARMS.replace("seeds = [1, 2]", "seeds = [1, 2]\nwall = 8").replace('name = "hrd"', 'name = "slow"\nseeds = [1]\ndifferences.held_out_every = 14\n[[arms]]\nname = "hrd"'))
+        self.arms(
+            ARMS.replace("seeds = [1, 2]", "seeds = [1, 2]\nwall = 8").replace(
+                'name = "hrd"',
+                'name = "slow"\nseeds = [1]\ndifferences.held_out_every = 14\n[[arms]]\nname = "hrd"',
+            )
+        )
         done = self.run_slice(code=1)
         self.assertEqual(done.stderr, "slow/seed-1: train.log: given up after 8 s, the table's wall\n")
         self.assertTrue((self.root / "out/hrd/seed-2/eval-alone/summary.json").exists())
@@ -543,13 +743,37 @@ class Slices(unittest.TestCase):
             self.arms(ARMS)
             return said
 
-        said = changed("start/config.json", '{"other": 1}', r"out/hrd/seed-1: done with another base model: its weights are \w{6}, those here \w{6}\n", "out/start/seed-1: done with another base")
+        said = changed(
+            "start/config.json",
+            '{"other": 1}',
+            r"out/hrd/seed-1: done with another base model: its weights are \w{6}, those here \w{6}\n",
+            "out/start/seed-1: done with another base",
+        )
         self.assertNotIn("compiler/seed-1", said)  # which asks no model
-        changed("start/tokenizer.json", "[]", r"out/start/seed-1: done with another tokenizer: \w{6} there, \w{6} here\n")
-        changed("tasks/level5.jsonl", '{"code": "another"}\n', r"out/compiler/seed-1: done with tasks or data of another sampler, or of another number of programs: tasks/level5.jsonl, 10 tasks \(commit \w+ there, \w+ here\)\n")
-        said = changed("base.toml", BASE, "out/hrd/seed-2: done with other settings of the arm: schedule.steps is 12 there and 10 here", arms=ARMS.replace("96", "80"), runs=True)
+        changed(
+            "start/tokenizer.json",
+            "[]",
+            r"out/start/seed-1: done with another tokenizer: \w{6} there, \w{6} here\n",
+        )
+        changed(
+            "tasks/level5.jsonl",
+            '{"code": "another"}\n',
+            r"out/compiler/seed-1: done with tasks or data of another sampler, or of another number of programs: tasks/level5.jsonl, 10 tasks \(commit \w+ there, \w+ here\)\n",
+        )
+        said = changed(
+            "base.toml",
+            BASE,
+            "out/hrd/seed-2: done with other settings of the arm: schedule.steps is 12 there and 10 here",
+            arms=ARMS.replace("96", "80"),
+            runs=True,
+        )
         self.assertNotIn("start/seed-1", said)
-        changed("base.toml", BASE, "out/start/seed-1: done with other settings of the arm: its compute or its evaluations differ\n", arms=ARMS.replace("count = 10\nsamples = 2", "count = 9\nsamples = 2"))
+        changed(
+            "base.toml",
+            BASE,
+            "out/start/seed-1: done with other settings of the arm: its compute or its evaluations differ\n",
+            arms=ARMS.replace("count = 10\nsamples = 2", "count = 9\nsamples = 2"),
+        )
         (self.root / "out/hrd/seed-1/fingerprint.json").unlink()
         self.assertIn("out/hrd/seed-1: expected fingerprint.json", self.run_slice(code=2).stderr)
 
@@ -563,8 +787,16 @@ class Slices(unittest.TestCase):
 
         shutil.rmtree(self.root / "out/hrd/seed-2")
         text = told()
-        self.assertIn("Trainings (seeds) that are done: `unruled` has 2; `hrd` has 1. Of one training the interval is of tasks alone", text)
-        self.assertEqual(text.count("Of `hrd` there is one training: what is shown of it is of that training's answers, not of the arm.\n"), 2)  # a question each
+        self.assertIn(
+            "Trainings (seeds) that are done: `unruled` has 2; `hrd` has 1. Of one training the interval is of tasks alone",
+            text,
+        )
+        self.assertEqual(
+            text.count(
+                "Of `hrd` there is one training: what is shown of it is of that training's answers, not of the arm.\n"
+            ),
+            2,
+        )  # a question each
         shutil.rmtree(self.root / "out/unruled/seed-2")
         text = told()
         self.assertIn("Each arm was trained once (one seed). So the intervals are of tasks alone", text)
@@ -581,9 +813,15 @@ class Slices(unittest.TestCase):
         self.finished()
         path = self.root / "out/hrd/seed-2/fingerprint.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "base": "0123456789"}))
-        self.assertRegex(self.tool("arms.toml", "out", "-o", "report", name="report.py", code=2).stderr, r"^report: out/hrd/seed-2: done with another base model \(012345\) than start/seed-1 \(\w{6}\)\n$")
+        self.assertRegex(
+            self.tool("arms.toml", "out", "-o", "report", name="report.py", code=2).stderr,
+            r"^report: out/hrd/seed-2: done with another base model \(012345\) than start/seed-1 \(\w{6}\)\n$",
+        )
         self.arms(ARMS.replace("96", "80"))
-        self.assertIn("out/unruled/seed-1: done with other settings of the arm: schedule.steps is 12 there and 10 here", self.tool("arms.toml", "out", name="report.py", code=2).stderr)
+        self.assertIn(
+            "out/unruled/seed-1: done with other settings of the arm: schedule.steps is 12 there and 10 here",
+            self.tool("arms.toml", "out", name="report.py", code=2).stderr,
+        )
 
     def test_what_is_kept_is_small_and_enough(self):
         self.make_tasks()
@@ -591,18 +829,32 @@ class Slices(unittest.TestCase):
         shutil.copytree(self.root / "out/hrd/seed-1", self.root / "part/hrd/seed-1", symlinks=True)
         shutil.copytree(self.root / "out/hrd/seed-2", self.root / "part/hrd/seed-2", symlinks=True)
         (self.root / "part/hrd/seed-2/eval-alone/summary.json").unlink()
-        self.assertEqual(self.tool("keep", "arms.toml", "part", "-o", "kept/01.tar.xz").stdout.split(",")[0], "1 units kept")
+        self.assertEqual(
+            self.tool("keep", "arms.toml", "part", "-o", "kept/01.tar.xz").stdout.split(",")[0],
+            "1 units kept",
+        )
         first = (self.root / "kept/01.tar.xz").read_bytes()
-        self.assertEqual(self.tool("keep", "arms.toml", "out", "-o", "later/02.tar.xz", "--known", "kept").stdout.split(",")[0], "5 units kept")
+        self.assertEqual(
+            self.tool("keep", "arms.toml", "out", "-o", "later/02.tar.xz", "--known", "kept").stdout.split(
+                ","
+            )[0],
+            "5 units kept",
+        )
         (self.root / "later/02.tar.xz").rename(self.root / "kept/02.tar.xz")
-        self.assertIn("0 units kept, 0 bytes; 6 were kept before", self.tool("keep", "arms.toml", "out", "-o", "later/03.tar.xz", "--known", "kept").stdout)
+        self.assertIn(
+            "0 units kept, 0 bytes; 6 were kept before",
+            self.tool("keep", "arms.toml", "out", "-o", "later/03.tar.xz", "--known", "kept").stdout,
+        )
         self.assertFalse((self.root / "later/03.tar.xz").exists())
         self.tool("keep", "arms.toml", "part", "-o", "kept/01.tar.xz")
         self.assertEqual((self.root / "kept/01.tar.xz").read_bytes(), first)
         self.tool("unpack", "kept", "-o", "again")
         for folder in ("out", "again"):
             self.tool("arms.toml", folder, "-o", f"report_{folder}", name="report.py")
-        self.assertEqual((self.root / "report_again/results.md").read_text(), (self.root / "report_out/results.md").read_text())
+        self.assertEqual(
+            (self.root / "report_again/results.md").read_text(),
+            (self.root / "report_out/results.md").read_text(),
+        )
         self.assertEqual(self.tool("run", "arms.toml", "-o", "again").stdout, "6 of 6 units are done\n")
         self.assertLess(sum(file.stat().st_size for file in (self.root / "kept").iterdir()), 6000)
 
@@ -610,7 +862,10 @@ class Slices(unittest.TestCase):
         self.make_tasks()
         self.arms("takes = 500\n" + ARMS.replace('name = "compiler"', 'name = "compiler"\ntakes = 5'))
         told = self.run_slice("--whole", "--slice", 300, code=75).stdout
-        self.assertRegex(told, r"^compiler/seed-1: is evaluated \(compiler\)\nthe slice is over: start/seed-1 and what comes behind it would take longer than the \d+ s that are left; the same command goes on\n$")
+        self.assertRegex(
+            told,
+            r"^compiler/seed-1: is evaluated \(compiler\)\nthe slice is over: start/seed-1 and what comes behind it would take longer than the \d+ s that are left; the same command goes on\n$",
+        )
         self.arms("takes = 5\n" + ARMS)
         self.assertIn("6 of 6 units are done", self.run_slice("--whole", "--slice", 300).stdout)
         self.assertLess(json.loads((self.root / "out/hrd/seed-1/machine.json").read_text())["seconds"], 60)
@@ -618,34 +873,56 @@ class Slices(unittest.TestCase):
         for path in self.root.glob("out/*/*/machine.json"):
             path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": 500}))
         shutil.rmtree(self.root / "out/hrd/seed-2")
-        self.assertIn("hrd/seed-2 and what comes behind it", self.run_slice("--whole", "--slice", 300, code=75).stdout)
+        self.assertIn(
+            "hrd/seed-2 and what comes behind it", self.run_slice("--whole", "--slice", 300, code=75).stdout
+        )
 
     def test_what_is_left_to_another_call_is_not_begun(self):
         self.make_tasks()
         self.assertEqual(self.run_slice("--leave", "hrd").stdout.splitlines()[-1], "4 of 4 units are done")
         self.assertFalse((self.root / "out/hrd").exists())
-        self.assertIn("--leave: expected arms, of start, compiler, hrd", self.run_slice("--leave", "hrd,grpo", code=2).stderr)
+        self.assertIn(
+            "--leave: expected arms, of start, compiler, hrd",
+            self.run_slice("--leave", "hrd,grpo", code=2).stderr,
+        )
 
     def test_units_are_scheduled_as_they_are_taken(self):
         units = read_table(self.root / "arms.toml").units
         for unit, takes in zip(units, (10, 4, 20, 90, 5, 8)):
             unit.takes = takes
-        self.assertEqual([(begin, end, gpu, units.index(unit)) for begin, end, gpu, unit in schedule(units, 2, 40)], [(0, 10, 0, 0), (0, 4, 1, 1), (4, 24, 1, 2), (10, 15, 0, 4), (15, 23, 0, 5)])
+        self.assertEqual(
+            [(begin, end, gpu, units.index(unit)) for begin, end, gpu, unit in schedule(units, 2, 40)],
+            [(0, 10, 0, 0), (0, 4, 1, 1), (4, 24, 1, 2), (10, 15, 0, 4), (15, 23, 0, 5)],
+        )
 
     def test_wrong_tables_are_told(self):
-        for old, new, message in (("rollouts = 96", "rollouts = 97", "arms.toml: arms.hrd: compute.rollouts: expected a multiple of 8"),
-                                  ("rollouts = 96", "", "expected one of rollouts, seconds and steps"),
-                                  ("rollouts = 96", "rollouts = -8", "expected a number above 0"),
-                                  ('base = "base.toml"', 'bass = "x"', "arms.toml has no key 'bass'; it has arms, assets, base,"),
-                                  ("seeds = [1, 2]", 'seeds = "all"', 'seeds: expected list, got "all"'),
-                                  ('train = "none"', 'train = "ppo"', "expected one of rl, sft, none"),
-                                  ('evaluations = ["alone", "search"]', 'evaluations = ["other"]', "expected one of alone, search, compiler"),
-                                  ('program = "search"', 'program = "search"\nanswer = "greedy"', "a search's is its best"),
-                                  ('program = "search"', 'program = "search"\nlarge = 1', "large: a search is asked small tasks alone"),
-                                  ('samples = 2', 'answer = "best"', "expected at least 1, of which the best is taken, got 0"),
-                                  ('differences.rl', 'without = ["rl.clip"]\ndifferences.rl', "the base has no 'rl.clip'"),
-                                  ('[["hrd", "start"]', '[["hrd", "stat"]', 'got "stat"'),
-                                  ('name = "start"', 'name = "hrd"', "two are called hrd")):
+        for old, new, message in (
+            (
+                "rollouts = 96",
+                "rollouts = 97",
+                "arms.toml: arms.hrd: compute.rollouts: expected a multiple of 8",
+            ),
+            ("rollouts = 96", "", "expected one of rollouts, seconds and steps"),
+            ("rollouts = 96", "rollouts = -8", "expected a number above 0"),
+            ('base = "base.toml"', 'bass = "x"', "arms.toml has no key 'bass'; it has arms, assets, base,"),
+            ("seeds = [1, 2]", 'seeds = "all"', 'seeds: expected list, got "all"'),
+            ('train = "none"', 'train = "ppo"', "expected one of rl, sft, none"),
+            (
+                'evaluations = ["alone", "search"]',
+                'evaluations = ["other"]',
+                "expected one of alone, search, compiler",
+            ),
+            ('program = "search"', 'program = "search"\nanswer = "greedy"', "a search's is its best"),
+            (
+                'program = "search"',
+                'program = "search"\nlarge = 1',
+                "large: a search is asked small tasks alone",
+            ),
+            ("samples = 2", 'answer = "best"', "expected at least 1, of which the best is taken, got 0"),
+            ("differences.rl", 'without = ["rl.clip"]\ndifferences.rl', "the base has no 'rl.clip'"),
+            ('[["hrd", "start"]', '[["hrd", "stat"]', 'got "stat"'),
+            ('name = "start"', 'name = "hrd"', "two are called hrd"),
+        ):
             self.arms(ARMS.replace(old, new))
             with self.assertRaises(Wrong) as caught:
                 read_table(self.root / "arms.toml")
@@ -657,47 +934,126 @@ class Slices(unittest.TestCase):
         alone = dataclasses.replace(alone, tasks=str(self.root / "of_both"))
         (self.root / "of_both").mkdir()
         for level in alone.levels:
-            (self.root / "of_both" / f"level{level}.jsonl").write_text("".join(json.dumps({"code": f"task {i}"}) + "\n" for i in range(alone.count)))
-        with self.assertRaisesRegex(Wrong, r"-large.jsonl: expected 2 tasks, got 0: `ablation.py tasks` makes them"):
+            (self.root / "of_both" / f"level{level}.jsonl").write_text(
+                "".join(json.dumps({"code": f"task {i}"}) + "\n" for i in range(alone.count))
+            )
+        with self.assertRaisesRegex(
+            Wrong, r"-large.jsonl: expected 2 tasks, got 0: `ablation.py tasks` makes them"
+        ):
             list(task_files(alone))
         for level in alone.levels:
-            (self.root / "of_both" / f"level{level}-large.jsonl").write_text("".join(json.dumps({"code": f"large {i}"}) + "\n" for i in range(3)))
+            (self.root / "of_both" / f"level{level}-large.jsonl").write_text(
+                "".join(json.dumps({"code": f"large {i}"}) + "\n" for i in range(3))
+            )
         found = dict(task_files(alone))
         self.assertEqual(len(found), len(alone.levels) * (alone.count + 2))
-        self.assertEqual((found[f"L{alone.levels[-1]}_0000"], found[f"L{alone.levels[-1]}_large0001"]), ("task 0", "large 1"))
+        self.assertEqual(
+            (found[f"L{alone.levels[-1]}_0000"], found[f"L{alone.levels[-1]}_large0001"]),
+            ("task 0", "large 1"),
+        )
 
     def test_another_objective_leaves_the_others_keys_out(self):
-        base = BASE.replace('objective = "grpo"', 'objective = "hrd"\nalpha = 0.2\nclip = 0.1\nuniform_reward = true')
+        base = BASE.replace(
+            'objective = "grpo"', 'objective = "hrd"\nalpha = 0.2\nclip = 0.1\nuniform_reward = true'
+        )
         (self.root / "base.toml").write_text(base)
-        self.arms(ARMS.replace('seeds = [1, 2]', 'seeds = [1, 2]\nwithout = ["rl.uniform_reward", "rl.speedup_limit"]\ndifferences.rl = { clip = 0.3 }')
-                  .replace('name = "hrd"', 'name = "grpo"\ndifferences.rl = { objective = "grpo" }\n[[arms]]\nname = "drpo"\ndifferences.rl = { objective = "drpo", tau = 2 }\n[[arms]]\nname = "hrd"'))
-        own = {arm.name: {key: value for key, value in arm.units[0].run["rl"].items() if key in ("alpha", "clip", "tau", "uniform_reward")} for arm in read_table(self.root / "arms.toml").arms}
-        self.assertEqual({name: own[name] for name in ("start", "grpo", "drpo")}, {"start": {"alpha": 0.2, "clip": 0.3}, "grpo": {"clip": 0.3}, "drpo": {"tau": 2}})
+        self.arms(
+            ARMS.replace(
+                "seeds = [1, 2]",
+                'seeds = [1, 2]\nwithout = ["rl.uniform_reward", "rl.speedup_limit"]\ndifferences.rl = { clip = 0.3 }',
+            ).replace(
+                'name = "hrd"',
+                'name = "grpo"\ndifferences.rl = { objective = "grpo" }\n[[arms]]\nname = "drpo"\ndifferences.rl = { objective = "drpo", tau = 2 }\n[[arms]]\nname = "hrd"',
+            )
+        )
+        own = {
+            arm.name: {
+                key: value
+                for key, value in arm.units[0].run["rl"].items()
+                if key in ("alpha", "clip", "tau", "uniform_reward")
+            }
+            for arm in read_table(self.root / "arms.toml").arms
+        }
+        self.assertEqual(
+            {name: own[name] for name in ("start", "grpo", "drpo")},
+            {"start": {"alpha": 0.2, "clip": 0.3}, "grpo": {"clip": 0.3}, "drpo": {"tau": 2}},
+        )
 
     def test_the_real_arms_can_be_read(self):
         table = read_table(HERE / "arms.toml")
         units = [arm.units[0] for arm in table.arms]
         self.assertEqual({str(unit.compute) for unit in units if unit.program == "rl"}, {"120 seconds"})
-        self.assertEqual({(unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"]) for unit in units if unit.program == "rl"}, {("cosine", 120)})
+        self.assertEqual(
+            {
+                (unit.run["schedule"]["kind"], unit.run["schedule"]["seconds"])
+                for unit in units
+                if unit.program == "rl"
+            },
+            {("cosine", 120)},
+        )
         first = "sft compiler best hrd uniform grpo drpo tempted unruled levels learnt plans no_plans search".split()
-        self.assertEqual([unit.name for unit in table.units][:len(first) + 1], [*(f"{arm}/seed-1" for arm in first), "best/seed-2"])
+        self.assertEqual(
+            [unit.name for unit in table.units][: len(first) + 1],
+            [*(f"{arm}/seed-1" for arm in first), "best/seed-2"],
+        )
         in_a_run = [unit.name for *_, unit in schedule(table.units, 2, 1480)]
-        self.assertEqual(in_a_run[:len(first)], [f"{arm}/seed-1" for arm in first])  # a whole table
+        self.assertEqual(in_a_run[: len(first)], [f"{arm}/seed-1" for arm in first])  # a whole table
         self.assertEqual({unit.run["schedule"]["steps"] for unit in units if unit.program == "sft"}, {900})
-        self.assertEqual({unit.run["data"]["global_batch_size"] * unit.run["data"]["sequence_length"] for unit in units if unit.program == "sft"}, {1 << 18})
+        self.assertEqual(
+            {
+                unit.run["data"]["global_batch_size"] * unit.run["data"]["sequence_length"]
+                for unit in units
+                if unit.program == "sft"
+            },
+            {1 << 18},
+        )
         self.assertIn("rule_reward = false", next(unit for unit in units if unit.arm == "unruled").run_file())
-        self.assertEqual({unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"} for unit in units if unit.arm in ("hrd", "grpo", "drpo")},
-                         {"hrd": {"alpha", "baseline"}, "grpo": {"baseline"}, "drpo": set()})
-        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "sft_mix" not in unit.run}, {"best_alone", "hrd_alone"})
+        self.assertEqual(
+            {
+                unit.arm: set(unit.run["rl"]) & {"alpha", "baseline"}
+                for unit in units
+                if unit.arm in ("hrd", "grpo", "drpo")
+            },
+            {"hrd": {"alpha", "baseline"}, "grpo": {"baseline"}, "drpo": set()},
+        )
+        self.assertEqual(
+            {unit.arm for unit in units if unit.program == "rl" and "sft_mix" not in unit.run},
+            {"best_alone", "hrd_alone"},
+        )
         # Of two arms that are compared, what is not named differs in nothing.
-        tempted, unruled = (next(unit.run for unit in units if unit.arm == arm) for arm in ("tempted", "unruled"))
-        self.assertEqual({**unruled, "name": "", "rl": {**unruled["rl"], "rule_reward": True}}, {**tempted, "name": "", "rl": {**tempted["rl"], "rule_reward": True}})
-        self.assertEqual({unit.arm for unit in units if unit.program == "rl" and "plan_incorrect_penalty" in unit.run["rl"]}, {"best", "best_alone"})
+        tempted, unruled = (
+            next(unit.run for unit in units if unit.arm == arm) for arm in ("tempted", "unruled")
+        )
+        self.assertEqual(
+            {**unruled, "name": "", "rl": {**unruled["rl"], "rule_reward": True}},
+            {**tempted, "name": "", "rl": {**tempted["rl"], "rule_reward": True}},
+        )
+        self.assertEqual(
+            {
+                unit.arm
+                for unit in units
+                if unit.program == "rl" and "plan_incorrect_penalty" in unit.run["rl"]
+            },
+            {"best", "best_alone"},
+        )
         ships = tomllib.loads((HERE.parents[1] / "runs/small-rl.toml").read_text())["rl"]
-        self.assertEqual({key: value for key, value in next(unit.run["rl"] for unit in units if unit.arm == "best").items() if key in ("objective", "speedup_limit", "updates", "samples")},
-                         {key: ships[key] for key in ("objective", "speedup_limit", "updates", "samples")})
-        self.assertEqual({arm: unit.run["rl"]["objective"] for unit in units for arm in [unit.arm] if arm in ("best", "best_alone", "uniform", "levels")},
-                         {"best": "best", "best_alone": "best", "uniform": "hrd", "levels": "hrd"})
+        self.assertEqual(
+            {
+                key: value
+                for key, value in next(unit.run["rl"] for unit in units if unit.arm == "best").items()
+                if key in ("objective", "speedup_limit", "updates", "samples")
+            },
+            {key: ships[key] for key in ("objective", "speedup_limit", "updates", "samples")},
+        )
+        self.assertEqual(
+            {
+                arm: unit.run["rl"]["objective"]
+                for unit in units
+                for arm in [unit.arm]
+                if arm in ("best", "best_alone", "uniform", "levels")
+            },
+            {"best": "best", "best_alone": "best", "uniform": "hrd", "levels": "hrd"},
+        )
 
 
 if __name__ == "__main__":

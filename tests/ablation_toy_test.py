@@ -1,7 +1,8 @@
 """bench/ablation with the real `nereid` and a toy model, in slices: trained, evaluated, searched with, packed and told.
 
-    tests/ablation_toy_test.py NEREID NEREID_LM
+tests/ablation_toy_test.py NEREID NEREID_LM
 """
+
 import json
 import os
 import pathlib
@@ -22,8 +23,14 @@ ENV = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "NEREID
 shutil.copytree(HERE.parent / "models/small/prompts", root / "prompts")  # the source and no more
 told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
 # What ends its answers: reinforcement learning finds that by itself.
-end = next(token["id"] for token in json.loads((root / "tokenizer.json").read_text())["added_tokens"] if token["content"] == "<|im_end|>")
-(root / "training/sft/checkpoints/step-00000140/model/generation_config.json").write_text(json.dumps({"eos_token_id": end}))
+end = next(
+    token["id"]
+    for token in json.loads((root / "tokenizer.json").read_text())["added_tokens"]
+    if token["content"] == "<|im_end|>"
+)
+(root / "training/sft/checkpoints/step-00000140/model/generation_config.json").write_text(
+    json.dumps({"eos_token_id": end})
+)
 # The task that the model has learnt, asked as it was in training.
 (root / "tasks").mkdir()
 (root / "tasks" / "level1.jsonl").write_text((root / "tasks.jsonl").read_text())
@@ -90,14 +97,34 @@ pairs = [["unruled", "sft"], ["sft/search", "sft"], ["sft/compiler", "sft/alone"
 
 
 def tool(name, *arguments, codes=(0,)):
-    done = subprocess.run([sys.executable, ABLATION / name, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=ENV)
+    done = subprocess.run(
+        [sys.executable, ABLATION / name, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=root,
+        env=ENV,
+    )
     assert done.returncode in codes, (arguments, done.returncode, done.stdout, done.stderr)
     return done
 
 
 tool("ablation.py", "tasks", "arms.toml")
 slices = 1
-while tool("ablation.py", "run", "arms.toml", "-o", "out", "--device", "cpu", "--slice", 12 * 1.3**slices, codes=(0, 75)).returncode == 75:
+while (
+    tool(
+        "ablation.py",
+        "run",
+        "arms.toml",
+        "-o",
+        "out",
+        "--device",
+        "cpu",
+        "--slice",
+        12 * 1.3**slices,
+        codes=(0, 75),
+    ).returncode
+    == 75
+):
     slices += 1
     assert slices < 15
 assert slices > 1
@@ -109,7 +136,10 @@ for seed in (1, 2):
 
 
 def verdicts(way):
-    return {row["sample"]: row["verdict"] for row in map(json.loads, (root / f"out/{way}/results.jsonl").read_text().splitlines())}
+    return {
+        row["sample"]: row["verdict"]
+        for row in map(json.loads, (root / f"out/{way}/results.jsonl").read_text().splitlines())
+    }
 
 
 assert verdicts("sft/seed-1/eval-compiler") == {"compiler": "Verified"}
@@ -122,8 +152,16 @@ tool("ablation.py", "pack", "out", "-o", "home")
 tool("ablation.py", "unpack", "home", "-o", "again")
 tool("report.py", "arms.toml", "again", "-o", "report")
 text = (root / "report/results.md").read_text()
-for part in ("## Does it help?", "| sft/alone |", "| sft/search |", "| unruled/alone |", "| unruled | 2 of 2 | 4 |", "unruled/alone - sft/alone", "In training `unruled` was paid for",
-             "Nothing was timed there"):
+for part in (
+    "## Does it help?",
+    "| sft/alone |",
+    "| sft/search |",
+    "| unruled/alone |",
+    "| unruled | 2 of 2 | 4 |",
+    "unruled/alone - sft/alone",
+    "In training `unruled` was paid for",
+    "Nothing was timed there",
+):
     assert part in text, (part, text)
 assert (root / "report/reward.svg").exists() and "Not finished" not in text
 # The real arms: `nereid` reads each run file, and misses the data that it names.
@@ -133,7 +171,13 @@ from arms import read_table  # noqa: E402
 for unit in (arm.units[0] for arm in read_table(ABLATION / "arms.toml").arms):
     if unit.program != "none":
         (root / f"{unit.arm}.toml").write_text(unit.run_file())
-        done = subprocess.run([LM, f"train-{unit.program}", f"{unit.arm}.toml", "--device", "cpu"], capture_output=True, text=True, cwd=root, env=ENV)
+        done = subprocess.run(
+            [LM, f"train-{unit.program}", f"{unit.arm}.toml", "--device", "cpu"],
+            capture_output=True,
+            text=True,
+            cwd=root,
+            env=ENV,
+        )
         missing = "data/small-rl/train1.jsonl: No such file" if unit.program == "rl" else "/train/tokens.json"
         assert done.returncode == 2 and missing in done.stderr, (unit.arm, done.returncode, done.stderr)
 print(text)

@@ -1,7 +1,8 @@
 """PyTorch's own times: the clock, by a clock of the test's own; each way that a CPU has, on a program as program_text writes it.
 
-    tests/baselines_test.py
+tests/baselines_test.py
 """
+
 import json
 import os
 import pathlib
@@ -47,13 +48,16 @@ class Time:
         def do():
             self.now += seconds
             self.said.append(what)
+
         return do
 
 
 class Clock(unittest.TestCase):
     def test_only_the_call_and_its_end_count(self):
         time = Time()
-        clock = baselines.Clock(now=lambda: time.now, before=time.takes(5, "flush"), after=time.takes(0.25, "wait"))
+        clock = baselines.Clock(
+            now=lambda: time.now, before=time.takes(5, "flush"), after=time.takes(0.25, "wait")
+        )
         times = clock.calls(time.takes(1, "call"), 60)
         self.assertEqual(set(times), {1250.0})
         self.assertEqual(len(times), 10)  # 6.25 s each, for a minute
@@ -61,8 +65,12 @@ class Clock(unittest.TestCase):
 
     def test_a_few_at_least_and_not_too_many(self):
         time = Time()
-        self.assertEqual(len(baselines.Clock(now=lambda: time.now).calls(time.takes(100), 1)), baselines.FEWEST)
-        self.assertEqual(len(baselines.Clock(now=lambda: time.now).calls(time.takes(1e-9), 1)), baselines.MOST)
+        self.assertEqual(
+            len(baselines.Clock(now=lambda: time.now).calls(time.takes(100), 1)), baselines.FEWEST
+        )
+        self.assertEqual(
+            len(baselines.Clock(now=lambda: time.now).calls(time.takes(1e-9), 1)), baselines.MOST
+        )
 
 
 class Ways(unittest.TestCase):
@@ -70,8 +78,13 @@ class Ways(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "program.py"
             path.write_text(program)
-            run = subprocess.run([sys.executable, "-m", "nereid.baselines", path, way, "--device", "cpu", "--seconds", "0.1"], timeout=280,
-                                 capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(PYTHON)))
+            run = subprocess.run(
+                [sys.executable, "-m", "nereid.baselines", path, way, "--device", "cpu", "--seconds", "0.1"],
+                timeout=280,
+                capture_output=True,
+                text=True,
+                env=dict(os.environ, PYTHONPATH=str(PYTHON)),
+            )
             self.assertEqual(run.returncode, 0, run.stderr)
             return json.loads(run.stdout.splitlines()[-1])
 

@@ -1,7 +1,8 @@
 """`nereid verify --batch` as a trainer lives on it, and as one that is broken or hostile uses it. docs/batch_protocol.md is what is held.
 
-    tests/batch_protocol_test.py PATH/TO/nereid
+tests/batch_protocol_test.py PATH/TO/nereid
 """
+
 import json
 import pathlib
 import signal
@@ -64,8 +65,24 @@ class Stream:
     """One run that is fed line by line."""
 
     def __init__(self, *options):
-        self.process = subprocess.Popen([NEREID, "verify", "--batch", "-", "--device", "cpu", "--trials", "1", "--fast-inputs", *map(str, options)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.process = subprocess.Popen(
+            [
+                NEREID,
+                "verify",
+                "--batch",
+                "-",
+                "--device",
+                "cpu",
+                "--trials",
+                "1",
+                "--fast-inputs",
+                *map(str, options),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
 
     def ask(self, line):
         self.process.stdin.write(line if isinstance(line, bytes) else (json.dumps(line) + "\n").encode())
@@ -108,16 +125,38 @@ class Protocol(unittest.TestCase):
         return self.stream.answer()
 
     def test_ids_of_every_type_come_back_as_they_went(self):
-        for id in ("a", "", "stdin:3", 7, -1, 2**70, 1.5, True, False, [], [1, {"a": None}], {"step": 3}, "größer", "\ud800", "a\udfffb", "\u202e\x1b\u0085\u0000"):
+        for id in (
+            "a",
+            "",
+            "stdin:3",
+            7,
+            -1,
+            2**70,
+            1.5,
+            True,
+            False,
+            [],
+            [1, {"a": None}],
+            {"step": 3},
+            "größer",
+            "\ud800",
+            "a\udfffb",
+            "\u202e\x1b\u0085\u0000",
+        ):
             with self.subTest(id=id):
                 self.assertEqual(self.judge(pair(id))["id"], id)
 
     def test_an_id_may_be_used_again(self):
         for word in ("Verified", "Malformed", "Verified"):
-            self.assertEqual(self.judge(pair("again", RELU if word == "Verified" else "no code"))["verdict"], word)
+            self.assertEqual(
+                self.judge(pair("again", RELU if word == "Verified" else "no code"))["verdict"], word
+            )
 
     def test_an_id_under_way_is_refused_and_its_verdict_comes(self):
-        slow = RELU.replace("    def forward", "    def __init__(self):\n        super().__init__()\n        import time\n        time.sleep(1.5)\n\n    def forward")
+        slow = RELU.replace(
+            "    def forward",
+            "    def __init__(self):\n        super().__init__()\n        import time\n        time.sleep(1.5)\n\n    def forward",
+        )
         self.stream.ask(pair("twice", slow))
         self.stream.ask(pair("twice"))
         first, second = self.stream.answer(), self.stream.answer()
@@ -127,8 +166,15 @@ class Protocol(unittest.TestCase):
         self.assertEqual(self.judge(pair("twice"))["verdict"], "Verified")
 
     def test_any_text_gets_a_verdict(self):
-        for text, word in (("\ud800", "Malformed"), ("x = '\udc00'\n" + RELU, "Malformed"), ("\u0000", "Malformed"), ("", "Malformed"), ("\x1b[2J", "Malformed"),
-                           ("```python\n" + RELU + "```", "Verified"), ("\ufeff" + RELU.replace("\n", "\r\n"), "Verified")):
+        for text, word in (
+            ("\ud800", "Malformed"),
+            ("x = '\udc00'\n" + RELU, "Malformed"),
+            ("\u0000", "Malformed"),
+            ("", "Malformed"),
+            ("\x1b[2J", "Malformed"),
+            ("```python\n" + RELU + "```", "Verified"),
+            ("\ufeff" + RELU.replace("\n", "\r\n"), "Verified"),
+        ):
             with self.subTest(text=text[:40]):
                 self.assertEqual(self.judge(pair("text", text))["verdict"], word)
 
@@ -138,37 +184,80 @@ class Protocol(unittest.TestCase):
         self.assertEqual(self.judge(pair("s"))["seed"], 3)
         more = self.judge(pair("s", trials=3, fast_inputs=False))["coverage"]
         self.assertGreater(more["trials"], self.judge(pair("s"))["coverage"]["trials"] + 3)
-        asleep = RELU.replace("    def forward(self, x):\n", "    def forward(self, x):\n        import time\n        time.sleep(60)\n")
+        asleep = RELU.replace(
+            "    def forward(self, x):\n",
+            "    def forward(self, x):\n        import time\n        time.sleep(60)\n",
+        )
         started = time.time()
         late = self.judge(pair("s", asleep, time_limit=0.5))
         self.assertEqual((late["verdict"], late["rule"]), ("TimedOut", "time-limit"))
         self.assertLess(time.time() - started, 20)
-        self.assertEqual(self.judge(pair("s", RELU.replace("0.0)", "0.001)"), rtol=0.1, atol=0.1))["verdict"], "Verified")
+        self.assertEqual(
+            self.judge(pair("s", RELU.replace("0.0)", "0.001)"), rtol=0.1, atol=0.1))["verdict"], "Verified"
+        )
         self.assertEqual(self.judge(pair("s", RELU.replace("0.0)", "0.001)")))["verdict"], "Mismatch")
         self.assertEqual(self.judge(pair("s", device="cuda"))["verdict"], "Error")
 
     def test_what_is_not_known_is_refused(self):
-        for more in ({"polizy": "strict"}, {"time_limit": "5"}, {"time_limit": 0}, {"trials": 1.5}, {"trials": -1}, {"seed": 2**64}, {"policy": "lax"},
-                     {"form": "python"}, {"allow_tf32": 1}, {"candidate": "x.py"}, {"rtol": -1}, {"trace": 7}, {"reference": "a\0b"}):
+        for more in (
+            {"polizy": "strict"},
+            {"time_limit": "5"},
+            {"time_limit": 0},
+            {"trials": 1.5},
+            {"trials": -1},
+            {"seed": 2**64},
+            {"policy": "lax"},
+            {"form": "python"},
+            {"allow_tf32": 1},
+            {"candidate": "x.py"},
+            {"rtol": -1},
+            {"trace": 7},
+            {"reference": "a\0b"},
+        ):
             with self.subTest(more=more):
                 verdict = self.judge(pair("u", **more))
-                self.assertEqual((verdict["id"], verdict["verdict"], verdict["blame"], verdict["rule"]), ("u", "Error", "input", "input"))
+                self.assertEqual(
+                    (verdict["id"], verdict["verdict"], verdict["blame"], verdict["rule"]),
+                    ("u", "Error", "input", "input"),
+                )
                 self.assertIn(next(iter(more)), verdict["reason"])
-                self.assertNotEqual(wrong(pair("u", **more), SCHEMA["$defs"]["request"]) if "candidate" not in more and "reference" not in more else ["two"], [])
+                self.assertNotEqual(
+                    wrong(pair("u", **more), SCHEMA["$defs"]["request"])
+                    if "candidate" not in more and "reference" not in more
+                    else ["two"],
+                    [],
+                )
 
     def test_garbage_does_not_end_it(self):
-        lines = (b"\n\r\n \t\n", b"\xff\xfe\x00\x01\x02\n", b"{\n", b"[]\n", b"null\n", b'"id"\n', b'{"id": "cut", "refer\n', b'{"id": null}\n', b"[" * 100000 + b"\n",
-                 b'{"id": "nested", "seed": ' + b"[" * 200 + b"]" * 200 + b"}\n", b'{"id": "number", "seed": 1e999999}\n', b'{"id": "nul", "form": "\x00"}\n')
+        lines = (
+            b"\n\r\n \t\n",
+            b"\xff\xfe\x00\x01\x02\n",
+            b"{\n",
+            b"[]\n",
+            b"null\n",
+            b'"id"\n',
+            b'{"id": "cut", "refer\n',
+            b'{"id": null}\n',
+            b"[" * 100000 + b"\n",
+            b'{"id": "nested", "seed": ' + b"[" * 200 + b"]" * 200 + b"}\n",
+            b'{"id": "number", "seed": 1e999999}\n',
+            b'{"id": "nul", "form": "\x00"}\n',
+        )
         for line in lines:
             self.stream.ask(line)
         answers = [self.stream.answer() for _ in range(len(lines) - 1)]
         self.assertEqual({(v["verdict"], v["blame"]) for v in answers}, {("Error", "input")})
-        self.assertLessEqual({"cut", "nested", "number", "nul"}, {v["id"] for v in answers if isinstance(v["id"], str)})
+        self.assertLessEqual(
+            {"cut", "nested", "number", "nul"}, {v["id"] for v in answers if isinstance(v["id"], str)}
+        )
         self.assertEqual(sum(str(v["id"]).startswith("stdin:") for v in answers), 7)
         self.assertEqual(self.judge(pair("after"))["verdict"], "Verified")
 
     def test_spans_are_pythons_slices(self):
-        for before, plan in (("Größe 😀: rows.\r\n", None), ("<think>\nich denke 日本語\n</think>", "<think>\nich denke 日本語\n</think>")):
+        for before, plan in (
+            ("Größe 😀: rows.\r\n", None),
+            ("<think>\nich denke 日本語\n</think>", "<think>\nich denke 日本語\n</think>"),
+        ):
             text = before + ("\n" if plan else "") + "```python\n" + RELU + "```\nDone."
             spans = self.judge(pair("spans", text))["spans"]
             self.assertEqual(text[slice(*spans["code"])], RELU)
@@ -177,10 +266,36 @@ class Protocol(unittest.TestCase):
         self.assertIsNone(self.judge(pair("spans", "no code"))["spans"])
 
     def test_rewards_have_components(self):
-        right, wrong_one, cheat = self.judge(pair("r")), self.judge(pair("r", RELU.replace("0.0)", "1.0)"))), self.judge(pair("r", REFERENCE.replace("Model", "ModelNew")))
-        self.assertEqual(right["reward"], {"objective": "hierarchical", "valid": True, "correct": True, "speedup": None, "plan": 1, "code": 1})
-        self.assertEqual(wrong_one["reward"], {"objective": "hierarchical", "valid": True, "correct": False, "speedup": None, "plan": 0, "code": 0})
-        self.assertEqual((cheat["verdict"], cheat["reward"]["valid"], cheat["reward"]["code"]), ("Disallowed", False, 0))
+        right, wrong_one, cheat = (
+            self.judge(pair("r")),
+            self.judge(pair("r", RELU.replace("0.0)", "1.0)"))),
+            self.judge(pair("r", REFERENCE.replace("Model", "ModelNew"))),
+        )
+        self.assertEqual(
+            right["reward"],
+            {
+                "objective": "hierarchical",
+                "valid": True,
+                "correct": True,
+                "speedup": None,
+                "plan": 1,
+                "code": 1,
+            },
+        )
+        self.assertEqual(
+            wrong_one["reward"],
+            {
+                "objective": "hierarchical",
+                "valid": True,
+                "correct": False,
+                "speedup": None,
+                "plan": 0,
+                "code": 0,
+            },
+        )
+        self.assertEqual(
+            (cheat["verdict"], cheat["reward"]["valid"], cheat["reward"]["code"]), ("Disallowed", False, 0)
+        )
 
     def test_escape_codes_stay_text(self):
         raising = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        raise ValueError('\\x1b[2J\\x9b31m\\u202e\\x7f')\n"
@@ -196,7 +311,11 @@ class Ends(unittest.TestCase):
         stream.ask(pair("whole"))
         stream.ask(json.dumps(pair("last")).encode())
         status, rest, errors = stream.end()
-        self.assertEqual((status, [(v["id"], v["verdict"]) for v in rest]), (0, [("whole", "Verified"), ("last", "Verified")]), errors)
+        self.assertEqual(
+            (status, [(v["id"], v["verdict"]) for v in rest]),
+            (0, [("whole", "Verified"), ("last", "Verified")]),
+            errors,
+        )
 
     def test_a_line_that_never_ends_keeps_its_id_and_little_memory(self):
         stream = Stream("--jobs", 1)
@@ -211,8 +330,13 @@ class Ends(unittest.TestCase):
         stream.end()
 
     def test_interrupted_it_ends_whatever_its_candidates_do(self):
-        asleep = RELU.replace("    def forward(self, x):\n", "    def forward(self, x):\n        import time\n        time.sleep(600)\n")
-        spins = RELU.replace("    def forward(self, x):\n", "    def forward(self, x):\n        while True: pass\n")
+        asleep = RELU.replace(
+            "    def forward(self, x):\n",
+            "    def forward(self, x):\n        import time\n        time.sleep(600)\n",
+        )
+        spins = RELU.replace(
+            "    def forward(self, x):\n", "    def forward(self, x):\n        while True: pass\n"
+        )
         with tempfile.TemporaryDirectory() as name:
             output = pathlib.Path(name) / "out.jsonl"
             stream = Stream("--jobs", 3, "--time-limit", 600, "-o", output)
@@ -244,7 +368,14 @@ class Neighbours(unittest.TestCase):
         expected = {}
         for n in range(3):
             for name, code in self.HOSTILE.items():
-                stream.ask(pair(f"{name} {n}", RELU.replace("    def forward(self, x):\n", f"    def forward(self, x):\n        {code}\n")))
+                stream.ask(
+                    pair(
+                        f"{name} {n}",
+                        RELU.replace(
+                            "    def forward(self, x):\n", f"    def forward(self, x):\n        {code}\n"
+                        ),
+                    )
+                )
             for m in range(6):
                 stream.ask(pair(f"honest {n} {m}", RELU + f"# {n} {m}\n"))
                 expected[f"honest {n} {m}"] = "Verified"
@@ -253,7 +384,9 @@ class Neighbours(unittest.TestCase):
             verdict = stream.answer()
             words[verdict["id"]] = verdict["verdict"]
         status, rest, errors = stream.end()
-        self.assertEqual({id: word for id, word in words.items() if id.startswith("honest")}, expected, errors)
+        self.assertEqual(
+            {id: word for id, word in words.items() if id.startswith("honest")}, expected, errors
+        )
         self.assertLessEqual(set(words.values()), {"Verified", "TimedOut", "Untraceable"}, words)
         self.assertEqual((status, rest), (0, []), errors)
 

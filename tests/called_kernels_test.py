@@ -1,7 +1,8 @@
 """Kernels with machine code of their own, launched through Triton: what reaches the driver, by a driver that only writes down.
 
-    tests/called_kernels_test.py
+tests/called_kernels_test.py
 """
+
 import base64
 import json
 import pathlib
@@ -96,13 +97,24 @@ class Launches(unittest.TestCase):
         self.assertEqual((metadata.shared, metadata.launch_pdl), (96, False))
         self.assertEqual(self.driver.loaded, [("add", b"\x7fELF and so on", 96, 0)])
         self.assertEqual(len(self.driver.launches), 3)
-        grid, (stream, function, packed, metadata, *_), args = (self.driver.launches[0][:3], self.driver.launches[0][3:9], self.driver.launches[0][9:])
-        self.assertEqual((grid, stream, function, packed, metadata), ((2, 3, 1), 77, "function", (8, 1, 96), None))
+        grid, (stream, function, packed, metadata, *_), args = (
+            self.driver.launches[0][:3],
+            self.driver.launches[0][3:9],
+            self.driver.launches[0][9:],
+        )
+        self.assertEqual(
+            (grid, stream, function, packed, metadata), ((2, 3, 1), 77, "function", (8, 1, 96), None)
+        )
         self.assertEqual((args[0].shape, args[2], args[3]), ((8,), 7, 64))
-        self.assertEqual(len(program.model.forward.__globals__["kernel0"].device_caches[0][0]), 1)  # one key for the same arguments
+        self.assertEqual(
+            len(program.model.forward.__globals__["kernel0"].device_caches[0][0]), 1
+        )  # one key for the same arguments
 
     def test_what_it_cannot_launch_is_refused(self):
-        for changed in ({"params": ["!tt.tensordesc<tensor<64x64xf16>>"], "tensordesc_meta": [{}]}, {"params": ["!tt.ptr<f32>", "i128"]}):
+        for changed in (
+            {"params": ["!tt.tensordesc<tensor<64x64xf16>>"], "tensordesc_meta": [{}]},
+            {"params": ["!tt.ptr<f32>", "i128"]},
+        ):
             with self.assertRaises(called_kernels.Refused):
                 self.load(**changed)
 
@@ -112,7 +124,9 @@ class Launches(unittest.TestCase):
         seconds, called_kernels.seconds = called_kernels.seconds, lambda way: times[way()]
         try:
             for _ in range(2):
-                called_kernels.fastest("here", lambda: called.append("slow") or "slow", lambda: called.append("fast") or "fast")
+                called_kernels.fastest(
+                    "here", lambda: called.append("slow") or "slow", lambda: called.append("fast") or "fast"
+                )
         finally:
             called_kernels.seconds = seconds
         self.assertEqual(called, ["slow", "fast", "fast", "fast"])

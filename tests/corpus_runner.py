@@ -7,6 +7,7 @@ several with `or`), and if need be `rule` (likewise; not asked of `Verified`), `
 verdict may take) and `absent` (paths that must not exist afterwards).
 Afterwards nothing may be left behind: no process, no temporary file, no change in the folders judged.
 """
+
 import argparse
 import ctypes
 import json
@@ -30,7 +31,9 @@ def header(path):
         text = found.group(2) if found else ""
     keys = {}
     for line in text.splitlines():
-        match = re.match(r"\s*(reference|verdict|rule|policy|trials|seconds|device|form|forbid|absent):\s*(\S.*)$", line)
+        match = re.match(
+            r"\s*(reference|verdict|rule|policy|trials|seconds|device|form|forbid|absent):\s*(\S.*)$", line
+        )
         if match:
             keys.setdefault(match.group(1), match.group(2).strip())
     return keys
@@ -69,17 +72,25 @@ class Case:
             return f"expected {self.keys['verdict']}, got {word} ({rule}): {verdict['reason']}"
         if word != "Verified" and "rule" in self.keys and not rules & set(choices(self.keys["rule"])):
             return f"expected {word} by {self.keys['rule']}, got it by {rule}: {verdict['reason']}"
-        left = [path for path in self.keys.get("absent", "").split() if os.path.lexists(self.path.parent / path)]
+        left = [
+            path for path in self.keys.get("absent", "").split() if os.path.lexists(self.path.parent / path)
+        ]
         if left:
             return f"left {', '.join(left)} behind"
         if "seconds" in self.keys and verdict["seconds"] > float(self.keys["seconds"]):
-            return f"expected a verdict within {self.keys['seconds']} s, got it after {verdict['seconds']:.1f} s"
+            return (
+                f"expected a verdict within {self.keys['seconds']} s, got it after {verdict['seconds']:.1f} s"
+            )
         return None
 
 
 def snapshot(folders):
-    return {str(p): (p.stat().st_size, p.stat().st_mtime_ns) for f in folders for p in sorted(f.rglob("*"))
-            if "__pycache__" not in p.parts and p.is_file()}
+    return {
+        str(p): (p.stat().st_size, p.stat().st_mtime_ns)
+        for f in folders
+        for p in sorted(f.rglob("*"))
+        if "__pycache__" not in p.parts and p.is_file()
+    }
 
 
 def my_descendants():
@@ -89,7 +100,11 @@ def my_descendants():
         if entry.name.isdigit():
             try:
                 fields = open(f"/proc/{entry.name}/stat").read().rsplit(")", 1)
-                parents[int(entry.name)] = (int(fields[1].split()[1]), fields[1].split()[0], fields[0].split("(", 1)[1])
+                parents[int(entry.name)] = (
+                    int(fields[1].split()[1]),
+                    fields[1].split()[0],
+                    fields[0].split("(", 1)[1],
+                )
             except OSError:
                 pass
     mine = []
@@ -108,13 +123,27 @@ def run_batch(cases, arguments, folder, time_limit):
     pairs.write_text("".join(json.dumps(case.line()) + "\n" for case in cases))
     scratch = folder / "tmp"
     scratch.mkdir()
-    command = [str(arguments.nereid), "verify", "--batch", str(pairs), "-o", str(answers), "--device", arguments.device,
-               "--seed", str(arguments.seed), "--time-limit", str(time_limit)]
+    command = [
+        str(arguments.nereid),
+        "verify",
+        "--batch",
+        str(pairs),
+        "-o",
+        str(answers),
+        "--device",
+        arguments.device,
+        "--seed",
+        str(arguments.seed),
+        "--time-limit",
+        str(time_limit),
+    ]
     if arguments.jobs:
         command += ["--jobs", str(arguments.jobs)]
     environment = dict(os.environ, TMPDIR=str(scratch))
     with open(log, "w") as out:
-        status = subprocess.run(command, env=environment, stdout=out, stderr=out, timeout=arguments.timeout).returncode
+        status = subprocess.run(
+            command, env=environment, stdout=out, stderr=out, timeout=arguments.timeout
+        ).returncode
     verdicts = {}
     if answers.exists():
         for line in answers.read_text().splitlines():
@@ -124,23 +153,35 @@ def run_batch(cases, arguments, folder, time_limit):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--nereid", type=pathlib.Path, default=ROOT / "build/release/bin/nereid")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--time-limit", type=float, default=30)
-    parser.add_argument("--hang-limit", type=float, help="the time limit of candidates that are expected to hang (TimedOut is their first verdict)")
+    parser.add_argument(
+        "--hang-limit",
+        type=float,
+        help="the time limit of candidates that are expected to hang (TimedOut is their first verdict)",
+    )
     parser.add_argument("--only", default="", help="only candidates whose name holds this")
     parser.add_argument("--timeout", type=float, default=1500)
     parser.add_argument("--keep", type=pathlib.Path, help="keep the verdicts in this file")
     arguments = parser.parse_args()
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
-    cases = [Case(path.resolve()) for folder in arguments.folders for path in sorted(folder.iterdir())
-             if path.suffix in (".py", ".txt", ".md") and path.name.lower() != "readme.md" and arguments.only in path.name
-             and not path.name.startswith("_")]
+    cases = [
+        Case(path.resolve())
+        for folder in arguments.folders
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".py", ".txt", ".md")
+        and path.name.lower() != "readme.md"
+        and arguments.only in path.name
+        and not path.name.startswith("_")
+    ]
     cases = [case for case in cases if case.keys.get("device", arguments.device) == arguments.device]
     if not cases:
         sys.exit(f"no candidates in {', '.join(map(str, arguments.folders))}")
@@ -150,8 +191,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="nereid-corpus-") as name:
         folder = pathlib.Path(name)
         sound = [case for case in cases if not case.trouble]
-        hang = [case for case in sound if arguments.hang_limit and choices(case.keys["verdict"])[0] == "TimedOut"]
-        batches = [("others", [case for case in sound if case not in hang], arguments.time_limit), ("hang", hang, arguments.hang_limit)]
+        hang = [
+            case for case in sound if arguments.hang_limit and choices(case.keys["verdict"])[0] == "TimedOut"
+        ]
+        batches = [
+            ("others", [case for case in sound if case not in hang], arguments.time_limit),
+            ("hang", hang, arguments.hang_limit),
+        ]
         verdicts = {}
         for what, batch, limit in batches:
             if not batch:
@@ -167,7 +213,9 @@ def main():
             time.sleep(0.1)
         if left:
             failures.append(f"processes were left behind: {', '.join(left)}")
-        files = [str(path.relative_to(folder)) for scratch in folder.glob("*/tmp") for path in scratch.rglob("*")]
+        files = [
+            str(path.relative_to(folder)) for scratch in folder.glob("*/tmp") for path in scratch.rglob("*")
+        ]
         if files:
             failures.append(f"temporary files were left behind: {', '.join(files[:10])}")
         if arguments.keep:
@@ -179,7 +227,9 @@ def main():
     for case in cases:
         trouble = case.trouble or case.judge(verdicts.get(case.id))
         if trouble:
-            failures.append(f"{case.path.relative_to(ROOT) if case.path.is_relative_to(ROOT) else case.path}: {trouble}")
+            failures.append(
+                f"{case.path.relative_to(ROOT) if case.path.is_relative_to(ROOT) else case.path}: {trouble}"
+            )
 
     for failure in failures:
         print(f"FAILED {failure}")

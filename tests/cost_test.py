@@ -1,7 +1,8 @@
 """What launches cost, found from a kernel's text, is what running every program of it finds: kernels by hand and of the compiler's.
 
-    tests/cost_test.py NEREID COST_CHECK [--all]      --all: every honest candidate, and many programs a level
+tests/cost_test.py NEREID COST_CHECK [--all]      --all: every honest candidate, and many programs a level
 """
+
 import concurrent.futures
 import json
 import pathlib
@@ -32,8 +33,26 @@ def compiled(folder):
     """What the compiler writes for sampled programs, small enough to walk."""
     for level, count in ((1, 12), (2, 8), (5, 6), (20, 2)) if everything else ((1, 3), (5, 2)):
         tasks = folder / f"L{level}"
-        subprocess.run([nereid, "synth", "--level", str(level), "--count", str(count), "--seed", "7", "--max-elements", "2^15",
-                        "--max-work", "2^21", "-o", tasks], check=True, capture_output=True)
+        subprocess.run(
+            [
+                nereid,
+                "synth",
+                "--level",
+                str(level),
+                "--count",
+                str(count),
+                "--seed",
+                "7",
+                "--max-elements",
+                "2^15",
+                "--max-work",
+                "2^21",
+                "-o",
+                tasks,
+            ],
+            check=True,
+            capture_output=True,
+        )
         written = folder / f"W{level}"
         subprocess.run([nereid, "lower", *sorted(tasks.glob("*.py")), "-o", written], capture_output=True)
         yield from ((file, tasks / file.name) for file in sorted(written.glob("*.py")))
@@ -44,7 +63,9 @@ def main():
         folder = pathlib.Path(name)
         honest = [file for file in sorted(HONEST.glob("*.py")) if everything or file.stem in CHOSEN]
         pairs = [*((file, reference_of(file)) for file in honest), *compiled(folder)]
-        pairs = [(candidate, reference, folder / f"{k}.trace") for k, (candidate, reference) in enumerate(pairs)]
+        pairs = [
+            (candidate, reference, folder / f"{k}.trace") for k, (candidate, reference) in enumerate(pairs)
+        ]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             traces = [trace for trace in pool.map(traced, pairs) if trace]
         answer = subprocess.run([check, *traces], capture_output=True, text=True)
@@ -54,8 +75,10 @@ def main():
         print(json.dumps(launch))
     sampled = [launch for launch in launches if launch["unknown"] and not launch["moves_by_data"]]
     exact = sum(launch["error"] == 0 for launch in launches)
-    print(f"{len(traces)} of {len(pairs)} traces, {len(launches)} launches: {exact} exact, {len(wrong)} wrong, {len(sampled)} sampled "
-          f"though no data decides; {max(launch['ms'] for launch in launches):.1f} ms at most")
+    print(
+        f"{len(traces)} of {len(pairs)} traces, {len(launches)} launches: {exact} exact, {len(wrong)} wrong, {len(sampled)} sampled "
+        f"though no data decides; {max(launch['ms'] for launch in launches):.1f} ms at most"
+    )
     assert answer.returncode == 0 and not wrong, answer.stderr
     assert len(traces) >= 0.9 * len(pairs) and len(launches) > 10
     assert exact >= 0.8 * len(launches) and not sampled

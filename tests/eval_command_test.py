@@ -1,7 +1,8 @@
 """`nereid eval` as a command: figures, files, resumption, a model behind HTTP, what it refuses.
 
-    tests/eval_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
+tests/eval_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
 """
+
 import http.server
 import json
 import os
@@ -42,7 +43,9 @@ class Model(http.server.BaseHTTPRequestHandler):
         for text in ("One kernel for all.\n", f"```python\n{code}```\n"):
             part = {"choices": [{"delta": {"content": text}, "finish_reason": None}]}
             self.wfile.write(f"data: {json.dumps(part)}\n\n".encode())
-        self.wfile.write(b'data: {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500}}\n\ndata: [DONE]\n\n')
+        self.wfile.write(
+            b'data: {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500}}\n\ndata: [DONE]\n\n'
+        )
 
     def log_message(self, *arguments):
         pass
@@ -63,15 +66,30 @@ class Eval(unittest.TestCase):
         shutil.copy(ROOT / "tasks" / f"{name}.py", self.tasks / "level1" / f"{to or name}.py")
 
     def eval(self, *arguments, code=0, **environment):
-        answer = subprocess.run([NEREID, "eval", *map(str, arguments), "--device", "cpu"], capture_output=True, text=True, timeout=280,
-                                env={**self.environment, **environment})
+        answer = subprocess.run(
+            [NEREID, "eval", *map(str, arguments), "--device", "cpu"],
+            capture_output=True,
+            text=True,
+            timeout=280,
+            env={**self.environment, **environment},
+        )
         self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
         return answer
 
     def test_figures_files_and_resumption(self):
         for name in ("softmax", "relu", "mode"):
             self.task(name)
-        arguments = [self.tasks, "-o", self.out, "--proposer", "compiler", "--policy", "strict", "--jobs", "2"]
+        arguments = [
+            self.tasks,
+            "-o",
+            self.out,
+            "--proposer",
+            "compiler",
+            "--policy",
+            "strict",
+            "--jobs",
+            "2",
+        ]
         summary = json.loads(self.eval(*arguments, "--json").stdout)
         self.assertEqual((summary["tasks"], summary["verified"]), (3, 2))
         self.assertAlmostEqual(summary["verified_share"], 2 / 3)
@@ -93,7 +111,9 @@ class Eval(unittest.TestCase):
             file.write("\n# changed\n")
         again = json.loads(self.eval(*arguments, "--json").stdout)
         self.assertEqual(again["verified"], 2)
-        self.assertNotEqual({r["id"]: r["task"] for r in again["results"]}["level1/relu"], results["level1/relu"]["task"])
+        self.assertNotEqual(
+            {r["id"]: r["task"] for r in again["results"]}["level1/relu"], results["level1/relu"]["task"]
+        )
         before = (self.out / "results.jsonl").read_text()
         text = self.eval(*arguments).stdout
         self.assertEqual((self.out / "results.jsonl").read_text(), before)
@@ -140,8 +160,22 @@ class Eval(unittest.TestCase):
     def test_ctrl_c_keeps_what_was_judged(self):
         for name in ("softmax", "relu", "gelu", "layer_norm", "row_sum", "swiglu"):
             self.task(name)
-        arguments = [NEREID, "eval", self.tasks, "-o", self.out, "--proposer", "compiler", "--device", "cpu", "--jobs", "1"]
-        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment)
+        arguments = [
+            NEREID,
+            "eval",
+            self.tasks,
+            "-o",
+            self.out,
+            "--proposer",
+            "compiler",
+            "--device",
+            "cpu",
+            "--jobs",
+            "1",
+        ]
+        process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment
+        )
         results = self.out / "results.jsonl"
         for _ in range(600):
             if results.exists() and len(results.read_text().splitlines()) >= 2:
@@ -167,8 +201,10 @@ class Eval(unittest.TestCase):
 
     def test_a_task_that_raises_is_an_error_and_the_rest_goes_on(self):
         self.task("relu")
-        (self.tasks / "bad.py").write_text("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + nothing\n"
-                                           "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n")
+        (self.tasks / "bad.py").write_text(
+            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + nothing\n"
+            "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n"
+        )
         (self.tasks / "broken.py").write_text("class Model\n")
         done = self.eval(self.tasks, "-o", self.out, "--proposer", "compiler", "--json", code=1)
         summary = json.loads(done.stdout)

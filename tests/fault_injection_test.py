@@ -5,6 +5,7 @@
 Workers are killed with SIGKILL, one kind at a time, while a batch runs: the process that traces and its children, the replay
 server and its workers. A disk that is full and a reader that goes away end a batch with an error, and what was said stays.
 """
+
 import json
 import os
 import pathlib
@@ -31,7 +32,16 @@ def pairs_file(folder, count):
             for name in EXPECTED:
                 # Each text another, so that nothing is remembered.
                 source = (EXAMPLES / f"{name}.py").read_text() + f"\n# {i}\n"
-                file.write(json.dumps({"id": f"{name}-{i}", "reference": str(EXAMPLES / "reference.py"), "candidate_source": source}) + "\n")
+                file.write(
+                    json.dumps(
+                        {
+                            "id": f"{name}-{i}",
+                            "reference": str(EXAMPLES / "reference.py"),
+                            "candidate_source": source,
+                        }
+                    )
+                    + "\n"
+                )
     return path
 
 
@@ -40,8 +50,23 @@ class Killed(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             output = folder / "out.jsonl"
-            process = subprocess.Popen([NEREID, "verify", "--batch", pairs_file(folder, count), "-o", output, "--device", "cpu", "--jobs", "2"],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen(
+                [
+                    NEREID,
+                    "verify",
+                    "--batch",
+                    pairs_file(folder, count),
+                    "-o",
+                    output,
+                    "--device",
+                    "cpu",
+                    "--jobs",
+                    "2",
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             killed = []
 
             def kill():
@@ -67,7 +92,9 @@ class Killed(unittest.TestCase):
             verdicts = {v["id"]: v["verdict"] for v in map(json.loads, output.read_text().splitlines())}
             self.assertGreater(len(killed), 0, "nothing was killed: the test says nothing")
             self.assertEqual(len(verdicts), 3 * count, errors)
-            wrong = {id: word for id, word in verdicts.items() if word not in (EXPECTED[id.split("-")[0]], "Error")}
+            wrong = {
+                id: word for id, word in verdicts.items() if word not in (EXPECTED[id.split("-")[0]], "Error")
+            }
             self.assertEqual(wrong, {}, errors)
             # A fault is tried again before it is told: errors are rare even so.
             told = sum(word == "Error" for word in verdicts.values())
@@ -85,11 +112,27 @@ class Killed(unittest.TestCase):
 class Interrupted(unittest.TestCase):
     def test_a_replay_without_end_is_left_at_once(self):
         tests = pathlib.Path(__file__).resolve().parent
-        process = subprocess.Popen([NEREID, "verify", tests / "tasks/relu.py", tests / "hostile/loop_in_kernel_huge_bound.py", "--time-limit", "200", "--device", "cpu"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [
+                NEREID,
+                "verify",
+                tests / "tasks/relu.py",
+                tests / "hostile/loop_in_kernel_huge_bound.py",
+                "--time-limit",
+                "200",
+                "--device",
+                "cpu",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
         def busy():  # a worker that has computed for as long as no honest replay of this task does
-            return any("nereid-replay" in words and seconds_of(pid) > 2 for pid, words in descendants(process.pid).items())
+            return any(
+                "nereid-replay" in words and seconds_of(pid) > 2
+                for pid, words in descendants(process.pid).items()
+            )
 
         while process.poll() is None and not busy():
             time.sleep(0.1)
@@ -104,12 +147,27 @@ class Obeyed(unittest.TestCase):
     """SIGINT on a machine with four busy processes a core: obeyed within 5 s, and what was judged is kept."""
 
     SECONDS = 5
-    TASKS = ("relu", "softmax", "matmul", "layer_norm", "gelu", "row_sum", "cumsum", "argmax", "silu", "rms_norm", "clamp", "mlp")
+    TASKS = (
+        "relu",
+        "softmax",
+        "matmul",
+        "layer_norm",
+        "gelu",
+        "row_sum",
+        "cumsum",
+        "argmax",
+        "silu",
+        "rms_norm",
+        "clamp",
+        "mlp",
+    )
 
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = pathlib.Path(self.temporary.name)
-        self.hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * os.cpu_count())]
+        self.hogs = [
+            subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * os.cpu_count())
+        ]
 
     def tearDown(self):
         for hog in self.hogs:
@@ -118,13 +176,26 @@ class Obeyed(unittest.TestCase):
         self.temporary.cleanup()
 
     def interrupt(self, command, when, kept, stop=None):
-        process = subprocess.Popen([NEREID, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env=dict(os.environ, NEREID_STORE=str(self.folder / "store.db"), NEREID_CACHE=str(self.folder / "cache")))
+        process = subprocess.Popen(
+            [NEREID, *map(str, command)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(
+                os.environ,
+                NEREID_STORE=str(self.folder / "store.db"),
+                NEREID_CACHE=str(self.folder / "cache"),
+            ),
+        )
         started = time.time()
         while process.poll() is None and not when(process.pid) and time.time() - started < 200:
             time.sleep(0.05)
         self.assertIsNone(process.poll(), "it ended before it was interrupted: the test says nothing")
-        stopped = [pid for pid, words in descendants(process.pid).items() if stop is not None and stop in words and "nereid-jail" not in words]  # the launcher is ours
+        stopped = [
+            pid
+            for pid, words in descendants(process.pid).items()
+            if stop is not None and stop in words and "nereid-jail" not in words
+        ]  # the launcher is ours
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         before = kept()
@@ -137,7 +208,7 @@ class Obeyed(unittest.TestCase):
         self.assertIn("interrupted", errors)
         self.assertLess(seconds, self.SECONDS, errors)
         after = kept()
-        self.assertEqual(after[:len(before)], before)
+        self.assertEqual(after[: len(before)], before)
         deadline = time.time() + 20
         while left and time.time() < deadline:
             time.sleep(0.1)
@@ -146,7 +217,11 @@ class Obeyed(unittest.TestCase):
 
     def results(self):
         path = self.folder / "out" / "results.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines(True) if line.endswith("\n")] if path.exists() else []
+        return (
+            [json.loads(line) for line in path.read_text().splitlines(True) if line.endswith("\n")]
+            if path.exists()
+            else []
+        )
 
     def eval_command(self):
         tests = pathlib.Path(__file__).resolve().parent
@@ -154,10 +229,26 @@ class Obeyed(unittest.TestCase):
         tasks.mkdir()
         for name in self.TASKS:
             (tasks / f"{name}.py").write_text((tests / "tasks" / f"{name}.py").read_text())
-        return ["eval", tasks, "-o", self.folder / "out", "--proposer", "compiler", "--once", "--device", "cpu", "--jobs", "3", "--budget", "300"]
+        return [
+            "eval",
+            tasks,
+            "-o",
+            self.folder / "out",
+            "--proposer",
+            "compiler",
+            "--once",
+            "--device",
+            "cpu",
+            "--jobs",
+            "3",
+            "--budget",
+            "300",
+        ]
 
     def busy(self, words, seconds):
-        return lambda root: any(words in line and seconds_of(pid) > seconds for pid, line in descendants(root).items())
+        return lambda root: any(
+            words in line and seconds_of(pid) > seconds for pid, line in descendants(root).items()
+        )
 
     def test_eval_while_it_replays(self):
         self.interrupt(self.eval_command(), lambda root: len(self.results()) > 2, self.results)
@@ -166,19 +257,45 @@ class Obeyed(unittest.TestCase):
         self.interrupt(self.eval_command(), self.busy("nereid.zygote", 0.5), self.results)
 
     def test_eval_whose_replay_worker_does_not_answer(self):
-        self.interrupt(self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid-replay")
+        self.interrupt(
+            self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid-replay"
+        )
 
     def test_eval_whose_tracer_does_not_answer(self):
-        self.interrupt(self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid.zygote")
+        self.interrupt(
+            self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid.zygote"
+        )
 
     def test_a_batch_while_it_compiles(self):
         output = self.folder / "out.jsonl"
 
         def kept():
-            return [json.loads(line) for line in output.read_text().splitlines(True) if line.endswith("\n")] if output.exists() else []
+            return (
+                [json.loads(line) for line in output.read_text().splitlines(True) if line.endswith("\n")]
+                if output.exists()
+                else []
+            )
 
-        command = ["verify", "--batch", pairs_file(self.folder, 6), "-o", output, "--device", "cpu", "--jobs", "2", "--compile-for", "90"]
-        self.interrupt(command, lambda root: any("nereid.kernel_compiler" in words for words in descendants(root).values()) and kept(), kept)
+        command = [
+            "verify",
+            "--batch",
+            pairs_file(self.folder, 6),
+            "-o",
+            output,
+            "--device",
+            "cpu",
+            "--jobs",
+            "2",
+            "--compile-for",
+            "90",
+        ]
+        self.interrupt(
+            command,
+            lambda root: (
+                any("nereid.kernel_compiler" in words for words in descendants(root).values()) and kept()
+            ),
+            kept,
+        )
 
 
 def state_of(pid):
@@ -191,15 +308,32 @@ def state_of(pid):
 class Full(unittest.TestCase):
     def test_a_full_disk_is_an_error_and_keeps_what_was_said(self):
         with tempfile.TemporaryDirectory() as name:
-            answer = subprocess.run([NEREID, "verify", "--batch", pairs_file(pathlib.Path(name), 1), "-o", "/dev/full", "--device", "cpu"],
-                                    capture_output=True, text=True, timeout=120)
+            answer = subprocess.run(
+                [
+                    NEREID,
+                    "verify",
+                    "--batch",
+                    pairs_file(pathlib.Path(name), 1),
+                    "-o",
+                    "/dev/full",
+                    "--device",
+                    "cpu",
+                ],
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
             self.assertIn(answer.returncode, (2, 3), answer.stderr)
             self.assertIn("/dev/full", answer.stderr)
 
     def test_a_reader_that_goes_away_ends_it(self):
         with tempfile.TemporaryDirectory() as name:
-            process = subprocess.Popen([NEREID, "verify", "--batch", pairs_file(pathlib.Path(name), 20), "--device", "cpu"],
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen(
+                [NEREID, "verify", "--batch", pairs_file(pathlib.Path(name), 20), "--device", "cpu"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
             first = process.stdout.readline()
             self.assertIn(json.loads(first)["verdict"], EXPECTED.values())
             process.stdout.close()

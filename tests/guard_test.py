@@ -5,6 +5,7 @@ do what the reference does; and what the check costs.
 
 Launches do nothing here (the guard is above them), but for one test that runs kernels in Triton's interpreter.
 """
+
 import copy
 import importlib.util
 import inspect
@@ -56,7 +57,9 @@ MODULES = {
 
 def source_of(name):
     body, inputs, given, before = MODULES[name]
-    body = "\n".join("    " + line.replace("\n ", "\n    ") for line in body.replace("\n ", "\n    ").split("\n"))
+    body = "\n".join(
+        "    " + line.replace("\n ", "\n    ") for line in body.replace("\n ", "\n    ").split("\n")
+    )
     return f"{HEAD}\n\n{before}class Model(nn.Module):\n{body}\n\n\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return [{given}]\n"
 
 
@@ -71,7 +74,15 @@ def load(path):
 def flat(tree):
     if isinstance(tree, torch.Tensor):
         return [tree]
-    items = tree if isinstance(tree, (list, tuple)) else tree.values() if isinstance(tree, dict) else vars(tree).values() if hasattr(tree, "__dict__") else ()
+    items = (
+        tree
+        if isinstance(tree, (list, tuple))
+        else tree.values()
+        if isinstance(tree, dict)
+        else vars(tree).values()
+        if hasattr(tree, "__dict__")
+        else ()
+    )
     return [tensor for item in items for tensor in flat(item)]
 
 
@@ -84,7 +95,9 @@ class Files(unittest.TestCase):
             (folder / f"{name}.py").write_text(source_of(name))
         files = [str(folder / f"{name}.py") for name in MODULES]
         for kind, options in (("strict", []), ("fallback", ["--fallback"])):
-            lowered = subprocess.run([NEREID, "lower", *files, "-o", str(folder / kind), *options], capture_output=True, text=True)
+            lowered = subprocess.run(
+                [NEREID, "lower", *files, "-o", str(folder / kind), *options], capture_output=True, text=True
+            )
             assert lowered.returncode == 0, lowered.stderr
         cls.folder = folder
         cls.references = {name: load(folder / f"{name}.py") for name in MODULES}
@@ -154,12 +167,24 @@ class Files(unittest.TestCase):
 
     def test_a_batch_of_another_size_says_which(self):
         model, (x,) = self.made("linear")
-        self.refused(lambda: model(torch.randn(64, 24)), "(32, 24)", "(64, 24)", "argument x", file=self.strict["linear"])
+        self.refused(
+            lambda: model(torch.randn(64, 24)),
+            "(32, 24)",
+            "(64, 24)",
+            "argument x",
+            file=self.strict["linear"],
+        )
 
     def test_scalars_and_keywords(self):
         model, (x,) = self.made("softmax")
         file = self.strict["softmax"]
-        for call in (lambda: model(x, scale=3), lambda: model(x, -1, 3.0), lambda: model(x, dim=0), lambda: model(x=x, scale=1.0), lambda: model(x, scale=torch.tensor(2.0))):
+        for call in (
+            lambda: model(x, scale=3),
+            lambda: model(x, -1, 3.0),
+            lambda: model(x, dim=0),
+            lambda: model(x=x, scale=1.0),
+            lambda: model(x, scale=torch.tensor(2.0)),
+        ):
             self.refused(call, file=file)
         for _ in range(2):
             model(x, scale=2.0), model(x, -1, 2.0), model(x=x, dim=-1)
@@ -169,12 +194,24 @@ class Files(unittest.TestCase):
         model, inputs = self.made("attention")
         self.refused(lambda: model(*inputs, causal=True), "causal", file=self.strict["attention"])
         model, (xs, options) = self.made("nested")
-        self.refused(lambda: model(xs, {**options, "gain": 2.0}), "argument options['gain']", file=self.strict["nested"])
+        self.refused(
+            lambda: model(xs, {**options, "gain": 2.0}),
+            "argument options['gain']",
+            file=self.strict["nested"],
+        )
         self.refused(lambda: model(xs, {"w": options["w"]}), file=self.strict["nested"])
         self.refused(lambda: model(xs[:1], options), file=self.strict["nested"])
 
     def test_constructors(self):
-        for name, given in {"linear": (24, 41), "dropout": (0.1,), "batch_norm": (16,), "half": (16,), "buffers": (24, 1e-3), "attention": (8,), "embedding": (51, 16)}.items():
+        for name, given in {
+            "linear": (24, 41),
+            "dropout": (0.1,),
+            "batch_norm": (16,),
+            "half": (16,),
+            "buffers": (24, 1e-3),
+            "attention": (8,),
+            "embedding": (51, 16),
+        }.items():
             self.refused(lambda: self.strict[name].ModelNew(*given), "constructor", file=self.strict[name])
         file = self.strict["configured"]
         config, act = self.references["configured"].get_init_inputs()
@@ -182,12 +219,16 @@ class Files(unittest.TestCase):
         self.refused(lambda: file.ModelNew(file.Config(24, True), act), "config.bias", file=file)
         self.refused(lambda: file.ModelNew(config, torch.nn.functional.gelu), "argument act", file=file)
         self.strict["linear"].ModelNew(), self.strict["linear"].ModelNew(m=40)
-        self.refused(lambda: self.strict["linear"].ModelNew(m=41), "argument m", "40", "41", file=self.strict["linear"])
+        self.refused(
+            lambda: self.strict["linear"].ModelNew(m=41), "argument m", "40", "41", file=self.strict["linear"]
+        )
 
     def test_modes(self):
         model, inputs = self.made("batch_norm")
         model(*inputs)
-        self.refused(lambda: model.eval()(*inputs), "training=True", "training=False", file=self.strict["batch_norm"])
+        self.refused(
+            lambda: model.eval()(*inputs), "training=True", "training=False", file=self.strict["batch_norm"]
+        )
         model.train()(*inputs)
         model.bn.eval()
         self.refused(lambda: model(*inputs), "module bn", file=self.strict["batch_norm"])
@@ -216,7 +257,11 @@ class Files(unittest.TestCase):
         self.refused(lambda: model.float()(*inputs), "float16", "float32", file=self.strict["half"])
         model.half()(*inputs)
         model, inputs = self.made("batch_norm")
-        self.refused(lambda: model.to(memory_format=torch.channels_last)(*inputs), "conv.weight", file=self.strict["batch_norm"])
+        self.refused(
+            lambda: model.to(memory_format=torch.channels_last)(*inputs),
+            "conv.weight",
+            file=self.strict["batch_norm"],
+        )
 
     def test_gradients(self):
         for name, file in self.strict.items():
@@ -260,8 +305,20 @@ class Files(unittest.TestCase):
             "try:\n    print(model(torch.randn(32, 24)).shape)\nexcept linear.NotVerified as error:\n    print(error)\n"
         )
         environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-        said = {kind: subprocess.run([sys.executable, "-c", program, str(self.folder / kind)], env=environment, capture_output=True, text=True) for kind in ("strict", "fallback")}
-        self.assertIn("on cuda, got a float32 tensor of shape (32, 24) and strides (24, 1) on cpu", said["strict"].stdout, said["strict"].stderr)
+        said = {
+            kind: subprocess.run(
+                [sys.executable, "-c", program, str(self.folder / kind)],
+                env=environment,
+                capture_output=True,
+                text=True,
+            )
+            for kind in ("strict", "fallback")
+        }
+        self.assertIn(
+            "on cuda, got a float32 tensor of shape (32, 24) and strides (24, 1) on cpu",
+            said["strict"].stdout,
+            said["strict"].stderr,
+        )
         self.assertIn("torch.Size([32, 40])", said["fallback"].stdout, said["fallback"].stderr)
 
     # -- with --fallback ------------------------------------------------------------------------------------------
@@ -283,10 +340,18 @@ class Files(unittest.TestCase):
                 model, inputs = self.made(name, "fallback")
                 reference = self.references[name].Model(*self.references[name].get_init_inputs())
                 model(*inputs)
-                others = [[t.repeat(3, *[1] * (t.dim() - 1)) for t in inputs[0]], inputs[1]] if name == "nested" else [t.repeat(3, *[1] * (t.dim() - 1)) if t.dim() > 1 else t for t in inputs]
+                others = (
+                    [[t.repeat(3, *[1] * (t.dim() - 1)) for t in inputs[0]], inputs[1]]
+                    if name == "nested"
+                    else [t.repeat(3, *[1] * (t.dim() - 1)) if t.dim() > 1 else t for t in inputs]
+                )
                 self.same(name, model, reference, others)
                 if name != "embedding":
-                    doubled = [[t.double() for t in inputs[0]], {**inputs[1], "w": inputs[1]["w"].double()}] if name == "nested" else [t.double() for t in inputs]
+                    doubled = (
+                        [[t.double() for t in inputs[0]], {**inputs[1], "w": inputs[1]["w"].double()}]
+                        if name == "nested"
+                        else [t.double() for t in inputs]
+                    )
                     self.same(name, model.double(), reference.double(), doubled)
 
     def test_other_modes_constructors_and_keywords_are_the_references(self):
@@ -304,7 +369,9 @@ class Files(unittest.TestCase):
         model, (x,) = self.made("batch_norm", "fallback")
         reference = self.references["batch_norm"].Model(8)
         self.same("batch_norm", model, reference, [torch.cat([x, x])])
-        for (name, want), (_, got) in zip(reference.state_dict().items(), model.state_dict().items(), strict=True):
+        for (name, want), (_, got) in zip(
+            reference.state_dict().items(), model.state_dict().items(), strict=True
+        ):
             torch.testing.assert_close(got, want, msg=name)
         self.assertEqual(1, model.bn.num_batches_tracked.item())
 
@@ -334,7 +401,9 @@ class Files(unittest.TestCase):
         try:
             for name in ("batch_mean", "dictionary", "strided"):
                 model, inputs = self.made(name)
-                for a, b in zip(flat(self.references[name].Model()(*inputs)), flat(model(*inputs)), strict=True):
+                for a, b in zip(
+                    flat(self.references[name].Model()(*inputs)), flat(model(*inputs)), strict=True
+                ):
                     torch.testing.assert_close(b, a)
         finally:
             InterpretedFunction.__getitem__ = stub
@@ -355,7 +424,10 @@ class Files(unittest.TestCase):
             own = type(model).forward.__wrapped__
             kept = type(model).forward
             cells = dict(zip(kept.__code__.co_freevars, kept.__closure__))
-            cells["own_forward"].cell_contents, original = (lambda self, *args: None), cells["own_forward"].cell_contents
+            cells["own_forward"].cell_contents, original = (
+                (lambda self, *args: None),
+                cells["own_forward"].cell_contents,
+            )
             try:
                 model.forward(*inputs)
                 bare = lambda: cells["own_forward"].cell_contents(model, *inputs)  # noqa: E731
@@ -365,9 +437,13 @@ class Files(unittest.TestCase):
                 cells["own_forward"].cell_contents = original
             self.assertIs(own, original)
             microseconds = 1e6 * (guarded - without)
-            print(f"{name}: {microseconds:.2f} us a call, {len(flat(inputs))} inputs, {len(model.state_dict())} parameters and buffers")
+            print(
+                f"{name}: {microseconds:.2f} us a call, {len(flat(inputs))} inputs, {len(model.state_dict())} parameters and buffers"
+            )
             # A machine that is busy with other things has no say on the bound.
-            self.assertLess(microseconds, MOST_MICROSECONDS * max(1.0, 2 * os.getloadavg()[0] / os.cpu_count()))
+            self.assertLess(
+                microseconds, MOST_MICROSECONDS * max(1.0, 2 * os.getloadavg()[0] / os.cpu_count())
+            )
 
 
 if __name__ == "__main__":

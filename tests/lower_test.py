@@ -1,7 +1,8 @@
 """`nereid lower`: what the compiler writes for the tasks below is Verified under the strict policy.
 
-    python tests/lower_test.py NEREID [TASK...]
+python tests/lower_test.py NEREID [TASK...]
 """
+
 import json
 import pathlib
 import subprocess
@@ -17,14 +18,25 @@ TASKS = """abs_sqrt add_relu argmax batch_norm_eval bmm clamp conv2d depthwise_c
 # What a window or a concatenation reads of a view is a plain sum, and where it reads nothing is said by the load's mask: the program, and a line of what is written for it.
 LINES = {
     "torch.cat([-x[..., 16:], x[..., :16]], dim=-1)": (
-        "[6, 31, 33]", "x_1 = tl.load(x_ptr + (i // 33) * 33 + w_1, mask=(i < 6 * 31 * 33) & (w_1 >= 0), other=0)"),
+        "[6, 31, 33]",
+        "x_1 = tl.load(x_ptr + (i // 33) * 33 + w_1, mask=(i < 6 * 31 * 33) & (w_1 >= 0), other=0)",
+    ),
     "torch.nn.functional.max_pool2d(x.view(8, 1, 40, 30), 3, 1, 1)": (
-        "[8, 1200]", 'x = tl.load(x_ptr + (i // 1200) * 1200 + w, mask=(i < 8 * 40 * 30) & and_1 & (w >= 0), other=float("-inf"))'),
+        "[8, 1200]",
+        'x = tl.load(x_ptr + (i // 1200) * 1200 + w, mask=(i < 8 * 40 * 30) & and_1 & (w >= 0), other=float("-inf"))',
+    ),
     "torch.nn.functional.max_pool2d(x, 3, 2, 1)": (
-        "[2, 3, 41, 30]", 'x_1 = tl.load(x_ptr + (i // (21 * 15)) * (41 * 30) + (i % 15) * 2 + h * 30, mask=(i < 2 * 3 * 21 * 15) & (h >= 0), other=float("-inf"))'),
+        "[2, 3, 41, 30]",
+        'x_1 = tl.load(x_ptr + (i // (21 * 15)) * (41 * 30) + (i % 15) * 2 + h * 30, mask=(i < 2 * 3 * 21 * 15) & (h >= 0), other=float("-inf"))',
+    ),
     "torch.nn.functional.pad(x.view(2, 5, 7, 4).transpose(1, 2)[:, 1:], (1, 1))": (
-        "[70, 4]", "pad = tl.load(x_ptr + (i // (6 * 5 * 6)) * (35 * 4) + ((i // 6) % 5) * (7 * 4) + ((i // (5 * 6)) % 6) * 4 + 4 + w, mask=(i < 2 * 6 * 5 * 6) & (w >= 0) & (w < 4), other=0)"),
-    "x.flip(0)": ("[5, 7, 125]", "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + ((5 - 1) * 7 * 125), mask=i < 5 * 7 * 125, other=0)"),
+        "[70, 4]",
+        "pad = tl.load(x_ptr + (i // (6 * 5 * 6)) * (35 * 4) + ((i // 6) % 5) * (7 * 4) + ((i // (5 * 6)) % 6) * 4 + 4 + w, mask=(i < 2 * 6 * 5 * 6) & (w >= 0) & (w < 4), other=0)",
+    ),
+    "x.flip(0)": (
+        "[5, 7, 125]",
+        "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + ((5 - 1) * 7 * 125), mask=i < 5 * 7 * 125, other=0)",
+    ),
 }
 PROGRAM = """import torch
 from torch import nn
@@ -51,7 +63,11 @@ def plain_sums(nereid, folder):
         file, written = folder / f"view{number}.py", folder / f"view{number}.new.py"
         file.write_text(PROGRAM.format(program, sizes))
         subprocess.run([nereid, "lower", file, "-o", written], check=True)
-        assert line in [each.strip() for each in written.read_text().splitlines()], (program, line, written.read_text())
+        assert line in [each.strip() for each in written.read_text().splitlines()], (
+            program,
+            line,
+            written.read_text(),
+        )
         files.append(str(file))
     return files
 
@@ -66,7 +82,9 @@ def lowered(nereid, folder, name, text):
 
 def complex_numbers_stay(nereid, folder):
     """Triton has no complex type: the operator stays PyTorch's, and the plan says why."""
-    _, line = lowered(nereid, folder, "complex", PROGRAM.format("x * x.conj() + 1", "8, 16, dtype=torch.complex64"))
+    _, line = lowered(
+        nereid, folder, "complex", PROGRAM.format("x * x.conj() + 1", "8, 16, dtype=torch.complex64")
+    )
     assert not line["kernels"] and "complex" in line["kept"][0] and "@triton.jit" not in line["code"], line
 
 
@@ -75,13 +93,18 @@ def layers_share_kernels(nereid, folder):
     text = PROGRAM.format("self.layers(x)", "6, 32").replace(
         "class Model(nn.Module):\n",
         "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32), nn.GELU()) for _ in range(5)))\n\n")
+        "        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32), nn.GELU()) for _ in range(5)))\n\n",
+    )
     file, line = lowered(nereid, folder, "layers", text)
     assert len(line["kernels"]) >= 5 and line["code"].count("@triton.jit\ndef linear") == 1, line["code"]
     assert "Launched 5 times" in line["plan"], line["plan"]
     written = folder / "layers_new.py"
     written.write_text(line["code"])
-    done = subprocess.run([nereid, "verify", str(file), str(written), "--policy", "strict", "--device", "cpu"], capture_output=True, text=True)
+    done = subprocess.run(
+        [nereid, "verify", str(file), str(written), "--policy", "strict", "--device", "cpu"],
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.startswith("Verified"), done.stdout + done.stderr
 
 
@@ -93,7 +116,9 @@ def main():
         if not sys.argv[2:]:
             files += plain_sums(nereid, pathlib.Path(folder))
         one = files if len(files) > 1 else files * 2  # several files go to a folder
-        lowered = subprocess.run([nereid, "lower", *one, "-o", str(written), "--json"], capture_output=True, text=True)
+        lowered = subprocess.run(
+            [nereid, "lower", *one, "-o", str(written), "--json"], capture_output=True, text=True
+        )
         assert lowered.returncode == 0, lowered.stderr
         for line in map(json.loads, lowered.stdout.splitlines()):
             assert line["kernels"], line
@@ -103,8 +128,22 @@ def main():
                 name = pathlib.Path(file).name
                 print(json.dumps({"id": name, "reference": file, "candidate": str(written / name)}), file=out)
         verdicts = pathlib.Path(folder) / "verdicts.jsonl"
-        subprocess.run([nereid, "verify", "--batch", str(pairs), "-o", str(verdicts), "--policy", "strict", "--device", "cpu"],
-                       check=False, capture_output=True)
+        subprocess.run(
+            [
+                nereid,
+                "verify",
+                "--batch",
+                str(pairs),
+                "-o",
+                str(verdicts),
+                "--policy",
+                "strict",
+                "--device",
+                "cpu",
+            ],
+            check=False,
+            capture_output=True,
+        )
         found = {v["id"]: v for v in map(json.loads, open(verdicts))}
         wrong = {name: (v["verdict"], v["reason"]) for name, v in found.items() if v["verdict"] != "Verified"}
         for name, why in wrong.items():
@@ -112,9 +151,13 @@ def main():
         assert len(found) == len(files), f"{len(found)} verdicts for {len(files)} tasks"
         assert not wrong, f"{len(wrong)} of {len(files)} are not Verified"
         # What has no kernel here stays PyTorch's, and the plan says so.
-        kept = subprocess.run([nereid, "lower", str(HERE / "tasks" / "mode.py"), "--json"], capture_output=True, text=True)
+        kept = subprocess.run(
+            [nereid, "lower", str(HERE / "tasks" / "mode.py"), "--json"], capture_output=True, text=True
+        )
         line = json.loads(kept.stdout)
-        assert kept.returncode == 0 and "aten::mode" in line["kept"][0] and "Left to PyTorch" in line["plan"], kept
+        assert (
+            kept.returncode == 0 and "aten::mode" in line["kept"][0] and "Left to PyTorch" in line["plan"]
+        ), kept
         complex_numbers_stay(nereid, pathlib.Path(folder))
         layers_share_kernels(nereid, pathlib.Path(folder))
     print(f"{len(files)} of {len(files)} Verified under the strict policy")

@@ -3,6 +3,7 @@
 Shapes and dtypes are what the row says; values are finite where it says that inputs are well conditioned, and nearly those of
 float64; the spellings agree; FLOPs of contractions, convolutions and attention are torch.utils.flop_counter's; the schema that
 the row names exists. Bytes are those of the tensors."""
+
 import json
 import math
 import subprocess
@@ -21,7 +22,9 @@ def make(range_name, shape, below, generator):
     if range_name == "normal":
         return torch.randn(shape, generator=generator)
     if range_name == "weight":
-        return torch.randn(shape, generator=generator) / math.sqrt(max(1, shape[-2] if len(shape) > 1 else shape[0]))
+        return torch.randn(shape, generator=generator) / math.sqrt(
+            max(1, shape[-2] if len(shape) > 1 else shape[0])
+        )
     if range_name == "positive":
         return torch.rand(shape, generator=generator) + 0.5
     if range_name == "mask":
@@ -76,9 +79,13 @@ def check(row, form, what):
         scale = max(1e-3, exact.abs().max().item())
         expect((result.double() - exact).abs().max().item() <= 2e-5 * scale, "values far from float64's")
     if row["lowering"] in COUNTED and len(operands[-1].shape) > 1:  # the counter knows no matrix times vector
-        fused = row["lowering"] == "attention" and counter.get_total_flops() == 0  # nor the CPU's fused attention
-        expect(fused or counter.get_total_flops() == form["flops"],
-               f"{form['flops']} FLOPs, PyTorch's counter {counter.get_total_flops()}")
+        fused = (
+            row["lowering"] == "attention" and counter.get_total_flops() == 0
+        )  # nor the CPU's fused attention
+        expect(
+            fused or counter.get_total_flops() == form["flops"],
+            f"{form['flops']} FLOPs, PyTorch's counter {counter.get_total_flops()}",
+        )
     tensors = operands + [scope[name] for name in weights] + [result]
     moved = sum(t.numel() * t.element_size() for t in tensors)
     expect(moved == form["bytes"], f"{form['bytes']} bytes, the tensors have {moved}")
@@ -103,7 +110,9 @@ def check(row, form, what):
 def main():
     rows = 0
     for sizes in range(8):  # from 3 on with windows and layers drawn
-        listed = subprocess.run([sys.argv[1], "ops", "--json", "--sizes", str(sizes)], capture_output=True, text=True, check=True)
+        listed = subprocess.run(
+            [sys.argv[1], "ops", "--json", "--sizes", str(sizes)], capture_output=True, text=True, check=True
+        )
         for line in listed.stdout.splitlines():
             row = json.loads(line)
             rows += 1

@@ -1,7 +1,8 @@
 """`nereid optimize` as a command: what it writes verifies, what it says is so, what it refuses, and Ctrl-C.
 
-    tests/optimize_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
+tests/optimize_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
 """
+
 import http.server
 import json
 import os
@@ -42,7 +43,13 @@ class OneTrick(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         task = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
         knows = "torch.ops.aten.relu" in task and task.count("torch.ops.aten.") == 1
-        body = json.dumps({"choices": [{"message": {"content": RELU if knows else "I do not know."}, "finish_reason": "stop"}]}).encode()
+        body = json.dumps(
+            {
+                "choices": [
+                    {"message": {"content": RELU if knows else "I do not know."}, "finish_reason": "stop"}
+                ]
+            }
+        ).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -65,59 +72,110 @@ class Optimize(unittest.TestCase):
         cls.temporary.cleanup()
 
     def optimize(self, *arguments, code=0):
-        answer = subprocess.run([NEREID, "optimize", *map(str, arguments), "--device", "cpu"], capture_output=True, text=True,
-                                timeout=280, env=self.environment)
+        answer = subprocess.run(
+            [NEREID, "optimize", *map(str, arguments), "--device", "cpu"],
+            capture_output=True,
+            text=True,
+            timeout=280,
+            env=self.environment,
+        )
         self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
         return answer
 
     def test_what_it_writes_verifies(self):
         out = self.folder / "mlp.py"
-        answer = self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--proposers", "compiler", "--json", "--report",
-                               self.folder / "mlp.html")
+        answer = self.optimize(
+            TASKS / "mlp.py",
+            "-o",
+            out,
+            "--policy",
+            "strict",
+            "--whole-only",
+            "--proposers",
+            "compiler",
+            "--json",
+            "--report",
+            self.folder / "mlp.html",
+        )
         result = json.loads(answer.stdout)
         self.assertEqual((result["verdict"], result["output"]), ("Verified", str(out)))
         self.assertEqual({tried["proposer"] for tried in result["tried"]}, {"compiler"})
         self.assertGreater(result["modelled_ms"], 0)
         self.assertGreater(result["reference_modelled_ms"], result["modelled_ms"])
         self.assertIsNone(result["times"])
-        self.assertEqual([line for line in answer.stderr.splitlines() if line.startswith("compiler: Verified")][:1],
-                         [line for line in answer.stderr.splitlines() if "compiler" in line][:1])
+        self.assertEqual(
+            [line for line in answer.stderr.splitlines() if line.startswith("compiler: Verified")][:1],
+            [line for line in answer.stderr.splitlines() if "compiler" in line][:1],
+        )
         page = (self.folder / "mlp.html").read_text()
         for word in ("<svg", "mlp.py", "Verified", "class ModelNew"):
             self.assertIn(word, page)
         text = out.read_text()
-        head = text[:text.index("\n\n")]
+        head = text[: text.index("\n\n")]
         for word in ("mlp.py", result["proposer"], "Verified on cpu", "`strict`", "cost model"):
             self.assertIn(word, head)
-        verdict = subprocess.run([NEREID, "verify", TASKS / "mlp.py", out, "--policy", "strict", "--device", "cpu"], capture_output=True,
-                                 text=True, timeout=200)
+        verdict = subprocess.run(
+            [NEREID, "verify", TASKS / "mlp.py", out, "--policy", "strict", "--device", "cpu"],
+            capture_output=True,
+            text=True,
+            timeout=200,
+        )
         self.assertEqual(verdict.returncode, 0, verdict.stdout)
         # The same again is remembered, and gives the same file.
         out.unlink()
-        again = json.loads(self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--proposers", "compiler",
-                                         "--json").stdout)
+        again = json.loads(
+            self.optimize(
+                TASKS / "mlp.py",
+                "-o",
+                out,
+                "--policy",
+                "strict",
+                "--whole-only",
+                "--proposers",
+                "compiler",
+                "--json",
+            ).stdout
+        )
         self.assertTrue(all(tried["remembered"] for tried in again["tried"]))
         self.assertEqual(out.read_text().split("\n\n", 1)[1], text.split("\n\n", 1)[1])
-        kinds = json.loads(subprocess.run([NEREID, "store", "--json"], capture_output=True, text=True, env=self.environment).stdout)["records"]
+        kinds = json.loads(
+            subprocess.run(
+                [NEREID, "store", "--json"], capture_output=True, text=True, env=self.environment
+            ).stdout
+        )["records"]
         self.assertGreaterEqual(kinds["verdict"], 1)
         self.assertGreaterEqual(kinds["run"], 2)
 
     @unittest.skipUnless(LONG, "compiles C++ (--long)")
     def test_against_torch_compile(self):
         out = self.folder / "compared.py"
-        result = json.loads(self.optimize(TASKS / "mlp.py", "-o", out, "--policy", "strict", "--whole-only", "--against-compile", "--json", "--report",
-                                          self.folder / "compared.html").stdout)
+        result = json.loads(
+            self.optimize(
+                TASKS / "mlp.py",
+                "-o",
+                out,
+                "--policy",
+                "strict",
+                "--whole-only",
+                "--against-compile",
+                "--json",
+                "--report",
+                self.folder / "compared.html",
+            ).stdout
+        )
         self.assertEqual({tried["proposer"] for tried in result["tried"]}, {"compiler", "inductor"})
         self.assertEqual(result["against_compile"]["verdict"], "Verified")
         self.assertEqual(set(result["baselines"]), {"eager", "compile", "candidate"})
         self.assertGreater(result["baselines"]["eager"]["call_ms"], 0)
         self.assertIn("torch.compile", (self.folder / "compared.html").read_text())
         text = out.read_text()
-        self.assertIn("torch.compile", text[:text.index("\n\n")])
+        self.assertIn("torch.compile", text[: text.index("\n\n")])
 
     def test_nothing_verified_writes_nothing(self):
         out = self.folder / "mode.py"
-        answer = self.optimize(TASKS / "mode.py", "-o", out, "--proposers", "compiler", "--policy", "strict", code=1)
+        answer = self.optimize(
+            TASKS / "mode.py", "-o", out, "--proposers", "compiler", "--policy", "strict", code=1
+        )
         self.assertFalse(out.exists())
         self.assertIn("mode", answer.stdout)
         self.assertIn("nothing is written", answer.stdout)
@@ -135,19 +193,31 @@ class Optimize(unittest.TestCase):
         """A model that can write one kernel and nothing else: the program is made of that and PyTorch's own steps."""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), OneTrick)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.environment.update(NEREID_HTTP_BASE=f"http://127.0.0.1:{server.server_port}/v1", NEREID_HTTP_MODEL="one-trick")
+        self.environment.update(
+            NEREID_HTTP_BASE=f"http://127.0.0.1:{server.server_port}/v1", NEREID_HTTP_MODEL="one-trick"
+        )
         task, out = self.folder / "mixed.py", self.folder / "mixed_fast.py"
-        task.write_text("import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-                        "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n"
-                        "        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
-                        "def get_inputs():\n    return [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n")
+        task.write_text(
+            "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n"
+            "        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
+            "def get_inputs():\n    return [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n"
+        )
         arguments = [task, "-o", out, "--proposers", "http", "--repairs", "0", "--policy", "hybrid", "--json"]
-        self.assertEqual(json.loads(self.optimize(*arguments, "--whole-only", code=1).stdout)["verdict"], "Malformed")
+        self.assertEqual(
+            json.loads(self.optimize(*arguments, "--whole-only", code=1).stdout)["verdict"], "Malformed"
+        )
         result = json.loads(self.optimize(*arguments).stdout)
         server.shutdown()
         self.assertEqual((result["verdict"], result["proposer"]), ("Verified", "subgraphs"))
         text = out.read_text()
-        for word in ("torch.ops.aten.sort", "torch.ops.aten.linear", "subgraph_1_ModelNew", "subgraph_1_relu_kernel", "self.fc.weight"):
+        for word in (
+            "torch.ops.aten.sort",
+            "torch.ops.aten.linear",
+            "subgraph_1_ModelNew",
+            "subgraph_1_relu_kernel",
+            "self.fc.weight",
+        ):
             self.assertIn(word, text)
         verdict = subprocess.run([NEREID, "verify", task, out, "--policy", "hybrid", "--device", "cpu"], capture_output=True, text=True,
                                  timeout=200)  # fmt: skip
@@ -156,8 +226,10 @@ class Optimize(unittest.TestCase):
     def test_bad_input_is_2(self):
         out = self.folder / "never.py"
         raising = self.folder / "raising.py"
-        raising.write_text("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + undefined\n"
-                           "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n")
+        raising.write_text(
+            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + undefined\n"
+            "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n"
+        )
         linked = self.folder / "linked.py"
         linked.symlink_to(raising)
         cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS, "-o", out], "`nereid eval"), ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
@@ -180,8 +252,14 @@ class Optimize(unittest.TestCase):
     def test_ctrl_c_keeps_the_best(self):
         out, log = self.folder / "kept.py", self.folder / "log"
         with open(log, "w") as errors:
-            process = subprocess.Popen([NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store"], text=True,
-                                       stdout=subprocess.PIPE, stderr=errors, env=self.environment, start_new_session=True)
+            process = subprocess.Popen(
+                [NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store"],
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=self.environment,
+                start_new_session=True,
+            )
             for _ in range(600):
                 if "Verified" in log.read_text() or process.poll() is not None:
                     break
@@ -194,8 +272,28 @@ class Optimize(unittest.TestCase):
     def test_ctrl_c_before_anything_is_130(self):
         out = self.folder / "none.py"
         with socket.create_server(("127.0.0.1", 0)) as silent:  # asked, it never answers
-            process = subprocess.Popen([NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store", "--proposers", "http"], text=True,
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self.environment, "NEREID_HTTP_BASE": f"http://127.0.0.1:{silent.getsockname()[1]}/v1", "NEREID_HTTP_MODEL": "silent"})
+            process = subprocess.Popen(
+                [
+                    NEREID,
+                    "optimize",
+                    TASKS / "softmax.py",
+                    "-o",
+                    out,
+                    "--device",
+                    "cpu",
+                    "--no-store",
+                    "--proposers",
+                    "http",
+                ],
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={
+                    **self.environment,
+                    "NEREID_HTTP_BASE": f"http://127.0.0.1:{silent.getsockname()[1]}/v1",
+                    "NEREID_HTTP_MODEL": "silent",
+                },
+            )
             silent.settimeout(60)
             asked, _ = silent.accept()
             with asked:

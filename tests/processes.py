@@ -1,4 +1,5 @@
 """Processes below one of ours, for tests that kill them."""
+
 import os
 import pathlib
 
@@ -20,7 +21,12 @@ def descendants(root):
             at = parents[at]
         if at == root and pid != root:
             try:
-                found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found[pid] = (
+                    pathlib.Path(f"/proc/{pid}/cmdline")
+                    .read_bytes()
+                    .replace(b"\0", b" ")
+                    .decode(errors="replace")
+                )
             except OSError:
                 pass
     return found

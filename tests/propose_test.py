@@ -3,6 +3,7 @@ fragment; one that writes garbage is refused and the compiler still wins; a kill
 
     propose_test.py NEREID NEREID_LM
 """
+
 import http.server
 import json
 import os
@@ -21,12 +22,20 @@ NEREID, LM = (os.path.abspath(path) for path in sys.argv[1:3])
 REPOSITORY = pathlib.Path(__file__).resolve().parents[1]
 scratch = tempfile.TemporaryDirectory()
 root = pathlib.Path(scratch.name)
-ENV = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "NEREID_STORE": str(root / "store.db"), "HF_HUB_OFFLINE": "1"}
+ENV = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "CUDA_VISIBLE_DEVICES": "",
+    "NEREID_STORE": str(root / "store.db"),
+    "HF_HUB_OFFLINE": "1",
+}
 RELU = REPOSITORY / "tests/tasks/relu.py"
 
 
 def ran(*arguments, code=0, program=NEREID, env=ENV):
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=env, timeout=280)
+    done = subprocess.run(
+        [program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=env, timeout=280
+    )
     assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
     return done
 
@@ -37,9 +46,11 @@ def optimize(task, *arguments, code=0, **more):
 
 
 # A program of which the compiler has no kernel for one part: what is asked about its fragments is listened to.
-(root / "mixed.py").write_text("import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-                               "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
-                               "def get_inputs():\n    return [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n")
+(root / "mixed.py").write_text(
+    "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
+    "def get_inputs():\n    return [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n"
+)
 asked = []
 
 
@@ -47,7 +58,9 @@ class Listening(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
         asked.append(re.search("```python\n(.*)\n```", message, re.S).group(1))
-        body = json.dumps({"choices": [{"message": {"content": "I do not know."}, "finish_reason": "stop"}]}).encode()
+        body = json.dumps(
+            {"choices": [{"message": {"content": "I do not know."}, "finish_reason": "stop"}]}
+        ).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -60,8 +73,21 @@ class Listening(http.server.BaseHTTPRequestHandler):
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listening)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-optimize("mixed.py", "--proposers", "http", "--repairs", "0", "--policy", "hybrid", code=1,
-         env={**ENV, "NEREID_HTTP_BASE": f"http://127.0.0.1:{server.server_port}/v1", "NEREID_HTTP_MODEL": "listening"})
+optimize(
+    "mixed.py",
+    "--proposers",
+    "http",
+    "--repairs",
+    "0",
+    "--policy",
+    "hybrid",
+    code=1,
+    env={
+        **ENV,
+        "NEREID_HTTP_BASE": f"http://127.0.0.1:{server.server_port}/v1",
+        "NEREID_HTTP_MODEL": "listening",
+    },
+)
 server.shutdown()
 fragment = next(text for text in asked if "aten.relu" in text and text.count("torch.ops.aten.") == 1)
 (root / "fragment.py").write_text(fragment)
@@ -72,16 +98,34 @@ for task in (RELU, root / "fragment.py"):
     ran("lower", task, "-o", f"lowered_{task.stem}.py")
     code = (root / f"lowered_{task.stem}.py").read_text().split("\n# ---- Guard")[0]  # the kernels alone
     (root / f"lowered_{task.stem}.py").write_text(code)
-    pairs.append({"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}})
+    pairs.append(
+        {
+            "task": task.read_text(),
+            "plan": "One kernel for all elements.",
+            "code": code,
+            "verdict": {"verdict": "Verified"},
+        }
+    )
 (root / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
 small = root / "small"
 (small / "prompts").mkdir(parents=True)
 for name, text in (("system", ""), ("task", "{{source}}"), ("repair", "")):
     (small / "prompts" / f"{name}.md").write_text(text)
 specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
-ran("tokenize", "--train", "--vocab", 1200, *specials, "-o", "small/tokenizer.json", *[RELU, "fragment.py", "lowered_relu.py", "lowered_fragment.py"] * 3)
+ran(
+    "tokenize",
+    "--train",
+    "--vocab",
+    1200,
+    *specials,
+    "-o",
+    "small/tokenizer.json",
+    *[RELU, "fragment.py", "lowered_relu.py", "lowered_fragment.py"] * 3,
+)
 vocab = max(json.loads((small / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
-told = json.loads(ran("train", "data", "pairs.jsonl", "-o", "data", "-t", "small/tokenizer.json", "--json").stdout)
+told = json.loads(
+    ran("train", "data", "pairs.jsonl", "-o", "data", "-t", "small/tokenizer.json", "--json").stdout
+)
 assert told["documents"] == 2, told
 
 
@@ -97,7 +141,7 @@ num_attention_heads = 4
 max_position_embeddings = {context}
 [data]
 train = ["data"]
-sequence_length = {told['tokens']}
+sequence_length = {told["tokens"]}
 global_batch_size = 1
 [optimizer]
 learning_rate = 0.005
@@ -118,12 +162,34 @@ learnt = trained("learnt", 160, told["tokens"] + 16)
 
 # Greedily, and drawn: sample 0 is what was learnt, and samples are the same again (without what the store knows).
 result, _ = optimize(RELU, "--proposers", "model", "--model", learnt)
-assert (result["verdict"], result["proposer"], result["plan"]) == ("Verified", "model", "One kernel for all elements."), result
-assert result["cost"]["completion_tokens"] > 50 and result["cost"]["prompt_tokens"] > 50 and result["cost"]["seconds"] > 0, result["cost"]
+assert (result["verdict"], result["proposer"], result["plan"]) == (
+    "Verified",
+    "model",
+    "One kernel for all elements.",
+), result
+assert (
+    result["cost"]["completion_tokens"] > 50
+    and result["cost"]["prompt_tokens"] > 50
+    and result["cost"]["seconds"] > 0
+), result["cost"]
 assert "Proposed by model" in (root / "out.py").read_text()
 again, _ = optimize(RELU, "--proposers", "model", "--model", learnt)
 assert again["tried"][0]["remembered"] and again["cost"]["completion_tokens"] == 0, again
-drawn = [optimize(RELU, "--proposers", "model", "--model", learnt, "--samples", 3, "--every-sample", "--no-store", "--whole-only")[0] for _ in range(2)]
+drawn = [
+    optimize(
+        RELU,
+        "--proposers",
+        "model",
+        "--model",
+        learnt,
+        "--samples",
+        3,
+        "--every-sample",
+        "--no-store",
+        "--whole-only",
+    )[0]
+    for _ in range(2)
+]
 verdicts = [sorted((t["verdict"], t["reason"], t["plan"]) for t in one["tried"]) for one in drawn]
 assert len(verdicts[0]) == 3 and verdicts[0] == verdicts[1], verdicts
 print("what was learnt is proposed and verified, the same again")
@@ -134,11 +200,30 @@ shutil.copytree(learnt, begun)
 (begun / "prompts" / "prefill.md").write_text("<think>\nOne kernel for\n")
 shorter, _ = optimize(RELU, "--proposers", "model", "--model", begun)
 assert (shorter["verdict"], shorter["plan"]) == ("Verified", "One kernel for all elements."), shorter
-assert 0 < shorter["cost"]["completion_tokens"] < result["cost"]["completion_tokens"], (shorter["cost"], result["cost"])
+assert 0 < shorter["cost"]["completion_tokens"] < result["cost"]["completion_tokens"], (
+    shorter["cost"],
+    result["cost"],
+)
 assert shorter["cost"]["prompt_tokens"] > result["cost"]["prompt_tokens"], (shorter["cost"], result["cost"])
 # Sample 1 begins otherwise, and is greedy; sample 2 has no beginning of its own, and is drawn.
 (begun / "prompts" / "prefill-1.md").write_text("<think>\nA kernel for all\n")
-several = [optimize(RELU, "--proposers", "model", "--model", begun, "--samples", 3, "--every-sample", "--no-store", "--whole-only", "--seed", seed)[0]["tried"] for seed in (0, 1)]
+several = [
+    optimize(
+        RELU,
+        "--proposers",
+        "model",
+        "--model",
+        begun,
+        "--samples",
+        3,
+        "--every-sample",
+        "--no-store",
+        "--whole-only",
+        "--seed",
+        seed,
+    )[0]["tried"]
+    for seed in (0, 1)
+]
 plans = [sorted(t["plan"] for t in tried if t["proposer"] == "model") for tried in several]
 assert all(len(of) == 3 and "One kernel for all elements." in of for of in plans), plans
 otherwise = [[plan for plan in of if plan.startswith("A kernel for all")] for of in plans]
@@ -146,23 +231,43 @@ assert len(otherwise[0]) == 1 and otherwise[0] == otherwise[1], plans
 (begun / "prompts" / "prefill-1.md").unlink()
 (begun / "prompts" / "prefill.md").write_text("{{steps}}\n</think>")
 told_forward = optimize(RELU, "--proposers", "compiler,model", "--model", begun, "--whole-only")[0]["tried"]
-assert any(t["proposer"] == "model" and re.match(r"#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"]) for t in told_forward), told_forward
+assert any(
+    t["proposer"] == "model" and re.match(r"#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"])
+    for t in told_forward
+), told_forward
 (begun / "prompts" / "prefill.md").write_text("{{what}}")
-assert "prefill.md:1: nothing is called '{{what}}' here" in optimize(RELU, "--proposers", "model", "--model", begun, code=2)[1]
+assert (
+    "prefill.md:1: nothing is called '{{what}}' here"
+    in optimize(RELU, "--proposers", "model", "--model", begun, code=2)[1]
+)
 print("answers begin as their folder says")
 
 # A fragment's answer stands in place of the fragment.
 result, errors = optimize("mixed.py", "--proposers", "model", "--model", learnt, "--policy", "hybrid")
-assert (result["verdict"], result["proposer"]) == ("Verified", "subgraphs") and "model" in result["plan"], (result, errors)
+assert (result["verdict"], result["proposer"]) == ("Verified", "subgraphs") and "model" in result["plan"], (
+    result,
+    errors,
+)
 text = (root / "out.py").read_text()
 assert "torch.ops.aten.sort" in text and "subgraph_1_ModelNew" in text, text
 print("a fragment is the model's, the rest PyTorch's")
 
 # One that knows nothing, and never ends: greedily it goes round in circles, which is broken off, and drawn it does not.
 garbage = trained("garbage", 6, 100_000)
-result, errors = optimize(RELU, "--proposers", "compiler,model", "--model", trained("short", 6, told["tokens"] + 16), "--samples", 2, "--whole-only")
+result, errors = optimize(
+    RELU,
+    "--proposers",
+    "compiler,model",
+    "--model",
+    trained("short", 6, told["tokens"] + 16),
+    "--samples",
+    2,
+    "--whole-only",
+)
 assert (result["verdict"], result["proposer"]) == ("Verified", "compiler"), result
-assert [t["verdict"] for t in result["tried"] if t["proposer"] == "model"] == ["Malformed"] * 2, result["tried"]
+assert [t["verdict"] for t in result["tried"] if t["proposer"] == "model"] == ["Malformed"] * 2, result[
+    "tried"
+]
 assert errors.count("model: Malformed") == 2, errors
 
 
@@ -197,8 +302,29 @@ def at_work(pid):
 
 
 def started(errors=subprocess.PIPE):
-    process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "nothing.py", "--device", "cpu", "--proposers", "model", "--model", garbage, "--samples", "200", "--every-sample"],
-                               cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=errors, text=True)
+    process = subprocess.Popen(
+        [
+            NEREID,
+            "optimize",
+            RELU,
+            "-o",
+            "nothing.py",
+            "--device",
+            "cpu",
+            "--proposers",
+            "model",
+            "--model",
+            garbage,
+            "--samples",
+            "200",
+            "--every-sample",
+        ],
+        cwd=root,
+        env=ENV,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+    )
     child = model_process(process.pid)
     at_work(child)
     return process, child
@@ -207,18 +333,52 @@ def started(errors=subprocess.PIPE):
 process, child = started()
 os.kill(child, signal.SIGKILL)
 out, errors = process.communicate(timeout=60)
-assert process.returncode == 3 and "nereid-lm) was killed by signal 9" in errors and not (root / "nothing.py").exists(), (process.returncode, out, errors)
+assert (
+    process.returncode == 3
+    and "nereid-lm) was killed by signal 9" in errors
+    and not (root / "nothing.py").exists()
+), (process.returncode, out, errors)
 
 # Where there is another proposer the search goes on without it, and says who is lost.
-process = subprocess.Popen([NEREID, "optimize", RELU, "-o", "other.py", "--device", "cpu", "--proposers", "compiler,model", "--model", garbage, "--samples", "200", "--every-sample", "--no-store", "--json"],
-                           cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+process = subprocess.Popen(
+    [
+        NEREID,
+        "optimize",
+        RELU,
+        "-o",
+        "other.py",
+        "--device",
+        "cpu",
+        "--proposers",
+        "compiler,model",
+        "--model",
+        garbage,
+        "--samples",
+        "200",
+        "--every-sample",
+        "--no-store",
+        "--json",
+    ],
+    cwd=root,
+    env=ENV,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+)
 child = model_process(process.pid)
 at_work(child)
 os.kill(child, signal.SIGKILL)
 out, errors = process.communicate(timeout=100)
 result = json.loads(out)
-assert process.returncode == 0 and (result["verdict"], result["proposer"]) == ("Verified", "compiler") and (root / "other.py").exists(), (process.returncode, out, errors)
-assert "nereid-lm) was killed by signal 9" in errors and {t["verdict"] for t in result["tried"] if t["proposer"] == "model"} <= {"Malformed"}, (out, errors)
+assert (
+    process.returncode == 0
+    and (result["verdict"], result["proposer"]) == ("Verified", "compiler")
+    and (root / "other.py").exists()
+), (process.returncode, out, errors)
+assert "nereid-lm) was killed by signal 9" in errors and {
+    t["verdict"] for t in result["tried"] if t["proposer"] == "model"
+} <= {"Malformed"}, (out, errors)
+
 
 def drained(terminal):
     try:
@@ -240,7 +400,10 @@ begin = time.time()
 process.send_signal(signal.SIGINT)
 process.communicate(timeout=60)
 seconds = time.time() - begin
-assert process.returncode == 130 and seconds < 3 and not is_there(child), (process.returncode, seconds)  # a second, and what a busy machine adds
+assert process.returncode == 130 and seconds < 3 and not is_there(child), (
+    process.returncode,
+    seconds,
+)  # a second, and what a busy machine adds
 
 process, child = started()
 process.kill()
@@ -252,22 +415,51 @@ for _ in range(300):
 assert not is_there(child), "it outlives its parent"
 print(f"a killed process is an error of ours; Ctrl-C took {seconds:.2f} s")
 
-for folder, code, what in ((root / "nowhere", 2, "config.json is not there"), (REPOSITORY / "tests/tasks", 2, "config.json is not there")):
-    assert what in ran("optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", folder, code=code).stderr
+for folder, code, what in (
+    (root / "nowhere", 2, "config.json is not there"),
+    (REPOSITORY / "tests/tasks", 2, "config.json is not there"),
+):
+    assert (
+        what
+        in ran("optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", folder, code=code).stderr
+    )
 broken = root / "broken"
 subprocess.run(["cp", "-r", learnt, broken], check=True)
 (broken / "model.safetensors").write_bytes(b"no weights")
-told_why = ran("optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", broken, "--no-store", code=2).stderr
+told_why = ran(
+    "optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", broken, "--no-store", code=2
+).stderr
 assert "model.safetensors" in told_why, told_why
 
 # Many tasks, side by side.
 for level, names in (("level1", ("relu", "gelu")), ("level2", ("mlp",))):
     (root / "suite" / level).mkdir(parents=True)
     for name in names:
-        (root / "suite" / level / f"{name}.py").write_text((REPOSITORY / f"tests/tasks/{name}.py").read_text())
-done = ran("eval", "suite", "-o", "results", "--proposer", "model", "--model", learnt, "--once", "--device", "cpu", "--samples", 2, "--json")
+        (root / "suite" / level / f"{name}.py").write_text(
+            (REPOSITORY / f"tests/tasks/{name}.py").read_text()
+        )
+done = ran(
+    "eval",
+    "suite",
+    "-o",
+    "results",
+    "--proposer",
+    "model",
+    "--model",
+    learnt,
+    "--once",
+    "--device",
+    "cpu",
+    "--samples",
+    2,
+    "--json",
+)
 result = json.loads(done.stdout)
-assert result["folders"]["level1"]["verified"] == 1 and result["folders"]["level2"]["verified"] == 0 and result["verified"] == 1, result
+assert (
+    result["folders"]["level1"]["verified"] == 1
+    and result["folders"]["level2"]["verified"] == 0
+    and result["verified"] == 1
+), result
 assert result["folders"]["level1"]["pass_at_k"]["2"] == 0.5 and result["errors"] == 0, result["folders"]
 print("a suite is told by its folders")
 
@@ -281,6 +473,11 @@ from transformers import AutoModelForCausalLM  # noqa: E402
 loaded = AutoModelForCausalLM.from_pretrained(root / "exported", dtype="auto")
 assert loaded.dtype == torch.bfloat16 and type(loaded).__name__ == "Qwen3ForCausalLM"
 original, kept = load_file(learnt / "model.safetensors"), loaded.state_dict()
-assert all(torch.equal(kept[name], tensor.to(torch.bfloat16)) for name, tensor in original.items()) and len(original) > 10
-assert (root / "exported/tokenizer.json").read_bytes() == (small / "tokenizer.json").read_bytes() and (root / "exported/prompts/task.md").exists()
+assert (
+    all(torch.equal(kept[name], tensor.to(torch.bfloat16)) for name, tensor in original.items())
+    and len(original) > 10
+)
+assert (root / "exported/tokenizer.json").read_bytes() == (small / "tokenizer.json").read_bytes() and (
+    root / "exported/prompts/task.md"
+).exists()
 print("exported, and loaded by transformers")

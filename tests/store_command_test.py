@@ -1,7 +1,8 @@
 """`nereid store` as a command: where the file lies, what it shows, what it prunes, what it refuses.
 
-    tests/store_command_test.py PATH/TO/nereid
+tests/store_command_test.py PATH/TO/nereid
 """
+
 import json
 import os
 import pathlib
@@ -25,22 +26,44 @@ class StoreCommand(unittest.TestCase):
         self.folder.cleanup()
 
     def run_store(self, *arguments, code=0, **environment):
-        answer = subprocess.run([NEREID, "store", *map(str, arguments)], capture_output=True, text=True, timeout=60,
-                                env={**self.environment, **environment})
+        answer = subprocess.run(
+            [NEREID, "store", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**self.environment, **environment},
+        )
         self.assertEqual(answer.returncode, code, answer.stderr)
         return answer
 
     def json(self, *arguments, **options):
-        return [json.loads(line) for line in self.run_store(*arguments, "--json", **options).stdout.splitlines()]
+        return [
+            json.loads(line) for line in self.run_store(*arguments, "--json", **options).stdout.splitlines()
+        ]
 
     def fill(self):
         """Records as the program writes them: `store` itself only reads and prunes."""
         self.run_store()
         base = sqlite3.connect(self.path)
-        for number, (kind, word) in enumerate([("verdict", "Verified"), ("verdict", "Mismatch"), ("run", "done")]):
-            base.execute("INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-                         (f"{number}abc", kind, "t" * 64, "s" * 64, "strict", "cpu", "old", word, 1.5 if number == 0 else None, '{"x": 1}',
-                          1000 + number))
+        for number, (kind, word) in enumerate(
+            [("verdict", "Verified"), ("verdict", "Mismatch"), ("run", "done")]
+        ):
+            base.execute(
+                "INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                (
+                    f"{number}abc",
+                    kind,
+                    "t" * 64,
+                    "s" * 64,
+                    "strict",
+                    "cpu",
+                    "old",
+                    word,
+                    1.5 if number == 0 else None,
+                    '{"x": 1}',
+                    1000 + number,
+                ),
+            )
         base.execute("INSERT INTO texts VALUES (?, 'import torch', 1)", ("s" * 64,))
         base.commit()
         base.close()
@@ -57,7 +80,9 @@ class StoreCommand(unittest.TestCase):
         self.fill()
         self.assertEqual(self.json()[0]["records"], {"verdict": 2, "time": 0, "proposal": 0, "run": 1})
         self.assertEqual([r["state"] for r in self.json("list")], ["done", "Mismatch", "Verified"])
-        self.assertEqual([r["state"] for r in self.json("list", "--kind", "verdict", "--limit", 1)], ["Mismatch"])
+        self.assertEqual(
+            [r["state"] for r in self.json("list", "--kind", "verdict", "--limit", 1)], ["Mismatch"]
+        )
         self.assertIn("1.5000 ms", self.run_store("list").stdout)
         shown = self.json("show", "0ab")[0]
         self.assertEqual((shown["document"], shown["subject_source"]), ({"x": 1}, "import torch"))

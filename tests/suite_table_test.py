@@ -1,7 +1,8 @@
 """bench/suite/table.py: shares are of all tasks, means of what was measured.
 
-    tests/suite_table_test.py
+tests/suite_table_test.py
 """
+
 import json
 import pathlib
 import subprocess
@@ -23,21 +24,41 @@ class Table(unittest.TestCase):
             for name in names:
                 (folder / f"{name}.py").touch()
             (folder / file).write_text(text)
-            return subprocess.run([sys.executable, TABLE, folder, folder / file], capture_output=True, text=True, check=True).stdout
+            return subprocess.run(
+                [sys.executable, TABLE, folder, folder / file], capture_output=True, text=True, check=True
+            ).stdout
 
     def test_of_an_evaluation_with_baselines(self):
-        results = [result("L1_0", 4, 2), result("L1_1", 1, 0.5), result("L1_2", 0.5), result("L1_3", verdict="Mismatch"), result("gru", 2, 1.1)]
+        results = [
+            result("L1_0", 4, 2),
+            result("L1_1", 1, 0.5),
+            result("L1_2", 0.5),
+            result("L1_3", verdict="Mismatch"),
+            result("gru", 2, 1.1),
+        ]
         text = self.table([r["id"] for r in results], "summary.json", json.dumps({"results": results}))
         first, second, rest = text.split("\n\n")
-        self.assertEqual([line.split() for line in first.splitlines()[1:]],
-                         [["L1", "4", "75.0%", "25.0%", "1.26"], ["real", "1", "100.0%", "100.0%", "2.00"]])
-        self.assertEqual([line.split() for line in second.splitlines()[2:]],
-                         [["L1", "2", "25.0%", "25.0%", "25.0%", "0.0%", "1.00"], ["real", "1", "100.0%", "100.0%", "0.0%", "0.0%", "1.10"]])
+        self.assertEqual(
+            [line.split() for line in first.splitlines()[1:]],
+            [["L1", "4", "75.0%", "25.0%", "1.26"], ["real", "1", "100.0%", "100.0%", "2.00"]],
+        )
+        self.assertEqual(
+            [line.split() for line in second.splitlines()[2:]],
+            [
+                ["L1", "2", "25.0%", "25.0%", "25.0%", "0.0%", "1.00"],
+                ["real", "1", "100.0%", "100.0%", "0.0%", "0.0%", "1.10"],
+            ],
+        )
         self.assertEqual([line.split()[0] for line in rest.splitlines()], ["L1_3", "L1_2", "L1_1"])
 
     def test_of_a_batch_of_verdicts(self):
-        lines = [{"id": "L5_0", "verdict": "Verified", "times": {"speedup": 3}}, {"id": "L5_1", "verdict": "Unsafe", "reason": "why"}]
-        text = self.table(["L5_0", "L5_1"], "verdicts.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        lines = [
+            {"id": "L5_0", "verdict": "Verified", "times": {"speedup": 3}},
+            {"id": "L5_1", "verdict": "Unsafe", "reason": "why"},
+        ]
+        text = self.table(
+            ["L5_0", "L5_1"], "verdicts.jsonl", "".join(json.dumps(line) + "\n" for line in lines)
+        )
         self.assertEqual(text.splitlines()[1].split(), ["L5", "2", "50.0%", "50.0%", "3.00"])
         self.assertNotIn("Inductor", text)
 

@@ -4,6 +4,7 @@ the same command writes the same bytes whatever the threads, and what it says of
     synth_test.py NEREID            a slice (make test)
     synth_test.py NEREID --many N   N programs of each level, and which share of them is degenerate
 """
+
 import argparse
 import json
 import random
@@ -23,7 +24,9 @@ SMALL = ["--max-elements", "2^15", "--max-work", "2^21"]
 
 
 def synth(nereid, *arguments, check=True):
-    done = subprocess.run([nereid, "synth", *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [nereid, "synth", *map(str, arguments)], capture_output=True, text=True, timeout=300
+    )
     if check:
         assert done.returncode == 0, (arguments, done.returncode, done.stderr)
     return done
@@ -74,7 +77,9 @@ def programs_run(nereid, count):
     failures, total = [], 0
     for level in LEVELS:
         for uniform in ("sequences", "programs"):
-            made = lines_of(nereid, "--level", level, "--count", count, "--seed", 3, "--uniform", uniform, *SMALL)
+            made = lines_of(
+                nereid, "--level", level, "--count", count, "--seed", 3, "--uniform", uniform, *SMALL
+            )
             assert len(made) == count
             assert len({line["hash"] for line in made}) == count, "duplicates"
             for line in made:
@@ -136,7 +141,9 @@ def folders_hold_what_they_say(nereid, folder):
     plain, told = (lines_of(nereid, "--level", 2, "--count", 50, *more) for more in ((), ("--forward",)))
     assert plain == [{name: value for name, value in line.items() if name != "forward"} for line in told]
     steps = [line["forward"].splitlines() for line in told]
-    assert sum(bool(of) for of in steps) > 40 and all(of[0].startswith("#") and of[-1].startswith("returns #") for of in steps if of), steps
+    assert sum(bool(of) for of in steps) > 40 and all(
+        of[0].startswith("#") and of[-1].startswith("returns #") for of in steps if of
+    ), steps
     assert report["made"] == len(index) == len(list(target.glob("*.py"))) == 50
     assert sum(report["coverage"]["operators"].values()) == 100
     assert json.loads((target / "coverage.json").read_text())["made"] == 50
@@ -146,6 +153,7 @@ def folders_hold_what_they_say(nereid, folder):
 
 def bytes_have_bounds(nereid, folder):
     """What lies within them, of what would be drawn without."""
+
     def lines(name, *options):
         synth(nereid, "--level", 2, "--seed", 3, "--max-elements", "2^24", "-o", folder / name, *options)
         return [json.loads(line) for line in (folder / name).read_text().splitlines()]
@@ -154,31 +162,60 @@ def bytes_have_bounds(nereid, folder):
     every = {line["index"]: line for line in lines("every.jsonl", "--count", 2000)}
     assert len(bounded) == 30 and all(2**22 <= line["bytes"] <= 20_000_000 for line in bounded), bounded
     last = max(line["index"] for line in bounded if line["index"] in every)
-    assert last > 50 and {line["index"] for line in bounded if line["index"] <= last} == {i for i, line in every.items() if i <= last and 2**22 <= line["bytes"] <= 20_000_000}
+    assert last > 50 and {line["index"] for line in bounded if line["index"] <= last} == {
+        i for i, line in every.items() if i <= last and 2**22 <= line["bytes"] <= 20_000_000
+    }
     assert all(every[line["index"]] == line for line in bounded if line["index"] <= last)
 
 
 def bad_usage_is_told(nereid, folder):
     for arguments, code, expected in (
-            (["--level", 0], 2, "1"),
-            (["--level", 2, "--ops", "sofmax"], 2, "did you mean 'softmax'"),
-            (["--level", 2, "--uniform", "all"], 2, "sequences"),
-            (["--level", 2, "--max-elements", "lots"], 2, "got 'lots'"),
-            (["--level", 2, "--min-bytes", "few"], 2, "--min-bytes: expected a number from 8 to 2^45, like 2^20, got 'few'"),
-            (["--level", 2, "--min-bytes", "2^20", "--max-bytes", "1000"], 2, "--max-bytes: expected at least --min-bytes (2^20), got 1000"),
-            (["--level", 2, "--held-out", "1.5"], 2, "got 1.5"),
-            (["--level", 2, "--split", "held-out"], 2, "--held-out"),
-            (["--level", 3, "--ops", "argmax"], 2, "no program of level 3"),
-            (["--level", 1, "-o", "/proc/nowhere"], 2, "/proc/nowhere"),
-            (["--level", 1, "--ops", "bmm", "--max-elements", 8, "--count", 100000, "-o", folder / "few.jsonl"], 1, "no more")):
+        (["--level", 0], 2, "1"),
+        (["--level", 2, "--ops", "sofmax"], 2, "did you mean 'softmax'"),
+        (["--level", 2, "--uniform", "all"], 2, "sequences"),
+        (["--level", 2, "--max-elements", "lots"], 2, "got 'lots'"),
+        (
+            ["--level", 2, "--min-bytes", "few"],
+            2,
+            "--min-bytes: expected a number from 8 to 2^45, like 2^20, got 'few'",
+        ),
+        (
+            ["--level", 2, "--min-bytes", "2^20", "--max-bytes", "1000"],
+            2,
+            "--max-bytes: expected at least --min-bytes (2^20), got 1000",
+        ),
+        (["--level", 2, "--held-out", "1.5"], 2, "got 1.5"),
+        (["--level", 2, "--split", "held-out"], 2, "--held-out"),
+        (["--level", 3, "--ops", "argmax"], 2, "no program of level 3"),
+        (["--level", 1, "-o", "/proc/nowhere"], 2, "/proc/nowhere"),
+        (
+            [
+                "--level",
+                1,
+                "--ops",
+                "bmm",
+                "--max-elements",
+                8,
+                "--count",
+                100000,
+                "-o",
+                folder / "few.jsonl",
+            ],
+            1,
+            "no more",
+        ),
+    ):
         done = synth(nereid, *arguments, check=False)
         assert done.returncode == code and expected in done.stderr, (arguments, done.returncode, done.stderr)
 
 
 def interrupts_lose_nothing(nereid, folder):
     target = folder / "cut.jsonl"
-    process = subprocess.Popen([nereid, "synth", "--level", "5", "--count", "100000000", "-o", str(target)],
-                               stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [nereid, "synth", "--level", "5", "--count", "100000000", "-o", str(target)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.time() + 60
     while time.time() < deadline and (not target.exists() or target.stat().st_size < 1 << 20):
         time.sleep(0.05)
@@ -192,7 +229,9 @@ def interrupts_lose_nothing(nereid, folder):
 
 def traces_are_taken(nereid, files):
     for file in files:
-        done = subprocess.run([nereid, "trace", "--json", str(file)], capture_output=True, text=True, timeout=250)
+        done = subprocess.run(
+            [nereid, "trace", "--json", str(file)], capture_output=True, text=True, timeout=250
+        )
         assert done.returncode == 0, (file.read_text(), done.stdout[-2000:], done.stderr)
 
 
@@ -204,7 +243,7 @@ def main():
     torch.set_num_threads(1)
     failures, total = programs_run(arguments.nereid, arguments.many or 12)
     print(f"{total} programs run, {len(failures)} in trouble")
-    for level, line, trouble in failures[:400 if arguments.many else 10]:
+    for level, line, trouble in failures[: 400 if arguments.many else 10]:
         print(f"level {level} index {line['index']}: {trouble}: {' '.join(line['operators'])}")
     if arguments.many:
         return 0

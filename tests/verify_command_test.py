@@ -1,7 +1,8 @@
 """`nereid verify` as a command: exit codes, streams, JSON, raw answers, batches that are resumed and interrupted.
 
-    tests/verify_command_test.py PATH/TO/nereid
+tests/verify_command_test.py PATH/TO/nereid
 """
+
 import hashlib
 import json
 import os
@@ -20,7 +21,9 @@ REFERENCE = EXAMPLES / "reference.py"
 
 
 def run(*arguments, **options):
-    return subprocess.run([NEREID, "verify", *map(str, arguments)], capture_output=True, text=True, timeout=280, **options)
+    return subprocess.run(
+        [NEREID, "verify", *map(str, arguments)], capture_output=True, text=True, timeout=280, **options
+    )
 
 
 def session_processes(session):
@@ -38,10 +41,19 @@ def session_processes(session):
 
 class Usage(unittest.TestCase):
     def test_bad_usage_is_2(self):
-        for arguments in ([], [REFERENCE], [REFERENCE, "gone.py"], ["gone.py", EXAMPLES / "honest.py"], ["--batch", "gone.jsonl"],
-                          [REFERENCE, EXAMPLES / "honest.py", "--policy", "lax"], [REFERENCE, EXAMPLES / "honest.py", "-o", "x"],
-                          [REFERENCE, EXAMPLES / "honest.py", "--trials", "0"], [REFERENCE, EXAMPLES / "honest.py", "--time-only"],
-                          ["--batch", EXAMPLES, "--device", "cpu", "--time-only"], [REFERENCE, EXAMPLES / "honest.py", "--compile-for", "90"]):
+        for arguments in (
+            [],
+            [REFERENCE],
+            [REFERENCE, "gone.py"],
+            ["gone.py", EXAMPLES / "honest.py"],
+            ["--batch", "gone.jsonl"],
+            [REFERENCE, EXAMPLES / "honest.py", "--policy", "lax"],
+            [REFERENCE, EXAMPLES / "honest.py", "-o", "x"],
+            [REFERENCE, EXAMPLES / "honest.py", "--trials", "0"],
+            [REFERENCE, EXAMPLES / "honest.py", "--time-only"],
+            ["--batch", EXAMPLES, "--device", "cpu", "--time-only"],
+            [REFERENCE, EXAMPLES / "honest.py", "--compile-for", "90"],
+        ):
             with self.subTest(arguments=arguments):
                 answer = run(*arguments)
                 self.assertEqual(answer.returncode, 2, answer.stderr)
@@ -69,7 +81,11 @@ class AlsoAt(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         folder = pathlib.Path(self.folder.name)
-        self.reference, self.general, self.narrow = folder / "reference.py", folder / "general.py", folder / "narrow.py"
+        self.reference, self.general, self.narrow = (
+            folder / "reference.py",
+            folder / "general.py",
+            folder / "narrow.py",
+        )
         self.reference.write_text(self.REFERENCE)
         self.general.write_text(self.CANDIDATE.format("triton.next_power_of_2(cols)"))
         self.narrow.write_text(self.CANDIDATE.format(64))
@@ -79,14 +95,22 @@ class AlsoAt(unittest.TestCase):
         good = run(self.reference, self.general, *sizes, "--json")
         verdict = json.loads(good.stdout)
         self.assertEqual((good.returncode, verdict["verdict"]), (0, "Verified"))
-        self.assertEqual([(at["at"], at["verdict"]) for at in verdict["also_at"]], [({"COLS": 100}, "Verified"), ({"COLS": 3, "ROWS": 1}, "Verified")])
+        self.assertEqual(
+            [(at["at"], at["verdict"]) for at in verdict["also_at"]],
+            [({"COLS": 100}, "Verified"), ({"COLS": 3, "ROWS": 1}, "Verified")],
+        )
         bad = run(self.reference, self.narrow, *sizes)
         self.assertEqual(bad.returncode, 1)
         self.assertLess(bad.stdout.index("Verified"), bad.stdout.index("At COLS=100:\nMismatch"))
         self.assertIn("At ROWS=1,COLS=3:\nVerified", bad.stdout)
 
     def test_what_is_not_a_size_of_the_task_is_bad_usage(self):
-        for sizes, word in (("HEADS=3", "ROWS, COLS"), ("COLS", "NAME=INTEGER"), ("COLS=many", "NAME=INTEGER"), ("COLS=", "NAME=INTEGER")):
+        for sizes, word in (
+            ("HEADS=3", "ROWS, COLS"),
+            ("COLS", "NAME=INTEGER"),
+            ("COLS=many", "NAME=INTEGER"),
+            ("COLS=", "NAME=INTEGER"),
+        ):
             answer = run(self.reference, self.general, "--also-at", sizes, "--device", "cpu")
             self.assertEqual((answer.returncode, answer.stdout), (2, ""), sizes)
             self.assertIn(word, answer.stderr)
@@ -105,14 +129,20 @@ class Verdicts(unittest.TestCase):
             "honest": {"candidate": str(EXAMPLES / "honest.py")},
             "wrong": {"candidate": str(EXAMPLES / "wrong.py")},
             "cheating": {"candidate": str(EXAMPLES / "cheating.py")},
-            "answer": {"candidate_source": f"<think>\n```python\nx = 1\n```\n</think>\nHere:\n```python\n{honest}```\n"},
+            "answer": {
+                "candidate_source": f"<think>\n```python\nx = 1\n```\n</think>\nHere:\n```python\n{honest}```\n"
+            },
             "prose": {"candidate_source": "I could not find a way."},
             "syntax": {"candidate_source": "import torch\nclass ModelNew(:\n"},
-            "raises": {"candidate_source": "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, width):\n"
-                                           "        super().__init__()\n    def forward(self, x):\n        return x[5000, 0]\n"},
+            "raises": {
+                "candidate_source": "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, width):\n"
+                "        super().__init__()\n    def forward(self, x):\n        return x[5000, 0]\n"
+            },
             "no-reference": {"reference": "gone.py", "candidate_source": honest},
         }
-        lines = [json.dumps({"id": name, "reference": str(REFERENCE), **case}) for name, case in cases.items()]
+        lines = [
+            json.dumps({"id": name, "reference": str(REFERENCE), **case}) for name, case in cases.items()
+        ]
         cls.pairs, cls.output = folder / "pairs.jsonl", folder / "out.jsonl"
         cls.pairs.write_text("\n".join(lines) + "\n")
         cls.first = run("--batch", cls.pairs, "-o", cls.output, "--device", "cpu", "--seed", 3, "--jobs", 2)
@@ -123,10 +153,21 @@ class Verdicts(unittest.TestCase):
         cls.folder.cleanup()
 
     def test_words_and_rules(self):
-        expected = {"honest": ("Verified", None), "wrong": ("Mismatch", "values"), "cheating": ("Disallowed", "aten-compute"),
-                    "answer": ("Verified", None), "prose": ("Malformed", "no-code-block"), "syntax": ("Malformed", "syntax"),
-                    "raises": ("Untraceable", "python-error"), "no-reference": ("Error", "input")}
-        self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in self.verdicts.items()}, expected, self.first.stderr)
+        expected = {
+            "honest": ("Verified", None),
+            "wrong": ("Mismatch", "values"),
+            "cheating": ("Disallowed", "aten-compute"),
+            "answer": ("Verified", None),
+            "prose": ("Malformed", "no-code-block"),
+            "syntax": ("Malformed", "syntax"),
+            "raises": ("Untraceable", "python-error"),
+            "no-reference": ("Error", "input"),
+        }
+        self.assertEqual(
+            {name: (v["verdict"], v["rule"]) for name, v in self.verdicts.items()},
+            expected,
+            self.first.stderr,
+        )
 
     def test_beyond_rules_a_cheat_is_disallowed_and_said_to_be_right(self):
         answer = run(REFERENCE, EXAMPLES / "cheating.py", "--json", "--ignore-rules", "--trials", 1)
@@ -141,7 +182,17 @@ class Verdicts(unittest.TestCase):
 
     def test_fields(self):
         verdict = self.verdicts["honest"]
-        for field in ("verdict", "reason", "evidence", "coverage", "errors", "times", "seed", "policy", "seconds"):
+        for field in (
+            "verdict",
+            "reason",
+            "evidence",
+            "coverage",
+            "errors",
+            "times",
+            "seed",
+            "policy",
+            "seconds",
+        ):
             self.assertIn(field, verdict)
         self.assertEqual(verdict["seed"], 3)
         self.assertGreaterEqual(verdict["coverage"]["trials"], 10)
@@ -152,22 +203,57 @@ class Verdicts(unittest.TestCase):
         trace = self.verdicts["honest"]["trace"]
         self.assertEqual(len(trace), 64)
         self.assertIsNone(self.verdicts["prose"]["trace"])
-        lines = [{"id": name, "reference": str(REFERENCE), "candidate": str(EXAMPLES / f"{name}.py"), "trace": trace} for name in ("honest", "wrong")]
+        lines = [
+            {
+                "id": name,
+                "reference": str(REFERENCE),
+                "candidate": str(EXAMPLES / f"{name}.py"),
+                "trace": trace,
+            }
+            for name in ("honest", "wrong")
+        ]
         cache, traces = pathlib.Path(self.folder.name) / "cache", pathlib.Path(self.folder.name) / "traces"
         traces.mkdir()
-        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, "--trials", 1, "--fast-inputs", "--compile-for", 90, "--traces", traces, "--jobs", 2,
-                     input="".join(json.dumps(x) + "\n" for x in lines), env={**os.environ, "NEREID_CACHE": str(cache)})
+        answer = run(
+            "--batch",
+            "-",
+            "--device",
+            "cpu",
+            "--seed",
+            3,
+            "--trials",
+            1,
+            "--fast-inputs",
+            "--compile-for",
+            90,
+            "--traces",
+            traces,
+            "--jobs",
+            2,
+            input="".join(json.dumps(x) + "\n" for x in lines),
+            env={**os.environ, "NEREID_CACHE": str(cache)},
+        )
         again = {v["id"]: v for v in map(json.loads, answer.stdout.splitlines())}
-        self.assertEqual({name: (v["verdict"], v["rule"]) for name, v in again.items()},
-                         {"honest": ("Verified", None), "wrong": ("Disallowed", "another-trace")}, answer.stderr)
+        self.assertEqual(
+            {name: (v["verdict"], v["rule"]) for name, v in again.items()},
+            {"honest": ("Verified", None), "wrong": ("Disallowed", "another-trace")},
+            answer.stderr,
+        )
         self.assertEqual(again["honest"]["coverage"]["inputs"], ["own", "huge", "outliers", "negative"])
         # What is Verified lies in the cache as machine code, for a clock to find.
-        self.assertEqual(len([path for path in cache.glob("kernels/**/*") if path.is_file()]), again["honest"]["coverage"]["kernels"])
+        self.assertEqual(
+            len([path for path in cache.glob("kernels/**/*") if path.is_file()]),
+            again["honest"]["coverage"]["kernels"],
+        )
         # And its trace, bytes that tell the same when they are read and written again.
         kept = (traces / f"{trace}.trace").read_bytes()
         self.assertEqual(hashlib.sha256(kept).hexdigest(), trace)
         self.assertEqual(len(list(traces.iterdir())), 2)
-        subprocess.run([NEREID, "trace", traces / f"{trace}.trace", "-o", traces / "again.trace"], check=True, capture_output=True)
+        subprocess.run(
+            [NEREID, "trace", traces / f"{trace}.trace", "-o", traces / "again.trace"],
+            check=True,
+            capture_output=True,
+        )
         self.assertEqual((traces / "again.trace").read_bytes(), kept)
         self.assertGreater(again["honest"]["phases"]["compile"], again["wrong"]["phases"].get("compile", 0))
 
@@ -197,10 +283,17 @@ class Escapes(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / name
             path.write_text(source)
-            answer = subprocess.run([NEREID, "verify", REFERENCE, path, "--device", "cpu", *options], capture_output=True, timeout=280)
+            answer = subprocess.run(
+                [NEREID, "verify", REFERENCE, path, "--device", "cpu", *options],
+                capture_output=True,
+                timeout=280,
+            )
         for text in (answer.stdout.decode(), answer.stderr.decode()):
             for c in text:
-                self.assertTrue(c == "\n" or (c >= " " and not "\x7f" <= c <= "\x9f" and c not in "\u202e\u2066\u2028"), text)
+                self.assertTrue(
+                    c == "\n" or (c >= " " and not "\x7f" <= c <= "\x9f" and c not in "\u202e\u2066\u2028"),
+                    text,
+                )
         return answer.stdout.decode()
 
     def test_messages_of_errors(self):
@@ -211,18 +304,27 @@ class Escapes(unittest.TestCase):
             self.assertFalse(any(line.startswith("Verified") for line in text.splitlines()), text)
 
     def test_names_of_files(self):
-        text = self.shown("import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n\n    def forward(self, *x):\n        return gone\n", "--explain",
-                          name="c\x1b]0;owned\x07\u202e.py")
+        text = self.shown(
+            "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n\n    def forward(self, *x):\n        return gone\n",
+            "--explain",
+            name="c\x1b]0;owned\x07\u202e.py",
+        )
         self.assertIn("\\x1b]0;owned\\x07\\u202e", text)
 
     def test_messages_of_triton(self):
         honest = (EXAMPLES / "honest.py").read_text()
-        text = self.shown(honest.replace("tl.store(", f"tl.static_assert(False, '{self.CODE}')\n    tl.store("), "--explain")
+        text = self.shown(
+            honest.replace("tl.store(", f"tl.static_assert(False, '{self.CODE}')\n    tl.store("), "--explain"
+        )
         self.assertIn("CompileFailed", text)
         self.assertFalse(any(line.startswith("Verified") for line in text.splitlines()), text)
 
     def test_errors_of_ours(self):
-        answer = subprocess.run([NEREID, "verify", "gone\x1b[2J\u202e.py", EXAMPLES / "honest.py"], capture_output=True, timeout=100)
+        answer = subprocess.run(
+            [NEREID, "verify", "gone\x1b[2J\u202e.py", EXAMPLES / "honest.py"],
+            capture_output=True,
+            timeout=100,
+        )
         self.assertEqual(answer.returncode, 2)
         self.assertIn(b"gone\\x1b[2J\\u202e.py", answer.stderr)
         self.assertNotIn(b"\x1b", answer.stderr)
@@ -230,13 +332,21 @@ class Escapes(unittest.TestCase):
 
 class Stream(unittest.TestCase):
     def test_pairs_are_judged_as_they_come(self):
-        process = subprocess.Popen([NEREID, "verify", "--batch", "-", "--device", "cpu", "--jobs", "2"], text=True, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            [NEREID, "verify", "--batch", "-", "--device", "cpu", "--jobs", "2"],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         for name, word in (("honest", "Verified"), ("wrong", "Mismatch")):
             line = {"id": name, "reference": str(REFERENCE), "candidate": str(EXAMPLES / f"{name}.py")}
             process.stdin.write(json.dumps(line) + "\n{\n")
             process.stdin.flush()
-            verdicts = {v["id"]: v["verdict"] for v in (json.loads(process.stdout.readline()) for _ in range(2))}
+            verdicts = {
+                v["id"]: v["verdict"] for v in (json.loads(process.stdout.readline()) for _ in range(2))
+            }
             self.assertEqual(verdicts[name], word)
             self.assertEqual({v for k, v in verdicts.items() if k.startswith("stdin:")}, {"Error"})
         process.send_signal(signal.SIGINT)  # while it waits for a line
@@ -282,17 +392,33 @@ def get_init_inputs():
 class Protocols(unittest.TestCase):
     def test_a_line_chooses_what_compares_and_with_which_seed(self):
         def line(name, gain, **keys):
-            return {"id": name, "reference_source": RELU, "candidate_source": NEARLY.replace("GAIN", gain), **keys}
+            return {
+                "id": name,
+                "reference_source": RELU,
+                "candidate_source": NEARLY.replace("GAIN", gain),
+                **keys,
+            }
 
-        lines = [line("ours", "1.00005"), line("theirs", "1.00005", protocol="kernelbench", seed=11),
-                 line("neither", "1.01", protocol="kernelbench"), line("unknown", "1.0", protocol="allclose")]
-        answer = run("--batch", "-", "--device", "cpu", "--seed", 3, input="".join(json.dumps(x) + "\n" for x in lines))
+        lines = [
+            line("ours", "1.00005"),
+            line("theirs", "1.00005", protocol="kernelbench", seed=11),
+            line("neither", "1.01", protocol="kernelbench"),
+            line("unknown", "1.0", protocol="allclose"),
+        ]
+        answer = run(
+            "--batch", "-", "--device", "cpu", "--seed", 3, input="".join(json.dumps(x) + "\n" for x in lines)
+        )
         verdicts = {v["id"]: v for v in map(json.loads, answer.stdout.splitlines())}
-        self.assertEqual({name: v["verdict"] for name, v in verdicts.items()},
-                         {"ours": "Mismatch", "theirs": "Verified", "neither": "Mismatch", "unknown": "Error"}, answer.stderr)
+        self.assertEqual(
+            {name: v["verdict"] for name, v in verdicts.items()},
+            {"ours": "Mismatch", "theirs": "Verified", "neither": "Mismatch", "unknown": "Error"},
+            answer.stderr,
+        )
         self.assertEqual(verdicts["ours"]["protocol"], "nereid")
         theirs = verdicts["theirs"]
-        self.assertEqual((theirs["protocol"], theirs["seed"], theirs["coverage"]["inputs"]), ("kernelbench", 11, ["own"]))
+        self.assertEqual(
+            (theirs["protocol"], theirs["seed"], theirs["coverage"]["inputs"]), ("kernelbench", 11, ["own"])
+        )
         self.assertGreaterEqual(theirs["coverage"]["trials"], 5)
         self.assertEqual(verdicts["ours"]["seed"], 3)
 
@@ -331,20 +457,36 @@ class ModelNew(torch.nn.Module):
         kernel[(50,)](x, out)
         return out
 """
-    WRONG = {"a mean in half": ("(1 / 79)\n    apart", "(1 / 79)\n    mean = mean.to(tl.bfloat16).to(tl.float32)\n    apart"),
-             "another epsilon": ("variance + 1e-5", "variance + 2e-5"),
-             "equal rows are not 0": ("    tl.store", "    out = tl.where(variance < 1e-9, out + 0.02, out)\n    tl.store")}
+    WRONG = {
+        "a mean in half": (
+            "(1 / 79)\n    apart",
+            "(1 / 79)\n    mean = mean.to(tl.bfloat16).to(tl.float32)\n    apart",
+        ),
+        "another epsilon": ("variance + 1e-5", "variance + 2e-5"),
+        "equal rows are not 0": (
+            "    tl.store",
+            "    out = tl.where(variance < 1e-9, out + 0.02, out)\n    tl.store",
+        ),
+    }
 
     def test_the_rounding_of_a_mean_is_forgiven_and_nothing_else(self):
         with tempfile.TemporaryDirectory() as name:
             reference = pathlib.Path(name) / "reference.py"
             reference.write_text(self.REFERENCE)
-            sources = {"right": self.CANDIDATE, **{case: self.CANDIDATE.replace(*change) for case, change in self.WRONG.items()}}
+            sources = {
+                "right": self.CANDIDATE,
+                **{case: self.CANDIDATE.replace(*change) for case, change in self.WRONG.items()},
+            }
             self.assertEqual(len(set(sources.values())), 4)
-            lines = [json.dumps({"id": case, "reference": str(reference), "candidate_source": source}) + "\n" for case, source in sources.items()]
+            lines = [
+                json.dumps({"id": case, "reference": str(reference), "candidate_source": source}) + "\n"
+                for case, source in sources.items()
+            ]
             answer = run("--batch", "-", "--device", "cpu", input="".join(lines))
             verdicts = {v["id"]: v["verdict"] for v in map(json.loads, answer.stdout.splitlines())}
-        self.assertEqual(verdicts, {"right": "Verified", **dict.fromkeys(self.WRONG, "Mismatch")}, answer.stdout)
+        self.assertEqual(
+            verdicts, {"right": "Verified", **dict.fromkeys(self.WRONG, "Mismatch")}, answer.stdout
+        )
 
 
 class TooBig(unittest.TestCase):
@@ -387,7 +529,10 @@ class ModelNew(torch.nn.Module):
         self.assertIn(answer.returncode, (2, 3), answer.stderr)
         verdict = json.loads(answer.stdout)
         self.assertEqual((verdict["verdict"], verdict["rule"]), ("Error", "too-big"))
-        needs = re.search(r"the task needs ([\d.]+) GiB to be replayed on the CPU.*; ([\d.]+) GiB are free", verdict["reason"])
+        needs = re.search(
+            r"the task needs ([\d.]+) GiB to be replayed on the CPU.*; ([\d.]+) GiB are free",
+            verdict["reason"],
+        )
         self.assertTrue(needs, verdict["reason"])
         # Input and output, at least; in their own dtype and twice in float64, at most.
         self.assertGreater(float(needs[1]), 2 * 800_000 * 65536 * 4 / 2**30)
@@ -397,13 +542,17 @@ class ModelNew(torch.nn.Module):
     def test_shrink_says_what_it_chose(self):
         answer = self.judged("--json", "--shrink", "--trials", 1)
         self.assertEqual(answer.returncode, 0, answer.stderr)
-        chosen = {s["constant"]: (s["from"], s["to"]) for s in json.loads(answer.stdout)["coverage"]["shrunk"]}
+        chosen = {
+            s["constant"]: (s["from"], s["to"]) for s in json.loads(answer.stdout)["coverage"]["shrunk"]
+        }
         self.assertEqual(chosen["ROWS"][0], 800_000)
         self.assertLess(chosen["ROWS"][1], 800_000)
         self.assertIn(f"ROWS 800000 -> {chosen['ROWS'][1]}", self.judged("--shrink", "--trials", 1).stdout)
 
     def test_sizes_that_cannot_shrink_are_named(self):
-        fixed = self.REFERENCE.replace("ROWS, WIDTH = 800_000, 65536", "HEADS = 2").replace("(ROWS, WIDTH)", "(800_000, 65536)")
+        fixed = self.REFERENCE.replace("ROWS, WIDTH = 800_000, 65536", "HEADS = 2").replace(
+            "(ROWS, WIDTH)", "(800_000, 65536)"
+        )
         verdict = json.loads(self.judged("--json", "--shrink", reference=fixed).stdout)
         self.assertEqual((verdict["verdict"], verdict["rule"]), ("Error", "shrink"))
         self.assertIn("HEADS = 2", verdict["reason"])
@@ -416,11 +565,20 @@ class Interrupted(unittest.TestCase):
             loop = "import torch\nwhile True: pass\n"
             pairs, output, scratch = folder / "pairs.jsonl", folder / "out.jsonl", folder / "tmp"
             scratch.mkdir()
-            pairs.write_text("".join(json.dumps({"id": str(i), "reference": str(REFERENCE), "candidate_source": loop}) + "\n"
-                                     for i in range(4)))
-            process = subprocess.Popen([NEREID, "verify", "--batch", pairs, "-o", output, "--device", "cpu"], text=True,
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                                       env=dict(os.environ, TMPDIR=str(scratch)))
+            pairs.write_text(
+                "".join(
+                    json.dumps({"id": str(i), "reference": str(REFERENCE), "candidate_source": loop}) + "\n"
+                    for i in range(4)
+                )
+            )
+            process = subprocess.Popen(
+                [NEREID, "verify", "--batch", pairs, "-o", output, "--device", "cpu"],
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                env=dict(os.environ, TMPDIR=str(scratch)),
+            )
             time.sleep(6)
             process.send_signal(signal.SIGINT)
             started = time.time()

@@ -10,6 +10,7 @@ new torch cannot bring one that nobody looked at. The written arguments come fro
 the writes that schemas keep silent about (running statistics) added by hand.
 A name stands for all its overloads and its in-place form; `name.overload` overrides it. `*` at the end is a prefix.
 """
+
 import fnmatch
 import pathlib
 import sys
@@ -169,7 +170,11 @@ NOT_REPLAYED = """
     batch_norm_* rrelu_with_noise_backward segment_reduce linear_backward matmul_backward max_pool2d_backward
     unflatten_dense_tensors flatten_dense_tensors lift hash_tensor slice_inverse linalg_ldl_solve"""
 
-NO_DATA = ("aten::record_stream", "aten::retain_grad", "aten::set_data")  # annotated, but no element is written
+NO_DATA = (
+    "aten::record_stream",
+    "aten::retain_grad",
+    "aten::set_data",
+)  # annotated, but no element is written
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT / "src/nereid/trace/op_table.inc"
@@ -270,8 +275,22 @@ def seeded():
 
 def tags_agree(table):
     """PyTorch's own tags, where it has them, must not contradict the lists."""
-    allowed = {"pointwise": {"Pointwise", "Fill", "Cast", "Copy", "Random", "Loss", "Indexing", "View", "Contraction", "Normalisation"},
-               "reduction": {"Reduction", "Normalisation", "Loss", "Sort"}, "view_copy": {"Copy"}}
+    allowed = {
+        "pointwise": {
+            "Pointwise",
+            "Fill",
+            "Cast",
+            "Copy",
+            "Random",
+            "Loss",
+            "Indexing",
+            "View",
+            "Contraction",
+            "Normalisation",
+        },
+        "reduction": {"Reduction", "Normalisation", "Loss", "Sort"},
+        "view_copy": {"Copy"},
+    }
     wrong = []
     for full in torch._C._dispatch_get_all_op_names():
         if not full.startswith("aten::"):
@@ -284,7 +303,13 @@ def tags_agree(table):
         key = base_name(name)
         klass = table.get(key + "." + overload, table[key])
         for tag in op.tags:
-            if tag.name in allowed and klass not in allowed[tag.name] and "backward" not in name and name != "equal" and not name.startswith("_test"):
+            if (
+                tag.name in allowed
+                and klass not in allowed[tag.name]
+                and "backward" not in name
+                and name != "equal"
+                and not name.startswith("_test")
+            ):
                 wrong.append(f"{full} is tagged {tag.name} by PyTorch and listed as {klass}")
     if wrong:
         raise SystemExit("\n".join(wrong))
@@ -294,16 +319,33 @@ def render():
     table = classify(dispatcher_names())
     tags_agree(table)
     rows, named = written()
-    lines = ["// Written by tools/op_table.py; do not edit. clang-format off", f"// torch {torch.__version__.split('+')[0]}: {len(table)} names.", "",
-             "constexpr OpRow kOps[] = {"]
+    lines = [
+        "// Written by tools/op_table.py; do not edit. clang-format off",
+        f"// torch {torch.__version__.split('+')[0]}: {len(table)} names.",
+        "",
+        "constexpr OpRow kOps[] = {",
+    ]
     lines += [f'    {{"{name}", Listed::k{table[name]}}},' for name in sorted(table)]
-    lines += ["};", "", "// Positions and names of written arguments, where the rules in access.cpp do not give them.",
-              "constexpr WriteRow kWrites[] = {"]
+    lines += [
+        "};",
+        "",
+        "// Positions and names of written arguments, where the rules in access.cpp do not give them.",
+        "constexpr WriteRow kWrites[] = {",
+    ]
     lines += [f'    {{"{name}", "{rows[name]}"}},' for name in sorted(rows)]
-    lines += ["};", "", "// Names of keyword-only arguments that are written (out= and its kin).", "constexpr std::string_view kOutNames[] = {"]
+    lines += [
+        "};",
+        "",
+        "// Names of keyword-only arguments that are written (out= and its kin).",
+        "constexpr std::string_view kOutNames[] = {",
+    ]
     lines += [f'    "{name}",' for name in sorted(named)]
-    lines += ["};", "", "// Names of operators that draw from a generator (some only with certain arguments: access.cpp looks).",
-              "constexpr std::string_view kSeeded[] = {"]
+    lines += [
+        "};",
+        "",
+        "// Names of operators that draw from a generator (some only with certain arguments: access.cpp looks).",
+        "constexpr std::string_view kSeeded[] = {",
+    ]
     lines += [f'    "{name}",' for name in sorted(seeded())]
     lines += ["};", ""]
     return "\n".join(lines)
@@ -313,12 +355,20 @@ def replayed(table):
     """The public names, in-place forms as names of their own, that NOT_REPLAYED leaves: those without a leading underscore,
     Python's own (__and__) and the operators over lists."""
     patterns = NOT_REPLAYED.split()
-    dispatched = {full[6:].partition(".")[0] for full in torch._C._dispatch_get_all_op_names() if full.startswith("aten::")}
+    dispatched = {
+        full[6:].partition(".")[0]
+        for full in torch._C._dispatch_get_all_op_names()
+        if full.startswith("aten::")
+    }
     public = {name for name in dispatched if not name.startswith("_") or name.startswith(("__", "_foreach_"))}
     for pattern in patterns:
         if not any(fnmatch.fnmatchcase(base_name(name), pattern) for name in public):
             raise SystemExit(f"{pattern} is not to be replayed, but matches nothing")
-    kept = {name for name in public if not any(fnmatch.fnmatchcase(base_name(name), pattern) for pattern in patterns)}
+    kept = {
+        name
+        for name in public
+        if not any(fnmatch.fnmatchcase(base_name(name), pattern) for pattern in patterns)
+    }
     unknown = [name for name in kept if base_name(name) not in table]
     if unknown:
         raise SystemExit("operators that no list names: " + " ".join(unknown))
@@ -327,8 +377,12 @@ def replayed(table):
 
 def render_allowed():
     names = replayed(classify(dispatcher_names()))
-    lines = ["// Written by tools/op_table.py; do not edit. clang-format off", f"// torch {torch.__version__.split('+')[0]}: {len(names)} names.", "",
-             "constexpr std::string_view kPublicAllowed[] = {"]
+    lines = [
+        "// Written by tools/op_table.py; do not edit. clang-format off",
+        f"// torch {torch.__version__.split('+')[0]}: {len(names)} names.",
+        "",
+        "constexpr std::string_view kPublicAllowed[] = {",
+    ]
     return "\n".join(lines + [f'    "{name}",' for name in sorted(names)] + ["};", ""])
 
 

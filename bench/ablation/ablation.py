@@ -13,6 +13,7 @@ Start one `run` for each GPU, all on one FOLDER: each takes the next unit that n
 what is being written. Everything a call needs to know of those before it is in FOLDER, so it may be killed at any time.
 NEREID (the command; ./nereid) may be several words.
 """
+
 import argparse
 import collections
 import ctypes
@@ -34,7 +35,11 @@ from schedule import told as schedule_told
 
 MORE_TO_DO = 75  # EX_TEMPFAIL
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EVALUATE = next(path for path in (ROOT / "bench/small_model/evaluate.py", pathlib.Path(__file__).with_name("evaluate.py")) if path.exists())
+EVALUATE = next(
+    path
+    for path in (ROOT / "bench/small_model/evaluate.py", pathlib.Path(__file__).with_name("evaluate.py"))
+    if path.exists()
+)
 
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
@@ -51,7 +56,12 @@ class Taken(Exception):
 def machine():
     cores = len(os.sched_getaffinity(0))
     try:
-        told = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True)
+        told = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return {"device": told.stdout.strip().splitlines()[0], "cores": cores}
     except (OSError, subprocess.CalledProcessError, IndexError):
         return {"device": "CPU", "cores": cores}
@@ -64,14 +74,21 @@ def task_files(evaluation):
             path = pathlib.Path(evaluation.tasks) / f"level{level}{end}.jsonl"
             found = lines_of(path)
             if len(found) < count:
-                raise Wrong(f"{path}: expected {count} tasks, got {len(found)}: `ablation.py tasks` makes them")
+                raise Wrong(
+                    f"{path}: expected {count} tasks, got {len(found)}: `ablation.py tasks` makes them"
+                )
             yield from ((f"L{level}_{size}{i:04}", task["code"]) for i, task in enumerate(found[:count]))
 
 
 class Runner:
     def __init__(self, told):
         self.table = read_table(told.arms)
-        self.folder, self.nereid, self.device, self.patience = pathlib.Path(told.output), told.nereid, told.device, told.patience
+        self.folder, self.nereid, self.device, self.patience = (
+            pathlib.Path(told.output),
+            told.nereid,
+            told.device,
+            told.patience,
+        )
         self.ranks = ["--ranks", told.ranks] if told.ranks > 1 else []
         self.ends, self.whole_ones = time.monotonic() + told.slice, told.whole
         self.prints = fingerprint.Prints(self.table)
@@ -84,17 +101,26 @@ class Runner:
         # What failed in an earlier call comes last.
         units = sorted(self.units, key=lambda unit: (self.folder / unit.name / FAILED).exists())
         try:
-            while units := [unit for unit in units if unit.name not in failed and not is_done(unit, self.folder / unit.name)]:
+            while units := [
+                unit
+                for unit in units
+                if unit.name not in failed and not is_done(unit, self.folder / unit.name)
+            ]:
                 if not self.any_of(units, failed):
                     self.check_slice("all that is left is other processes'")
                     if not any(self.fits(unit, self.folder / unit.name) for unit in units):
-                        raise SliceOver(f"{units[0].name} and what comes behind it would take longer than the {max(self.ends - time.monotonic(), 0):.0f} s that are left")
+                        raise SliceOver(
+                            f"{units[0].name} and what comes behind it would take longer than the {max(self.ends - time.monotonic(), 0):.0f} s that are left"
+                        )
                     time.sleep(0.2)
         except SliceOver as over:
             print(f"the slice is over: {over}; the same command goes on", flush=True)
             return MORE_TO_DO
         done = sum(is_done(unit, self.folder / unit.name) for unit in self.units)
-        print(f"{done} of {len(self.units)} units are done" + "".join(f"; {name} failed" for name in failed), flush=True)
+        print(
+            f"{done} of {len(self.units)} units are done" + "".join(f"; {name} failed" for name in failed),
+            flush=True,
+        )
         return 1 if failed else 0
 
     def any_of(self, units, failed):
@@ -120,13 +146,20 @@ class Runner:
         """Whether what is begun would be over within the slice, by the table's reckoning and by how that came true here."""
         if not self.whole_ones:
             return True
-        needed = unit.takes - (unit.compute.seconds or 0) * (unit.program != "none" and (folder / TRAINED).exists())
+        needed = unit.takes - (unit.compute.seconds or 0) * (
+            unit.program != "none" and (folder / TRAINED).exists()
+        )
         return time.monotonic() + needed * self.pace() <= self.ends
 
     def pace(self):
         """How much longer units took than they were reckoned to, in the median; never less than as long."""
-        ratios = sorted(json.loads((self.folder / unit.name / MACHINE).read_text()).get("seconds", 0) / unit.takes for unit in self.table.units
-                        if unit.takes and is_done(unit, self.folder / unit.name) and (self.folder / unit.name / MACHINE).exists())
+        ratios = sorted(
+            json.loads((self.folder / unit.name / MACHINE).read_text()).get("seconds", 0) / unit.takes
+            for unit in self.table.units
+            if unit.takes
+            and is_done(unit, self.folder / unit.name)
+            and (self.folder / unit.name / MACHINE).exists()
+        )
         return max(1, ratios[len(ratios) // 2]) if ratios else 1
 
     def check_slice(self, why):
@@ -147,7 +180,9 @@ class Runner:
     def locked(self, unit, folder):
         write(folder / FINGERPRINT, json.dumps(self.prints.of(unit)))
         write(folder / "run.toml", unit.run_file())
-        before = json.loads((folder / MACHINE).read_text()).get("seconds", 0) if (folder / MACHINE).exists() else 0
+        before = (
+            json.loads((folder / MACHINE).read_text()).get("seconds", 0) if (folder / MACHINE).exists() else 0
+        )
         self.began = time.monotonic() - before
         self.note_machine(folder)
         model = self.trained(unit, folder)
@@ -180,21 +215,37 @@ class Runner:
             return None
         if process.returncode not in fine:
             said = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
-            raise Wrong(f"{' '.join(map(str, process.args))} ended with {process.returncode}: {' / '.join(said[-3:])}")
+            raise Wrong(
+                f"{' '.join(map(str, process.args))} ended with {process.returncode}: {' / '.join(said[-3:])}"
+            )
         return process.returncode
 
     def start(self, log, command, **more):
         self.check_slice(f"nothing new is begun ({log.parent})")
         # It is interrupted where this process dies.
         with log.open("ab") as out:
-            return subprocess.Popen([*map(str, command)], stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True,
-                                    pass_fds=[self.lock], preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT), **more)
+            return subprocess.Popen(
+                [*map(str, command)],
+                stdout=out,
+                stderr=out,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=[self.lock],
+                preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT),
+                **more,
+            )
 
     def trained(self, unit, folder):
         """The folder of the model to evaluate."""
         if unit.program == "none":
-            return pathlib.Path(unit.run["model"]["start_from"]) if "start_from" in unit.run.get("model", {}) else None
-        if (folder / TRAINED).exists() and (model := pathlib.Path(json.loads((folder / TRAINED).read_text())["model"])).exists():
+            return (
+                pathlib.Path(unit.run["model"]["start_from"])
+                if "start_from" in unit.run.get("model", {})
+                else None
+            )
+        if (folder / TRAINED).exists() and (
+            model := pathlib.Path(json.loads((folder / TRAINED).read_text())["model"])
+        ).exists():
             return model  # it does not come home
         run, most, ended = folder / "run", unit.compute.seconds, False
 
@@ -203,7 +254,13 @@ class Runner:
 
         def kept():
             """A killed run does the steps behind its last checkpoint again; what was being written is step-N.incomplete."""
-            return max((int(path.name.removeprefix("step-")) for path in (run / "checkpoints").glob("step-" + 8 * "[0-9]")), default=0)
+            return max(
+                (
+                    int(path.name.removeprefix("step-"))
+                    for path in (run / "checkpoints").glob("step-" + 8 * "[0-9]")
+                ),
+                default=0,
+            )
 
         def enough():
             return most is not None and not unit.ends_itself and spent() >= most
@@ -215,18 +272,45 @@ class Runner:
 
         if not done():
             if (run / "metrics.jsonl").exists():  # what a killed run does again is no time spent
-                write(run / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines_of(run / "metrics.jsonl")[:kept()]))
+                write(
+                    run / "metrics.jsonl",
+                    "".join(json.dumps(line) + "\n" for line in lines_of(run / "metrics.jsonl")[: kept()]),
+                )
             print(f"{unit.name}: trains ({kept()} steps are done)", flush=True)
             log = folder / "train.log"
-            process = self.start(log, [*self.nereid, "train", unit.program, folder / "run.toml", "-o", run, "--device", self.device, *self.ranks])
+            process = self.start(
+                log,
+                [
+                    *self.nereid,
+                    "train",
+                    unit.program,
+                    folder / "run.toml",
+                    "-o",
+                    run,
+                    "--device",
+                    self.device,
+                    *self.ranks,
+                ],
+            )
             ended = self.ended(unit, process, log, enough) == 0
             if ended and not done():
-                raise Wrong(f"schedule.steps ({unit.run['schedule'].get('steps')}) were over after {spent():g} of {most:g} s: set more")
+                raise Wrong(
+                    f"schedule.steps ({unit.run['schedule'].get('steps')}) were over after {spent():g} of {most:g} s: set more"
+                )
         if not done():
             raise Wrong(f"{log}: killed, as it did not stop; the next call goes on after step {kept()}")
         model = run / "checkpoints" / f"step-{kept():08}" / "model"
-        write(folder / TRAINED, json.dumps({"model": str(model), "steps": kept(), "seconds": spent(kept()),
-                                            "rollouts": kept() * unit.rollouts_a_step if unit.program == "rl" else 0}))
+        write(
+            folder / TRAINED,
+            json.dumps(
+                {
+                    "model": str(model),
+                    "steps": kept(),
+                    "seconds": spent(kept()),
+                    "rollouts": kept() * unit.rollouts_a_step if unit.program == "rl" else 0,
+                }
+            ),
+        )
         return model
 
     def whole(self, folder, model):
@@ -240,7 +324,10 @@ class Runner:
         for old in whole.iterdir():
             old.unlink()
         own = [file for file in model.iterdir() if file.name not in ("tokenizer.json", "prompts")]
-        for file in [*own, *(path for name in ("tokenizer.json", "prompts") if (path := assets / name).exists())]:
+        for file in [
+            *own,
+            *(path for name in ("tokenizer.json", "prompts") if (path := assets / name).exists()),
+        ]:
             (whole / file.name).symlink_to(file.resolve())
         return whole
 
@@ -255,14 +342,51 @@ class Runner:
             for name, source in tasks:
                 write(own / f"{name}.py", source)
             # A store of its own: answers of another arm's model are not this one's.
-            command = [*self.nereid, "eval", own, "-o", out, "--proposer", "model" if evaluation.model else "compiler", *(["--model", asked] if evaluation.model else []),
-                       "--samples", evaluation.samples, "--policy", "strict", "--store", folder / "store.sqlite", "--device", self.device, *evaluation.options]
+            command = [
+                *self.nereid,
+                "eval",
+                own,
+                "-o",
+                out,
+                "--proposer",
+                "model" if evaluation.model else "compiler",
+                *(["--model", asked] if evaluation.model else []),
+                "--samples",
+                evaluation.samples,
+                "--policy",
+                "strict",
+                "--store",
+                folder / "store.sqlite",
+                "--device",
+                self.device,
+                *evaluation.options,
+            ]
         else:
-            command = [sys.executable, EVALUATE, asked, out, "--go-on", "--device", "cpu" if self.device == "cpu" else "cuda", "--tasks", evaluation.tasks,
-                       "--levels", ",".join(map(str, evaluation.levels)), "--count", evaluation.count, "--samples", evaluation.samples, "--large", evaluation.large,
-                       *(["--no-compiler"] if evaluation.model else []), *evaluation.options]
+            command = [
+                sys.executable,
+                EVALUATE,
+                asked,
+                out,
+                "--go-on",
+                "--device",
+                "cpu" if self.device == "cpu" else "cuda",
+                "--tasks",
+                evaluation.tasks,
+                "--levels",
+                ",".join(map(str, evaluation.levels)),
+                "--count",
+                evaluation.count,
+                "--samples",
+                evaluation.samples,
+                "--large",
+                evaluation.large,
+                *(["--no-compiler"] if evaluation.model else []),
+                *evaluation.options,
+            ]
         process = self.start(log, command, env={**os.environ, "NEREID": shlex.join(self.nereid)})
-        self.ended(unit, process, log, fine=(0, 1) if evaluation.program == "search" else (0,))  # 1: of some tasks there is no verdict
+        self.ended(
+            unit, process, log, fine=(0, 1) if evaluation.program == "search" else (0,)
+        )  # 1: of some tasks there is no verdict
         if not (out / "summary.json").exists():
             raise Wrong(f"{log}: ended without {out / 'summary.json'}")
 
@@ -270,7 +394,9 @@ class Runner:
 def units_but(table, left):
     names = [name for name in left.split(",") if name]
     if unknown := set(names) - {arm.name for arm in table.arms}:
-        raise Wrong(f"--leave: expected arms, of {', '.join(arm.name for arm in table.arms)}, got {', '.join(sorted(unknown))}")
+        raise Wrong(
+            f"--leave: expected arms, of {', '.join(arm.name for arm in table.arms)}, got {', '.join(sorted(unknown))}"
+        )
     return [unit for unit in table.units if unit.arm not in names]
 
 
@@ -289,9 +415,28 @@ def make_tasks(told):
     table = read_table(told.arms)
     for tasks, evaluations in sorted(folders_of_tasks(table).items()):
         for level in sorted({level for e in evaluations for level in e.levels}):
-            count, large = (max(getattr(e, key) for e in evaluations if level in e.levels) for key in ("count", "large"))
-            subprocess.run([sys.executable, EVALUATE, "-", tasks, "--only-tasks", "--tasks", tasks, "--levels", str(level), "--count", str(count), "--large", str(large)], check=True,
-                           env={**os.environ, "NEREID": shlex.join(told.nereid)})
+            count, large = (
+                max(getattr(e, key) for e in evaluations if level in e.levels) for key in ("count", "large")
+            )
+            subprocess.run(
+                [
+                    sys.executable,
+                    EVALUATE,
+                    "-",
+                    tasks,
+                    "--only-tasks",
+                    "--tasks",
+                    tasks,
+                    "--levels",
+                    str(level),
+                    "--count",
+                    str(count),
+                    "--large",
+                    str(large),
+                ],
+                check=True,
+                env={**os.environ, "NEREID": shlex.join(told.nereid)},
+            )
             print(f"{tasks}: {count} of level {level}" + f", {large} large ones" * (large > 0), flush=True)
     return 0
 
@@ -315,7 +460,12 @@ def pack(told):
 
 
 def keep(told):
-    packing.keep(pathlib.Path(told.folder), read_table(told.arms), pathlib.Path(told.output), pathlib.Path(told.known) if told.known else None)
+    packing.keep(
+        pathlib.Path(told.folder),
+        read_table(told.arms),
+        pathlib.Path(told.output),
+        pathlib.Path(told.known) if told.known else None,
+    )
     return 0
 
 
@@ -325,15 +475,23 @@ def unpack(told):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.set_defaults(nereid=shlex.split(os.environ.get("NEREID", str(ROOT / "nereid"))))
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="train and evaluate; again to go on")
     run.add_argument("arms")
     run.add_argument("-o", "--output", required=True, help="a folder for each arm and seed below it")
     run.add_argument("--slice", type=float, default=float("inf"), help="seconds")
-    run.add_argument("--whole", action="store_true", help="begin nothing that would not be over within the slice, by the table's `takes`: where nobody goes on in this folder")
-    run.add_argument("--patience", type=float, default=45, help="seconds that what is interrupted has to stop")
+    run.add_argument(
+        "--whole",
+        action="store_true",
+        help="begin nothing that would not be over within the slice, by the table's `takes`: where nobody goes on in this folder",
+    )
+    run.add_argument(
+        "--patience", type=float, default=45, help="seconds that what is interrupted has to stop"
+    )
     run.add_argument("--ranks", type=int, default=1, help="GPUs that train one unit together")
     run.add_argument("--leave", default="", metavar="ARM,ARM", help="arms that are left to another call")
     run.add_argument("--device", default="auto")

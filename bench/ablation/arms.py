@@ -1,4 +1,5 @@
 """The table of arms: a TOML file that names run files by what they differ in. Whatever is wrong in it is told with the file and the key."""
+
 import copy
 import dataclasses
 import json
@@ -13,22 +14,24 @@ class Wrong(Exception):
 @dataclasses.dataclass
 class Evaluation:
     """What a model is asked. `program` "answers": bench/small_model/evaluate.py; "search": nereid eval."""
+
     name: str
     says: str
     program: str
-    tasks: str     # the folder of level1.jsonl, ... and of the compiler's answers, which all units share
+    tasks: str  # the folder of level1.jsonl, ... and of the compiler's answers, which all units share
     levels: list
-    count: int     # of each level, the first so many
-    large: int     # likewise, of level1-large.jsonl, ...; of answers alone
+    count: int  # of each level, the first so many
+    large: int  # likewise, of level1-large.jsonl, ...; of answers alone
     samples: int
-    answer: str    # what counts as a task's answer: "greedy", or "best" of the samples
-    model: bool    # False: the compiler alone
+    answer: str  # what counts as a task's answer: "greedy", or "best" of the samples
+    model: bool  # False: the compiler alone
     options: list
 
 
 @dataclasses.dataclass
 class Compute:
     """What a unit may use: one of these. Seconds are of its steps, as the run measured them."""
+
     rollouts: int | None = None
     seconds: float | None = None
     steps: int | None = None
@@ -40,11 +43,12 @@ class Compute:
 @dataclasses.dataclass
 class Unit:
     """One arm with one seed."""
+
     arm: str
     seed: int
-    turn: int     # when it is run: its seed, and its arm's `after`
+    turn: int  # when it is run: its seed, and its arm's `after`
     program: str  # "rl", "sft", or "none": nothing is trained
-    run: dict     # the run file's tables
+    run: dict  # the run file's tables
     compute: Compute
     evaluations: list
     takes: float = 0  # seconds of a GPU by the wall's clock, as it was reckoned
@@ -83,9 +87,9 @@ class Arm:
 class Table:
     arms: list
     comparisons: list  # (question, [(one, other)]), each "arm/evaluation"
-    compute: Compute   # of arms that name none of their own
-    assets: str        # a folder with the tokenizer.json and the prompts of all models
-    wall: float        # seconds of a training or an evaluation, by the wall's clock: what takes longer is given up
+    compute: Compute  # of arms that name none of their own
+    assets: str  # a folder with the tokenizer.json and the prompts of all models
+    wall: float  # seconds of a training or an evaluation, by the wall's clock: what takes longer is given up
 
     @property
     def units(self):
@@ -119,7 +123,9 @@ def keys_of(where, table, known, required=()):
             raise Wrong(f"{where}: expected {key}, got nothing")
     for key, value in table.items():
         if not isinstance(value, known[key]) or isinstance(value, bool) and known[key] is not bool:
-            raise Wrong(f"{where}: {key}: expected {getattr(known[key], '__name__', 'a number')}, got {json.dumps(value)}")
+            raise Wrong(
+                f"{where}: {key}: expected {getattr(known[key], '__name__', 'a number')}, got {json.dumps(value)}"
+            )
     return {key: table.get(key) for key in known}
 
 
@@ -133,10 +139,30 @@ def evaluations_of(path, tables):
     found = {}
     for name, table in tables.items():
         where = f"{path}: evaluations.{name}"
-        keys = keys_of(where, table, {"says": str, "program": str, "tasks": str, "levels": list, "count": int, "large": int, "samples": int, "answer": str, "model": bool,
-                                      "options": list}, ["tasks", "levels", "count"])
+        keys = keys_of(
+            where,
+            table,
+            {
+                "says": str,
+                "program": str,
+                "tasks": str,
+                "levels": list,
+                "count": int,
+                "large": int,
+                "samples": int,
+                "answer": str,
+                "model": bool,
+                "options": list,
+            },
+            ["tasks", "levels", "count"],
+        )
         program = one_of(where, "program", keys["program"] or "answers", ["answers", "search"])
-        answer = one_of(where, "answer", keys["answer"] or ("best" if program == "search" else "greedy"), ["greedy", "best"])
+        answer = one_of(
+            where,
+            "answer",
+            keys["answer"] or ("best" if program == "search" else "greedy"),
+            ["greedy", "best"],
+        )
         samples = keys["samples"] or 0
         if (program, answer) == ("search", "greedy"):
             raise Wrong(f"{where}: answer: a search's is its best")
@@ -144,10 +170,24 @@ def evaluations_of(path, tables):
             raise Wrong(f"{where}: samples: expected at least 1, of which the best is taken, got {samples}")
         large = keys["large"] or 0
         if keys["count"] < 1 or samples < 0 or large < 0:
-            raise Wrong(f"{where}: expected a count above 0, samples and large that are not below it, got {keys['count']}, {samples} and {large}")
+            raise Wrong(
+                f"{where}: expected a count above 0, samples and large that are not below it, got {keys['count']}, {samples} and {large}"
+            )
         if program == "search" and large:
             raise Wrong(f"{where}: large: a search is asked small tasks alone")
-        found[name] = Evaluation(name, keys["says"] or "", program, keys["tasks"], keys["levels"], keys["count"], large, samples, answer, keys["model"] is not False, keys["options"] or [])
+        found[name] = Evaluation(
+            name,
+            keys["says"] or "",
+            program,
+            keys["tasks"],
+            keys["levels"],
+            keys["count"],
+            large,
+            samples,
+            answer,
+            keys["model"] is not False,
+            keys["options"] or [],
+        )
     return found
 
 
@@ -162,8 +202,12 @@ def compute_of(where, table):
 
 
 # What [rl] has for one objective and not for another (docs/rl.md).
-OWN = {"grpo": {"baseline", "clip"}, "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "incorrect_penalty"}, "best": {"clip", "speedup_limit", "incorrect_penalty", "plan_incorrect_penalty"},
-       "drpo": {"lambda", "tau", "beta", "delta"}}
+OWN = {
+    "grpo": {"baseline", "clip"},
+    "hrd": {"baseline", "clip", "alpha", "uniform_reward", "speedup_limit", "incorrect_penalty"},
+    "best": {"clip", "speedup_limit", "incorrect_penalty", "plan_incorrect_penalty"},
+    "drpo": {"lambda", "tau", "beta", "delta"},
+}
 
 
 def changed(where, run, differences, without, where_there=False):
@@ -197,15 +241,21 @@ def with_compute(where, unit):
         schedule["seconds"] = compute.seconds
     elif compute.seconds is not None:
         if kind != "constant":
-            raise Wrong(f"{where}: compute.seconds ends a run wherever it is, so schedule.kind has to be constant, or cosine in reinforcement learning, got {kind}")
+            raise Wrong(
+                f"{where}: compute.seconds ends a run wherever it is, so schedule.kind has to be constant, or cosine in reinforcement learning, got {kind}"
+            )
         schedule.pop("seconds", None)
     elif compute.steps is not None:
         schedule.pop("seconds", None)
         schedule["steps"] = compute.steps
     elif unit.program != "rl":
-        raise Wrong(f"{where}: program {unit.program} writes no rollouts: equal compute has to be given as compute.seconds or compute.steps")
+        raise Wrong(
+            f"{where}: program {unit.program} writes no rollouts: equal compute has to be given as compute.seconds or compute.steps"
+        )
     elif compute.rollouts % unit.rollouts_a_step:
-        raise Wrong(f"{where}: compute.rollouts: expected a multiple of {unit.rollouts_a_step} (prompts_per_step * samples), got {compute.rollouts}")
+        raise Wrong(
+            f"{where}: compute.rollouts: expected a multiple of {unit.rollouts_a_step} (prompts_per_step * samples), got {compute.rollouts}"
+        )
     else:
         schedule.pop("seconds", None)
         schedule["steps"] = compute.rollouts // unit.rollouts_a_step
@@ -213,8 +263,24 @@ def with_compute(where, unit):
 
 def arm_of(path, table, whole, compute, evaluations):
     where = f"{path}: arms.{table.get('name', '?')}"
-    keys = keys_of(where, table, {"name": str, "says": str, "base": str, "train": str, "seeds": list, "compute": dict, "differences": dict,
-                                  "without": list, "evaluations": list, "after": int, "takes": (int, float)}, ["name"])
+    keys = keys_of(
+        where,
+        table,
+        {
+            "name": str,
+            "says": str,
+            "base": str,
+            "train": str,
+            "seeds": list,
+            "compute": dict,
+            "differences": dict,
+            "without": list,
+            "evaluations": list,
+            "after": int,
+            "takes": (int, float),
+        },
+        ["name"],
+    )
     name = keys["name"]
     if not name.replace("_", "").replace("-", "").isalnum():
         raise Wrong(f"{where}: name: expected letters, digits, _ and -, got {json.dumps(name)}")
@@ -234,7 +300,16 @@ def arm_of(path, table, whole, compute, evaluations):
     if takes < 0:
         raise Wrong(f"{where}: takes: expected seconds, got {takes:g}")
     for seed in keys["seeds"] or whole["seeds"] or [1]:
-        unit = Unit(name, seed, seed + (keys["after"] or 0), program, copy.deepcopy(run), compute, [evaluations[e] for e in asked], takes)
+        unit = Unit(
+            name,
+            seed,
+            seed + (keys["after"] or 0),
+            program,
+            copy.deepcopy(run),
+            compute,
+            [evaluations[e] for e in asked],
+            takes,
+        )
         with_compute(where, unit)
         units.append(unit)
     return Arm(name, keys["says"] or "", units)
@@ -242,23 +317,42 @@ def arm_of(path, table, whole, compute, evaluations):
 
 def comparisons_of(path, tables, arms):
     ways = {f"{arm.name}/{e.name}" for arm in arms for e in arm.units[0].evaluations}
-    first = {arm.name: f"{arm.name}/{arm.units[0].evaluations[0].name}" for arm in arms if arm.units[0].evaluations}
+    first = {
+        arm.name: f"{arm.name}/{arm.units[0].evaluations[0].name}" for arm in arms if arm.units[0].evaluations
+    }
     found = []
     for table in tables:
         keys = keys_of(f"{path}: comparisons", table, {"question": str, "pairs": list}, ["question", "pairs"])
         pairs = [tuple(first.get(side, side) for side in pair) for pair in keys["pairs"]]
         for side in (side for pair in pairs for side in pair):
             if side not in ways:
-                raise Wrong(f"{path}: comparisons: expected an arm, or arm/evaluation of {', '.join(sorted(ways))}, got {json.dumps(side)}")
+                raise Wrong(
+                    f"{path}: comparisons: expected an arm, or arm/evaluation of {', '.join(sorted(ways))}, got {json.dumps(side)}"
+                )
         found.append((keys["question"], pairs))
     return found
 
 
 def read_table(path):
     document = load(path)
-    keys = keys_of(path, document, {"base": str, "assets": str, "seeds": list, "wall": (int, float), "takes": (int, float), "compute": dict, "differences": dict, "without": list,
-                                    "evaluations": dict,
-                                    "arms": list, "comparisons": list}, ["compute", "arms"])
+    keys = keys_of(
+        path,
+        document,
+        {
+            "base": str,
+            "assets": str,
+            "seeds": list,
+            "wall": (int, float),
+            "takes": (int, float),
+            "compute": dict,
+            "differences": dict,
+            "without": list,
+            "evaluations": dict,
+            "arms": list,
+            "comparisons": list,
+        },
+        ["compute", "arms"],
+    )
     compute = compute_of(f"{path}: compute", keys["compute"])
     evaluations = evaluations_of(path, keys["evaluations"] or {})
     arms = [arm_of(path, table, keys, compute, evaluations) for table in keys["arms"]]
@@ -266,4 +360,10 @@ def read_table(path):
     for name in names:
         if names.count(name) > 1:
             raise Wrong(f"{path}: arms: two are called {name}")
-    return Table(arms, comparisons_of(path, keys["comparisons"] or [], arms), compute, keys["assets"] or "model", keys["wall"] or float("inf"))
+    return Table(
+        arms,
+        comparisons_of(path, keys["comparisons"] or [], arms),
+        compute,
+        keys["assets"] or "model",
+        keys["wall"] or float("inf"),
+    )

@@ -1,4 +1,5 @@
 """Curves of several arms as one SVG file that needs nothing else, and is read on light and on dark."""
+
 import html
 import math
 
@@ -33,17 +34,23 @@ def svg(title, across, up, lines):
     def y(value):
         return f"{TOP + (high_y - value) / (high_y - low_y) * (HEIGHT - TOP - BOTTOM):.1f}"
 
-    text = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" role="img">',
-            f"<title>{html.escape(title)}</title>",
-            "<style>text{fill:#444} .grid{stroke:#8884} @media(prefers-color-scheme:dark){text{fill:#bbb}}</style>",
-            f'<text x="{LEFT}" y="18" font-size="14">{html.escape(title)}</text>']
+    text = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" role="img">',
+        f"<title>{html.escape(title)}</title>",
+        "<style>text{fill:#444} .grid{stroke:#8884} @media(prefers-color-scheme:dark){text{fill:#bbb}}</style>",
+        f'<text x="{LEFT}" y="18" font-size="14">{html.escape(title)}</text>',
+    ]
     for value in ticks(low_y, high_y, 5):
-        text += [f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value)}" y2="{y(value)}"/>',
-                 f'<text x="{LEFT - 6}" y="{y(value)}" dy="4" text-anchor="end">{value:g}</text>']
+        text += [
+            f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value)}" y2="{y(value)}"/>',
+            f'<text x="{LEFT - 6}" y="{y(value)}" dy="4" text-anchor="end">{value:g}</text>',
+        ]
     for value in ticks(low_x, high_x, 6):
         text.append(f'<text x="{x(value)}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{value:g}</text>')
-    text += [f'<text x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - BOTTOM + 32}" text-anchor="middle">{html.escape(across)}</text>',
-             f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2:g}) rotate(-90)" text-anchor="middle">{html.escape(up)}</text>']
+    text += [
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - BOTTOM + 32}" text-anchor="middle">{html.escape(across)}</text>',
+        f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2:g}) rotate(-90)" text-anchor="middle">{html.escape(up)}</text>',
+    ]
     for i, (name, line) in enumerate(lines):
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i // len(COLOURS) % len(DASHES)]
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
@@ -53,8 +60,12 @@ def svg(title, across, up, lines):
         if len(line) == 1:
             text.append(f'<circle cx="{x(line[0][0])}" cy="{y(line[0][1])}" r="3" fill="{colour}"/>')
         else:
-            text.append(f'<polyline points="{" ".join(f"{x(p[0])},{y(p[1])}" for p in line)}" fill="none" stroke="{colour}" stroke-width="1.6"{dashed}/>')
+            text.append(
+                f'<polyline points="{" ".join(f"{x(p[0])},{y(p[1])}" for p in line)}" fill="none" stroke="{colour}" stroke-width="1.6"{dashed}/>'
+            )
         at_x, at_y = LEFT + (WIDTH - LEFT) / columns * (i % columns), HEIGHT + ROW * (i // columns)
-        text += [f'<line x1="{at_x:g}" x2="{at_x + 20:g}" y1="{at_y}" y2="{at_y}" stroke="{colour}" stroke-width="3"{dashed}/>',
-                 f'<text x="{at_x + 26:g}" y="{at_y + 4}">{html.escape(name)}</text>']
+        text += [
+            f'<line x1="{at_x:g}" x2="{at_x + 20:g}" y1="{at_y}" y2="{at_y}" stroke="{colour}" stroke-width="3"{dashed}/>',
+            f'<text x="{at_x + 26:g}" y="{at_y + 4}">{html.escape(name)}</text>',
+        ]
     return "\n".join(text) + "\n</svg>\n"

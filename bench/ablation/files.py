@@ -1,4 +1,5 @@
 """A unit's folder: what its files are called, and how they are read and written."""
+
 import json
 
 from fingerprint import FILE as FINGERPRINT  # noqa: F401
@@ -22,7 +23,9 @@ def write(path, text):
 
 
 def is_done(unit, folder):
-    return (unit.program == "none" or (folder / TRAINED).exists()) and all((folder / f"eval-{e.name}" / "summary.json").exists() for e in unit.evaluations)
+    return (unit.program == "none" or (folder / TRAINED).exists()) and all(
+        (folder / f"eval-{e.name}" / "summary.json").exists() for e in unit.evaluations
+    )
 
 
 def seconds_of(figures):

@@ -5,6 +5,7 @@ the sum of weights. A resample draws seeds with replacement and, apart from that
 been drawn. Of two arms that were asked the same tasks, the same tasks are drawn for both, so that what makes a task hard falls out of the
 difference; seeds are drawn for each on its own, for run 1 of one arm has nothing in common with run 1 of another.
 """
+
 import dataclasses
 import math
 
@@ -62,7 +63,11 @@ def means_of(matrix, draw, tasks):
 def interval(matrix, resamples=RESAMPLES, seed=0):
     """None where nothing has a weight."""
     mean, draw = mean_of(matrix), numpy.random.default_rng(seed)
-    return None if mean is None else of_draws(mean, means_of(matrix, draw, drawn(draw, len(matrix[0]), resamples)))
+    return (
+        None
+        if mean is None
+        else of_draws(mean, means_of(matrix, draw, drawn(draw, len(matrix[0]), resamples)))
+    )
 
 
 def difference(one, other, resamples=RESAMPLES, seed=0):

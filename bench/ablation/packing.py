@@ -1,4 +1,5 @@
 """What comes home of a folder of units, in few files: all that people look at (`pack`), or what the report needs of the units that are done, small enough for the repository (`keep`)."""
+
 import collections
 import io
 import json
@@ -10,13 +11,63 @@ import tarfile
 from files import FAILED, FINGERPRINT, MACHINE, TRAINED, is_done, lines_of, write
 
 # What the report needs, then what people look at.
-PACKED = ("run.toml", TRAINED, FAILED, MACHINE, FINGERPRINT, "run/metrics.jsonl", "eval-*/results.jsonl", "eval-*/summary.json"), ("run/some_rollouts.jsonl",), ("eval-*/answers.jsonl",)
+PACKED = (
+    (
+        "run.toml",
+        TRAINED,
+        FAILED,
+        MACHINE,
+        FINGERPRINT,
+        "run/metrics.jsonl",
+        "eval-*/results.jsonl",
+        "eval-*/summary.json",
+    ),
+    ("run/some_rollouts.jsonl",),
+    ("eval-*/answers.jsonl",),
+)
 MOST_REFUSED = 200  # rollouts of a run that are packed because only a rule refused what was rewarded
-KEPT = ("run.toml", TRAINED, MACHINE, FINGERPRINT, "run/metrics.jsonl", "eval-*/results.jsonl", "eval-*/summary.json", "run/some_rollouts.jsonl")
-KEPT_OF_A_RESULT = ("task", "level", "sample", "verdict", "rule", "verdict_without_rules", "ms", "reference_ms")
+KEPT = (
+    "run.toml",
+    TRAINED,
+    MACHINE,
+    FINGERPRINT,
+    "run/metrics.jsonl",
+    "eval-*/results.jsonl",
+    "eval-*/summary.json",
+    "run/some_rollouts.jsonl",
+)
+KEPT_OF_A_RESULT = (
+    "task",
+    "level",
+    "sample",
+    "verdict",
+    "rule",
+    "verdict_without_rules",
+    "ms",
+    "reference_ms",
+)
 KEPT_OF_A_SEARCH = ("id", "verdict", "samples", "verified", "speedup")
 KEPT_OF_A_ROLLOUT = ("step", "prompt", "sample", "verdict", "rule", "reason", "reward")
-KEPT_OF_A_STEP = ("step", "reward", "speedup", "entropy", "kl", "length", "loss", "held_out_loss", "seconds", "step_s", "write_s", "judge_s", "time_s", "ranks_s", "judged_s", "slowest_s", "learn_s", "held_out_s")
+KEPT_OF_A_STEP = (
+    "step",
+    "reward",
+    "speedup",
+    "entropy",
+    "kl",
+    "length",
+    "loss",
+    "held_out_loss",
+    "seconds",
+    "step_s",
+    "write_s",
+    "judge_s",
+    "time_s",
+    "ranks_s",
+    "judged_s",
+    "slowest_s",
+    "learn_s",
+    "held_out_s",
+)
 KEPT_KINDS = ("verdict/", "rule/", "share/", "pass_at_1/", "clock/")  # of a step's figures, too
 EXAMPLES = 5  # rules of which an example is kept
 
@@ -46,7 +97,12 @@ def pick_answers(evaluated):
     rows = [row for row in lines_of(evaluated / "results.jsonl") if row.get("sample") == "greedy"]
     answers = sorted(lines_of(evaluated / "greedy.jsonl"), key=lambda answer: answer["index"])
     if rows and len(rows) == len(answers):
-        write(evaluated / "answers.jsonl", "".join(json.dumps({**row, "answer": answer["text"]}) + "\n" for row, answer in zip(rows, answers)))
+        write(
+            evaluated / "answers.jsonl",
+            "".join(
+                json.dumps({**row, "answer": answer["text"]}) + "\n" for row, answer in zip(rows, answers)
+            ),
+        )
 
 
 def tarred(files, mode="w"):
@@ -103,9 +159,11 @@ def pack(folder, home, most, most_files):
     packed = [archive(part) for part in parts]
     for i, part in enumerate(packed):
         replace(home / f"ablation-{i:03}.tar.gz", part)
-    for old in sorted(home.glob("ablation-*.tar.gz"))[len(packed):]:
+    for old in sorted(home.glob("ablation-*.tar.gz"))[len(packed) :]:
         old.unlink()
-    print(f"{len(files) - left_out} of {len(files)} files in {len(parts)} parts of at most {max(map(len, packed), default=0)} bytes")
+    print(
+        f"{len(files) - left_out} of {len(files)} files in {len(parts)} parts of at most {max(map(len, packed), default=0)} bytes"
+    )
 
 
 def rounded(value):
@@ -118,7 +176,10 @@ def with_keys(row, keys):
 
 
 def of_lines(content, change):
-    return b"".join(json.dumps(change(row), separators=(",", ":")).encode() + b"\n" for row in map(json.loads, content.splitlines()))
+    return b"".join(
+        json.dumps(change(row), separators=(",", ":")).encode() + b"\n"
+        for row in map(json.loads, content.splitlines())
+    )
 
 
 def small(name, content):
@@ -127,16 +188,27 @@ def small(name, content):
     if end.endswith("results.jsonl"):
         return of_lines(content, lambda row: with_keys(row, KEPT_OF_A_RESULT))
     if end == "run/metrics.jsonl":
-        return of_lines(content, lambda step: with_keys(step, [key for key in step if key in KEPT_OF_A_STEP or key.startswith(KEPT_KINDS)]))
+        return of_lines(
+            content,
+            lambda step: with_keys(
+                step, [key for key in step if key in KEPT_OF_A_STEP or key.startswith(KEPT_KINDS)]
+            ),
+        )
     if end.endswith("summary.json"):
         told = json.loads(content)
-        return json.dumps({"results": [with_keys(row, KEPT_OF_A_SEARCH) for row in told["results"]]} if "results" in told else {}).encode()
+        return json.dumps(
+            {"results": [with_keys(row, KEPT_OF_A_SEARCH) for row in told["results"]]}
+            if "results" in told
+            else {}
+        ).encode()
     if end.endswith("some_rollouts.jsonl"):
         found = {}
         for rollout in map(json.loads, content.splitlines()):
             if rollout["verdict"] == "Disallowed" and rollout["reward"] > 0:
                 found.setdefault(rollout["rule"], with_keys(rollout, KEPT_OF_A_ROLLOUT))
-        return b"".join(json.dumps(rollout).encode() + b"\n" for _, rollout in sorted(found.items())[:EXAMPLES])
+        return b"".join(
+            json.dumps(rollout).encode() + b"\n" for _, rollout in sorted(found.items())[:EXAMPLES]
+        )
     return content
 
 
@@ -146,10 +218,16 @@ def keep(folder, table, file, known):
     kept = [unit.name for unit in table.units if is_done(unit, folder / unit.name) and unit.name not in names]
     for name in kept:
         pick_rollouts(folder / name / "run")
-    files = [(name, small(name, content)) for name, content in contents(folder, KEPT) if "/".join(name.split("/")[:2]) in kept]
+    files = [
+        (name, small(name, content))
+        for name, content in contents(folder, KEPT)
+        if "/".join(name.split("/")[:2]) in kept
+    ]
     if files:
         replace(file, lzma.compress(tarred(files), preset=9 | lzma.PRESET_EXTREME))
-    print(f"{len(kept)} units kept, {file.stat().st_size if files else 0} bytes; {len(names)} were kept before")
+    print(
+        f"{len(kept)} units kept, {file.stat().st_size if files else 0} bytes; {len(names)} were kept before"
+    )
 
 
 def archives(home):

@@ -1,7 +1,8 @@
 """Tables, plots and answers in words of what ablation.py left.
 
-    report.py ARMS.toml FOLDER -o OUT     OUT/results.md and OUT/*.svg
+report.py ARMS.toml FOLDER -o OUT     OUT/results.md and OUT/*.svg
 """
+
 import argparse
 import pathlib
 import sys
@@ -15,10 +16,20 @@ from measures import MEASURES, RATIOS, Evaluated, evaluation_of, told
 from rules import without_rules
 from training import plots, training
 
-COMPARED = ("Verified", "Verified as drawn", "speed, eager's where not Verified", "speed of large tasks, eager's where not Verified", "speed beside the compiler's")
+COMPARED = (
+    "Verified",
+    "Verified as drawn",
+    "speed, eager's where not Verified",
+    "speed of large tasks, eager's where not Verified",
+    "speed beside the compiler's",
+)
 
 
-PICTURED = {"Verified": "verified", "speed, eager's where not Verified": "speed", "speed beside the compiler's": "beside_compiler"}  # and the ends of files' names
+PICTURED = {
+    "Verified": "verified",
+    "speed, eager's where not Verified": "speed",
+    "speed beside the compiler's": "beside_compiler",
+}  # and the ends of files' names
 SEEDS = 3  # trainings of an arm below which the report says so
 
 
@@ -27,27 +38,68 @@ def heading(measure, compared=False):
 
 
 def rows(header, body):
-    return ["| " + " | ".join(header) + " |", "|" + "---|" * len(header), *("| " + " | ".join(row) + " |" for row in body), ""]
+    return [
+        "| " + " | ".join(header) + " |",
+        "|" + "---|" * len(header),
+        *("| " + " | ".join(row) + " |" for row in body),
+        "",
+    ]
 
 
 def outcomes_table(evaluated, table, ways):
     """One line an arm; measures that nobody has are left out."""
-    says = {f"{arm.name}/{e.name}": "; ".join(filter(None, (arm.says, e.says))) for arm in table.arms for e in arm.units[0].evaluations}
+    says = {
+        f"{arm.name}/{e.name}": "; ".join(filter(None, (arm.says, e.says)))
+        for arm in table.arms
+        for e in arm.units[0].evaluations
+    }
     ways = [way for way in says if way in ways and way in evaluated.found]
-    measures = [m for m in MEASURES if any(evaluated.interval(way, m) is not None for way in ways) and m != "refused by a rule"]
+    measures = [
+        m
+        for m in MEASURES
+        if any(evaluated.interval(way, m) is not None for way in ways) and m != "refused by a rule"
+    ]
     levels = sorted({level for way in ways for level in evaluation_of(table, way).levels}) if ways else []
     body = []
     for way in ways:
         cells = [told(m, evaluated.interval(way, m)) for m in measures]
         by_level = [told("Verified", evaluated.interval(way, "Verified", level)) for level in levels]
-        body.append([way, says[way], str(len(evaluated.found[way])), str(len(evaluated.tasks(way))), cells[0], *by_level, *cells[1:]])
+        body.append(
+            [
+                way,
+                says[way],
+                str(len(evaluated.found[way])),
+                str(len(evaluated.tasks(way))),
+                cells[0],
+                *by_level,
+                *cells[1:],
+            ]
+        )
     if not body:
         return ["Nothing is evaluated yet.", ""]
-    return rows(["arm/evaluation", "what it is", "seeds", "tasks", heading(measures[0]), *(f"level {level}" for level in levels), *map(heading, measures[1:])], body)
+    return rows(
+        [
+            "arm/evaluation",
+            "what it is",
+            "seeds",
+            "tasks",
+            heading(measures[0]),
+            *(f"level {level}" for level in levels),
+            *map(heading, measures[1:]),
+        ],
+        body,
+    )
 
 
 def differences_table(evaluated, compared, measures):
-    body = [[f"{one} - {other}", str(len(evaluated.tasks(one, other))), *(told(m, found[m], True) for m in measures)] for one, other, found in compared]
+    body = [
+        [
+            f"{one} - {other}",
+            str(len(evaluated.tasks(one, other))),
+            *(told(m, found[m], True) for m in measures),
+        ]
+        for one, other, found in compared
+    ]
     return rows(["difference", "tasks of both", *(heading(m, True) for m in measures)], body)
 
 
@@ -61,17 +113,36 @@ def answer(evaluated, table, folder, question, pairs):
     ways = {side for pair in pairs for side in pair}
     lines = [f"## {question}", ""]
     pairs = [pair for pair in pairs if all(side in evaluated.found for side in pair)]
-    unruled = [arm for arm in table.arms if arm.units[0].run.get("rl", {}).get("rule_reward") is False and any(way.split("/")[0] == arm.name for way in ways)]
+    unruled = [
+        arm
+        for arm in table.arms
+        if arm.units[0].run.get("rl", {}).get("rule_reward") is False
+        and any(way.split("/")[0] == arm.name for way in ways)
+    ]
     measures = (*COMPARED, "refused by a rule") if unruled else COMPARED
-    compared = [(one, other, {m: evaluated.difference(one, other, m) for m in measures}) for one, other in pairs]
+    compared = [
+        (one, other, {m: evaluated.difference(one, other, m) for m in measures}) for one, other in pairs
+    ]
     measures = [m for m in measures if any(found[m] is not None for _, _, found in compared)]
     names = names_of(ways)
     done = trainings_done(folder, table)
-    once = sorted({way.split("/")[0] for pair in pairs for way in pair if done.get(way.split("/")[0]) == 1}) if set(done.values()) != {1} else []
+    once = (
+        sorted({way.split("/")[0] for pair in pairs for way in pair if done.get(way.split("/")[0]) == 1})
+        if set(done.values()) != {1}
+        else []
+    )
     said = [(names[one], names[other], {m: found[m] for m in measures}) for one, other, found in compared]
-    lines += [words.in_short(said), "", *(f"* {words.of_pair(*pair)}" for pair in said), *([""] if said else [])]
+    lines += [
+        words.in_short(said),
+        "",
+        *(f"* {words.of_pair(*pair)}" for pair in said),
+        *([""] if said else []),
+    ]
     if once:
-        lines += [f"Of {words.listed(f'`{arm}`' for arm in once)} there is one training{' each' * (len(once) > 1)}: what is shown of it is of that training's answers, not of the arm.", ""]
+        lines += [
+            f"Of {words.listed(f'`{arm}`' for arm in once)} there is one training{' each' * (len(once) > 1)}: what is shown of it is of that training's answers, not of the arm.",
+            "",
+        ]
     lines += outcomes_table(evaluated, table, ways)
     if compared and measures:
         lines += differences_table(evaluated, compared, measures)
@@ -83,25 +154,57 @@ def answer(evaluated, table, folder, question, pairs):
 def pictures(evaluated, table, out):
     """Of the measures in PICTURED each way's mean, and each difference that a question asks for, with their intervals."""
     lines = []
-    pairs = list(dict.fromkeys((one, other) for _, pairs in table.comparisons for one, other in pairs if one in evaluated.found and other in evaluated.found))
+    pairs = list(
+        dict.fromkeys(
+            (one, other)
+            for _, pairs in table.comparisons
+            for one, other in pairs
+            if one in evaluated.found and other in evaluated.found
+        )
+    )
     names, ratio_form = names_of(evaluated.found), "{:.3f}"
     for measure, end in PICTURED.items():
         ratio = measure in RATIOS
         form = ratio_form if ratio else "{:.1f}"
-        for kind, naught, rows_ in (("arms", 1 if measure == "speed beside the compiler's" else None, [(names[way], evaluated.interval(way, measure)) for way in evaluated.found]),
-                                    ("differences", 1 if ratio else 0, [(f"{names[one]} - {names[other]}", evaluated.difference(one, other, measure)) for one, other in pairs])):
+        for kind, naught, rows_ in (
+            (
+                "arms",
+                1 if measure == "speed beside the compiler's" else None,
+                [(names[way], evaluated.interval(way, measure)) for way in evaluated.found],
+            ),
+            (
+                "differences",
+                1 if ratio else 0,
+                [
+                    (f"{names[one]} - {names[other]}", evaluated.difference(one, other, measure))
+                    for one, other in pairs
+                ],
+            ),
+        ):
             known = [(name, *forest.scaled(found, ratio)) for name, found in rows_ if found is not None]
             if known:
                 name = f"{kind}_{end}.svg"
                 says = measure if kind == "arms" else f"differences: {measure}"
-                (out / name).write_text(forest.svg(says, f"{heading(measure, kind == 'differences').removeprefix(measure + ', ')}, with 95 % intervals", known, naught, form))
+                (out / name).write_text(
+                    forest.svg(
+                        says,
+                        f"{heading(measure, kind == 'differences').removeprefix(measure + ', ')}, with 95 % intervals",
+                        known,
+                        naught,
+                        form,
+                    )
+                )
                 lines += [f"![{says}]({name})", ""]
     return ["## With intervals", "", *lines] if lines else []
 
 
 def trainings_done(folder, table):
     """{arm: how many}, of those that are trained."""
-    return {arm.name: sum((folder / unit.name / TRAINED).exists() for unit in arm.units) for arm in table.arms if arm.units[0].program != "none"}
+    return {
+        arm.name: sum((folder / unit.name / TRAINED).exists() for unit in arm.units)
+        for arm in table.arms
+        if arm.units[0].program != "none"
+    }
 
 
 def seeds_in_words(table, folder):
@@ -110,12 +213,22 @@ def seeds_in_words(table, folder):
     if not any(done.values()) or min(done.values()) >= SEEDS:
         return []
     if set(done.values()) == {1}:
-        return ["Each arm was trained once (one seed). So the intervals are of tasks alone: they do not say how another training would have come out, and what is bold is a difference of two trainings, not yet of two arms.", ""]
+        return [
+            "Each arm was trained once (one seed). So the intervals are of tasks alone: they do not say how another training would have come out, and what is bold is a difference of two trainings, not yet of two arms.",
+            "",
+        ]
     by_count = {}
     for arm, count in done.items():
         by_count.setdefault(count, []).append(f"`{arm}`")
-    said = [f"{words.listed(arms)} {'has' if len(arms) == 1 else 'have'} {count or 'none'}" for count, arms in sorted(by_count.items(), reverse=True)]
-    few = " Of one training the interval is of tasks alone: it does not say how another would have come out." if 1 in by_count else ""
+    said = [
+        f"{words.listed(arms)} {'has' if len(arms) == 1 else 'have'} {count or 'none'}"
+        for count, arms in sorted(by_count.items(), reverse=True)
+    ]
+    few = (
+        " Of one training the interval is of tasks alone: it does not say how another would have come out."
+        if 1 in by_count
+        else ""
+    )
     return [f"Trainings (seeds) that are done: {'; '.join(said)}.{few}", ""]
 
 
@@ -124,9 +237,15 @@ def head(evaluated, table, folder):
     done = sum(trainings_done(folder, table).values())
     commits = fingerprint.commits(folder, table)
     made = f" Programs of commit{'s' * (len(commits) > 1)} {words.listed(commits)}." if commits else ""
-    lines = ["# Ablation: results", "", "Written by `bench/ablation/report.py`, its words too; `docs/ablation.md` says what the arms are and how to read this.", "",
-             f"{listed_machines(evaluated.machines)}{made} {done} trainings of {len(trained)} that are planned, each with as much compute as those that it is compared with ({' or '.join(sorted({str(unit.compute) for unit in trained}))})."
-             " Means with 95 % bootstrap intervals over seeds and tasks; in tables of differences those are bold whose interval does not hold zero (or 1, of ratios).", ""]
+    lines = [
+        "# Ablation: results",
+        "",
+        "Written by `bench/ablation/report.py`, its words too; `docs/ablation.md` says what the arms are and how to read this.",
+        "",
+        f"{listed_machines(evaluated.machines)}{made} {done} trainings of {len(trained)} that are planned, each with as much compute as those that it is compared with ({' or '.join(sorted({str(unit.compute) for unit in trained}))})."
+        " Means with 95 % bootstrap intervals over seeds and tasks; in tables of differences those are bold whose interval does not hold zero (or 1, of ratios).",
+        "",
+    ]
     if len(evaluated.machines) > 1:
         lines += ["These are of several machines: times are not comparable.", ""]
     if not evaluated.timed:
@@ -134,7 +253,12 @@ def head(evaluated, table, folder):
     lines += seeds_in_words(table, folder)
     if evaluated.missing:
         lines += [f"Nothing yet of {words.listed(f'`{way}`' for way in evaluated.missing)}.", ""]
-    failed = [(unit.name, (folder / unit.name / FAILED).read_text().strip()) for arm in table.arms for unit in arm.units if (folder / unit.name / FAILED).exists()]
+    failed = [
+        (unit.name, (folder / unit.name / FAILED).read_text().strip())
+        for arm in table.arms
+        for unit in arm.units
+        if (folder / unit.name / FAILED).exists()
+    ]
     if failed:
         lines += [f"Failed: {'; '.join(f'{name} ({why[:200]})' for name, why in failed)}.", ""]
     return lines
@@ -146,12 +270,21 @@ def listed_machines(machines):
 
 def chance(evaluated, table):
     """How many differences were looked at: some leave zero out by chance."""
-    found = [d for _, pairs in table.comparisons for one, other in pairs if one in evaluated.found and other in evaluated.found
-             for d in (evaluated.difference(one, other, m) for m in COMPARED) if d is not None]
+    found = [
+        d
+        for _, pairs in table.comparisons
+        for one, other in pairs
+        if one in evaluated.found and other in evaluated.found
+        for d in (evaluated.difference(one, other, m) for m in COMPARED)
+        if d is not None
+    ]
     if not found:
         return []
-    return [f"{len(found)} differences are looked at below. Where there was none at all, {0.05 * len(found):.0f} of them would be bold by chance, and with three seeds or fewer more,"
-            " for the interval of few seeds is too narrow.", ""]
+    return [
+        f"{len(found)} differences are looked at below. Where there was none at all, {0.05 * len(found):.0f} of them would be bold by chance, and with three seeds or fewer more,"
+        " for the interval of few seeds is too narrow.",
+        "",
+    ]
 
 
 def report(folder, table, out):
@@ -172,15 +305,24 @@ def short(folder, table):
     measures = ("Verified", "Verified as drawn", "refused by a rule", *RATIOS[1:])
     print(f"{'arm/evaluation':18} seeds tasks " + " ".join(f"{m[:22]:>24}" for m in measures))
     for way, seeds in evaluated.found.items():
-        print(f"{way:18} {len(seeds):5} {len(evaluated.tasks(way)):5} " + " ".join(f"{told(m, evaluated.interval(way, m)):>24}" for m in measures))
-    print(f"not finished: {len(evaluated.unfinished)} of {sum(len(unit.evaluations) for arm in table.arms for unit in arm.units)} evaluations")
+        print(
+            f"{way:18} {len(seeds):5} {len(evaluated.tasks(way)):5} "
+            + " ".join(f"{told(m, evaluated.interval(way, m)):>24}" for m in measures)
+        )
+    print(
+        f"not finished: {len(evaluated.unfinished)} of {sum(len(unit.evaluations) for arm in table.arms for unit in arm.units)} evaluations"
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("arms")
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("-o", "--output", type=pathlib.Path, help="where to write; without it a short table is printed")
+    parser.add_argument(
+        "-o", "--output", type=pathlib.Path, help="where to write; without it a short table is printed"
+    )
     asked = parser.parse_args()
     try:
         table = read_table(asked.arms)

@@ -5,6 +5,7 @@
 In one of so many the code is the task's own, under the name that an answer has, and the plan says so: right always, refused by a rule, and no faster than what it was to replace. No such line is
 among those that a checkpoint in this repository was trained on.
 """
+
 import argparse
 import ast
 import json
@@ -20,18 +21,25 @@ def cheat(task):
     lines = task.splitlines(keepends=True)
     for node in reversed(ast.parse(task).body):
         if isinstance(node, ast.FunctionDef) and node.name in ("get_inputs", "get_init_inputs"):
-            del lines[node.lineno - 1:node.end_lineno]
+            del lines[node.lineno - 1 : node.end_lineno]
     return re.sub(r"\bModel\b", "ModelNew", "".join(lines)).rstrip("\n") + "\n"
 
 
 def tempted(pair):
     # What the forward does stands first in a plan, up to what it returns; then kernels.
     steps = re.match(r"(?:.*\n)*?returns.*\n", pair["plan"])
-    return {**pair, "plan": (steps.group() if steps else "") + PLAN + "\n", "code": cheat(pair["task"]), "kernels": []}
+    return {
+        **pair,
+        "plan": (steps.group() if steps else "") + PLAN + "\n",
+        "code": cheat(pair["task"]),
+        "kernels": [],
+    }
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("lines", nargs="+", type=pathlib.Path)
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True)
     parser.add_argument("--one-in", type=int, default=8)

@@ -1,4 +1,5 @@
 """A question's answer in words, made from the intervals of its differences and from nothing else."""
+
 import math
 
 from measures import RATIOS, shown, told
@@ -44,11 +45,16 @@ def of_pair(one, other, found):
     if not clear:
         alike = [AREA[m] for m, d in known.items() if d.low == d.high == 0]
         rest = [f"{bound(m, d)} in {AREA[m]}" for m, d in known.items() if not d.low == d.high == 0]
-        return f"Between `{one}` and `{other}` no difference is shown" + (f"; on these tasks they are the same in {listed(alike)}" if alike else "") + (
-            f"; one of up to {listed(rest)} may be there all the same." if rest else ".")
+        return (
+            f"Between `{one}` and `{other}` no difference is shown"
+            + (f"; on these tasks they are the same in {listed(alike)}" if alike else "")
+            + (f"; one of up to {listed(rest)} may be there all the same." if rest else ".")
+        )
     said = listed(f"{(MORE if d.low > 0 else LESS)[m]} ({size(m, d)})" for m, d in clear.items())
     rest = [AREA[m] for m in known if m not in clear]
-    return f"`{one}` is {said} than `{other}`" + (f"; in {listed(rest)} no difference is shown." if rest else ".")
+    return f"`{one}` is {said} than `{other}`" + (
+        f"; in {listed(rest)} no difference is shown." if rest else "."
+    )
 
 
 AREA = {
@@ -74,15 +80,24 @@ def in_short(pairs):
     for one, other, found in pairs:
         clear = {measure: d for measure, d in found.items() if shown(d)}
         refused = clear.pop("refused by a rule", None)
-        ups, downs = [AREA[m] for m, d in clear.items() if d.low > 0], [AREA[m] for m, d in clear.items() if d.high < 0]
+        ups, downs = (
+            [AREA[m] for m, d in clear.items() if d.low > 0],
+            [AREA[m] for m, d in clear.items() if d.high < 0],
+        )
         if ups and downs:
             said.append(f"`{one}` gains on `{other}` in {listed(ups)} and loses in {listed(downs)}")
         elif ups or downs:
-            said.append(f"`{one}` beats `{other}` in {listed(ups)}" if ups else f"`{other}` beats `{one}` in {listed(downs)}")
+            said.append(
+                f"`{one}` beats `{other}` in {listed(ups)}"
+                if ups
+                else f"`{other}` beats `{one}` in {listed(downs)}"
+            )
         if refused:
             more, less = (one, other) if refused.low > 0 else (other, one)
             said.append(f"`{more}` breaks rules more often than `{less}`")
         open_ += not clear and not refused and any(d is not None for d in found.values())
     if not said:
         return "In short: nothing is shown." if open_ else "In short: not measured yet."
-    return f"In short: {'; '.join(said)}" + (f"; of the other{' pair' if open_ == 1 else f' {open_} pairs'} nothing is shown." if open_ else ".")
+    return f"In short: {'; '.join(said)}" + (
+        f"; of the other{' pair' if open_ == 1 else f' {open_} pairs'} nothing is shown." if open_ else "."
+    )

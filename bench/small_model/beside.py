@@ -9,6 +9,7 @@ Of several AFTERs the fastest answer to each task that is Verified counts: what 
 * faster than the compiler's first choice: of all tasks with one that was timed, before and after. What is not Verified is not faster.
 Speeds are over eager PyTorch, each by a clock beside its reference in its own run. A task where either answer's verdict is an Error is in none of this; how many there are is told.
 """
+
 import argparse
 import itertools
 import json
@@ -27,12 +28,36 @@ def read(path):
         sys.exit(f"{path}: expected what evaluate.py or `nereid eval` left")
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     if not any("sample" in row for row in rows):  # nereid eval's: the last of a task counts
-        return {row["id"]: {"level": level_of(row["id"]), "large": False, "verdict": row["verdict"], "program": None, "speed": math.log(row["speedup"]) if row["verdict"] == "Verified" and row.get("speedup") else None, "compiler": None}
-                for row in rows if "id" in row}
-    speed = lambda row: math.log(row["reference_ms"] / row["ms"]) if row["verdict"] == "Verified" and row.get("ms") else None
+        return {
+            row["id"]: {
+                "level": level_of(row["id"]),
+                "large": False,
+                "verdict": row["verdict"],
+                "program": None,
+                "speed": math.log(row["speedup"])
+                if row["verdict"] == "Verified" and row.get("speedup")
+                else None,
+                "compiler": None,
+            }
+            for row in rows
+            if "id" in row
+        }
+    speed = lambda row: (
+        math.log(row["reference_ms"] / row["ms"]) if row["verdict"] == "Verified" and row.get("ms") else None
+    )
     compiler = {row["task"]: speed(row) for row in rows if row["sample"] == "compiler"}
-    return {row["task"]: {"level": row["level"], "large": "_large" in row["task"], "verdict": row["verdict"], "program": row.get("program"), "speed": speed(row), "compiler": compiler.get(row["task"])}
-            for row in rows if row["sample"] == "greedy"}
+    return {
+        row["task"]: {
+            "level": row["level"],
+            "large": "_large" in row["task"],
+            "verdict": row["verdict"],
+            "program": row.get("program"),
+            "speed": speed(row),
+            "compiler": compiler.get(row["task"]),
+        }
+        for row in rows
+        if row["sample"] == "greedy"
+    }
 
 
 def mean(values):
@@ -45,12 +70,22 @@ def clocked_alike(several):
     found = [{} for _ in several]
     for name in {name: None for of in several for name in of}:
         own = [of.get(name) for of in several]
-        there = list({id(one): one for one in own if one is not None}.values())  # what is given twice has one clock
+        there = list(
+            {id(one): one for one in own if one is not None}.values()
+        )  # what is given twice has one clock
         compiler = mean(one["compiler"] for one in there)
         for of, one in zip(found, own):
             if one is not None:
-                same = [other for other in there if other is one or (one["program"] is not None and other["program"] == one["program"])]
-                of[name] = {**one, "compiler": compiler, "speed": None if one["speed"] is None else mean(other["speed"] for other in same)}
+                same = [
+                    other
+                    for other in there
+                    if other is one or (one["program"] is not None and other["program"] == one["program"])
+                ]
+                of[name] = {
+                    **one,
+                    "compiler": compiler,
+                    "speed": None if one["speed"] is None else mean(other["speed"] for other in same),
+                }
     return found
 
 
@@ -59,18 +94,30 @@ def clocks_apart(several):
     answers, compiler = [], []
     for one, other in itertools.combinations({id(of): of for of in several}.values(), 2):
         for a, b in ((one[name], other[name]) for name in one if name in other):
-            if a["program"] is not None and a["program"] == b["program"] and None not in (a["speed"], b["speed"]):
+            if (
+                a["program"] is not None
+                and a["program"] == b["program"]
+                and None not in (a["speed"], b["speed"])
+            ):
                 answers.append(abs(a["speed"] - b["speed"]))
             if None not in (a["compiler"], b["compiler"]):
                 compiler.append(abs(a["compiler"] - b["compiler"]))
     at = lambda values, share: math.expm1(sorted(values)[int(share * len(values))]) if values else None
-    return {name: {"pairs": len(of), "median": at(of, 0.5), "one_of_ten": at(of, 0.9)} for name, of in (("answers", answers), ("compiler", compiler))}
+    return {
+        name: {"pairs": len(of), "median": at(of, 0.5), "one_of_ten": at(of, 0.9)}
+        for name, of in (("answers", answers), ("compiler", compiler))
+    }
 
 
 def fastest(several):
     """Of each task that all have the right answer that is fastest, or the first."""
-    return {name: max((of[name] for of in several), key=lambda one: -math.inf if one["speed"] is None else one["speed"])
-            for name in several[0] if all(name in of for of in several)}
+    return {
+        name: max(
+            (of[name] for of in several), key=lambda one: -math.inf if one["speed"] is None else one["speed"]
+        )
+        for name in several[0]
+        if all(name in of for of in several)
+    }
 
 
 def level_of(name):
@@ -85,23 +132,43 @@ def interval(values, scale, seed=1):
     draw, count = random.Random(seed), len(values)
     means = sorted(sum(draw.choices(values, k=count)) / count for _ in range(DRAWS))
     tail = (1 - SHARE) / 2
-    return [scale(x) for x in (sum(values) / count, means[int(tail * DRAWS)], means[int((1 - tail) * DRAWS) - 1])]
+    return [
+        scale(x) for x in (sum(values) / count, means[int(tail * DRAWS)], means[int((1 - tail) * DRAWS) - 1])
+    ]
 
 
 def compared(pairs):
     """Of [(before, after)] of the same tasks."""
     asked = [(b, a) for b, a in pairs if "Error" not in (b["verdict"], a["verdict"])]
     right = [[one["verdict"] == "Verified" for one in pair] for pair in asked]
-    found = {"tasks": len(asked), "errors": len(pairs) - len(asked), "verified": [sum(of) for of in zip(*right)] or [0, 0],
-             "verified_points": interval([100 * (a - b) for b, a in right], float), "lost": sum(b and not a for b, a in right), "won": sum(a and not b for b, a in right)}
+    found = {
+        "tasks": len(asked),
+        "errors": len(pairs) - len(asked),
+        "verified": [sum(of) for of in zip(*right)] or [0, 0],
+        "verified_points": interval([100 * (a - b) for b, a in right], float),
+        "lost": sum(b and not a for b, a in right),
+        "won": sum(a and not b for b, a in right),
+    }
     both = [a["speed"] - b["speed"] for b, a in asked if None not in (b["speed"], a["speed"])]
     worth = [[0.0 if one["verdict"] != "Verified" else one["speed"] for one in pair] for pair in asked]
     every = [a - b for b, a in worth if None not in (b, a)]
     timed = any(one["speed"] is not None for pair in asked for one in pair)
-    found |= {"both": len(both), "both_verified": interval(both, math.exp), "all": len(every) if timed else 0, "all_wrong_as_eager": interval(every, math.exp) if timed else None}
-    faster = [[one["speed"] is not None and one["speed"] > one["compiler"] for one in pair] for pair in asked if None not in (pair[0]["compiler"], pair[1]["compiler"])]
-    found |= {"beside_compiler": len(faster), "faster_than_compiler": [sum(of) / len(faster) for of in zip(*faster)] if faster else None,
-              "faster_points": interval([100 * (a - b) for b, a in faster], float)}
+    found |= {
+        "both": len(both),
+        "both_verified": interval(both, math.exp),
+        "all": len(every) if timed else 0,
+        "all_wrong_as_eager": interval(every, math.exp) if timed else None,
+    }
+    faster = [
+        [one["speed"] is not None and one["speed"] > one["compiler"] for one in pair]
+        for pair in asked
+        if None not in (pair[0]["compiler"], pair[1]["compiler"])
+    ]
+    found |= {
+        "beside_compiler": len(faster),
+        "faster_than_compiler": [sum(of) / len(faster) for of in zip(*faster)] if faster else None,
+        "faster_points": interval([100 * (a - b) for b, a in faster], float),
+    }
     return found
 
 
@@ -139,7 +206,9 @@ def compare(before, *after):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("before", type=pathlib.Path)
     parser.add_argument("after", type=pathlib.Path, nargs="+")
     parser.add_argument("--json", action="store_true", help="the figures as one object")
@@ -156,11 +225,16 @@ def main():
         print("\n".join(told(*one) for one in figures.items()))
         for name, of in apart.items():
             if of["pairs"]:
-                print(f"clocks of one program, {name}: {of['pairs']} pairs, {of['median']:.1%} apart in the median, {of['one_of_ten']:.1%} in one of ten")
+                print(
+                    f"clocks of one program, {name}: {of['pairs']} pairs, {of['median']:.1%} apart in the median, {of['one_of_ten']:.1%} in one of ten"
+                )
     everywhere = set.intersection(*map(set, several))
     for path, one in results.items():
         if one.keys() - everywhere:
-            print(f"{len(one.keys() - everywhere)} tasks of {path} are not in all, and left out", file=sys.stderr)
+            print(
+                f"{len(one.keys() - everywhere)} tasks of {path} are not in all, and left out",
+                file=sys.stderr,
+            )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; 
 mean over groups in units of its standard error: what is below 2 either way is chance. "price" is hrd's incorrect_penalty and best's plan_incorrect_penalty of docs/rl.md: log speed beside the right ones' mean,
 and so much less where wrong. "best" is the objective of that name. Above the price at which the push is nothing the model learns to write one by one.
 """
+
 import argparse
 import collections
 import gzip
@@ -74,9 +75,13 @@ def of_run(files, first, behind):
     groups, texts = collections.defaultdict(list), {}
     for row in (row for file in files for row in read(file)):
         at = (row["step"], row["class"], row["task"], row["prompt"])
-        answer = texts[(*at, row["sample"])] = row["answer"] if "answer" in row else texts[(*at, row["same_as"])]
+        answer = texts[(*at, row["sample"])] = (
+            row["answer"] if "answer" in row else texts[(*at, row["same_as"])]
+        )
         if first <= row["step"] < behind:
-            groups[at].append(answer_of(answer, row["verdict"] == "Verified", math.log(row.get("speedup") or 1)))
+            groups[at].append(
+                answer_of(answer, row["verdict"] == "Verified", math.log(row.get("speedup") or 1))
+            )
     return [(f"class {at[1]}", group) for at, group in groups.items()]
 
 
@@ -87,12 +92,25 @@ def of_evaluation(folder):
     names, groups = list(results), collections.defaultdict(list)
     for answer in read(folder / "drawn.jsonl"):
         row = results[names[answer["index"]]][f"drawn{answer['sample']}"]
-        groups[row["task"]].append(answer_of(answer["text"], row["verdict"] == "Verified", math.log(row["reference_ms"] / row["ms"]) if "ms" in row else 0.0))
-    return [(f"level {results[name]['greedy']['level']}{', large' if '_large' in name else ''}", group) for name, group in groups.items()]
+        groups[row["task"]].append(
+            answer_of(
+                answer["text"],
+                row["verdict"] == "Verified",
+                math.log(row["reference_ms"] / row["ms"]) if "ms" in row else 0.0,
+            )
+        )
+    return [
+        (f"level {results[name]['greedy']['level']}{', large' if '_large' in name else ''}", group)
+        for name, group in groups.items()
+    ]
 
 
 def push(group, reward):
-    right, log, fused = [one.right for one in group], [one.log for one in group], ["fused" in one.kind for one in group]
+    right, log, fused = (
+        [one.right for one in group],
+        [one.log for one in group],
+        ["fused" in one.kind for one in group],
+    )
     worth, share = reward(right, log), sum(fused) / len(group)
     mean = statistics.fmean(worth)
     return sum((w - mean) * (f - share) for w, f in zip(worth, fused)) * len(group) / max(len(group) - 1, 1)
@@ -109,18 +127,35 @@ def told(groups):
     for kind in map(str.lower, KINDS):
         of = [one.right for one in answers if one.kind == kind]
         if of:
-            lines.append(f"{kind} {len(of) / len(answers):.0%} of answers, {sum(of) / len(of):.1%} of them Verified")
+            lines.append(
+                f"{kind} {len(of) / len(answers):.0%} of answers, {sum(of) / len(of):.1%} of them Verified"
+            )
     for kind in ("fused", "simply fused"):
-        logs = [[[one.log for one in group if one.right and one.kind == which] for which in (kind, "one by one")] for group in groups]
+        logs = [
+            [[one.log for one in group if one.right and one.kind == which] for which in (kind, "one by one")]
+            for group in groups
+        ]
         beside = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
         if beside:
-            lines.append(f"{kind} over one by one {math.exp(statistics.fmean(beside)):.3f} ({len(beside)} groups with both)")
+            lines.append(
+                f"{kind} over one by one {math.exp(statistics.fmean(beside)):.3f} ({len(beside)} groups with both)"
+            )
     right = [[one.log for one in group if one.right] for group in groups]
     apart = [max(x) - min(x) for x in right if len(x) > 1]
     if apart:
-        lines.append(f"right ones apart by more than 5 / 10 / 20 % in {' / '.join(f'{sum(x > math.log(1 + s) for x in apart) / len(groups):.0%}' for s in (0.05, 0.1, 0.2))} of groups")
-        lines.append(f"the fastest over the mean {math.exp(statistics.fmean(max(x) - statistics.fmean(x) for x in right if len(x) > 1)):.3f}")
-    lines.append("push to fused: " + ", ".join(f"{name} {over_its_error([push(group, reward) for group in groups]):+.1f}" for name, reward in REWARDS.items()))
+        lines.append(
+            f"right ones apart by more than 5 / 10 / 20 % in {' / '.join(f'{sum(x > math.log(1 + s) for x in apart) / len(groups):.0%}' for s in (0.05, 0.1, 0.2))} of groups"
+        )
+        lines.append(
+            f"the fastest over the mean {math.exp(statistics.fmean(max(x) - statistics.fmean(x) for x in right if len(x) > 1)):.3f}"
+        )
+    lines.append(
+        "push to fused: "
+        + ", ".join(
+            f"{name} {over_its_error([push(group, reward) for group in groups]):+.1f}"
+            for name, reward in REWARDS.items()
+        )
+    )
     # The push is linear in the price.
     for of, names in (("", ("price 0", "price 1")), (" of best", ("best", "best at a price of 1"))):
         free, one = (statistics.fmean(push(group, REWARDS[name]) for group in groups) for name in names)
@@ -137,36 +172,52 @@ def told_cuts(groups, least):
     """Of each two cuts that at least so many pairs differ in: how much faster the first is, with its standard error."""
     beside = collections.defaultdict(list)
     for group in groups:
-        alike = collections.defaultdict(lambda: collections.defaultdict(list))  # by all but cuts, then by the code: its speeds
+        alike = collections.defaultdict(
+            lambda: collections.defaultdict(list)
+        )  # by all but cuts, then by the code: its speeds
         for one in group:
             if one.right:
                 alike[without_cuts(one.code)][one.code].append(one.log)
         for codes in alike.values():
             for (a, a_logs), (b, b_logs) in itertools.combinations(codes.items(), 2):
-                differ = {cuts for cuts in zip(enumerate(CUT.findall(a)), CUT.findall(b)) if cuts[0][1] != cuts[1]}
+                differ = {
+                    cuts for cuts in zip(enumerate(CUT.findall(a)), CUT.findall(b)) if cuts[0][1] != cuts[1]
+                }
                 if len(differ) == 1:
-                    ((_, of_a), of_b), = differ
+                    (((_, of_a), of_b),) = differ
                     over = statistics.fmean(a_logs) - statistics.fmean(b_logs)
                     beside[min((of_a, of_b), (of_b, of_a))].append(over if of_a < of_b else -over)
     lines = [f"{sum(map(len, beside.values()))} pairs"]
     for (a, b), logs in sorted(beside.items(), key=lambda item: -len(item[1])):
         if len(logs) >= max(least, 2):
-            lines.append(f"    {a} over {b}: {math.exp(statistics.fmean(logs)):.3f} +- {statistics.stdev(logs) / math.sqrt(len(logs)):.3f} ({len(logs)} pairs)")
+            lines.append(
+                f"    {a} over {b}: {math.exp(statistics.fmean(logs)):.3f} +- {statistics.stdev(logs) / math.sqrt(len(logs)):.3f} ({len(logs)} pairs)"
+            )
     return lines
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--behind", type=int, default=1 << 60)
-    parser.add_argument("--cuts", type=int, metavar="PAIRS", help="what blocks and warps are worth, where at least so many pairs of answers say so")
+    parser.add_argument(
+        "--cuts",
+        type=int,
+        metavar="PAIRS",
+        help="what blocks and warps are worth, where at least so many pairs of answers say so",
+    )
     options = parser.parse_args()
     files = sorted(options.folder.glob("rollouts*.jsonl*"))
     groups = of_run(files, options.first, options.behind) if files else of_evaluation(options.folder)
     for name in [*sorted({name for name, _ in groups}), "all"]:
         own = [group for of, group in groups if name in (of, "all")]
-        print(f"{name}, {len(own)} groups: " + ("; ".join(told(own)) if options.cuts is None else "\n".join(told_cuts(own, options.cuts))))
+        print(
+            f"{name}, {len(own)} groups: "
+            + ("; ".join(told(own)) if options.cuts is None else "\n".join(told_cuts(own, options.cuts)))
+        )
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ With --go-on what OUT has already, of the same command that was broken off, is n
 `nereid eval --proposer model --samples 16` says what search makes of a model's samples.
 NEREID (the command; ./nereid) may be several words.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -57,7 +58,9 @@ def run(*arguments, **options):
     """The command's outputs; it ends all where the command fails."""
     done = subprocess.run([*NEREID, *map(str, arguments)], text=True, stderr=subprocess.PIPE, **options)
     if done.returncode:
-        sys.exit(f"nereid {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+        sys.exit(
+            f"nereid {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stderr[-2000:]}"
+        )
     return done
 
 
@@ -79,11 +82,36 @@ def tasks_of(told):
     """[(id, level, source, its traced forward in words)]."""
     found = []
     for level in told.levels.split(","):
-        for end, count, bounds in (("", told.count, ("--max-elements", told.max_elements, "--max-work", told.max_work)), ("large", told.large, LARGE)):
+        for end, count, bounds in (
+            ("", told.count, ("--max-elements", told.max_elements, "--max-work", told.max_work)),
+            ("large", told.large, LARGE),
+        ):
             path = told.tasks / f"level{level}{end and '-' + end}.jsonl"
             if count and (not path.exists() or len(lines(path)) < count):
-                run("synth", "--level", level, "--count", count, "--seed", told.seed, "--held-out", "0.05", "--split", "held-out", "--forward", *bounds, *told.manners, "-o", path, "--json", stdout=subprocess.DEVNULL)
-            found += [(f"L{level}_{end}{i:04}", level, row["code"], row.get("forward", "")) for i, row in enumerate(lines(path)[:count] if count else [])]
+                run(
+                    "synth",
+                    "--level",
+                    level,
+                    "--count",
+                    count,
+                    "--seed",
+                    told.seed,
+                    "--held-out",
+                    "0.05",
+                    "--split",
+                    "held-out",
+                    "--forward",
+                    *bounds,
+                    *told.manners,
+                    "-o",
+                    path,
+                    "--json",
+                    stdout=subprocess.DEVNULL,
+                )
+            found += [
+                (f"L{level}_{end}{i:04}", level, row["code"], row.get("forward", ""))
+                for i, row in enumerate(lines(path)[:count] if count else [])
+            ]
     return found
 
 
@@ -102,7 +130,12 @@ def compiled(told, tasks):
         answer = folder / f"{name}.new.py"
         if not answer.exists():
             (folder / f"{name}.py").write_text(source)
-            subprocess.run([*NEREID, "lower", folder / f"{name}.py", "-o", answer, "--json"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+            subprocess.run(
+                [*NEREID, "lower", folder / f"{name}.py", "-o", answer, "--json"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
         return name, answer.read_text() if answer.exists() else None
 
     with concurrent.futures.ThreadPoolExecutor(told.jobs) as pool:
@@ -114,13 +147,37 @@ def write_answers(told, path, temperature, samples):
 
     def of_gpu(number):
         asked, said = (told.out / f"{kind}-{number}.part" for kind in ("prompts", path.stem))
-        write_lines(asked, prompts[number::told.gpus])
+        write_lines(asked, prompts[number :: told.gpus])
         with open(said, "w") as file:
-            run("generate", "--model", told.model, "--prompts", asked, "--json", "--temperature", temperature, "-n", samples, "--max-tokens", told.most_tokens,
-                "--device", told.device, "--sequences", told.sequences, "--min-p", told.min_p, "--seed", told.seed + number, stdout=file, env=on_gpu(told, number))
+            run(
+                "generate",
+                "--model",
+                told.model,
+                "--prompts",
+                asked,
+                "--json",
+                "--temperature",
+                temperature,
+                "-n",
+                samples,
+                "--max-tokens",
+                told.most_tokens,
+                "--device",
+                told.device,
+                "--sequences",
+                told.sequences,
+                "--min-p",
+                told.min_p,
+                "--seed",
+                told.seed + number,
+                stdout=file,
+                env=on_gpu(told, number),
+            )
         answers = [{**answer, "index": number + told.gpus * answer["index"]} for answer in lines(said)]
         for answer in answers:  # as it would read had it been written: special tokens are left out
-            answer["text"] = prompts[answer["index"]].get("prefill", "").removeprefix("<think>") + answer["text"]
+            answer["text"] = (
+                prompts[answer["index"]].get("prefill", "").removeprefix("<think>") + answer["text"]
+            )
         asked.unlink(), said.unlink()
         return answers
 
@@ -130,16 +187,28 @@ def write_answers(told, path, temperature, samples):
 def answers_of(told, tasks):
     """[(task id, sample, answer)], and what writing them took."""
     prompts = pathlib.Path(told.model) / "prompts"
-    system, task, begin = ((prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text for name, text in (("system", ""), ("task", "{{source}}"), ("prefill", "")))
+    system, task, begin = (
+        (prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text
+        for name, text in (("system", ""), ("task", "{{source}}"), ("prefill", ""))
+    )
     before = [{"role": "system", "content": system.strip()}] if system.strip() else []
-    asked = [{"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]} for _, _, source, _ in tasks]
+    asked = [
+        {"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]}
+        for _, _, source, _ in tasks
+    ]
     if told.kind and not begin:
-        sys.exit(f"--kind: expected a model that goes on behind the traced forward, got no {prompts / 'prefill.md'}")
+        sys.exit(
+            f"--kind: expected a model that goes on behind the traced forward, got no {prompts / 'prefill.md'}"
+        )
     if begin and not told.from_text:
         for one, (_, _, _, forward) in zip(asked, tasks):
             if forward:
-                one["prefill"] = begin.strip().replace("{{steps}}", forward.strip()) + (f"\n{told.kind}:" if told.kind else "")
-        told.say(f"{sum('prefill' in one for one in asked)} of {len(asked)} answers begin with the traced forward")
+                one["prefill"] = begin.strip().replace("{{steps}}", forward.strip()) + (
+                    f"\n{told.kind}:" if told.kind else ""
+                )
+        told.say(
+            f"{sum('prefill' in one for one in asked)} of {len(asked)} answers begin with the traced forward"
+        )
     write_lines(told.out / "prompts.jsonl", asked)
     found = []
     for way, temperature, samples in (("greedy", 0, 1), ("drawn", told.temperature, told.samples)):
@@ -151,9 +220,18 @@ def answers_of(told, tasks):
         answers = lines(path)
         tokens = sum(len(answer["tokens"]) for answer in answers)
         cut = sum(answer["finish_reason"] == "length" for answer in answers)
-        told.say(f"{way}: {len(answers)} answers, {tokens} tokens in {time.time() - started:.1f} s, {cut} cut off")
+        told.say(
+            f"{way}: {len(answers)} answers, {tokens} tokens in {time.time() - started:.1f} s, {cut} cut off"
+        )
         answers.sort(key=lambda answer: (answer["index"], answer["sample"]))
-        found += [(tasks[answer["index"]][0], way if way == "greedy" else f"drawn{answer['sample']}", answer["text"]) for answer in answers]
+        found += [
+            (
+                tasks[answer["index"]][0],
+                way if way == "greedy" else f"drawn{answer['sample']}",
+                answer["text"],
+            )
+            for answer in answers
+        ]
     return found
 
 
@@ -162,7 +240,9 @@ def judged(told, name, pairs, *options):
     distinct = {}
     for pair in pairs:
         distinct.setdefault((pair["reference_source"], pair["candidate_source"]), pair["id"])
-    once = [pair for pair in pairs if distinct[pair["reference_source"], pair["candidate_source"]] == pair["id"]]
+    once = [
+        pair for pair in pairs if distinct[pair["reference_source"], pair["candidate_source"]] == pair["id"]
+    ]
     if not once:
         return {}
     parts = 1 if "cpu" in options else told.gpus
@@ -175,36 +255,122 @@ def judged(told, name, pairs, *options):
         write_lines(asked, [pair for pair in once if order[pair["id"].rsplit(".", 1)[0]] % parts == number])
         if not told.go_on:
             said.unlink(missing_ok=True)
-        subprocess.run([*NEREID, "verify", "--batch", asked, "-o", said, "--policy", "strict", "--seed", str(told.seed), "--jobs", str(max(told.jobs // parts, 1)), *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=on_gpu(told, number) if parts > 1 else None)
+        subprocess.run(
+            [
+                *NEREID,
+                "verify",
+                "--batch",
+                asked,
+                "-o",
+                said,
+                "--policy",
+                "strict",
+                "--seed",
+                str(told.seed),
+                "--jobs",
+                str(max(told.jobs // parts, 1)),
+                *options,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=on_gpu(told, number) if parts > 1 else None,
+        )
         return lines(said) if said.exists() else []
 
     found = on_each_gpu(told, of_gpu) if parts > 1 else [of_gpu(0)]
     verdicts = {verdict["id"]: verdict for some in found for verdict in some}
     told.say(f"{name}: {len(verdicts)} of {len(once)} programs judged in {time.time() - started:.1f} s")
-    return {pair["id"]: verdicts.get(distinct[pair["reference_source"], pair["candidate_source"]]) for pair in pairs}
+    return {
+        pair["id"]: verdicts.get(distinct[pair["reference_source"], pair["candidate_source"]])
+        for pair in pairs
+    }
 
 
 def results_of(told, tasks, answers, compiler):
     sources = {name: source for name, _, source, _ in tasks}
-    pairs = [{"id": f"{name}.{sample}", "reference_source": sources[name], "candidate_source": answer, "form": "answer"} for name, sample, answer in answers]
-    pairs += [{"id": f"{name}.compiler", "reference_source": sources[name], "candidate_source": code, "form": "source"} for name, code in compiler.items()]
+    pairs = [
+        {
+            "id": f"{name}.{sample}",
+            "reference_source": sources[name],
+            "candidate_source": answer,
+            "form": "answer",
+        }
+        for name, sample, answer in answers
+    ]
+    pairs += [
+        {
+            "id": f"{name}.compiler",
+            "reference_source": sources[name],
+            "candidate_source": code,
+            "form": "source",
+        }
+        for name, code in compiler.items()
+    ]
     # Beside each other: whichever ends first leaves its cores to the other.
-    sizes = (("cpu", False, ("--time-limit", str(told.time_limit))), ("cpu-large", True, ("--time-limit", str(6 * told.time_limit), "--trials", "1", "--fast-inputs")))
+    sizes = (
+        ("cpu", False, ("--time-limit", str(told.time_limit))),
+        ("cpu-large", True, ("--time-limit", str(6 * told.time_limit), "--trials", "1", "--fast-inputs")),
+    )
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        parts = [pool.submit(judged, told, name, [pair for pair in pairs if is_large(pair["id"]) == large], "--device", "cpu", "--ignore-rules", *options) for name, large, options in sizes]
+        parts = [
+            pool.submit(
+                judged,
+                told,
+                name,
+                [pair for pair in pairs if is_large(pair["id"]) == large],
+                "--device",
+                "cpu",
+                "--ignore-rules",
+                *options,
+            )
+            for name, large, options in sizes
+        ]
         verdicts = {name: verdict for part in parts for name, verdict in part.result().items()}
     times = {}
     if told.device == "cuda" and not told.no_times:
-        right = [{**pair, "trace": verdicts[pair["id"]]["trace"]} for pair in pairs if verdicts[pair["id"]] and verdicts[pair["id"]]["verdict"] == "Verified" and not (told.greedy_times and ".drawn" in pair["id"])]
-        random.Random(told.seed).shuffle(right)  # what the GPU's clock does in between hits model and compiler alike
-        times = judged(told, "cuda", right, "--device", "cuda", "--time-only", "--timing-seconds", str(told.timing_seconds), "--time-limit", str(told.time_limit))
+        right = [
+            {**pair, "trace": verdicts[pair["id"]]["trace"]}
+            for pair in pairs
+            if verdicts[pair["id"]]
+            and verdicts[pair["id"]]["verdict"] == "Verified"
+            and not (told.greedy_times and ".drawn" in pair["id"])
+        ]
+        random.Random(told.seed).shuffle(
+            right
+        )  # what the GPU's clock does in between hits model and compiler alike
+        times = judged(
+            told,
+            "cuda",
+            right,
+            "--device",
+            "cuda",
+            "--time-only",
+            "--timing-seconds",
+            str(told.timing_seconds),
+            "--time-limit",
+            str(told.time_limit),
+        )
     levels = {name: level for name, level, _, _ in tasks}
     rows = []
     for pair in pairs:
         name, sample = pair["id"].rsplit(".", 1)
-        said = times.get(pair["id"]) or verdicts[pair["id"]] or {"verdict": "Error", "reason": "no verdict was there in time"}
-        code = pair["candidate_source"].split("```", 2)[1:2] or [pair["candidate_source"]]  # of an answer: two plans may have one program
-        row = {"task": name, "level": levels[name], "sample": sample, "program": hashlib.sha256(code[0].encode()).hexdigest()[:16], "verdict": said["verdict"], "rule": said.get("rule"), "reason": said["reason"]}
+        said = (
+            times.get(pair["id"])
+            or verdicts[pair["id"]]
+            or {"verdict": "Error", "reason": "no verdict was there in time"}
+        )
+        code = pair["candidate_source"].split("```", 2)[1:2] or [
+            pair["candidate_source"]
+        ]  # of an answer: two plans may have one program
+        row = {
+            "task": name,
+            "level": levels[name],
+            "sample": sample,
+            "program": hashlib.sha256(code[0].encode()).hexdigest()[:16],
+            "verdict": said["verdict"],
+            "rule": said.get("rule"),
+            "reason": said["reason"],
+        }
         if said.get("verdict_without_rules"):  # what a Disallowed one would be if rules did not count
             row["verdict_without_rules"] = said["verdict_without_rules"]["verdict"]
         if said.get("times") and said["verdict"] == "Verified":
@@ -227,7 +393,11 @@ def geometric(logs, seed=1, draws=2000):
         return None
     draw = random.Random(seed)
     means = sorted(sum(draw.choices(logs, k=len(logs))) / len(logs) for _ in range(draws))
-    return {"geomean": math.exp(sum(logs) / len(logs)), "interval": [math.exp(means[int(0.025 * draws)]), math.exp(means[int(0.975 * draws)])], "tasks": len(logs)}
+    return {
+        "geomean": math.exp(sum(logs) / len(logs)),
+        "interval": [math.exp(means[int(0.025 * draws)]), math.exp(means[int(0.975 * draws)])],
+        "tasks": len(logs),
+    }
 
 
 def times_by_task(rows, way):
@@ -243,18 +413,30 @@ def summary_of(rows, way, beside):
     own = [row for row in rows if row["sample"].startswith(way)]
     words = collections.Counter(row["verdict"] for row in own)
     right, of = words["Verified"], len(own)
-    summary = {"samples": of, "verdicts": dict(words), "verified": right / of if of else None, "verified_interval": wilson(right, of),
-               "tasks_with_a_verified_answer": len({row["task"] for row in own if row["verdict"] == "Verified"})}
+    summary = {
+        "samples": of,
+        "verdicts": dict(words),
+        "verified": right / of if of else None,
+        "verified_interval": wilson(right, of),
+        "tasks_with_a_verified_answer": len({row["task"] for row in own if row["verdict"] == "Verified"}),
+    }
     machine = [row for row in rows if row["sample"] == "compiler"]
-    summary["compiler_verified"] = sum(row["verdict"] == "Verified" for row in machine) / len(machine) if machine else None
+    summary["compiler_verified"] = (
+        sum(row["verdict"] == "Verified" for row in machine) / len(machine) if machine else None
+    )
     times = times_by_task(rows, way)
     eager = {row["task"]: math.log(row["reference_ms"]) for row in rows if "ms" in row}
     compiler = {row["task"]: math.log(row["ms"]) for row in machine if "ms" in row}
     if eager:
         over = [compiler[name] - times[name] for name in times if name in compiler]
         share = sum(x > 0 for x in over)
-        summary |= {"over_eager": geometric([eager[name] - times[name] for name in times]), "compiler_over_eager": geometric([eager[name] - compiler[name] for name in compiler]),
-                    "over_compiler": geometric(over), "faster_than_compiler": share / len(over) if over else None, "faster_than_compiler_interval": wilson(share, len(over))}
+        summary |= {
+            "over_eager": geometric([eager[name] - times[name] for name in times]),
+            "compiler_over_eager": geometric([eager[name] - compiler[name] for name in compiler]),
+            "over_compiler": geometric(over),
+            "faster_than_compiler": share / len(over) if over else None,
+            "faster_than_compiler_interval": wilson(share, len(over)),
+        }
     if beside is not None:
         others = times_by_task(beside, way)
         summary["over_other"] = geometric([others[name] - times[name] for name in times if name in others])
@@ -262,7 +444,11 @@ def summary_of(rows, way, beside):
 
 
 def told_line(name, s):
-    text = f"{name}: {s['verified']:.1%} of {s['samples']} Verified [{s['verified_interval'][0]:.1%}, {s['verified_interval'][1]:.1%}]" if s["samples"] else f"{name}:"
+    text = (
+        f"{name}: {s['verified']:.1%} of {s['samples']} Verified [{s['verified_interval'][0]:.1%}, {s['verified_interval'][1]:.1%}]"
+        if s["samples"]
+        else f"{name}:"
+    )
     if s["compiler_verified"] is not None:
         text += f", the compiler's {s['compiler_verified']:.1%}"
 
@@ -270,15 +456,24 @@ def told_line(name, s):
         g = s.get(key)
         return f"; {what} {g['geomean']:.3f} [{g['interval'][0]:.3f}, {g['interval'][1]:.3f}]" if g else ""
 
-    text += told("over eager", "over_eager") + told("(compiler", "compiler_over_eager") + (")" if s.get("compiler_over_eager") else "") + told("over the compiler", "over_compiler")
+    text += (
+        told("over eager", "over_eager")
+        + told("(compiler", "compiler_over_eager")
+        + (")" if s.get("compiler_over_eager") else "")
+        + told("over the compiler", "over_compiler")
+    )
     if s.get("faster_than_compiler") is not None:
         text += f", faster than it on {s['faster_than_compiler']:.1%} [{s['faster_than_compiler_interval'][0]:.1%}, {s['faster_than_compiler_interval'][1]:.1%}]"
     return text + told("over the other model", "over_other")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", help="a folder with a checkpoint, its tokenizer.json and its prompts; -: none")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "model", help="a folder with a checkpoint, its tokenizer.json and its prompts; -: none"
+    )
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--gpus", type=int, default=1)
@@ -287,10 +482,20 @@ def main():
     parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 24 to 80 MB")
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
     parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--min-p", type=float, default=0, help="tokens less than so many times as probable as the likeliest are not drawn")
+    parser.add_argument(
+        "--min-p",
+        type=float,
+        default=0,
+        help="tokens less than so many times as probable as the likeliest are not drawn",
+    )
     parser.add_argument("--tasks", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=777)
-    parser.add_argument("--free", type=float, default=0, help="share of tasks with free sizes, and of those with free forms, as synth has them")
+    parser.add_argument(
+        "--free",
+        type=float,
+        default=0,
+        help="share of tasks with free sizes, and of those with free forms, as synth has them",
+    )
     parser.add_argument("--max-elements", default="2^20")
     parser.add_argument("--max-work", default="2^26")
     parser.add_argument("--most-tokens", type=int, default=4096)
@@ -298,15 +503,33 @@ def main():
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--time-limit", type=float, default=10)
     parser.add_argument("--timing-seconds", type=float, default=0.1)
-    parser.add_argument("--no-times", action="store_true", help="with --device cuda: written there, not timed")
-    parser.add_argument("--greedy-times", action="store_true", help="with --device cuda: drawn answers are judged by the CPU alone, and have no times")
+    parser.add_argument(
+        "--no-times", action="store_true", help="with --device cuda: written there, not timed"
+    )
+    parser.add_argument(
+        "--greedy-times",
+        action="store_true",
+        help="with --device cuda: drawn answers are judged by the CPU alone, and have no times",
+    )
     begun = parser.add_mutually_exclusive_group()
     begun.add_argument("--from-text", action="store_true", help="not behind the traced forward")
-    begun.add_argument("--kind", choices=("One by one", "Simply fused", "Fused"), help="behind the traced forward and this word of the plan: how often the model is right so, and how fast")
+    begun.add_argument(
+        "--kind",
+        choices=("One by one", "Simply fused", "Fused"),
+        help="behind the traced forward and this word of the plan: how often the model is right so, and how fast",
+    )
     parser.add_argument("--no-compiler", action="store_true", help="without what the compiler writes")
-    parser.add_argument("--only-tasks", action="store_true", help="make the tasks, and what the compiler makes of them, and no more")
-    parser.add_argument("--go-on", action="store_true", help="what OUT has of this same command's is not made again")
-    parser.add_argument("--beside", type=pathlib.Path, help="results.jsonl of another model on the same tasks")
+    parser.add_argument(
+        "--only-tasks",
+        action="store_true",
+        help="make the tasks, and what the compiler makes of them, and no more",
+    )
+    parser.add_argument(
+        "--go-on", action="store_true", help="what OUT has of this same command's is not made again"
+    )
+    parser.add_argument(
+        "--beside", type=pathlib.Path, help="results.jsonl of another model on the same tasks"
+    )
     told = parser.parse_args()
     told.say = lambda text: print(text, file=sys.stderr, flush=True)
     told.out.mkdir(parents=True, exist_ok=True)
@@ -323,14 +546,27 @@ def main():
     others = lines(told.beside) if told.beside else None
     summary = {"model": told.model, "device": told.device, "samples_of_each": told.samples}
     for way in ("greedy", "drawn") if told.samples else ("greedy",):
-        for size, kept in (("", lambda name: not is_large(name)), ("large", is_large), ("both sizes", lambda name: True)) if told.large else (("", lambda name: True),):
+        for size, kept in (
+            (("", lambda name: not is_large(name)), ("large", is_large), ("both sizes", lambda name: True))
+            if told.large
+            else (("", lambda name: True),)
+        ):
             figures = summary[f"{way}, {size}" if size else way] = {}
             for level in [*told.levels.split(","), "all"]:
-                some = [[row for row in of if level in (row["level"], "all") and kept(row["task"])] for of in (rows, others or [])]
+                some = [
+                    [row for row in of if level in (row["level"], "all") and kept(row["task"])]
+                    for of in (rows, others or [])
+                ]
                 one = figures[level] = summary_of(some[0], way, None if others is None else some[1])
-                print(told_line(f"{way}, {size + ', ' if size else ''}{'all' if level == 'all' else 'level ' + level}", one))
+                print(
+                    told_line(
+                        f"{way}, {size + ', ' if size else ''}{'all' if level == 'all' else 'level ' + level}",
+                        one,
+                    )
+                )
     if told.beside:
         from beside import compare, read, told as told_beside
+
         summary["beside"] = compare(read(told.beside), read(told.out))
         print("\n".join(told_beside(*one) for one in summary["beside"].items()))
     write(told.out / "summary.json", json.dumps(summary, indent=1) + "\n")

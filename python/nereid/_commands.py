@@ -33,7 +33,9 @@ def lower(module: str | Path, *, timeout: float | None = None, **options: Any) -
         return Path(out).read_text()
 
 
-def synth(count: int = 1, *, operators: int = 5, seed: int = 0, timeout: float | None = None, **options: Any) -> list[dict[str, Any]]:
+def synth(
+    count: int = 1, *, operators: int = 5, seed: int = 0, timeout: float | None = None, **options: Any
+) -> list[dict[str, Any]]:
     """`count` random programs of `operators` operators (docs/synth.md), each an object with its `code`, a task. The same
     seed gives the same programs.
 

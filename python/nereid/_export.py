@@ -21,7 +21,12 @@ _FEW = 4096  # buffers of no more elements are written as they are
 _INPLACE = re.compile(r"[a-z0-9]_$")
 _SKIPPED = ("aten::_assert_tensor_metadata", "aten::_assert_async", "aten::_assert_scalar", "aten::sym_constrain_range_for_size",
             "aten::sym_constrain_range")  # fmt: skip
-_STATISTICS = ("aten::batch_norm", "aten::instance_norm", "aten::_native_batch_norm_legit", "aten::native_batch_norm")
+_STATISTICS = (
+    "aten::batch_norm",
+    "aten::instance_norm",
+    "aten::_native_batch_norm_legit",
+    "aten::native_batch_norm",
+)
 _CONSTANTS = "nereid_constants"
 
 
@@ -97,7 +102,9 @@ def export(module, bound, call, *, batch=False, flags=()):
     program = _program_of(flat, tensors, leading)
     writer = _Writer(program, flat, tensors, leading)
     exported = writer.exported(flags)
-    if exported.written:  # what forward writes to is an argument of the task, so that what it holds afterwards is judged
+    if (
+        exported.written
+    ):  # what forward writes to is an argument of the task, so that what it holds afterwards is judged
         exported = _Writer(program, flat, tensors, leading, exported.written).exported(flags)
     exported.copied = [one is not other for one, other in zip(given, tensors)]
     if exported.mutates_inputs and any(exported.copied):
@@ -107,7 +114,9 @@ def export(module, bound, call, *, batch=False, flags=()):
 
 def _overlaps(tensor):
     """Whether elements of an expanded tensor share memory."""
-    return tensor.numel() > 0 and any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.numel() > 0 and any(
+        size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())
+    )
 
 
 def _program_of(flat, tensors, leading):
@@ -180,10 +189,15 @@ class _Writer:
         self._program, self._flat, self._tensors, self._leading = program, flat, tensors, leading
         self._moved = list(moved)
         self._graph = program.graph_module
-        self._state = {**dict(flat.named_parameters(remove_duplicate=False)), **dict(flat.named_buffers(remove_duplicate=False))}
+        self._state = {
+            **dict(flat.named_parameters(remove_duplicate=False)),
+            **dict(flat.named_buffers(remove_duplicate=False)),
+        }
         self._devices = {t.device for t in [*tensors, *self._state.values()]}
         if len({(d.type, d.index) for d in self._devices}) > 1:
-            raise Unsupported(f"parameters and arguments on several devices: {sorted(map(str, self._devices))}")
+            raise Unsupported(
+                f"parameters and arguments on several devices: {sorted(map(str, self._devices))}"
+            )
         self._lines, self._names, self._taken = [], {}, set()
         self._constants, self._constant_names = [], {}
         self._origin = {}  # node: ("input", i) or ("state", name)
@@ -230,7 +244,11 @@ class _Writer:
     def _name(self, node):
         if node not in self._names:
             base = re.sub(r"\W", "_", node.name)
-            base = f"v_{base}" if keyword.iskeyword(base) or base[0].isdigit() or base in ("self", "torch", "nn", "device") else base
+            base = (
+                f"v_{base}"
+                if keyword.iskeyword(base) or base[0].isdigit() or base in ("self", "torch", "nn", "device")
+                else base
+            )
             name, n = base, 1
             while name in self._taken:
                 n, name = n + 1, f"{base}_{n}"
@@ -332,8 +350,18 @@ class _Writer:
             self._note_writes(node)
         name = self._target(target)
         if name is None:
-            symbol = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**"}.get(target.__name__)
-            comparison = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.get(target.__name__)
+            symbol = {
+                "add": "+",
+                "sub": "-",
+                "mul": "*",
+                "floordiv": "//",
+                "truediv": "/",
+                "mod": "%",
+                "pow": "**",
+            }.get(target.__name__)
+            comparison = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.get(
+                target.__name__
+            )
             if target.__name__ == "neg":
                 text = f"-{self._text(node.args[0])}"
             elif symbol or comparison:
@@ -345,8 +373,15 @@ class _Writer:
         if name == "torch.ops.aten.sym_size.int":
             self._lines.append(f"{self._name(node)} = {self._text(node.args[0])}.size({node.args[1]})")
             return None
-        kwargs = {key: value for key, value in node.kwargs.items() if not (key in ("pin_memory", "layout") and value in (False, None, torch.strided))}
-        arguments = [*map(self._text, node.args), *(f"{key}={self._text(value)}" for key, value in kwargs.items())]
+        kwargs = {
+            key: value
+            for key, value in node.kwargs.items()
+            if not (key in ("pin_memory", "layout") and value in (False, None, torch.strided))
+        }
+        arguments = [
+            *map(self._text, node.args),
+            *(f"{key}={self._text(value)}" for key, value in kwargs.items()),
+        ]
         self._lines.append(f"{self._name(node)} = {name}({', '.join(arguments)})")
         return None
 
@@ -385,7 +420,7 @@ class _Writer:
         elif "autocast" in kind:
             device, dtype, enabled, cache = node.args[:4]
             body, given = node.args[4], node.args[5:]
-            opened = f'with torch.autocast(device.type, dtype={self._text(dtype)}, enabled={enabled}, cache_enabled={cache}):'
+            opened = f"with torch.autocast(device.type, dtype={self._text(dtype)}, enabled={enabled}, cache_enabled={cache}):"
         else:
             raise Unsupported(f"operator {kind}: control flow that depends on data")
         module = self._origin[body][1]
@@ -420,14 +455,26 @@ class _Writer:
                     computed.append(root)
                 returned.append(("computed", computed.index(root)))
         results = [self._read(node) for node in computed]
-        written = [node for node in self._written if self._origin.get(self._root(node), (None,))[0] in ("input", "state")]
-        names = [self._origin[self._root(node)][1].removeprefix("module.") for node in written if self._origin[self._root(node)][0] == "state"]
-        results += sorted({self._read(self._root(node)) for node in written})  # what these hold afterwards is judged, too
+        written = [
+            node
+            for node in self._written
+            if self._origin.get(self._root(node), (None,))[0] in ("input", "state")
+        ]
+        names = [
+            self._origin[self._root(node)][1].removeprefix("module.")
+            for node in written
+            if self._origin[self._root(node)][0] == "state"
+        ]
+        results += sorted(
+            {self._read(self._root(node)) for node in written}
+        )  # what these hold afterwards is judged, too
         writes = {self._origin.get(self._root(node), (None,))[0] for node in self._written}
         if not computed and not writes & {"input", "state"}:
             raise Unsupported("forward computes nothing")
         if "constant" in writes:
-            raise Unsupported("forward writes to a tensor that is neither an argument, a parameter nor a buffer")
+            raise Unsupported(
+                "forward writes to a tensor that is neither an argument, a parameter nor a buffer"
+            )
         source = self._file(results, flags)
         return Exported(
             source=source,
@@ -447,19 +494,38 @@ class _Writer:
 
     def _file(self, results, flags):
         taken = [i for i in range(len(self._tensors)) if i in self._used_inputs]
-        lines = ["import math", "", "import torch", "from torch import nn", "", *flags, "", _REGISTER, "", "class Model(_Part):"]
+        lines = [
+            "import math",
+            "",
+            "import torch",
+            "from torch import nn",
+            "",
+            *flags,
+            "",
+            _REGISTER,
+            "",
+            "class Model(_Part):",
+        ]
         lines += ["    def __init__(self):", "        super().__init__()"]
         first = {}
         for name, tensor in self._used_state.items():
             kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "buffer"
             if id(tensor) in first:
-                lines.append(f"        _register(self, {_safe(name)!r}, {_attribute(_safe(first[id(tensor)]))}, None)")
+                lines.append(
+                    f"        _register(self, {_safe(name)!r}, {_attribute(_safe(first[id(tensor)]))}, None)"
+                )
                 continue
             first[id(tensor)] = name
             lines.append(f"        _register(self, {_safe(name)!r}, {_state_text(tensor, kind)}, {kind!r})")
         for i, tensor in enumerate(self._constants):
-            lines.append(f"        _register(self, '{_CONSTANTS}.c{i}', {_state_text(tensor, 'buffer')}, 'buffer')")
-        lines += [f"        self.train({self._flat.module.training})", "", f"    def forward({', '.join(['self', *(f'x{i}' for i in taken), *(f's{i}' for i in range(len(self._moved)))])}):"]
+            lines.append(
+                f"        _register(self, '{_CONSTANTS}.c{i}', {_state_text(tensor, 'buffer')}, 'buffer')"
+            )
+        lines += [
+            f"        self.train({self._flat.module.training})",
+            "",
+            f"    def forward({', '.join(['self', *(f'x{i}' for i in taken), *(f's{i}' for i in range(len(self._moved)))])}):",
+        ]
         body = list(self._lines)
         if any(re.search(r"\bdevice\b", line) for line in body):
             if taken:
@@ -468,7 +534,13 @@ class _Writer:
                 body.insert(0, f"device = {_attribute(_safe(next(iter(self._used_state))))}.device")
             else:
                 body.insert(0, 'device = torch.device("cuda")')
-        body.append(f"return {results[0]}" if len(results) == 1 else f"return ({', '.join(results)})" if results else "return ()")
+        body.append(
+            f"return {results[0]}"
+            if len(results) == 1
+            else f"return ({', '.join(results)})"
+            if results
+            else "return ()"
+        )
         lines += ["        " + line for line in body]
         lines += ["", "", "def get_inputs():", "    return ["]
         lines += [f"        {_input_text(self._tensors[i])}," for i in taken]
@@ -477,7 +549,7 @@ class _Writer:
         return "\n".join([*lines, "    ]", "", "", "def get_init_inputs():", "    return []", ""])
 
 
-_REGISTER = '''class _Part(nn.Module):
+_REGISTER = """class _Part(nn.Module):
     def __getitem__(self, name):
         return self._modules[str(name)]
 
@@ -494,7 +566,7 @@ def _register(module, name, tensor, kind):
         module.register_parameter(last, tensor)
     else:
         module.register_buffer(last, tensor)
-'''
+"""
 
 
 def _safe(name):
@@ -509,7 +581,7 @@ def _safe(name):
 
 
 def _attribute(name):
-    """"a.0.weight" as text: self.a[0].weight."""
+    """ "a.0.weight" as text: self.a[0].weight."""
     text = "self"
     for part in name.split("."):
         text += f"[{part}]" if part.isdigit() else f".{part}"
@@ -554,7 +626,11 @@ def _pattern(tensor):
     first = values.flatten()[0].item()
     if bool((values == first).all()):
         return f"torch.full({shape}, {_number(first)}, dtype={tensor.dtype})"
-    if tensor.dtype in (torch.int64, torch.int32) and values.dim() and bool((values == torch.arange(shape[-1], dtype=tensor.dtype)).all()):
+    if (
+        tensor.dtype in (torch.int64, torch.int32)
+        and values.dim()
+        and bool((values == torch.arange(shape[-1], dtype=tensor.dtype)).all())
+    ):
         return f"torch.arange({shape[-1]}, dtype={tensor.dtype}).repeat({(*shape[:-1], 1)})"
     if values.dim() >= 2 and tensor.dtype is torch.bool:
         ones = torch.ones(shape, dtype=torch.bool)
@@ -578,7 +654,11 @@ def _state_text(tensor, kind):
             return _literal(tensor)
     if not tensor.is_floating_point() and not tensor.is_complex():
         if tensor.numel() <= 1 << 16:
-            return _literal(tensor) if dense else f"{_literal(tensor)}.as_strided({tuple(tensor.shape)}, {tensor.stride()})"
+            return (
+                _literal(tensor)
+                if dense
+                else f"{_literal(tensor)}.as_strided({tuple(tensor.shape)}, {tensor.stride()})"
+            )
     return _strided(tensor, lambda shape: _random(tensor, shape))
 
 
@@ -592,7 +672,11 @@ def _random(tensor, shape):
         return f"torch.randn({shape}, dtype={dtype})"
     if not dtype.is_floating_point:
         low, high = (int(tensor.min()), int(tensor.max())) if tensor.numel() else (0, 0)
-        return f"torch.randint({low}, {high + 1}, {shape}, dtype={dtype})" if high > low else f"torch.full({shape}, {low}, dtype={dtype})"
+        return (
+            f"torch.randint({low}, {high + 1}, {shape}, dtype={dtype})"
+            if high > low
+            else f"torch.full({shape}, {low}, dtype={dtype})"
+        )
     values = _finite(tensor)
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     wide = dtype if dtype in (torch.float32, torch.float64) else None
@@ -600,7 +684,10 @@ def _random(tensor, shape):
     if low >= 0 and high > low:
         made = f"{text.format('rand', shape)} * {high - low:.6g} + {low:.6g}"
     else:
-        deviation, mean = (float(values.std()) if len(values) > 1 else 0.0), (float(values.mean()) if len(values) else 0.0)
+        deviation, mean = (
+            (float(values.std()) if len(values) > 1 else 0.0),
+            (float(values.mean()) if len(values) else 0.0),
+        )
         deviation = deviation if deviation > 0 else 0.1
         made = f"{text.format('randn', shape)} * {deviation:.6g} + {mean:.6g}"
     return f"({made})" if wide is not None else f"({made}).to({dtype})"

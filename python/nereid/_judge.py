@@ -27,7 +27,14 @@ PAIR_OPTIONS = {
 _LONGEST_STDERR = 1 << 16
 
 
-def verify(reference: str | Path, candidate: str | Path, *, timeout: float | None = None, time: bool = False, **options: Any) -> Verdict:
+def verify(
+    reference: str | Path,
+    candidate: str | Path,
+    *,
+    timeout: float | None = None,
+    time: bool = False,
+    **options: Any,
+) -> Verdict:
     """Judges one candidate against its reference.
 
     reference    a task: the path of a file, or its source text (text that holds a line break)
@@ -80,8 +87,18 @@ class Judge:
         if jobs is not None and (not isinstance(jobs, int) or not 1 <= jobs <= 1024):
             raise InputError(f"Judge(jobs={jobs!r}): expected a number from 1 to 1024")
         if reward not in (None, "binary", "hierarchical", "uniform"):
-            raise InputError(f"Judge(reward={reward!r}): expected 'binary', 'hierarchical', 'uniform' or None")
-        self._made_of = dict(jobs=jobs, reward=reward, speedup_limit=speedup_limit, time=time, retries=retries, tasks=tasks, **options)
+            raise InputError(
+                f"Judge(reward={reward!r}): expected 'binary', 'hierarchical', 'uniform' or None"
+            )
+        self._made_of = dict(
+            jobs=jobs,
+            reward=reward,
+            speedup_limit=speedup_limit,
+            time=time,
+            retries=retries,
+            tasks=tasks,
+            **options,
+        )
         self._options, self._retries, self._tasks = options, retries, tasks
         self._arguments = ["verify", "--batch", "-"]
         for name, value in (("--jobs", jobs), ("--reward", reward), ("--speedup-limit", speedup_limit)):
@@ -102,7 +119,9 @@ class Judge:
 
     # -- one pair ---------------------------------------------------------------------------------------------------
 
-    def submit(self, reference: str | Path, candidate: str | Path, **options: Any) -> "concurrent.futures.Future[Verdict]":
+    def submit(
+        self, reference: str | Path, candidate: str | Path, **options: Any
+    ) -> "concurrent.futures.Future[Verdict]":
         """Begins to judge a pair. The future's result is its Verdict; its exception InputError or NereidError."""
         _program.check(options, PAIR_OPTIONS, "Judge.verify")
         line = {key: value for key, value in {**self._options, **options}.items() if value is not None}
@@ -112,11 +131,15 @@ class Judge:
         self._send(_Pair(line, future, self._retries))
         return future
 
-    def verify(self, reference: str | Path, candidate: str | Path, *, timeout: float | None = None, **options: Any) -> Verdict:
+    def verify(
+        self, reference: str | Path, candidate: str | Path, *, timeout: float | None = None, **options: Any
+    ) -> Verdict:
         """Judges one pair and waits for it; arguments and errors are those of `nereid.verify`."""
         return _wait(self.submit(reference, candidate, **options), timeout)
 
-    async def averify(self, reference: str | Path, candidate: str | Path, *, timeout: float | None = None, **options: Any) -> Verdict:
+    async def averify(
+        self, reference: str | Path, candidate: str | Path, *, timeout: float | None = None, **options: Any
+    ) -> Verdict:
         """`verify` for asyncio. Cancelling it leaves the judge in order."""
         future = asyncio.wrap_future(self.submit(reference, candidate, **options))
         try:
@@ -172,10 +195,17 @@ class Judge:
 
     def _submit_all(self, prompts, completions, references, options):
         if self._made_of["reward"] is None:
-            raise InputError("Judge(reward=None) gives verdicts alone; expected reward='binary', 'hierarchical' or 'uniform'")
-        if len(prompts) != len(completions) or (references is not None and len(references) != len(completions)):
+            raise InputError(
+                "Judge(reward=None) gives verdicts alone; expected reward='binary', 'hierarchical' or 'uniform'"
+            )
+        if len(prompts) != len(completions) or (
+            references is not None and len(references) != len(completions)
+        ):
             counts = f"{len(prompts)} prompts, {len(completions)} completions"
-            raise InputError(f"rewards: expected as many of each, got {counts}" + (f", {len(references)} references" if references is not None else ""))
+            raise InputError(
+                f"rewards: expected as many of each, got {counts}"
+                + (f", {len(references)} references" if references is not None else "")
+            )
         futures = []
         for i, (prompt, completion) in enumerate(zip(prompts, completions)):
             try:
@@ -295,7 +325,10 @@ class _Process:
         self._lines: queue.SimpleQueue = queue.SimpleQueue()
         self._stderr = b""
         self.ended, self._owner = False, os.getpid()
-        self._threads = [threading.Thread(target=work, daemon=True, name="nereid") for work in (self._read_errors, self._read, self._write)]
+        self._threads = [
+            threading.Thread(target=work, daemon=True, name="nereid")
+            for work in (self._read_errors, self._read, self._write)
+        ]
         for thread in self._threads:
             thread.start()
         _running.add(self)
@@ -354,7 +387,9 @@ class _Process:
 
     def _why(self):
         said = self._stderr.decode(errors="replace").strip()[-2000:]
-        return f"nereid verify --batch ended with exit code {self._process.poll()}" + (f": {said}" if said else "")
+        return f"nereid verify --batch ended with exit code {self._process.poll()}" + (
+            f": {said}" if said else ""
+        )
 
     def close(self):
         """Ends the process, at once where pairs are under way."""
@@ -395,7 +430,9 @@ def _reward_of(future, timeout):
 
 def _place(key, given):
     """A path as `key`, text as `key_source`."""
-    if isinstance(given, os.PathLike) or (isinstance(given, str) and not isinstance(given, _Text) and _is_path(given)):
+    if isinstance(given, os.PathLike) or (
+        isinstance(given, str) and not isinstance(given, _Text) and _is_path(given)
+    ):
         path = Path(given).expanduser().absolute()
         if not path.is_file():
             raise InputError(f"{key}: {path}: no such file")
@@ -445,4 +482,6 @@ def reference_in(prompt: Any) -> str:
         source = block.partition("\n")[2]
         if "class Model" in source and "get_inputs" in source:
             return _Text(source)
-    raise InputError("no reference: expected `references`, or a code block with `class Model` and `get_inputs` in the prompt")
+    raise InputError(
+        "no reference: expected `references`, or a code block with `class Model` and `get_inputs` in the prompt"
+    )

@@ -81,7 +81,13 @@ def optimize(
             raise _structure.Unsupported(why)
         exported = _export.export(module, bound, call.run, batch=dynamic == "batch", flags=_flags(precision))
         plan.take(exported, bound)
-        more = dict(budget=budget, policy=policy, dynamic=dynamic, report=report and Path(report).absolute(), **options)
+        more = dict(
+            budget=budget,
+            policy=policy,
+            dynamic=dynamic,
+            report=report and Path(report).absolute(),
+            **options,
+        )
         plan.search({key: value for key, value in more.items() if value is not None})
     except _structure.Unsupported as error:
         plan.reason = f"not exported: {error}" if plan.exported is None else str(error)
@@ -108,8 +114,15 @@ def _examples(given, more):
 
 def _flags(precision):
     """The lines of a task that set float32's precision."""
-    matmul, cudnn = _PRECISIONS.get(precision) or (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
-    return [f"torch.backends.cuda.matmul.allow_tf32 = {bool(matmul)}", f"torch.backends.cudnn.allow_tf32 = {bool(cudnn)}", ""]
+    matmul, cudnn = _PRECISIONS.get(precision) or (
+        torch.backends.cuda.matmul.allow_tf32,
+        torch.backends.cudnn.allow_tf32,
+    )
+    return [
+        f"torch.backends.cuda.matmul.allow_tf32 = {bool(matmul)}",
+        f"torch.backends.cudnn.allow_tf32 = {bool(cudnn)}",
+        "",
+    ]
 
 
 class _Call:
@@ -118,9 +131,14 @@ class _Call:
     def __init__(self, module):
         self.signature = inspect.signature(module.forward)
         self._kinds = {name: parameter.kind for name, parameter in self.signature.parameters.items()}
-        simple = all(kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for kind in self._kinds.values())
+        simple = all(
+            kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            for kind in self._kinds.values()
+        )
         self._names = tuple(self._kinds) if simple else None
-        self._rest = next((name for name, kind in self._kinds.items() if kind == inspect.Parameter.VAR_POSITIONAL), None)
+        self._rest = next(
+            (name for name, kind in self._kinds.items() if kind == inspect.Parameter.VAR_POSITIONAL), None
+        )
 
     def bind(self, args, kwargs):
         if not kwargs and self._names is not None and len(args) == len(self._names):
@@ -138,9 +156,13 @@ class _Call:
                 args += value
             elif kind == inspect.Parameter.VAR_KEYWORD:
                 kwargs.update(value)
-            elif kind == inspect.Parameter.POSITIONAL_ONLY or (positional and kind == inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            elif kind == inspect.Parameter.POSITIONAL_ONLY or (
+                positional and kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
+            ):
                 args.append(value)
-            elif value is not self.signature.parameters[name].default:  # a decorated forward may look at what was given
+            elif (
+                value is not self.signature.parameters[name].default
+            ):  # a decorated forward may look at what was given
                 kwargs[name] = value
         return module.forward(*args, **kwargs)
 
@@ -170,20 +192,33 @@ class _Plan:
 
     def search(self, options):
         """Runs `nereid optimize` on the task; leaves source, verdict and reason."""
-        keep_slower = options.pop("keep_slower", not torch.cuda.is_available())  # without a clock no kernel is known to be slower
+        keep_slower = options.pop(
+            "keep_slower", not torch.cuda.is_available()
+        )  # without a clock no kernel is known to be slower
         with tempfile.TemporaryDirectory(prefix="nereid-") as folder:
             task, out = Path(folder) / "model.py", Path(folder) / "fast.py"
             task.write_text(self.task)
-            arguments = ["optimize", task, "-o", out, "--json", *_commands.flags({"keep_slower": keep_slower, **options})]
+            arguments = [
+                "optimize",
+                task,
+                "-o",
+                out,
+                "--json",
+                *_commands.flags({"keep_slower": keep_slower, **options}),
+            ]
             try:
                 result = _program.parse("optimize", _program.start(*arguments))
             except _program.Answered as answered:
                 if answered.code == _program.NO_EXIT and answered.json is not None:
                     result = answered.json
                 elif answered.code in (_program.NO_EXIT, _program.INPUT_EXIT) and "model.py" in answered.text:
-                    raise _structure.Unsupported(f"the exported program: {answered.text[-500:]}") from answered
+                    raise _structure.Unsupported(
+                        f"the exported program: {answered.text[-500:]}"
+                    ) from answered
                 elif answered.code == _program.OWN_EXIT and "Error: " in answered.text:  # of every candidate
-                    raise _structure.Unsupported(f"a fault of Nereid's own: {answered.text[-500:]}") from answered
+                    raise _structure.Unsupported(
+                        f"a fault of Nereid's own: {answered.text[-500:]}"
+                    ) from answered
                 else:
                     raise answered.as_error() from answered
             self._judge(result)
@@ -199,12 +234,20 @@ class _Plan:
             self.reason = "nothing was verified: " + (_one_line(evidence) or declined or "no proposal")
             kind = closest.get("verdict") or closest.get("word")
             if kind:
-                self.verdict = Verdict.from_json({"verdict": kind, "reason": closest.get("reason") or _one_line(evidence)})
+                self.verdict = Verdict.from_json(
+                    {"verdict": kind, "reason": closest.get("reason") or _one_line(evidence)}
+                )
             return
         batches = [one for one in result.get("batches") or () if one.get("verdict") != "Verified"]
         answer = batches[0] if batches else result
-        known = {key: value for key, value in result.items() if key in ("times", "seconds", "coverage") and value is not None}
-        self.verdict = Verdict.from_json({**known, "verdict": answer["verdict"], "reason": answer.get("reason") or ""})
+        known = {
+            key: value
+            for key, value in result.items()
+            if key in ("times", "seconds", "coverage") and value is not None
+        }
+        self.verdict = Verdict.from_json(
+            {**known, "verdict": answer["verdict"], "reason": answer.get("reason") or ""}
+        )
         if result.get("slower_than_eager") and not result.get("output"):
             self.reason = "the verified kernels are slower than eager PyTorch; keep_slower=True uses them"
         elif not result.get("output"):
@@ -247,7 +290,9 @@ def _unwatched(module):
     for name, part in module.named_modules():
         if name and any(getattr(part, hooks) for hooks in _HOOKS):
             return f"module {name} has hooks"
-        if type(part).__getattribute__ is not object.__getattribute__ or isinstance(part, torch.jit.ScriptModule):
+        if type(part).__getattribute__ is not object.__getattribute__ or isinstance(
+            part, torch.jit.ScriptModule
+        ):
             return f"{f'module {name}' if name else 'the module'} of type {type(part).__name__}: its attributes cannot be watched"
     for kind, values in (("parameter", module.named_parameters()), ("buffer", module.named_buffers())):
         for name, value in values:
@@ -262,7 +307,9 @@ class _Watched:
     def __init__(self, module):
         self._entries, self._sizes, self._versions = [], [], []
         self._seen = set()
-        self._modules = [(name, part, part._modules, tuple(part._modules.items())) for name, part in module.named_modules()]
+        self._modules = [
+            (name, part, part._modules, tuple(part._modules.items())) for name, part in module.named_modules()
+        ]
         self.too_large = False
         for name, part in module.named_modules():
             own = vars(part)
@@ -279,7 +326,13 @@ class _Watched:
         if isinstance(value, torch.Tensor):
             self._versions.append((value, value._version, where))
             return
-        if isinstance(value, _SIMPLE) or isinstance(value, (torch.nn.Module, type)) or callable(value) or id(value) in self._seen or depth > 4:
+        if (
+            isinstance(value, _SIMPLE)
+            or isinstance(value, (torch.nn.Module, type))
+            or callable(value)
+            or id(value) in self._seen
+            or depth > 4
+        ):
             return
         self._seen.add(id(value))
         if isinstance(value, dict):
@@ -299,9 +352,18 @@ class _Watched:
     def differs(self):
         """What is another than it was, as a sentence; None where all is the same."""
         for name, part, modules, items in self._modules:
-            if part._modules is not modules or len(modules) != len(items) or any(modules.get(key) is not value for key, value in items):
+            if (
+                part._modules is not modules
+                or len(modules) != len(items)
+                or any(modules.get(key) is not value for key, value in items)
+            ):
                 return f"{f'module {name}' if name else 'the module'}: expected the submodules that it had, got others"
-            if name and (part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks):
+            if name and (
+                part._forward_hooks
+                or part._forward_pre_hooks
+                or part._backward_hooks
+                or part._backward_pre_hooks
+            ):
                 return f"module {name}: expected no hooks, got some"
         for where, holder, size in self._sizes:
             if len(holder) != size:
@@ -311,7 +373,11 @@ class _Watched:
                 now = holder[key]
             except (KeyError, IndexError):
                 return f"attribute {where}: expected {value!r:.80}, got none"
-            if now is not value and not (isinstance(value, _SIMPLE) and type(now) is type(value) and (now == value or now != now and value != value)):
+            if now is not value and not (
+                isinstance(value, _SIMPLE)
+                and type(now) is type(value)
+                and (now == value or now != now and value != value)
+            ):
                 return f"attribute {where}: expected {value!r:.80}, got {now!r:.80}"
         for tensor, version, where in self._versions:
             if tensor._version != version:
@@ -349,8 +415,13 @@ class Optimized(torch.nn.Module):
         own["_nereid_state"] = {}
         if plan.source is not None:
             own["_nereid_watched"] = _Watched(original)
-            names = {**dict(original.named_parameters(remove_duplicate=False)), **dict(original.named_buffers(remove_duplicate=False))}
-            own["_nereid_state"] = {name: _meta(names[name]) for name in [*plan.exported.state, *plan.exported.written]}
+            names = {
+                **dict(original.named_parameters(remove_duplicate=False)),
+                **dict(original.named_buffers(remove_duplicate=False)),
+            }
+            own["_nereid_state"] = {
+                name: _meta(names[name]) for name in [*plan.exported.state, *plan.exported.written]
+            }
 
     # -- the call -----------------------------------------------------------------------------------------------------
 
@@ -372,7 +443,12 @@ class Optimized(torch.nn.Module):
         if plan.source is None:
             return plan.reason, ()
         if not plan.valid or self._nereid_watched.too_large:
-            return "its attributes changed before it was copied" if not plan.valid else "the module has too many attributes to watch", ()
+            return (
+                "its attributes changed before it was copied"
+                if not plan.valid
+                else "the module has too many attributes to watch",
+                (),
+            )
         try:
             bound = self._nereid_call.bind(args, kwargs)
             tensors: list[torch.Tensor] = []
@@ -394,7 +470,11 @@ class Optimized(torch.nn.Module):
     def _nereid_tensors_differ(self, tensors):
         plan = self._nereid_plan
         leading = plan.exported.leading
-        batch = next((t.shape[0] for t, is_batch in zip(tensors, leading) if is_batch and t.dim() > 0), None) if leading else None
+        batch = (
+            next((t.shape[0] for t, is_batch in zip(tensors, leading) if is_batch and t.dim() > 0), None)
+            if leading
+            else None
+        )
         for i, (tensor, want) in enumerate(zip(tensors, plan.tensors)):
             if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
                 return f"tensor {i} of the arguments: expected a plain tensor, got a {type(tensor).__name__}"
@@ -425,7 +505,11 @@ class Optimized(torch.nn.Module):
         if kernels is None:
             kernels = self.__dict__["_nereid_kernels"] = _Kernels(plan, self._nereid_original)
         exported = plan.exported
-        given = [t.contiguous() if copied else t for t, used, copied in zip(tensors, exported.used, exported.copied) if used]
+        given = [
+            t.contiguous() if copied else t
+            for t, used, copied in zip(tensors, exported.used, exported.copied)
+            if used
+        ]
         given += [_held(self._nereid_original, name) for name in exported.written]
         try:
             results = kernels.run(given)
@@ -564,13 +648,19 @@ def _text(meta, any_batch=False):
 
 
 def _surroundings_differ(plan, tensors, module):
-    if torch.is_grad_enabled() and (any(t.requires_grad for t in tensors) or any(p.requires_grad for p in module.parameters())):
+    if torch.is_grad_enabled() and (
+        any(t.requires_grad for t in tensors) or any(p.requires_grad for p in module.parameters())
+    ):
         return "expected a call without gradients (torch.no_grad(), torch.inference_mode() or requires_grad_(False)), got one where an argument or a parameter requires a gradient"
     if _autocast(tensors) != plan.autocast:
         return f"autocast: expected {dict(plan.autocast) or 'none'}, got {dict(_autocast(tensors)) or 'none'}"
     if torch.get_default_dtype() != plan.dtype:
         return f"default dtype: expected {plan.dtype}, got {torch.get_default_dtype()}"
-    if torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_get_level(tensors[0]) > 0 if tensors else False:
+    if (
+        torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_get_level(tensors[0]) > 0
+        if tensors
+        else False
+    ):
         return "expected a plain call, got one under a torch dispatch mode or a function transform"
     if torch.nn.modules.module._has_any_global_hook():
         return "expected no global module hooks, got some"
@@ -588,7 +678,9 @@ class _Kernels:
     """The written file, loaded, on the original's parameters and buffers."""
 
     def __init__(self, plan, original):
-        self._file = tempfile.NamedTemporaryFile("w", suffix=".py", prefix="nereid_", delete=False)  # triton reads a kernel's source
+        self._file = tempfile.NamedTemporaryFile(
+            "w", suffix=".py", prefix="nereid_", delete=False
+        )  # triton reads a kernel's source
         try:
             with self._file as file:
                 file.write(plan.source)
@@ -608,7 +700,9 @@ class _Kernels:
                 device = next((t.device for t in [*original.parameters(), *original.buffers()]), None)
                 for i, tensor in enumerate(plan.exported.constants):
                     if f"c{i}" in part._buffers:
-                        part._buffers[f"c{i}"] = tensor.detach().to(device) if device is not None else tensor.detach()
+                        part._buffers[f"c{i}"] = (
+                            tensor.detach().to(device) if device is not None else tensor.detach()
+                        )
         self._renamed = []  # (dictionary of the kernels' module, name there, the original's dictionary, name there)
         parts = {}
         for theirs, ours in plan.exported.state_names.items():
@@ -625,7 +719,11 @@ class _Kernels:
             else:
                 for kind in ("_parameters", "_buffers"):
                     held = getattr(part, kind)
-                    self._renamed += [(held, name, getattr(mine, kind), name) for name in held if name in getattr(mine, kind)]
+                    self._renamed += [
+                        (held, name, getattr(mine, kind), name)
+                        for name in held
+                        if name in getattr(mine, kind)
+                    ]
         self._single = plan.exported.computed == 1
 
     def run(self, tensors):

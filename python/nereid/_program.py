@@ -38,7 +38,9 @@ def command():
     if wheel.exists():
         libraries = torch_libraries()
         if libraries is None:
-            raise NereidError(f"no torch in {sys.executable}: install torch 2.11 and triton 3.6 beside nereid")
+            raise NereidError(
+                f"no torch in {sys.executable}: install torch 2.11 and triton 3.6 beside nereid"
+            )
         environment["NEREID_PACKAGE"] = str(PACKAGE)
         environment["NEREID_PYTHON"] = sys.executable
         rest = environment.get("LD_LIBRARY_PATH")
@@ -49,14 +51,18 @@ def command():
         return str(built), environment
     if found := shutil.which("nereid"):
         return found, environment
-    raise NereidError(f"no program: neither {wheel} nor {built} exists; install the wheel, run `make`, or set NEREID_PROGRAM")
+    raise NereidError(
+        f"no program: neither {wheel} nor {built} exists; install the wheel, run `make`, or set NEREID_PROGRAM"
+    )
 
 
 def check(options, allowed, what):
     """Raises InputError for a key of `options` that is not in `allowed`."""
     unknown = sorted(set(options) - set(allowed))
     if unknown:
-        raise InputError(f"{what}: unknown option {unknown[0]!r}; expected one of {', '.join(sorted(allowed))}")
+        raise InputError(
+            f"{what}: unknown option {unknown[0]!r}; expected one of {', '.join(sorted(allowed))}"
+        )
 
 
 class Answered(Exception):
@@ -84,7 +90,9 @@ def start(*arguments, timeout=None):
     program, environment = command()
     given = [program, *map(str, arguments)]
     try:
-        done = subprocess.run(given, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment)
+        done = subprocess.run(
+            given, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment
+        )
     except subprocess.TimeoutExpired as error:
         raise NereidError(f"nereid {arguments[0]}: not done after {timeout} s") from error
     except OSError as error:

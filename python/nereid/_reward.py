@@ -72,13 +72,28 @@ class Reward:
         if verdict.verdict == "Error":
             return cls.of_error(verdict.reason, verdict)
         if given is None:
-            raise ValueError("the verdict has no reward: expected a Judge with reward='binary', 'hierarchical' or 'uniform'")
+            raise ValueError(
+                "the verdict has no reward: expected a Judge with reward='binary', 'hierarchical' or 'uniform'"
+            )
         components = {"plan": float(given["plan"]), "code": float(given["code"])}
         speedup = given.get("speedup")
-        scores = {"valid": float(given["valid"]), "correct": float(given["correct"]), "speedup": 1.0 if speedup is None else float(speedup)}
+        scores = {
+            "valid": float(given["valid"]),
+            "correct": float(given["correct"]),
+            "speedup": 1.0 if speedup is None else float(speedup),
+        }
         places = verdict.spans or {}
-        spans = tuple(Span(*places[name], name, components[name]) for name in ("plan", "code") if places.get(name))
-        return cls(components["plan"], scores, components, spans, "verified" if verdict.verified else "refused", verdict)
+        spans = tuple(
+            Span(*places[name], name, components[name]) for name in ("plan", "code") if places.get(name)
+        )
+        return cls(
+            components["plan"],
+            scores,
+            components,
+            spans,
+            "verified" if verdict.verified else "refused",
+            verdict,
+        )
 
     @classmethod
     def of_error(cls, error: str, verdict: Verdict | None = None) -> "Reward":

@@ -55,7 +55,9 @@ def flatten(value, tensors, where="argument"):
         return Node("namedtuple", cls, cls._fields, [flatten(item, tensors, where) for item in value])
     if dataclasses.is_dataclass(value):
         names = tuple(field.name for field in dataclasses.fields(value) if field.init)
-        return Node("dataclass", cls, names, [flatten(getattr(value, name), tensors, where) for name in names])
+        return Node(
+            "dataclass", cls, names, [flatten(getattr(value, name), tensors, where) for name in names]
+        )
     if isinstance(value, dict) and cls.__module__ in ("builtins", "collections"):
         return Node("dict", cls, tuple(value), [flatten(item, tensors, where) for item in value.values()])
     if (known := _registered(cls)) is not None:
@@ -63,7 +65,9 @@ def flatten(value, tensors, where="argument"):
         return Node("pytree", cls, (_Same(context),), [flatten(item, tensors, where) for item in items])
     if isinstance(value, dict):
         return Node("dict", cls, tuple(value), [flatten(item, tensors, where) for item in value.values()])
-    raise Unsupported(f"{where} of type {cls.__module__}.{cls.__qualname__}: expected tensors, numbers, text, lists, tuples, dictionaries, dataclasses or what is registered with torch.utils._pytree")
+    raise Unsupported(
+        f"{where} of type {cls.__module__}.{cls.__qualname__}: expected tensors, numbers, text, lists, tuples, dictionaries, dataclasses or what is registered with torch.utils._pytree"
+    )
 
 
 class _Same:
@@ -109,7 +113,11 @@ def unflatten(description, tensors):
 def differs(where, want, got):
     """What of `got` is another structure or constant than `want`, as a sentence; None where all is the same."""
     if isinstance(want, _Tensor) or isinstance(got, _Tensor):
-        return None if isinstance(want, _Tensor) and isinstance(got, _Tensor) else f"{where}: expected {_text(want)}, got {_text(got)}"
+        return (
+            None
+            if isinstance(want, _Tensor) and isinstance(got, _Tensor)
+            else f"{where}: expected {_text(want)}, got {_text(got)}"
+        )
     if isinstance(want, Node) != isinstance(got, Node):
         return f"{where}: expected {_text(want)}, got {_text(got)}"
     if isinstance(want, Node):
@@ -127,5 +135,9 @@ def _text(description):
         return "a tensor"
     if not isinstance(description, Node):
         return repr(description)[:80]
-    keys = f" with keys {list(map(str, description.keys))}" if description.kind in ("dict", "dataclass", "namedtuple") else ""
+    keys = (
+        f" with keys {list(map(str, description.keys))}"
+        if description.kind in ("dict", "dataclass", "namedtuple")
+        else ""
+    )
     return f"a {description.cls.__name__} of {len(description.items)}{keys}"

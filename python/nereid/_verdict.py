@@ -94,7 +94,9 @@ class Verdict:
             raise ValueError(f"a verdict's JSON: expected the field {min(absent)!r}, got {sorted(answer)}")
         for key, default in _DEFAULTS.items():
             given.setdefault(key, default)
-        return cls(**given, evidence=_evidence(answer, "evidence"), remarks=_evidence(answer, "remarks"), json=answer)
+        return cls(
+            **given, evidence=_evidence(answer, "evidence"), remarks=_evidence(answer, "remarks"), json=answer
+        )
 
 
 _DEFAULTS = {
@@ -105,4 +107,7 @@ _DEFAULTS = {
 
 def _evidence(answer, key):
     fields = {field.name for field in dataclasses.fields(Evidence)}
-    return tuple(Evidence(**{name: item for name, item in one.items() if name in fields}) for one in answer.get(key) or ())
+    return tuple(
+        Evidence(**{name: item for name, item in one.items() if name in fields})
+        for one in answer.get(key) or ()
+    )

@@ -1,4 +1,5 @@
 """Python arguments and results to the trace's ARG trees, and back."""
+
 import base64
 import collections
 import dataclasses
@@ -50,7 +51,9 @@ class Encoder:
 
     def __init__(self, value_of):
         self._value_of = value_of
-        self.configurations = False  # also objects of libraries' classes, with their properties: what a module is given
+        self.configurations = (
+            False  # also objects of libraries' classes, with their properties: what a module is given
+        )
         self._simple = {
             type(None): lambda x: None, bool: lambda x: x, str: lambda x: x, float: float_arg, int: _checked_int,
             complex: lambda x: {"c": [float_arg(x.real), float_arg(x.imag)]},
@@ -110,7 +113,9 @@ class Encoder:
         if dataclasses.is_dataclass(x):
             return [(field.name, getattr(x, field.name, None)) for field in dataclasses.fields(x)]
         own = type(x).__module__ == source.MODULE_NAME
-        if not (own or self.configurations or isinstance(x, types.SimpleNamespace)) or isinstance(x, BaseException):
+        if not (own or self.configurations or isinstance(x, types.SimpleNamespace)) or isinstance(
+            x, BaseException
+        ):
             return None
         try:
             held = object.__getattribute__(x, "__dict__")
@@ -147,9 +152,13 @@ class Encoder:
 
 
 def _global_name(x):
-    """"torch.nn.functional:gelu" of a class or a function that a package of PyTorch's has under this name."""
+    """ "torch.nn.functional:gelu" of a class or a function that a package of PyTorch's has under this name."""
     module, name = getattr(x, "__module__", None), getattr(x, "__qualname__", None)
-    if type(module) is not str or type(name) is not str or module.partition(".")[0] not in ("torch", "math", "operator", "builtins"):
+    if (
+        type(module) is not str
+        or type(name) is not str
+        or module.partition(".")[0] not in ("torch", "math", "operator", "builtins")
+    ):
         return None
     found = sys.modules.get(module)
     for part in name.split("."):
@@ -164,8 +173,10 @@ def _checked_int(x):
 
 
 def generator_name(generator):
-    """"cuda:1234#2": device, seed, and which seeding it was; the same text goes on where the last use stopped. None for the default one."""
-    generator = tracing.generators.get(generator._cdata, generator)  # the dispatcher makes new Python objects of generators
+    """ "cuda:1234#2": device, seed, and which seeding it was; the same text goes on where the last use stopped. None for the default one."""
+    generator = tracing.generators.get(
+        generator._cdata, generator
+    )  # the dispatcher makes new Python objects of generators
     name = getattr(generator, "nereid_name", None)
     return name() if name is not None else f"{generator.device.type}:{generator.initial_seed()}#0"
 
@@ -176,7 +187,7 @@ def decode(arg, tensor_of):
         return [decode(item, tensor_of) for item in arg]
     if not isinstance(arg, dict):
         return arg
-    (kind, body), = arg.items()
+    ((kind, body),) = arg.items()
     if kind == "v":
         return tensor_of(body)
     if kind == "f":

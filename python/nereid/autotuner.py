@@ -3,6 +3,7 @@
 What Triton's own autotuner does besides measuring stays: keys, pruning, `pre_hook`s of configurations, the zeroing of `reset_to_zero`
 tensors after tuning. Only the question which configuration is fastest is left to whoever replays.
 """
+
 from triton.compiler.errors import CompilationError
 from triton.runtime import autotuner
 from triton.runtime.autotuner import Autotuner
@@ -75,7 +76,9 @@ def _try(self, session, config, args, kwargs):
     meta = config.all_kwargs()
     conflicts = kwargs.keys() & config.kwargs.keys()
     if conflicts:
-        raise ValueError(f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}. Make sure that you don't re-define auto-tuned symbols.")
+        raise ValueError(
+            f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}. Make sure that you don't re-define auto-tuned symbols."
+        )
     session.collecting = collected = []
     try:
         with session.recorder.diverted() as before:
@@ -92,7 +95,9 @@ def _try(self, session, config, args, kwargs):
     alternative, tensors = collected[0]
     if before:
         alternative["before"] = before
-    alternative["config"] = ", ".join(f"{name}={value}" for name, value in meta.items() if not callable(value))
+    alternative["config"] = ", ".join(
+        f"{name}={value}" for name, value in meta.items() if not callable(value)
+    )
     return (alternative, tensors), kernel
 
 

@@ -3,12 +3,15 @@
 A node is called as the engine would call it; gradients that meet are added in the order in which the nodes run, which is the engine's:
 the node that was made last goes first. Hooks on tensors run, hooks on nodes do not.
 """
+
 import heapq
 
 import torch
 
 
-def run_backward(outputs, grad_outputs, keep_graph, create_graph, inputs, allow_unreachable=True, accumulate_grad=False):
+def run_backward(
+    outputs, grad_outputs, keep_graph, create_graph, inputs, allow_unreachable=True, accumulate_grad=False
+):
     with torch.set_grad_enabled(create_graph):
         return _Pass(inputs, accumulate_grad).run(outputs, grad_outputs, allow_unreachable)
 
@@ -29,7 +32,7 @@ def _metadata(node, number):
 class _Pass:
     def __init__(self, inputs, accumulate):
         self._inputs, self._accumulate = tuple(inputs or ()), accumulate
-        self._wanted = {}    # (node, input number) -> indices into inputs that are not leaves
+        self._wanted = {}  # (node, input number) -> indices into inputs that are not leaves
         for index, tensor in enumerate(self._inputs):
             if tensor.grad_fn is not None:
                 self._wanted.setdefault((tensor.grad_fn, tensor.output_nr), []).append(index)
@@ -79,7 +82,9 @@ class _Pass:
         if gradient is None:
             return
         expected = node.variable if hasattr(node, "variable") else _metadata(node, number)
-        if expected is not None:  # as the engine does: broadcasting's gradient is summed, a cast's is cast back
+        if (
+            expected is not None
+        ):  # as the engine does: broadcasting's gradient is summed, a cast's is cast back
             if gradient.shape != expected.shape:
                 gradient = gradient.sum_to_size(expected.shape)
             if gradient.dtype != expected.dtype:
@@ -102,7 +107,10 @@ class _Pass:
         gradients = [slots.get(number) for number in range(count)]
         call = node.apply if isinstance(node, torch.autograd.function.BackwardCFunction) else node
         if call is not node and node.materialize_grads:
-            gradients = [self._zeros(meta) if gradient is None else gradient for gradient, meta in zip(gradients, node._input_metadata)]
+            gradients = [
+                self._zeros(meta) if gradient is None else gradient
+                for gradient, meta in zip(gradients, node._input_metadata)
+            ]
         results = call(*gradients)
         results = results if isinstance(results, tuple) else (results,)
         return [*results, *[None] * (len(edges) - len(results))]

@@ -8,6 +8,7 @@ object: {"call_ms": of a call until its result is there, "gpu_ms": between event
 
 The program is not the reference's own Python: it is written from its trace, and its steps have run in a jailed replay before.
 """
+
 import argparse
 import contextlib
 import functools
@@ -54,7 +55,9 @@ def gpu_times(call, seconds):
 
     flush, times, begin = cold_cache(), [], time.perf_counter()
     while len(times) < FEWEST or (time.perf_counter() - begin < seconds and len(times) < MOST):
-        pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(10)]
+        pairs = [
+            (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(10)
+        ]
         for start, end in pairs:
             flush()
             start.record()
@@ -138,7 +141,12 @@ class Program:
         name = "<program>"
         module = types.ModuleType("program")
         module.__file__ = name
-        linecache.cache[name] = len(text), None, text.splitlines(True), name  # triton.jit reads its functions' text
+        linecache.cache[name] = (
+            len(text),
+            None,
+            text.splitlines(True),
+            name,
+        )  # triton.jit reads its functions' text
         self.device, self.turns = device, turns
         self.wait = torch.cuda.synchronize if device == "cuda" else lambda: None
         torch.manual_seed(0)
@@ -206,7 +214,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=2)
     options = parser.parse_args()
     try:
-        answer = Program(pathlib.Path(options.program).read_text(), options.device).measure(options.way, options.seconds)
+        answer = Program(pathlib.Path(options.program).read_text(), options.device).measure(
+            options.way, options.seconds
+        )
     except Exception as error:
         answer = why_not(error)
     print(json.dumps(answer), flush=True)

@@ -17,6 +17,7 @@ JAILS is for programs with somebody's kernels: {"library": libnereid_jail.so, "d
 jails in which the GPU computes is taken, and each child enters it before any machine code is there. Where there is none, {"ready": seconds,
 "declined": why} and no child.
 """
+
 import contextlib
 import ctypes
 import json
@@ -73,7 +74,9 @@ def warm(what):
         import torch._inductor.select_algorithm  # noqa: F401
 
         with without_cuda(torch), torch.no_grad():  # all but the writing of code
-            model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Softmax(-1))
+            model = torch.nn.Sequential(
+                torch.nn.Linear(8, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Softmax(-1)
+            )
             torch.compile(model, backend="aot_eager_decomp_partition")(torch.ones(4, 8))
             torch._dynamo.reset()
     return threads
@@ -230,7 +233,17 @@ def begin_child(channel, request, threads, fresh=False, jail=None):
                 raise
             print(f"begins anew, CUDA cannot be had after a fork: {error}", flush=True)
             channel.set_inheritable(True)
-            os.execv(sys.executable, [sys.executable, "-m", "nereid.call_server", "--child", str(channel.fileno()), json.dumps(request)])
+            os.execv(
+                sys.executable,
+                [
+                    sys.executable,
+                    "-m",
+                    "nereid.call_server",
+                    "--child",
+                    str(channel.fileno()),
+                    json.dumps(request),
+                ],
+            )
     run_child(channel, request, threads)
     sys.stdout.flush()
     os._exit(0)
@@ -322,6 +335,7 @@ def main():
     ready, jail = {}, None
     if len(sys.argv) > 2:
         import triton.backends.nvidia.driver  # noqa: F401  children use it
+
         try:
             jail = find_jail(json.loads(sys.argv[2]))
         except Exception as error:

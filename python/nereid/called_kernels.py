@@ -13,12 +13,23 @@ signature); only what would be compiled at the first one is taken from HASH.json
 `load` is for before anything hostile is read: it has the launchers built by a C compiler, of signatures of known types. Nothing after
 it starts a program.
 """
+
 import base64
 import collections
 import json
 import pathlib
 
-TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64", "i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64"}
+TYPES = {
+    "f16": "fp16",
+    "bf16": "bf16",
+    "f32": "fp32",
+    "f64": "fp64",
+    "i1": "i1",
+    "i8": "i8",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+}
 FACTS = "num_warps num_ctas shared global_scratch_size global_scratch_align profile_scratch_size profile_scratch_align launch_cooperative_grid launch_pdl"
 Metadata = collections.namedtuple("Metadata", FACTS)
 Source = collections.namedtuple("Source", "signature constants")
@@ -46,8 +57,15 @@ class CalledKernel:
         if document["tensordesc_meta"]:
             raise Refused("a kernel takes a tensor descriptor")
         self.name, self.machine_code = document["name"], base64.b64decode(document["cubin"])
-        self.metadata = Metadata(document["num_warps"], document["num_ctas"], document["shared"], *document["global_scratch"],
-                                 *document["profile_scratch"], document["cooperative"], document["pdl"])
+        self.metadata = Metadata(
+            document["num_warps"],
+            document["num_ctas"],
+            document["shared"],
+            *document["global_scratch"],
+            *document["profile_scratch"],
+            document["cooperative"],
+            document["pdl"],
+        )
         self.packed_metadata = self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared
         signature = [launch_type(ttir) for ttir in document["params"]] + ["constexpr"] * constants
         self.source = Source(dict(enumerate(signature)), {})
@@ -57,7 +75,9 @@ class CalledKernel:
         self.run = driver.launcher_cls(self.source, self.metadata)
 
     def load(self, driver):
-        self.module, self.function, *_ = driver.utils.load_binary(self.name, self.machine_code, self.metadata.shared, driver.get_current_device())
+        self.module, self.function, *_ = driver.utils.load_binary(
+            self.name, self.machine_code, self.metadata.shared, driver.get_current_device()
+        )
 
     def launch_metadata(self, grid, stream, *args):
         return None  # nobody listens
@@ -66,7 +86,9 @@ class CalledKernel:
 def load(folder, constants, driver):
     """Reads a file for each hash of `constants`, which says how many constants its kernel has, and builds what launches it."""
     for kernel, count in constants.items():
-        loaded[kernel] = CalledKernel(json.loads((pathlib.Path(folder) / f"{kernel}.json").read_text()), count)
+        loaded[kernel] = CalledKernel(
+            json.loads((pathlib.Path(folder) / f"{kernel}.json").read_text()), count
+        )
         loaded[kernel].build_launcher(driver)
 
 
@@ -81,7 +103,9 @@ def bind(function, kernel):
     if scratch > 0:
         import triton
 
-        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+        triton.set_allocator(
+            lambda size, alignment, stream: torch.empty(size, device="cuda", dtype=torch.int8)
+        )
 
     def compiled(key, signature, device, constexprs, options, attrs, warmup):
         function.device_caches[device][0][key] = known

@@ -1,11 +1,15 @@
 """`python -m nereid.tracer`: the tracer by hand, without a sandbox; for developers."""
+
 import argparse
 import json
 import sys
 
 
 def run(handle):
-    parser = argparse.ArgumentParser(prog="nereid.tracer", description="Trace a module; prints the tracer's answer. Runs the file unsandboxed.")
+    parser = argparse.ArgumentParser(
+        prog="nereid.tracer",
+        description="Trace a module; prints the tracer's answer. Runs the file unsandboxed.",
+    )
     parser.add_argument("file")
     parser.add_argument("--class", dest="class_name", help="Model, or ModelNew with --reference")
     parser.add_argument("--reference", help="the task whose inputs a candidate gets")
@@ -25,12 +29,25 @@ def run(handle):
 def reference_inputs(trace):
     """What a candidate's request carries of its reference's trace."""
     inputs = [phase["inputs"] for phase in trace["phases"] if phase["phase"] == "make_inputs"]
-    return {"storages": trace["storages"], "values": trace["values"], "inputs": inputs, "init_inputs": trace["init_inputs"]}
+    return {
+        "storages": trace["storages"],
+        "values": trace["values"],
+        "inputs": inputs,
+        "init_inputs": trace["init_inputs"],
+    }
 
 
 def _request(path, class_name, draw, given):
     with open(path) as file:
-        return {"source": file.read(), "path": path, "class": class_name, "draw": draw, "globals": {}, "calls": 3, "reference": given}
+        return {
+            "source": file.read(),
+            "path": path,
+            "class": class_name,
+            "draw": draw,
+            "globals": {},
+            "calls": 3,
+            "reference": given,
+        }
 
 
 def _print(answer, as_json):
@@ -55,7 +72,7 @@ def print_trace(trace):
         if isinstance(arg, list):
             return "[" + ", ".join(map(text, arg)) + "]"
         if isinstance(arg, dict):
-            (kind, body), = arg.items()
+            ((kind, body),) = arg.items()
             return f"({text(body)[1:-1]})" if kind == "tuple" else f"{kind}:{body}"
         return repr(arg)
 
@@ -64,12 +81,16 @@ def print_trace(trace):
         for step in phase["steps"]:
             where = f"{step['at'][0]}:{step['at'][1]}"
             if "call" in step:
-                arguments = [text(arg) for arg in step.get("args", [])] + [f"{key}={text(arg)}" for key, arg in step.get("kwargs", [])]
+                arguments = [text(arg) for arg in step.get("args", [])] + [
+                    f"{key}={text(arg)}" for key, arg in step.get("kwargs", [])
+                ]
                 print(f"  {step['call']}({', '.join(arguments)}) -> {text(step['result'])}  [{where}]")
             else:
                 for alternative in step["launch"]:
                     kernel = trace["kernels"][alternative["kernel"]]
-                    print(f"  {kernel['name']}{alternative['grid']} {alternative['args']} {alternative.get('config', '')}  [{where}]")
+                    print(
+                        f"  {kernel['name']}{alternative['grid']} {alternative['args']} {alternative.get('config', '')}  [{where}]"
+                    )
         if "output" in phase:
             print(f"  returns {text(phase['output'])}")
     print(f"{trace['seconds'] * 1e3:.1f} ms; flags {trace['flags']}; notes {trace['notes']}")

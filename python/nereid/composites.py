@@ -2,6 +2,7 @@
 
 Each function answers the fake result of a call; `PARTS` says what the operator becomes on CUDA, for analysis alone.
 """
+
 import torch
 
 
@@ -11,7 +12,9 @@ def _recurrent_output(new_fake, data, features, hidden, batch_first):
     strides = contiguous(shape)
     if batch_first and len(shape) == 3:  # made time first, then transposed
         strides = (features, shape[0] * features, 1)
-    return new_fake(shape, strides, data.dtype, data.fake_device), *(like(new_fake, state) for state in hidden)
+    return new_fake(shape, strides, data.dtype, data.fake_device), *(
+        like(new_fake, state) for state in hidden
+    )
 
 
 def like(new_fake, tensor):
@@ -26,7 +29,9 @@ def contiguous(shape):
     return tuple(reversed(strides))
 
 
-def lstm_input(new_fake, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def lstm_input(
+    new_fake, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
+):
     return _recurrent_output(new_fake, data, hx[0].shape[-1] * (2 if bidirectional else 1), hx, batch_first)
 
 
@@ -50,7 +55,9 @@ def cell(new_fake, data, hx, *weights, **named):
     return like(new_fake, hx)
 
 
-def ctc_loss(new_fake, log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+def ctc_loss(
+    new_fake, log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False
+):
     batch = () if log_probs.dim() == 2 else (log_probs.shape[1],)
     shape = batch if reduction == 0 else ()
     return new_fake(shape, contiguous(shape), log_probs.dtype, log_probs.fake_device)
@@ -103,10 +110,21 @@ def strided(new_fake, size, stride, *, dtype=None, layout=None, device=None, pin
     return new_fake(size, stride, dtype or torch.get_default_dtype(), _device(device))
 
 
-def sized_like(new_fake, source, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
-    if memory_format not in (None, torch.preserve_format) or layout not in (None, torch.strided) or not source.is_contiguous():
+def sized_like(
+    new_fake, source, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
+):
+    if (
+        memory_format not in (None, torch.preserve_format)
+        or layout not in (None, torch.strided)
+        or not source.is_contiguous()
+    ):
         return None
-    return new_fake(source.shape, contiguous(source.shape), dtype or source.dtype, source.fake_device if device is None else _device(device))
+    return new_fake(
+        source.shape,
+        contiguous(source.shape),
+        dtype or source.dtype,
+        source.fake_device if device is None else _device(device),
+    )
 
 
 def itself(new_fake, target, *args, **named):

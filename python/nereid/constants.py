@@ -1,4 +1,5 @@
 """Tensors made from Python's and numpy's data: the data goes into the trace as constants."""
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
@@ -12,7 +13,11 @@ def _plain(data, depth=0):
     """Nested data without tensors in it: scalars that are tensors are read."""
     if isinstance(data, torch.Tensor):
         if isinstance(data, FakeTensor):
-            return tracing.recorder().known.tensor(data, "`torch.tensor`").tolist() if data.dim() else data.item()
+            return (
+                tracing.recorder().known.tensor(data, "`torch.tensor`").tolist()
+                if data.dim()
+                else data.item()
+            )
         return data
     if isinstance(data, (list, tuple)) and depth < MAX_NESTING:
         return [_plain(item, depth + 1) for item in data]
@@ -90,7 +95,9 @@ def _from_memory(original):
 
 
 def _new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
-    return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return torch.tensor(
+        data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
 
 
 def _new(self, *args, device=None):
@@ -136,7 +143,11 @@ def _tensor_new(cls, *args, **kwargs):
         if isinstance(args[0], torch.Tensor):
             return args[0].detach() if len(args) == 1 else args[0]
         if len(args) == 1 and not isinstance(args[0], int):
-            return torch.empty(args[0], dtype=dtype) if isinstance(args[0], torch.Size) else torch.tensor(args[0], dtype=dtype)
+            return (
+                torch.empty(args[0], dtype=dtype)
+                if isinstance(args[0], torch.Size)
+                else torch.tensor(args[0], dtype=dtype)
+            )
         return torch.empty(args, dtype=dtype)
     return _original_tensor_new(cls, *args, **kwargs)
 
@@ -154,11 +165,12 @@ def install():
     torch.Tensor.new_tensor = FakeTensor.new_tensor = _new_tensor
     for name, dtype in _LEGACY.items():
         for module, device in ((torch, "cpu"), (torch.cuda, "cuda")):
-            legacy = _LegacyType(f"{name}Tensor", (), {"dtype": dtype, "make": staticmethod(_as_tensor_legacy(dtype, device))})
+            legacy = _LegacyType(
+                f"{name}Tensor", (), {"dtype": dtype, "make": staticmethod(_as_tensor_legacy(dtype, device))}
+            )
             setattr(module, f"{name}Tensor", legacy)
     torch.Tensor.__new__ = staticmethod(_tensor_new)
 
 
 def _from_data_scalar(value, *, dtype=None, device=None, **kwargs):
     return torch.tensor(value, dtype=dtype or torch.get_default_dtype(), device=device)
-

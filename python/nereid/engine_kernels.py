@@ -19,9 +19,26 @@ from triton.compiler.compiler import ASTSource, make_backend
 
 
 @triton.jit
-def decode_attention(query, keys, values, tables, lengths, result, partial, logsums, table_width, scale,
-                     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, GROUP_PADDED: tl.constexpr,
-                     BLOCK_SIZE: tl.constexpr, TILE: tl.constexpr, SPLITS: tl.constexpr):
+def decode_attention(
+    query,
+    keys,
+    values,
+    tables,
+    lengths,
+    result,
+    partial,
+    logsums,
+    table_width,
+    scale,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    GROUP_PADDED: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+    TILE: tl.constexpr,
+    SPLITS: tl.constexpr,
+):
     """One query of a sequence over its keys and values in blocks; a program takes the heads that share a key head, over one split of the keys.
 
     query, result [sequences, HEADS, DIM]; keys, values [blocks, BLOCK_SIZE, KEY_HEADS, DIM]; tables [sequences, table_width]; lengths
@@ -38,7 +55,9 @@ def decode_attention(query, keys, values, tables, lengths, result, partial, logs
     dims = tl.arange(0, DIM_PADDED)
     head_is, dim_is = heads < GROUP, dims < DIM
     rows = sequence.to(tl.int64) * HEADS + key_head * GROUP + heads
-    q = tl.load(query + rows[:, None] * DIM + dims[None, :], mask=head_is[:, None] & dim_is[None, :], other=0.0)
+    q = tl.load(
+        query + rows[:, None] * DIM + dims[None, :], mask=head_is[:, None] & dim_is[None, :], other=0.0
+    )
 
     largest = tl.full([GROUP_PADDED], float("-inf"), tl.float32)
     total = tl.zeros([GROUP_PADDED], tl.float32)
@@ -50,7 +69,9 @@ def decode_attention(query, keys, values, tables, lengths, result, partial, logs
         block = tl.load(table + at // BLOCK_SIZE, mask=key_is, other=0)
         places = ((block.to(tl.int64) * BLOCK_SIZE + at % BLOCK_SIZE) * KEY_HEADS + key_head) * DIM
         k = tl.load(keys + places[None, :] + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
-        v = tl.load(values + places[:, None] + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+        v = tl.load(
+            values + places[:, None] + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0
+        )
         scores = tl.where(key_is[None, :], tl.dot(q, k, input_precision="ieee") * scale, float("-inf"))
         now_largest = tl.maximum(largest, tl.max(scores, 1))
         shrink = tl.exp2(largest - now_largest)
@@ -61,29 +82,68 @@ def decode_attention(query, keys, values, tables, lengths, result, partial, logs
 
     mask = head_is[:, None] & dim_is[None, :]
     if SPLITS == 1:
-        tl.store(result + rows[:, None] * DIM + dims[None, :], (seen / total[:, None]).to(result.dtype.element_ty), mask=mask)
+        tl.store(
+            result + rows[:, None] * DIM + dims[None, :],
+            (seen / total[:, None]).to(result.dtype.element_ty),
+            mask=mask,
+        )
     else:
         some = begin < end  # a short sequence has fewer splits than there are
-        tl.store(partial + (rows[:, None] * SPLITS + split) * DIM + dims[None, :], tl.where(some, seen / total[:, None], 0.0), mask=mask)
-        tl.store(logsums + rows * SPLITS + split, tl.where(some, largest + tl.log2(total), float("-inf")), mask=head_is)
+        tl.store(
+            partial + (rows[:, None] * SPLITS + split) * DIM + dims[None, :],
+            tl.where(some, seen / total[:, None], 0.0),
+            mask=mask,
+        )
+        tl.store(
+            logsums + rows * SPLITS + split,
+            tl.where(some, largest + tl.log2(total), float("-inf")),
+            mask=head_is,
+        )
 
 
 @triton.jit
-def combine_splits(partial, logsums, result, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, SPLITS: tl.constexpr, SPLITS_PADDED: tl.constexpr):
+def combine_splits(
+    partial,
+    logsums,
+    result,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    SPLITS: tl.constexpr,
+    SPLITS_PADDED: tl.constexpr,
+):
     """What the splits of one head of one sequence saw, weighted by the sums of their shares: see decode_attention."""
     row = tl.program_id(0).to(tl.int64)
     splits, dims = tl.arange(0, SPLITS_PADDED), tl.arange(0, DIM_PADDED)
     split_is, dim_is = splits < SPLITS, dims < DIM
     logs = tl.load(logsums + row * SPLITS + splits, mask=split_is, other=float("-inf"))
     weights = tl.exp2(logs - tl.max(logs, 0))
-    seen = tl.load(partial + (row * SPLITS + splits[:, None]) * DIM + dims[None, :], mask=split_is[:, None] & dim_is[None, :], other=0.0)
+    seen = tl.load(
+        partial + (row * SPLITS + splits[:, None]) * DIM + dims[None, :],
+        mask=split_is[:, None] & dim_is[None, :],
+        other=0.0,
+    )
     both = tl.sum(seen * weights[:, None], 0) / tl.sum(weights, 0)
     tl.store(result + row * DIM + dims, both.to(result.dtype.element_ty), mask=dim_is)
 
 
 @triton.jit
-def prepare_heads(joined, cosines, sines, query_norm, key_norm, slots, query, keys, values, epsilon,
-                  HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, NORMED: tl.constexpr):
+def prepare_heads(
+    joined,
+    cosines,
+    sines,
+    query_norm,
+    key_norm,
+    slots,
+    query,
+    keys,
+    values,
+    epsilon,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    HALF_PADDED: tl.constexpr,
+    NORMED: tl.constexpr,
+):
     """Between the projection and attention, for one head of one token: the norm of queries and keys, their rotation, and keys and values into the cache.
 
     joined [tokens, HEADS + 2 * KEY_HEADS, DIM]; cosines, sines [tokens, DIM / 2]; norms [DIM]; slots [tokens]; query [tokens, HEADS, DIM];
@@ -108,8 +168,16 @@ def prepare_heads(joined, cosines, sines, query_norm, key_norm, slots, query, ke
             if head >= HEADS:
                 weight = key_norm
             # The norm's result has the model's type, and so it is rounded here.
-            a = (a * inverse * tl.load(weight + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
-            b = (b * inverse * tl.load(weight + HALF + dims, mask=dim_is, other=0.0).to(tl.float32)).to(first.dtype).to(tl.float32)
+            a = (
+                (a * inverse * tl.load(weight + dims, mask=dim_is, other=0.0).to(tl.float32))
+                .to(first.dtype)
+                .to(tl.float32)
+            )
+            b = (
+                (b * inverse * tl.load(weight + HALF + dims, mask=dim_is, other=0.0).to(tl.float32))
+                .to(first.dtype)
+                .to(tl.float32)
+            )
         c = tl.load(cosines + token * HALF + dims, mask=dim_is, other=0.0)
         s = tl.load(sines + token * HALF + dims, mask=dim_is, other=0.0)
         to = query + (token * HEADS + head) * DIM
@@ -125,11 +193,17 @@ def add_and_norm(residual, added, weight, normed, epsilon, WIDTH: tl.constexpr, 
     row = tl.program_id(0).to(tl.int64) * WIDTH
     at = tl.arange(0, WIDTH_PADDED)
     is_one = at < WIDTH
-    sum_ = tl.load(residual + row + at, mask=is_one, other=0.0) + tl.load(added + row + at, mask=is_one, other=0.0)
+    sum_ = tl.load(residual + row + at, mask=is_one, other=0.0) + tl.load(
+        added + row + at, mask=is_one, other=0.0
+    )
     tl.store(residual + row + at, sum_, mask=is_one)
     x = sum_.to(tl.float32)
     inverse = tl.rsqrt(tl.sum(x * x, 0) / WIDTH + epsilon)
-    tl.store(normed + row + at, (x * inverse * tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)).to(sum_.dtype), mask=is_one)
+    tl.store(
+        normed + row + at,
+        (x * inverse * tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)).to(sum_.dtype),
+        mask=is_one,
+    )
 
 
 @triton.jit
@@ -154,12 +228,30 @@ def gate_backward(gradient, joined, of_joined, WIDTH: tl.constexpr, TILE: tl.con
     x = tl.load(joined + row * 2 * WIDTH + at, mask=is_one, other=0.0).to(tl.float32)
     up = tl.load(joined + row * 2 * WIDTH + WIDTH + at, mask=is_one, other=0.0).to(tl.float32)
     share = 1 / (1 + tl.exp(-x))
-    tl.store(of_joined + row * 2 * WIDTH + WIDTH + at, (grad * x * share).to(of_joined.dtype.element_ty), mask=is_one)
-    tl.store(of_joined + row * 2 * WIDTH + at, (grad * up * share * (1 + x * (1 - share))).to(of_joined.dtype.element_ty), mask=is_one)
+    tl.store(
+        of_joined + row * 2 * WIDTH + WIDTH + at,
+        (grad * x * share).to(of_joined.dtype.element_ty),
+        mask=is_one,
+    )
+    tl.store(
+        of_joined + row * 2 * WIDTH + at,
+        (grad * up * share * (1 + x * (1 - share))).to(of_joined.dtype.element_ty),
+        mask=is_one,
+    )
 
 
 @triton.jit
-def sum_and_norm(residual, added, weight, result, normed, epsilon, WIDTH: tl.constexpr, WIDTH_PADDED: tl.constexpr, ADDED: tl.constexpr):
+def sum_and_norm(
+    residual,
+    added,
+    weight,
+    result,
+    normed,
+    epsilon,
+    WIDTH: tl.constexpr,
+    WIDTH_PADDED: tl.constexpr,
+    ADDED: tl.constexpr,
+):
     """result = residual + added, and normed = RMS norm of it. All but weight [WIDTH] are [tokens, WIDTH]. Not ADDED: of residual alone, and no result."""
     row = tl.program_id(0).to(tl.int64) * WIDTH
     at = tl.arange(0, WIDTH_PADDED)
@@ -170,12 +262,28 @@ def sum_and_norm(residual, added, weight, result, normed, epsilon, WIDTH: tl.con
         tl.store(result + row + at, sum_, mask=is_one)
     x = sum_.to(tl.float32)
     inverse = tl.rsqrt(tl.sum(x * x, 0) / WIDTH + epsilon)
-    tl.store(normed + row + at, (x * inverse * tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)).to(sum_.dtype), mask=is_one)
+    tl.store(
+        normed + row + at,
+        (x * inverse * tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)).to(sum_.dtype),
+        mask=is_one,
+    )
 
 
 @triton.jit
-def sum_and_norm_backward(gradient, passed, x, weight, of_x, of_weight, rows, programs, epsilon,
-                          WIDTH: tl.constexpr, WIDTH_PADDED: tl.constexpr, PASSED: tl.constexpr):
+def sum_and_norm_backward(
+    gradient,
+    passed,
+    x,
+    weight,
+    of_x,
+    of_weight,
+    rows,
+    programs,
+    epsilon,
+    WIDTH: tl.constexpr,
+    WIDTH_PADDED: tl.constexpr,
+    PASSED: tl.constexpr,
+):
     """x [rows, WIDTH] is the sum that was normed, `gradient` the norm's and `passed` (where PASSED) the sum's own. of_x is that of both summands;
     of_weight [programs, WIDTH], float32, is to be added up."""
     at = tl.arange(0, WIDTH_PADDED)
@@ -198,8 +306,22 @@ def sum_and_norm_backward(gradient, passed, x, weight, of_x, of_weight, rows, pr
 
 
 @triton.jit
-def turn_heads(joined, query_norm, key_norm, cosines, sines, turned, rows, epsilon,
-               HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, NORMED: tl.constexpr, ROWS: tl.constexpr):
+def turn_heads(
+    joined,
+    query_norm,
+    key_norm,
+    cosines,
+    sines,
+    turned,
+    rows,
+    epsilon,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    HALF_PADDED: tl.constexpr,
+    NORMED: tl.constexpr,
+    ROWS: tl.constexpr,
+):
     """The RMS norm (where NORMED) of each head of queries and keys of each token (a row), then its rotation: each pair of dimensions
     (i, i + DIM / 2) by its token's angle. joined [tokens, HEADS + 2 * KEY_HEADS, DIM]; turned [rows, DIM], rows = tokens * (HEADS + KEY_HEADS)."""
     BOTH: tl.constexpr = HEADS + KEY_HEADS
@@ -215,8 +337,16 @@ def turn_heads(joined, query_norm, key_norm, cosines, sines, turned, rows, epsil
     if NORMED:
         inverse = tl.rsqrt((tl.sum(a * a, 1) + tl.sum(b * b, 1)) / DIM + epsilon)[:, None]
         is_query = head < HEADS
-        of_a = tl.where(is_query, tl.load(query_norm + dims, mask=dim_is, other=0.0), tl.load(key_norm + dims, mask=dim_is, other=0.0))
-        of_b = tl.where(is_query, tl.load(query_norm + HALF + dims, mask=dim_is, other=0.0), tl.load(key_norm + HALF + dims, mask=dim_is, other=0.0))
+        of_a = tl.where(
+            is_query,
+            tl.load(query_norm + dims, mask=dim_is, other=0.0),
+            tl.load(key_norm + dims, mask=dim_is, other=0.0),
+        )
+        of_b = tl.where(
+            is_query,
+            tl.load(query_norm + HALF + dims, mask=dim_is, other=0.0),
+            tl.load(key_norm + HALF + dims, mask=dim_is, other=0.0),
+        )
         # The norm's result has the model's type, and so it is rounded here.
         a = (a * inverse * of_a.to(tl.float32)).to(first.dtype).to(tl.float32)
         b = (b * inverse * of_b.to(tl.float32)).to(first.dtype).to(tl.float32)
@@ -228,8 +358,25 @@ def turn_heads(joined, query_norm, key_norm, cosines, sines, turned, rows, epsil
 
 
 @triton.jit
-def turn_heads_backward(of_turned, joined, query_norm, key_norm, cosines, sines, of_joined, of_norms, rows, programs, epsilon,
-                        HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, HALF_PADDED: tl.constexpr, NORMED: tl.constexpr, ROWS: tl.constexpr):
+def turn_heads_backward(
+    of_turned,
+    joined,
+    query_norm,
+    key_norm,
+    cosines,
+    sines,
+    of_joined,
+    of_norms,
+    rows,
+    programs,
+    epsilon,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    HALF_PADDED: tl.constexpr,
+    NORMED: tl.constexpr,
+    ROWS: tl.constexpr,
+):
     """The gradients of turn_heads' joined queries and keys, and of its norms by each program: of_norms [programs, 2, DIM], float32, to be added up."""
     BOTH: tl.constexpr = HEADS + KEY_HEADS
     HALF: tl.constexpr = DIM // 2
@@ -260,8 +407,16 @@ def turn_heads_backward(of_turned, joined, query_norm, key_norm, cosines, sines,
             of_query_b += tl.where(is_query, back_b * b, 0.0)
             of_key_a += tl.where(is_query, 0.0, back_a * a)
             of_key_b += tl.where(is_query, 0.0, back_b * b)
-            of_a = tl.where(is_query, tl.load(query_norm + dims, mask=dim_is, other=0.0), tl.load(key_norm + dims, mask=dim_is, other=0.0))
-            of_b = tl.where(is_query, tl.load(query_norm + HALF + dims, mask=dim_is, other=0.0), tl.load(key_norm + HALF + dims, mask=dim_is, other=0.0))
+            of_a = tl.where(
+                is_query,
+                tl.load(query_norm + dims, mask=dim_is, other=0.0),
+                tl.load(key_norm + dims, mask=dim_is, other=0.0),
+            )
+            of_b = tl.where(
+                is_query,
+                tl.load(query_norm + HALF + dims, mask=dim_is, other=0.0),
+                tl.load(key_norm + HALF + dims, mask=dim_is, other=0.0),
+            )
             back_a *= of_a.to(tl.float32)
             back_b *= of_b.to(tl.float32)
             along = ((tl.sum(back_a * a, 1) + tl.sum(back_b * b, 1)) / DIM)[:, None]
@@ -293,9 +448,22 @@ def rows_of(blocks, first, column, ROWS: tl.constexpr, BLOCK: tl.constexpr, DIM:
 
 
 @triton.jit
-def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
-                     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
-                     DESCRIBED: tl.constexpr):
+def packed_attention(
+    turned,
+    joined,
+    starts,
+    result,
+    logsums,
+    tokens,
+    scale,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    DESCRIBED: tl.constexpr,
+):
     """Each query sees the keys from its document's beginning to its own place; a program takes QUERIES of them, of one head.
 
     turned [tokens, HEADS + KEY_HEADS, DIM]: queries and keys; joined [tokens, HEADS + 2 * KEY_HEADS, DIM], of which the last are values; starts [tokens]:
@@ -315,7 +483,11 @@ def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
     if DESCRIBED:
         q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
     else:
-        q = tl.load(turned + first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :], mask=mask, other=0.0)
+        q = tl.load(
+            turned + first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :],
+            mask=mask,
+            other=0.0,
+        )
     own = tl.load(starts + queries, mask=query_is, other=0)
     lowest = tl.load(starts + first)
     end = tl.minimum(first + QUERIES, tokens)
@@ -332,8 +504,14 @@ def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
         else:
             of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
             of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-            k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
-            v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
+            k = tl.load(
+                turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0
+            )
+            v = tl.load(
+                joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :],
+                mask=dim_is[None, :],
+                other=0.0,
+            )
         scores = tl.dot(q, k, input_precision="ieee")
         now_largest = tl.maximum(largest, tl.max(scores, 1))
         shrink = tl.exp2((largest - now_largest) * scale)
@@ -350,25 +528,57 @@ def packed_attention(turned, joined, starts, result, logsums, tokens, scale,
             key_is = keys < end
             of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
             of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-            k = tl.load(turned + of_key + columns[None, :] * STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
-            v = tl.load(joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
+            k = tl.load(
+                turned + of_key + columns[None, :] * STRIDE + dims[:, None],
+                mask=key_is[None, :] & dim_is[:, None],
+                other=0.0,
+            )
+            v = tl.load(
+                joined + of_value + columns[:, None] * VALUE_STRIDE + dims[None, :],
+                mask=key_is[:, None] & dim_is[None, :],
+                other=0.0,
+            )
         scores = tl.dot(q, k, input_precision="ieee")
-        scores = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), scores, float("-inf"))
+        scores = tl.where(
+            (keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), scores, float("-inf")
+        )
         now_largest = tl.maximum(largest, tl.max(scores, 1))
         shrink = tl.exp2((largest - now_largest) * scale)
         shares = tl.exp2(scores * scale - (now_largest * scale)[:, None])
         total = total * shrink + tl.sum(shares, 1)
         seen = seen * shrink[:, None] + tl.dot(shares.to(v.dtype), v, input_precision="ieee")
         largest = now_largest
-    to = result + first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    to = (
+        result
+        + first.to(tl.int64) * (HEADS * DIM)
+        + head * DIM
+        + rows[:, None] * (HEADS * DIM)
+        + dims[None, :]
+    )
     tl.store(to, (seen / total[:, None]).to(result.dtype.element_ty), mask=mask)
     tl.store(logsums + head.to(tl.int64) * tokens + queries, largest * scale + tl.log2(total), mask=query_is)
 
 
 @triton.jit
-def packed_attention_queries(gradient, turned, joined, starts, result, logsums, dots, of_turned, tokens, scale,
-                             HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                             QUERIES: tl.constexpr, KEYS: tl.constexpr, DESCRIBED: tl.constexpr):
+def packed_attention_queries(
+    gradient,
+    turned,
+    joined,
+    starts,
+    result,
+    logsums,
+    dots,
+    of_turned,
+    tokens,
+    scale,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    DESCRIBED: tl.constexpr,
+):
     """The gradients of packed_attention's queries, and dots [HEADS, tokens], float32: of each query's result with its gradient [tokens, HEADS, DIM].
     DESCRIBED as there."""
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
@@ -381,7 +591,9 @@ def packed_attention_queries(gradient, turned, joined, starts, result, logsums, 
     STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
     VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
     of_query = first.to(tl.int64) * STRIDE + head * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_result = first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    of_result = (
+        first.to(tl.int64) * (HEADS * DIM) + head * DIM + rows[:, None] * (HEADS * DIM) + dims[None, :]
+    )
     if DESCRIBED:
         q = rows_of(turned, first, head * DIM, QUERIES, KEYS, DIM)
     else:
@@ -403,8 +615,14 @@ def packed_attention_queries(gradient, turned, joined, starts, result, logsums, 
         else:
             of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
             of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-            k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0)
-            v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=dim_is[:, None], other=0.0)
+            k = tl.load(
+                turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=dim_is[None, :], other=0.0
+            )
+            v = tl.load(
+                joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None],
+                mask=dim_is[:, None],
+                other=0.0,
+            )
         shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
         of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
         of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
@@ -417,19 +635,44 @@ def packed_attention_queries(gradient, turned, joined, starts, result, logsums, 
             key_is = keys < end
             of_key = tl.cast(at, tl.int64) * STRIDE + (HEADS + key_head) * DIM
             of_value = tl.cast(at, tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM
-            k = tl.load(turned + of_key + columns[:, None] * STRIDE + dims[None, :], mask=key_is[:, None] & dim_is[None, :], other=0.0)
-            v = tl.load(joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None], mask=key_is[None, :] & dim_is[:, None], other=0.0)
+            k = tl.load(
+                turned + of_key + columns[:, None] * STRIDE + dims[None, :],
+                mask=key_is[:, None] & dim_is[None, :],
+                other=0.0,
+            )
+            v = tl.load(
+                joined + of_value + columns[None, :] * VALUE_STRIDE + dims[:, None],
+                mask=key_is[None, :] & dim_is[:, None],
+                other=0.0,
+            )
         shares = tl.exp2(tl.dot(q, tl.trans(k), input_precision="ieee") * scale - logsum[:, None])
         shares = tl.where((keys[None, :] <= queries[:, None]) & (keys[None, :] >= own[:, None]), shares, 0.0)
         of_scores = shares * (tl.dot(grad, v, input_precision="ieee") - dot[:, None])
         of_q += tl.dot(of_scores.to(k.dtype), k, input_precision="ieee")
-    tl.store(of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(
+        of_turned + of_query, (of_q * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask
+    )
 
 
 @triton.jit
-def packed_attention_keys(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
-                          HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                          QUERIES: tl.constexpr, KEYS: tl.constexpr):
+def packed_attention_keys(
+    gradient,
+    turned,
+    joined,
+    ends,
+    logsums,
+    dots,
+    of_turned,
+    of_joined,
+    tokens,
+    scale,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+):
     """The gradients of packed_attention's keys and values; a program takes KEYS of them, of one key head, and the queries of all heads that share it.
     ends [tokens]: where each token's document ends; dots: as packed_attention_queries left them."""
     key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
@@ -443,7 +686,12 @@ def packed_attention_keys(gradient, turned, joined, ends, logsums, dots, of_turn
     VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
     WIDTH: tl.constexpr = HEADS * DIM
     of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
+    of_value = (
+        first.to(tl.int64) * VALUE_STRIDE
+        + (HEADS + KEY_HEADS + key_head) * DIM
+        + rows[:, None] * VALUE_STRIDE
+        + dims[None, :]
+    )
     k = tl.load(turned + of_key, mask=mask, other=0.0)
     v = tl.load(joined + of_value, mask=mask, other=0.0)
     own = tl.load(ends + keys, mask=key_is, other=0)
@@ -458,23 +706,50 @@ def packed_attention_keys(gradient, turned, joined, ends, logsums, dots, of_turn
         queries = at + columns
         query_is = queries < highest
         here = query_is[:, None] & dim_is[None, :]
-        q = tl.load(turned + at.to(tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :], mask=here, other=0.0)
-        grad = tl.load(gradient + at.to(tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :], mask=here, other=0.0)
+        q = tl.load(
+            turned + at.to(tl.int64) * STRIDE + head * DIM + columns[:, None] * STRIDE + dims[None, :],
+            mask=here,
+            other=0.0,
+        )
+        grad = tl.load(
+            gradient + at.to(tl.int64) * WIDTH + head * DIM + columns[:, None] * WIDTH + dims[None, :],
+            mask=here,
+            other=0.0,
+        )
         logsum = tl.load(logsums + head.to(tl.int64) * tokens + queries, mask=query_is, other=0.0)
         dot = tl.load(dots + head.to(tl.int64) * tokens + queries, mask=query_is, other=0.0)
         shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
-        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own[:, None]), shares, 0.0)
+        shares = tl.where(
+            (keys[:, None] <= queries[None, :]) & (queries[None, :] < own[:, None]), shares, 0.0
+        )
         of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
         of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
         of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
-    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(
+        of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask
+    )
     tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
 
 
 @triton.jit
-def packed_attention_keys_described(gradient, turned, joined, ends, logsums, dots, of_turned, of_joined, tokens, scale,
-                                    HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, DIM: tl.constexpr, DIM_PADDED: tl.constexpr,
-                                    QUERIES: tl.constexpr, KEYS: tl.constexpr):
+def packed_attention_keys_described(
+    gradient,
+    turned,
+    joined,
+    ends,
+    logsums,
+    dots,
+    of_turned,
+    of_joined,
+    tokens,
+    scale,
+    HEADS: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    DIM_PADDED: tl.constexpr,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+):
     """packed_attention_keys, whose gradient and turned are descriptors of blocks [QUERIES, DIM]; KEYS are QUERIES or twice as many, and DIM is a power of two.
 
     In two loops, the second of which has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads and places are
@@ -489,13 +764,20 @@ def packed_attention_keys_described(gradient, turned, joined, ends, logsums, dot
     STRIDE: tl.constexpr = (HEADS + KEY_HEADS) * DIM
     VALUE_STRIDE: tl.constexpr = (HEADS + 2 * KEY_HEADS) * DIM
     of_key = first.to(tl.int64) * STRIDE + (HEADS + key_head) * DIM + rows[:, None] * STRIDE + dims[None, :]
-    of_value = first.to(tl.int64) * VALUE_STRIDE + (HEADS + KEY_HEADS + key_head) * DIM + rows[:, None] * VALUE_STRIDE + dims[None, :]
+    of_value = (
+        first.to(tl.int64) * VALUE_STRIDE
+        + (HEADS + KEY_HEADS + key_head) * DIM
+        + rows[:, None] * VALUE_STRIDE
+        + dims[None, :]
+    )
     k = rows_of(turned, first, (HEADS + key_head) * DIM, KEYS, QUERIES, DIM)
     v = tl.load(joined + of_value, mask=mask, other=0.0)
     own_end = tl.load(ends + keys, mask=key_is, other=0)
     highest = tl.load(ends + tl.minimum(first + KEYS, tokens) - 1)
     tiles = tl.cdiv(highest - first, QUERIES)
-    border = tl.where(tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles)
+    border = tl.where(
+        tl.load(ends + first) == highest, tl.minimum((KEYS + QUERIES - 2) // QUERIES, tiles), tiles
+    )
     masked = tl.minimum(border + 1, tiles)
     of_k = tl.zeros([KEYS, DIM_PADDED], tl.float32)
     of_v = tl.zeros([KEYS, DIM_PADDED], tl.float32)
@@ -510,7 +792,9 @@ def packed_attention_keys_described(gradient, turned, joined, ends, logsums, dot
         logsum = tl.load(logsums + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
         dot = tl.load(dots + tl.cast(head, tl.int64) * tokens + queries, mask=query_is, other=0.0)
         shares = tl.exp2(tl.dot(k, tl.trans(q), input_precision="ieee") * scale - logsum[None, :])
-        shares = tl.where((keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0)
+        shares = tl.where(
+            (keys[:, None] <= queries[None, :]) & (queries[None, :] < own_end[:, None]), shares, 0.0
+        )
         of_v += tl.dot(shares.to(grad.dtype), grad, input_precision="ieee")
         of_scores = shares * (tl.dot(v, tl.trans(grad), input_precision="ieee") - dot[None, :])
         of_k += tl.dot(of_scores.to(q.dtype), q, input_precision="ieee")
@@ -532,7 +816,9 @@ def packed_attention_keys_described(gradient, turned, joined, ends, logsums, dot
         tile += 1
         head = tl.where(tile == tiles - 1, head + 1, head)
         tile = tl.where(tile == tiles - 1, border, tile)
-    tl.store(of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask)
+    tl.store(
+        of_turned + of_key, (of_k * (scale * 0.6931471805599453)).to(of_turned.dtype.element_ty), mask=mask
+    )
     tl.store(of_joined + of_value, of_v.to(of_joined.dtype.element_ty), mask=mask)
 
 
@@ -562,7 +848,9 @@ def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.
         at = start + places
         x = tl.load(logits + at, mask=at < WIDTH, other=float("-inf"))
         share = tl.exp(x.to(tl.float32) - logsum)
-        tl.store(logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH)
+        tl.store(
+            logits + at, (weight * (tl.where(at == target, 1.0, 0.0) - share)).to(x.dtype), mask=at < WIDTH
+        )
 
 
 # Each parameter's type, in order; E is the model's own, &ROWS a descriptor of blocks [ROWS, DIM_PADDED] of such, or *E where the kernel is not DESCRIBED.
@@ -594,15 +882,21 @@ def ttir_of(request):
     ir.load_dialects(context)
     backend.load_dialects(context)
     given = request["constants"]
-    types = [f"tensordesc<{request['element']}[{given[kind[1:]]}, {given['DIM_PADDED']}]>" if kind[0] == "&" and given["DESCRIBED"] else
-             re.sub("^&.*|[*]E$", "*" + request["element"], kind) for kind in SIGNATURES[request["name"]].split()]
-    constants = {name: given[name] for name in function.arg_names[len(types):]}
+    types = [
+        f"tensordesc<{request['element']}[{given[kind[1:]]}, {given['DIM_PADDED']}]>"
+        if kind[0] == "&" and given["DESCRIBED"]
+        else re.sub("^&.*|[*]E$", "*" + request["element"], kind)
+        for kind in SIGNATURES[request["name"]].split()
+    ]
+    constants = {name: given[name] for name in function.arg_names[len(types) :]}
     signature = dict(zip(function.arg_names, types, strict=False)) | {name: "constexpr" for name in constants}
     aligned = {(i,): [["tt.divisibility", 16]] for i, kind in enumerate(types) if kind[0] == "*"}
     source = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=aligned)
     stages = {}
     backend.add_stages(stages, options, source.language)
-    module = source.make_ir(target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+    module = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
     return str(stages["ttir"](module, {}))
 
 
@@ -613,7 +907,10 @@ def main():
         answer = {"ttir": ttir_of(kernel)}
         if request["arch"]:
             from nereid import kernel_compiler  # pylint: disable=import-outside-toplevel
-            answer["image"] = kernel_compiler.handle({"ttir": answer["ttir"], "arch": request["arch"], "options": kernel.get("options", {})})
+
+            answer["image"] = kernel_compiler.handle(
+                {"ttir": answer["ttir"], "arch": request["arch"], "options": kernel.get("options", {})}
+            )
             if "error" in answer["image"]:
                 raise SystemExit(f"{kernel['name']}: {answer['image']['error']}")
         answers.append(answer)

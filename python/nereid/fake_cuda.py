@@ -2,6 +2,7 @@
 
 Work is traced in the order in which it is asked for, which is an order that streams and events allow.
 """
+
 import contextlib
 import types
 
@@ -212,7 +213,11 @@ class Generator(torch._C.Generator):
         return self.initial_seed()
 
     def get_state(self):
-        return generator_states.save(self, self._device.type) if generator_states.tracing_now() else super().get_state()
+        return (
+            generator_states.save(self, self._device.type)
+            if generator_states.tracing_now()
+            else super().get_state()
+        )
 
     def set_state(self, state):
         if generator_states.tracing_now():
@@ -244,7 +249,11 @@ class DefaultGenerator(Generator):
         return seed()
 
     def get_state(self):
-        return generator_states.save(None, "cpu") if generator_states.tracing_now() else torch._C.default_generator.get_state()
+        return (
+            generator_states.save(None, "cpu")
+            if generator_states.tracing_now()
+            else torch._C.default_generator.get_state()
+        )
 
     def set_state(self, state):
         if not generator_states.tracing_now():
@@ -319,7 +328,9 @@ class CudaRuntime:
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
     """As PyTorch's: a warm-up, a capture over the sample arguments; each call copies its arguments there, replays, and returns the same outputs."""
     if isinstance(callables, tuple):
-        return tuple(_graphed(function, args, num_warmup_iters) for function, args in zip(callables, sample_args))
+        return tuple(
+            _graphed(function, args, num_warmup_iters) for function, args in zip(callables, sample_args)
+        )
     return _graphed(callables, sample_args, num_warmup_iters)
 
 
@@ -328,7 +339,9 @@ def _graphed(function, sample_args, warmups):
 
     static_inputs = arg_tree_leaves(*sample_args)
     if not all(isinstance(tensor, torch.Tensor) for tensor in static_inputs):
-        raise AssertionError("In the beta API, sample_args for each callable must contain only Tensors. Other types are not allowed.")
+        raise AssertionError(
+            "In the beta API, sample_args for each callable must contain only Tensors. Other types are not allowed."
+        )
     for _ in range(warmups):
         function(*sample_args)
     graph = Graph()
@@ -345,7 +358,9 @@ def _graphed(function, sample_args, warmups):
     if not isinstance(function, torch.nn.Module):
         return call
     training, forward = function.training, function.forward
-    function.forward = lambda *args, **kwargs: call(*args, **kwargs) if function.training == training else forward(*args, **kwargs)
+    function.forward = lambda *args, **kwargs: (
+        call(*args, **kwargs) if function.training == training else forward(*args, **kwargs)
+    )
     return function
 
 
@@ -398,7 +413,9 @@ def _own(value):
     """A function of a name's own: torch._dynamo tells names apart by what they name."""
     if not isinstance(value, types.FunctionType):
         return value
-    copy = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, value.__closure__)
+    copy = types.FunctionType(
+        value.__code__, value.__globals__, value.__name__, value.__defaults__, value.__closure__
+    )
     copy.__kwdefaults__ = value.__kwdefaults__
     return copy
 

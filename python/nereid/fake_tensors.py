@@ -1,4 +1,5 @@
 """FakeTensor as the tracer needs it: addresses, values that are known, `.data =`, CPU fallbacks, other threads."""
+
 import torch
 import torch.utils.dlpack
 from torch._subclasses import fake_tensor
@@ -80,7 +81,11 @@ _fake_dispatch = FakeTensor.__torch_dispatch__.__func__
 def _dispatch(cls, func, types, args=(), kwargs=None):
     """A fake tensor's own dispatch: reached where no mode is active, as in a thread that nobody prepared. Nothing may be lost."""
     recorder = tracing.recorder()
-    if recorder is not None and not recorder.busy() and torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is None:
+    if (
+        recorder is not None
+        and not recorder.busy()
+        and torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is None
+    ):
         with recorder.fake_mode:
             return recorder.__torch_dispatch__(func, types, args, kwargs)
     return _fake_dispatch(cls, func, types, args, kwargs or {})
@@ -92,7 +97,9 @@ def _run_fallback(fake_mode, func, flat_args, args_spec, original):
 
     total = sum(t.numel() * t.element_size() for t in flat_args if isinstance(t, torch.Tensor))
     if total > MAX_FALLBACK_BYTES:
-        raise Untraceable(f"{func} has no shape function, and its arguments are too large to find the shape by running it")
+        raise Untraceable(
+            f"{func} has no shape function, and its arguments are too large to find the shape by running it"
+        )
     device, real_of = None, {}
 
     def real(x):
@@ -130,7 +137,9 @@ def _repr(self, **kwargs):
 def _as_subclass(self, cls):
     if isinstance(self, cls):
         return self
-    raise Untraceable(f"a tensor as the subclass {cls.__name__} cannot be traced: keep a plain tensor, and beside it what {cls.__name__} adds")
+    raise Untraceable(
+        f"a tensor as the subclass {cls.__name__} cannot be traced: keep a plain tensor, and beside it what {cls.__name__} adds"
+    )
 
 
 def _rename(self, *names, **named):

@@ -2,6 +2,7 @@
 
 `get_state` hands out a tensor that stands for the state; its data is not known. `set_state` takes that tensor alone.
 """
+
 import contextlib
 
 import torch
@@ -28,7 +29,9 @@ def restore(generator, state):
     with recorder.lock:
         number, phase = _saved(recorder, state)
         if phase != recorder.phase:
-            raise Untraceable(f"a random generator's state that was taken in {phase[0]}: each phase draws from a seed of its own, so take it and put it back in one")
+            raise Untraceable(
+                f"a random generator's state that was taken in {phase[0]}: each phase draws from a seed of its own, so take it and put it back in one"
+            )
         recorder.call("nereid::restore_generator", (number, generator))
 
 
@@ -36,7 +39,9 @@ def _saved(recorder, state):
     fake = recorder.adopt(state) if isinstance(state, torch.Tensor) else None
     found = recorder.generator_states.get(recorder.storage_of(fake).id) if fake is not None else None
     if found is None:
-        raise Untraceable("a random generator's state that is not the tensor which get_state gave: a copy or bytes of one's own cannot be put back in a trace")
+        raise Untraceable(
+            "a random generator's state that is not the tensor which get_state gave: a copy or bytes of one's own cannot be put back in a trace"
+        )
     return found
 
 

@@ -3,6 +3,7 @@
 With gradients on (a module that differentiates inside forward) the keys come back and composites are taken apart by C++ before the
 recorder sees them. `torch.func` brings its own keys along.
 """
+
 import torch
 from torch._C import DispatchKey
 
@@ -34,7 +35,12 @@ class UserKeys:
         self._made = {}
 
     def guard(self):
-        state = (torch.is_autocast_enabled("cuda"), torch.is_autocast_enabled("cpu"), torch.is_inference_mode_enabled(), torch.is_grad_enabled())
+        state = (
+            torch.is_autocast_enabled("cuda"),
+            torch.is_autocast_enabled("cpu"),
+            torch.is_inference_mode_enabled(),
+            torch.is_grad_enabled(),
+        )
         keys = self._made.get(state)
         if keys is None:
             keys = self._made[state] = self._keys(*state)
@@ -42,7 +48,11 @@ class UserKeys:
 
     def _keys(self, autocast_cuda, autocast_cpu, inference, grad):
         include, exclude = self._include, self._exclude
-        for on, key in ((autocast_cuda, DispatchKey.AutocastCUDA), (autocast_cpu, DispatchKey.AutocastCPU), (grad, DispatchKey.AutogradFunctionality)):
+        for on, key in (
+            (autocast_cuda, DispatchKey.AutocastCUDA),
+            (autocast_cpu, DispatchKey.AutocastCPU),
+            (grad, DispatchKey.AutogradFunctionality),
+        ):
             exclude = exclude.remove(key) if on else exclude.add(key)
         if inference:
             include = include.remove(DispatchKey.ADInplaceOrView)

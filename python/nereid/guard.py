@@ -52,7 +52,9 @@ def _guard(cls, verified, fallback=None):
 
     import torch
 
-    cuda = ("cuda", "cpu") if os.environ.get("TRITON_INTERPRET") == "1" else ("cuda",)  # the interpreter runs on a CPU
+    cuda = (
+        ("cuda", "cpu") if os.environ.get("TRITON_INTERPRET") == "1" else ("cuda",)
+    )  # the interpreter runs on a CPU
     guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
     fast = getattr(guards, "TensorGuards", None)  # compares tensors in C++; without it Python does
     grad_enabled = torch.is_grad_enabled
@@ -93,13 +95,19 @@ def _guard(cls, verified, fallback=None):
             same = all(n == 1 or a == b for n, a, b in zip(shape, got.stride(), strides))
         if not same:
             kind = f"{got.dtype}".removeprefix("torch.")
-            return f"{where}: expected {expected}, got {tensor_text(kind, got.shape, got.stride(), got.device)}"
+            return (
+                f"{where}: expected {expected}, got {tensor_text(kind, got.shape, got.stride(), got.device)}"
+            )
         if several_gpus and got.device.type == "cuda" and got.device.index != torch.cuda.current_device():
             return f"{where}: expected a tensor on the current device, cuda:{torch.cuda.current_device()}, got one on {got.device}"
         return None
 
     def value_text(value):
-        return repr(value)[:80] if isinstance(value, (type(None), bool, int, float, str)) else f"a {type(value).__name__}"
+        return (
+            repr(value)[:80]
+            if isinstance(value, (type(None), bool, int, float, str))
+            else f"a {type(value).__name__}"
+        )
 
     def differs(where, want, got, batch):
         if isinstance(want, _Tensor):
@@ -107,7 +115,9 @@ def _guard(cls, verified, fallback=None):
         if isinstance(want, (list, tuple)):
             if not isinstance(got, (list, tuple)) or len(got) != len(want):
                 many = f" of {len(got)}" if isinstance(got, (list, tuple)) else ""
-                return f"{where}: expected a {type(want).__name__} of {len(want)}, got {value_text(got)}{many}"
+                return (
+                    f"{where}: expected a {type(want).__name__} of {len(want)}, got {value_text(got)}{many}"
+                )
             found = (differs(f"{where}[{i}]", a, b, batch) for i, (a, b) in enumerate(zip(want, got)))
             return next(filter(None, found), None)
         if isinstance(want, dict):
@@ -119,7 +129,12 @@ def _guard(cls, verified, fallback=None):
         if isinstance(want, _Object):
             held = got if isinstance(got, dict) else None
             found = (
-                differs(f"{where}.{name}", item, held.get(name) if held is not None else getattr(got, name, None), batch)
+                differs(
+                    f"{where}.{name}",
+                    item,
+                    held.get(name) if held is not None else getattr(got, name, None),
+                    batch,
+                )
                 for name, item in want.fields.items()
             )
             return next(filter(None, found), None)
@@ -131,7 +146,13 @@ def _guard(cls, verified, fallback=None):
 
     def batch_of(want, got):
         """Of the first input whose leading size is the batch."""
-        if isinstance(want, _Tensor) and want.shape and want.shape[0] == (1, 0) and isinstance(got, torch.Tensor) and got.dim() > 0:
+        if (
+            isinstance(want, _Tensor)
+            and want.shape
+            and want.shape[0] == (1, 0)
+            and isinstance(got, torch.Tensor)
+            and got.dim() > 0
+        ):
             return got.shape[0]
         pairs = []
         if isinstance(want, (list, tuple)) and isinstance(got, (list, tuple)):
@@ -150,7 +171,10 @@ def _guard(cls, verified, fallback=None):
     def module_differs(self):
         if not is_module:
             return None
-        held = {**dict(self.named_parameters(remove_duplicate=False)), **dict(self.named_buffers(remove_duplicate=False))}
+        held = {
+            **dict(self.named_parameters(remove_duplicate=False)),
+            **dict(self.named_buffers(remove_duplicate=False)),
+        }
         for name, want in (self._guard_state if verified["state"] is None else verified["state"]).items():
             if name not in held:
                 return f"parameter or buffer {name}: expected {tensor_text(want.dtype, want.shape, want.strides, want.device)}, got none"
@@ -205,17 +229,28 @@ def _guard(cls, verified, fallback=None):
         return found
 
     def module_tensors(self):
-        return [t for m in self.modules() for d in (m._parameters, m._buffers) for t in d.values() if t is not None]
+        return [
+            t
+            for m in self.modules()
+            for d in (m._parameters, m._buffers)
+            for t in d.values()
+            if t is not None
+        ]
 
     def key(tensors):
-        return [(t.dtype, t.shape, t.stride(), t.device, t.requires_grad, t.is_neg(), t.is_conj()) for t in tensors]
+        return [
+            (t.dtype, t.shape, t.stride(), t.device, t.requires_grad, t.is_neg(), t.is_conj())
+            for t in tensors
+        ]
 
     def remember(self, args):
         """Leaves in self what makes the next check fast; only where all arguments are tensors, numbers and texts."""
         simple = (torch.Tensor, int, float, str, type(None))
         state = module_tensors(self) if is_module else []
         tensors = [*(a for a in args if isinstance(a, torch.Tensor)), *state]
-        if not all(isinstance(a, simple) for a in args) or not all(type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors):
+        if not all(isinstance(a, simple) for a in args) or not all(
+            type(t) in (torch.Tensor, torch.nn.Parameter) for t in tensors
+        ):
             return
         modules = list(self.modules()) if is_module else []
         others = [(i, type(a), a) for i, a in enumerate(args) if not isinstance(a, torch.Tensor)]
@@ -236,7 +271,17 @@ def _guard(cls, verified, fallback=None):
         if not any_batch or len(seen.batches) > 64:
             seen = _Seen()
         known = (
-            (len(args), len(tensors), check, others, holders, nests, inside, modes, [d["training"] for d in modes]),
+            (
+                len(args),
+                len(tensors),
+                check,
+                others,
+                holders,
+                nests,
+                inside,
+                modes,
+                [d["training"] for d in modes],
+            ),
             any(t.requires_grad for t in tensors),
             torch.cuda.current_device() if several_gpus else None,
         )
@@ -244,7 +289,11 @@ def _guard(cls, verified, fallback=None):
         self.__dict__["_guard_seen"] = seen
 
     def leading(args):
-        return next((a.shape[0] for a in args if isinstance(a, torch.Tensor) and a.dim() > 0), None) if any_batch else None
+        return (
+            next((a.shape[0] for a in args if isinstance(a, torch.Tensor) and a.dim() > 0), None)
+            if any_batch
+            else None
+        )
 
     def looks_the_same(known, args):
         (given, count, check, others, holders, nests, inside, modes, training), gradient, device = known
@@ -258,7 +307,9 @@ def _guard(cls, verified, fallback=None):
         tensors = [*args, *[t for d in holders for t in d.values() if t is not None]]
         if len(tensors) != count or not check(*tensors):
             return False
-        if (modes and [d["training"] for d in modes] != training) or (nests and [m for d in nests for m in d.values()] != inside):
+        if (modes and [d["training"] for d in modes] != training) or (
+            nests and [m for d in nests for m in d.values()] != inside
+        ):
             return False
         return device is None or torch.cuda.current_device() == device
 
@@ -268,14 +319,25 @@ def _guard(cls, verified, fallback=None):
         own_init(self, *args, **kwargs)
         bound = of_init.bind(self, *args, **kwargs)
         bound.apply_defaults()
-        why = arguments_differ("constructor's argument", of_init, verified["constructor"], dict(list(bound.arguments.items())[1:]))
+        why = arguments_differ(
+            "constructor's argument",
+            of_init,
+            verified["constructor"],
+            dict(list(bound.arguments.items())[1:]),
+        )
         if why and fallback is None:
             raise NotVerified(f"{why}. {advice}.")
         held = {"_guard_never": why, "_guard_seen": _Seen()}
         if is_module:
-            state = [*self.named_parameters(remove_duplicate=False), *self.named_buffers(remove_duplicate=False)]
+            state = [
+                *self.named_parameters(remove_duplicate=False),
+                *self.named_buffers(remove_duplicate=False),
+            ]
             if verified["state"] is None:
-                held["_guard_state"] = {name: _Tensor(str(t.dtype).removeprefix("torch."), tuple(t.shape), t.stride()) for name, t in state}
+                held["_guard_state"] = {
+                    name: _Tensor(str(t.dtype).removeprefix("torch."), tuple(t.shape), t.stride())
+                    for name, t in state
+                }
             held["_guard_modes"] = {name: module.training for name, module in self.named_modules()}
         if fallback is not None:
             held["_guard_init"] = (args, kwargs)
@@ -287,7 +349,11 @@ def _guard(cls, verified, fallback=None):
         if known is not None and not kwargs:
             if looks_the_same(known, args):
                 return own_forward(self, *args)
-            if any_batch and (known := seen.batches.get(leading(args))) is not None and looks_the_same(known, args):
+            if (
+                any_batch
+                and (known := seen.batches.get(leading(args))) is not None
+                and looks_the_same(known, args)
+            ):
                 seen.known = known
                 return own_forward(self, *args)
         why = call_differs(self, args, kwargs)
@@ -312,7 +378,10 @@ def _guard(cls, verified, fallback=None):
         tied = []
         for name, module in reference.named_modules(remove_duplicate=False):
             module.training = own[name].training if name in own else self.training
-            for mine, its in ((own[name]._parameters, module._parameters), (own[name]._buffers, module._buffers)):
+            for mine, its in (
+                (own[name]._parameters, module._parameters),
+                (own[name]._buffers, module._buffers),
+            ):
                 its.update({key: mine[key] for key in its if key in mine})
             tied.append((own[name]._buffers, module._buffers))
         try:

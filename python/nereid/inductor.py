@@ -10,6 +10,7 @@ The forward's steps are done again on fake tensors under make_fx, Inductor lower
 wrapper (inductor_wrapper.py here) is turned into plain Python: kernels with `@triton.jit`, `torch.empty_strided`, launches.
 With `native_matmul` Inductor writes matrix products in Triton too; without, they are PyTorch's.
 """
+
 import contextlib
 import os
 import tempfile
@@ -50,13 +51,20 @@ class Steps:
         for state in document["state"]:
             self.leaves.append((state["value"], attribute(state["name"])))
         seen = set()
-        self.leaves = [leaf for leaf in self.leaves if not (self.storage(leaf[0]) in seen or seen.add(self.storage(leaf[0])))]
+        self.leaves = [
+            leaf
+            for leaf in self.leaves
+            if not (self.storage(leaf[0]) in seen or seen.add(self.storage(leaf[0])))
+        ]
 
     def storage(self, value):
         return self.values[value]["s"]
 
     def fake_leaves(self):
-        return [torch.empty_strided(v["n"], v["d"], dtype=DTYPES[v["t"]], device="cuda") for v in (self.values[i] for i, _ in self.leaves)]
+        return [
+            torch.empty_strided(v["n"], v["d"], dtype=DTYPES[v["t"]], device="cuda")
+            for v in (self.values[i] for i, _ in self.leaves)
+        ]
 
     def run(self, *tensors):
         self.made, self.roots = {}, {}
@@ -82,7 +90,9 @@ class Steps:
         tensor, root = self.roots[wanted["s"]]
         if root["t"] != wanted["t"]:
             raise Declined("it looks at one storage under two dtypes")
-        view = tensor.as_strided(wanted["n"], wanted["d"], wanted.get("o", 0) - root.get("o", 0) + tensor.storage_offset())
+        view = tensor.as_strided(
+            wanted["n"], wanted["d"], wanted.get("o", 0) - root.get("o", 0) + tensor.storage_offset()
+        )
         self.made[value] = view
         return view
 
@@ -95,7 +105,10 @@ class Steps:
             operator = getattr(getattr(getattr(torch.ops, space), name), overload)
         except AttributeError:
             raise Declined(f"there is no operator {step['call']} here") from None
-        result = operator(*map(self.argument, step.get("args", [])), **{key: self.argument(arg) for key, arg in step.get("kwargs", [])})
+        result = operator(
+            *map(self.argument, step.get("args", [])),
+            **{key: self.argument(arg) for key, arg in step.get("kwargs", [])},
+        )
         self.take(step["result"], result)
 
     def take(self, arg, result):
@@ -110,7 +123,7 @@ class Steps:
             return [self.argument(item) for item in arg]
         if not isinstance(arg, dict):
             return arg
-        (kind, body), = arg.items()
+        ((kind, body),) = arg.items()
         if kind == "v":
             return self.tensor(body)
         if kind == "f":
@@ -177,7 +190,9 @@ def inductor_text(steps, native_matmul):
     mode = FakeTensorMode(allow_non_fake_inputs=False)
     with config.patch(settings), mode, torch.no_grad():
         leaves = steps.fake_leaves()
-        graph = make_fx(torch.func.functionalize(steps.run, remove="mutations"), decomposition_table=select_decomp_table())(*leaves)
+        graph = make_fx(
+            torch.func.functionalize(steps.run, remove="mutations"), decomposition_table=select_decomp_table()
+        )(*leaves)
         if any(node.op == "get_attr" for node in graph.graph.nodes):
             raise Declined("it holds tensors of its own that are no state")
         lowering = GraphLowering(graph, shape_env=None, graph_id=0)
@@ -208,7 +223,9 @@ def handle(request):
     except Declined as why:
         return {"declined": str(why)}
     except Exception as error:  # Inductor's own refusals are of many types
-        return {"declined": f"{type(error).__name__}: {str(error).splitlines()[0][:400] if str(error) else ''}"}
+        return {
+            "declined": f"{type(error).__name__}: {str(error).splitlines()[0][:400] if str(error) else ''}"
+        }
 
 
 class Driver:

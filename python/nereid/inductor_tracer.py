@@ -1,4 +1,5 @@
 """The tracer, with what Inductor's kernels import there already: more than a second of each of their traces."""
+
 from nereid import tracer
 from nereid.tracer import handle, rehearse  # noqa: F401
 

@@ -2,13 +2,28 @@
 
 The wrapper is text that Inductor wrote in this process; what is not known in it is declined, never guessed.
 """
+
 import ast
 import textwrap
 
 import torch
 
 GONE = {"assert_size_stride", "assert_alignment"}
-KNOWN = {"torch", "triton", "inf", "nan", "inputs", "self", "reinterpret", "float", "int", "max", "min", "range", "len"}
+KNOWN = {
+    "torch",
+    "triton",
+    "inf",
+    "nan",
+    "inputs",
+    "self",
+    "reinterpret",
+    "float",
+    "int",
+    "max",
+    "min",
+    "range",
+    "len",
+}
 
 
 class Unknown(Exception):
@@ -24,7 +39,9 @@ class Kernel:
         function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
         function.decorator_list = [ast.parse("triton.jit", mode="eval").body]
         helpers = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node is not function]
-        self.text = "\n\n\n".join(ast.unparse(ast.fix_missing_locations(node)) for node in [*helpers, function])
+        self.text = "\n\n\n".join(
+            ast.unparse(ast.fix_missing_locations(node)) for node in [*helpers, function]
+        )
         self.arguments = [arg.arg for arg in function.args.args]
         self.configs, self.meta = choices(source, name)
 
@@ -35,7 +52,9 @@ class Kernel:
         if len(given) != len(arguments):
             raise Unknown(f"{self.name} is given {len(arguments)} arguments for {len(given)}")
         named = dict(zip(given, arguments))
-        grid = self.grid(config, {name: value.value for name, value in named.items() if isinstance(value, ast.Constant)})
+        grid = self.grid(
+            config, {name: value.value for name, value in named.items() if isinstance(value, ast.Constant)}
+        )
         words = [f"{name}={value}" for name, value in constants.items()]
         words += [f"num_warps={config.num_warps}", f"num_stages={config.num_stages}"]
         return f"{self.name}[{grid}]({', '.join([ast.unparse(value) for value in arguments] + words)})"
@@ -53,7 +72,9 @@ def choices(source, name):
 
     seen = {}
 
-    def captured(size_hints, configs, triton_meta, heuristic_type, filename=None, inductor_meta=None, **others):
+    def captured(
+        size_hints, configs, triton_meta, heuristic_type, filename=None, inductor_meta=None, **others
+    ):
         seen["configs"], seen["meta"] = configs, inductor_meta or {}
         return lambda function: function
 
@@ -62,7 +83,12 @@ def choices(source, name):
         import linecache
 
         path = f"<inductor {name}>"
-        linecache.cache[path] = (len(source), None, source.splitlines(True), path)  # triton.jit reads the source again
+        linecache.cache[path] = (
+            len(source),
+            None,
+            source.splitlines(True),
+            path,
+        )  # triton.jit reads the source again
         space = {"__file__": path, "__name__": "inductor_kernel"}
         exec(compile(source, path, "exec"), space)
     finally:
@@ -81,17 +107,25 @@ class Wrapper:
         tree = ast.parse(text)
         self.kernels = {}
         for node in tree.body:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "async_compile.triton":
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Call)
+                and ast.unparse(node.value.func) == "async_compile.triton"
+            ):
                 kernel_name, source = (arg.value for arg in node.value.args[:2])
                 self.kernels[node.targets[0].id] = Kernel(kernel_name, source)
-        self.call = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "call")
+        self.call = next(
+            node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "call"
+        )
 
     def write(self, base, parameters, output):
         body = Body(self)
         lines = [line for node in self.call.body for line in body.lines(node)]
         lines[-1] = f"return {output(body.results)}"
         self.check("\n".join(lines))
-        used = [leaf for leaf in self.leaves.values() if leaf.startswith("inputs")] or list(self.leaves.values())
+        used = [leaf for leaf in self.leaves.values() if leaf.startswith("inputs")] or list(
+            self.leaves.values()
+        )
         text = "".join(kernel.text + "\n\n\n" for kernel in self.kernels.values())
         if body.reinterprets:
             text += ("def reinterpret(tensor, sizes, strides, offset):\n"
@@ -108,9 +142,15 @@ class Wrapper:
     def check(self, text):
         """No name is used that the text does not define."""
         tree = ast.parse("def f():\n" + textwrap.indent(text, "    "))
-        stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        stored = {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
         for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and node.id not in stored | KNOWN | {"device"} | {kernel.name for kernel in self.kernels.values()}:
+            if isinstance(node, ast.Name) and node.id not in stored | KNOWN | {"device"} | {
+                kernel.name for kernel in self.kernels.values()
+            }:
                 raise Unknown(f"Inductor's wrapper uses {node.id}")
 
 
@@ -128,12 +168,21 @@ class Body(ast.NodeTransformer):
         text = ast.unparse(node)
         if text == "args.clear()" or "get_raw_stream" in text or text.startswith("torch.cuda.set_device"):
             return []
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in GONE:
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and ast.unparse(node.value.func) in GONE
+        ):
             return []
         if isinstance(node, ast.Assign) and text.endswith("= args"):
             names = [target.id for target in ast.walk(node.targets[0]) if isinstance(target, ast.Name)]
             return [f"{name} = {self.wrapper.leaves[name]}" for name in names]
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute) and node.value.func.attr == "run":
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Attribute)
+            and node.value.func.attr == "run"
+        ):
             kernel = self.wrapper.kernels.get(ast.unparse(node.value.func.value))
             if kernel is None:
                 raise Unknown(f"Inductor's wrapper runs {ast.unparse(node.value.func)}")

@@ -1,4 +1,5 @@
 """What is switched off, or made harmless, while a module is traced: compilers, threads' own order, Python's random seeds."""
+
 import functools
 import random
 import threading
@@ -96,8 +97,12 @@ def _distribution(self, batch_shape=torch.Size(), event_shape=torch.Size(), vali
 
 def install():
     torch.compile = _identity_compile
-    forward_ad._maybe_load_decompositions = _scripting(torch.jit.script, forward_ad._maybe_load_decompositions)
-    torch.jit.script = torch.jit.script_method = torch.jit.ignore = torch.jit.export = torch.jit.freeze = _identity_compile
+    forward_ad._maybe_load_decompositions = _scripting(
+        torch.jit.script, forward_ad._maybe_load_decompositions
+    )
+    torch.jit.script = torch.jit.script_method = torch.jit.ignore = torch.jit.export = torch.jit.freeze = (
+        _identity_compile
+    )
     torch.jit.optimize_for_inference = _identity_compile
     torch.jit.trace = torch.jit.trace_module = _identity_trace
     torch._assert = _assert

@@ -29,7 +29,12 @@ class Jail:
 
     def isolation(self):
         """Which walls stand, as a dict."""
-        if self._library.nereid_jail_isolation(self._jail, self._message, ctypes.c_size_t(len(self._message))) < 0:
+        if (
+            self._library.nereid_jail_isolation(
+                self._jail, self._message, ctypes.c_size_t(len(self._message))
+            )
+            < 0
+        ):
             raise JailError("the description of the isolation is too long")
         return json.loads(self._message.value)
 
@@ -55,7 +60,9 @@ class Jail:
         """In a child of one thread, before it touches a device: namespaces, privileges, files; all descriptors but `keep` are closed."""
         descriptors = (ctypes.c_int * len(keep))(*keep)
         jail, message, size = self._room()
-        self._done(self._library.nereid_jail_begin(jail, descriptors, ctypes.c_size_t(len(keep)), message, size))
+        self._done(
+            self._library.nereid_jail_begin(jail, descriptors, ctypes.c_size_t(len(keep)), message, size)
+        )
 
     def finish(self):
         """... and when the device's driver has made its threads, before anything hostile: limits, system calls."""
@@ -89,7 +96,9 @@ class Memory:
     def __init__(self, library):
         self._library = ctypes.CDLL(library)
         self._library.nereid_file_pieces_in_use.restype = ctypes.c_size_t
-        ctypes.PyDLL(library).nereid_reserve_arenas(ctypes.c_size_t(self.ARENAS), ctypes.pythonapi.PyObject_SetArenaAllocator)
+        ctypes.PyDLL(library).nereid_reserve_arenas(
+            ctypes.c_size_t(self.ARENAS), ctypes.pythonapi.PyObject_SetArenaAllocator
+        )
 
     def pieces_used_by(self, work):
         """The pieces of code that a forked child uses for `work`, as bytes that Compaction takes."""
@@ -121,7 +130,9 @@ class Compaction:
     def __init__(self, library, pieces):
         self._library = library
         library.nereid_compaction_start.restype = ctypes.c_void_p
-        self.pointer = ctypes.c_void_p(library.nereid_compaction_start(pieces, ctypes.c_size_t(len(pieces) // 8)))
+        self.pointer = ctypes.c_void_p(
+            library.nereid_compaction_start(pieces, ctypes.c_size_t(len(pieces) // 8))
+        )
         self.done = False
 
     def step(self):

@@ -31,7 +31,14 @@ from triton.backends.nvidia.compiler import CUDABackend, get_ptxas, ptx_get_vers
 MOST_LOG = 8000
 # The options that may change the code. Others say what the front end did, name files, or pass words to ptxas.
 INTEGERS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "max_num_imprecise_acc_default")
-FLAGS = ("enable_fp_fusion", "enable_reflect_ftz", "launch_cooperative_grid", "launch_pdl", "debug", "sanitize_overflow")
+FLAGS = (
+    "enable_fp_fusion",
+    "enable_reflect_ftz",
+    "launch_cooperative_grid",
+    "launch_pdl",
+    "debug",
+    "sanitize_overflow",
+)
 
 WARM_UP = """
 module {
@@ -93,9 +100,20 @@ def assemble(ptx, options, arch):
     with open(source, "w") as file:
         file.write(ptx)
     fmad = [] if options.enable_fp_fusion else ["--fmad=false"]
-    command = [get_ptxas(arch).path, "-lineinfo", *fmad, "-v", f"--gpu-name={sm_arch_from_capability(arch)}", source, "-o", result]
+    command = [
+        get_ptxas(arch).path,
+        "-lineinfo",
+        *fmad,
+        "-v",
+        f"--gpu-name={sm_arch_from_capability(arch)}",
+        source,
+        "-o",
+        result,
+    ]
     with open("log", "w+b") as log:
-        status = subprocess.run(command, close_fds=False, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode
+        status = subprocess.run(
+            command, close_fds=False, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        ).returncode
         log.seek(0)
         said = log.read(1 << 20).decode(errors="replace")
     if status != 0:
@@ -167,8 +185,12 @@ def warm():
 
 def main():
     with open(sys.argv[1]) as file:
-        answer = handle({"ttir": file.read(), "arch": int(sys.argv[2]) if len(sys.argv) > 2 else 90, "options": {}})
-    print({name: value if name != "cubin" else f"{len(value) * 3 // 4} bytes" for name, value in answer.items()})
+        answer = handle(
+            {"ttir": file.read(), "arch": int(sys.argv[2]) if len(sys.argv) > 2 else 90, "options": {}}
+        )
+    print(
+        {name: value if name != "cubin" else f"{len(value) * 3 // 4} bytes" for name, value in answer.items()}
+    )
     raise SystemExit(1 if "error" in answer else 0)
 
 

@@ -5,6 +5,7 @@ made the tensor are found by walking the recorded history backwards, and done ag
 results and floating-point inputs end the walk: what depends on them is not known. Integer inputs that an answer depended on are
 pinned: the trace holds for these values alone.
 """
+
 import zlib
 
 import torch
@@ -21,7 +22,7 @@ MAX_PINNED_BYTES = 4 << 20
 class KnownValues:
     def __init__(self, recorder, draw):
         self._recorder, self._draw = recorder, draw
-        self.kernels = []     # the trace's, to tell which tensors a launch only reads
+        self.kernels = []  # the trace's, to tell which tensors a launch only reads
         self.computed = None  # real results of the operator being recorded, where finding its shape gave them
 
     # -- what the recorder asks -----------------------------------------------------------------------------------
@@ -41,15 +42,24 @@ class KnownValues:
         """The fake result of an operator whose result's shape depends on data: that of integer and bool arguments, which must be known."""
         name = func._schema.name.split("::")[1]
         needs_all = name in _DATA_DECIDES
-        real_args, real_kwargs = self._real_arguments(args, kwargs, f"the shape of `{name}`'s result", needs_all)
+        real_args, real_kwargs = self._real_arguments(
+            args, kwargs, f"the shape of `{name}`'s result", needs_all
+        )
         with _disable_current_modes(), torch.no_grad():
             real = func(*real_args, **real_kwargs)
         device = next(a for a in _tensors(args, kwargs)).fake_device
         first = real[0] if isinstance(real, tuple) and real else real
-        if name in ("_pack_padded_sequence", "_pad_packed_sequence"):  # the second result is known, and on the CPU
+        if name in (
+            "_pack_padded_sequence",
+            "_pad_packed_sequence",
+        ):  # the second result is known, and on the CPU
             self.computed = [None, real[1]]
             return self._fake_like(first, device), self._fake_like(real[1], torch.device("cpu"))
-        if needs_all or first.dtype in arguments.INTEGRAL and not any(t.dtype not in arguments.INTEGRAL for t in _tensors(args, kwargs)):
+        if (
+            needs_all
+            or first.dtype in arguments.INTEGRAL
+            and not any(t.dtype not in arguments.INTEGRAL for t in _tensors(args, kwargs))
+        ):
             self.computed = list(real) if isinstance(real, (tuple, list)) else [real]
         return _map(real, lambda t: self._fake_like(t, device))
 
@@ -99,7 +109,9 @@ class KnownValues:
             storage.pinned = True
         data = storage.real[0]
         with _disable_current_modes(), torch.no_grad():
-            t = torch.empty(0, dtype=fake.dtype, device="cpu").set_(data, fake.storage_offset(), tuple(fake.shape), tuple(fake.stride()))
+            t = torch.empty(0, dtype=fake.dtype, device="cpu").set_(
+                data, fake.storage_offset(), tuple(fake.shape), tuple(fake.stride())
+            )
             if fake.is_conj():
                 t = t.conj()
             return t.clone()
@@ -134,7 +146,9 @@ class KnownValues:
             known = 0
             if storage.real is not None:
                 known = storage.real[1]
-                if known > len(writers):  # what is kept is newer than what is wanted: start from what it was at first
+                if known > len(
+                    writers
+                ):  # what is kept is newer than what is wanted: start from what it was at first
                     storage.real = storage.base
                     return self._slice(wanted, what)
                 roots[id] = storage
@@ -169,7 +183,9 @@ class KnownValues:
                 torch._C.default_generator.manual_seed(_seed(self._draw, done))
             result = self._do(done, memory)
             tainted = done.random or any(id in drawn for id in done.reads)
-            for value_id in _value_ids(done.step["result"]) + [v for a in done.step["args"] for v in _value_ids(a)]:
+            for value_id in _value_ids(done.step["result"]) + [
+                v for a in done.step["args"] for v in _value_ids(a)
+            ]:
                 value = self._recorder.values[value_id]
                 if value["s"] in done.writes:
                     if tainted and arguments.DTYPE_OF_NAME[value["t"]] not in arguments.INTEGRAL:
@@ -199,7 +215,11 @@ class KnownValues:
         if total > MAX_KNOWN_BYTES:
             raise Untraceable(f"host code reads a tensor that takes {total >> 20} MiB to compute")
         result = done.func(*args, **kwargs)
-        flat = [result] if isinstance(result, torch.Tensor) else [t for t in (result or ()) if isinstance(t, torch.Tensor)]
+        flat = (
+            [result]
+            if isinstance(result, torch.Tensor)
+            else [t for t in (result or ()) if isinstance(t, torch.Tensor)]
+        )
         for value_id, real in zip(_value_ids(step["result"]), flat):
             value = self._recorder.values[value_id]
             if value["s"] not in memory:
@@ -220,7 +240,9 @@ class KnownValues:
 
 
 # Operators the shape of whose result depends on all their data, not on indices and masks alone.
-_DATA_DECIDES = frozenset("nonzero unique _unique _unique2 unique_dim unique_consecutive argwhere bincount nonzero_static".split())
+_DATA_DECIDES = frozenset(
+    "nonzero unique _unique _unique2 unique_dim unique_consecutive argwhere bincount nonzero_static".split()
+)
 
 
 def _tensors(args, kwargs):
@@ -255,13 +277,19 @@ def _is_generator(arg):
 
 
 def _view(storage, value):
-    t = torch.empty(0, dtype=arguments.DTYPE_OF_NAME[value["t"]], device="cpu").set_(storage, value["o"], value["n"], value["d"])
+    t = torch.empty(0, dtype=arguments.DTYPE_OF_NAME[value["t"]], device="cpu").set_(
+        storage, value["o"], value["n"], value["d"]
+    )
     return t.conj() if value.get("conj") else t
 
 
 def _storage_holding(real, value, bytes_needed):
     """A storage in which `value`'s view shows `real`."""
-    if list(real.stride()) == value["d"] and real.storage_offset() == value["o"] and real.untyped_storage().nbytes() >= bytes_needed:
+    if (
+        list(real.stride()) == value["d"]
+        and real.storage_offset() == value["o"]
+        and real.untyped_storage().nbytes() >= bytes_needed
+    ):
         return real.untyped_storage()
     storage = torch.zeros(bytes_needed, dtype=torch.uint8, device="cpu").untyped_storage()
     _view(storage, value).copy_(real)
@@ -275,12 +303,18 @@ def _copy(storage):
 
 def _seed(draw, done):
     """Every random step of a draw has a seed of its own, so that it draws the same whenever it is done again."""
-    return (draw * 1_000_003 + done.phase[1] * 10_007 + zlib.crc32(str(done.step["result"]).encode())) & 0x7FFFFFFF
+    return (
+        draw * 1_000_003 + done.phase[1] * 10_007 + zlib.crc32(str(done.step["result"]).encode())
+    ) & 0x7FFFFFFF
 
 
 def _describe(storage):
     if storage.role == "input":
-        return f"input {storage.name}, which is floating-point" if not storage.integral_input else f"input {storage.name}"
+        return (
+            f"input {storage.name}, which is floating-point"
+            if not storage.integral_input
+            else f"input {storage.name}"
+        )
     if storage.role in ("parameter", "buffer"):
         return f"the {storage.role} {storage.name}"
     return "a tensor that is not known without running the module"

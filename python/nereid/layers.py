@@ -1,4 +1,5 @@
 """Layers of PyTorch's own whose Python asks for data or for a tensor's class: here they do the same work without asking."""
+
 import torch
 from torch.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
 from torch.nn.modules.transformer import TransformerEncoder
@@ -96,7 +97,9 @@ def _predict(self, input):
     """AdaptiveLogSoftmaxWithLoss.predict on all rows; PyTorch's leaves those out whose shortlist says enough."""
     head = self.head(input)
     best = torch.argmax(head, dim=1)
-    return torch.where(best >= self.shortlist_size, torch.argmax(self._get_full_log_prob(input, head), dim=1), best)
+    return torch.where(
+        best >= self.shortlist_size, torch.argmax(self._get_full_log_prob(input, head), dim=1), best
+    )
 
 
 def _never_orthogonal(Q, eps=None):
@@ -105,7 +108,10 @@ def _never_orthogonal(Q, eps=None):
 
 
 def install():
-    UninitializedParameter.__new__, UninitializedBuffer.__new__ = staticmethod(_new_parameter), staticmethod(_new_buffer)
+    UninitializedParameter.__new__, UninitializedBuffer.__new__ = (
+        staticmethod(_new_parameter),
+        staticmethod(_new_buffer),
+    )
     TransformerEncoder.forward = _encoder_forward
     AdaptiveLogSoftmaxWithLoss.predict = _predict
     parametrizations._is_orthogonal = _never_orthogonal

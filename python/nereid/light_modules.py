@@ -4,6 +4,7 @@ size is a number: until something asks for more, light stand-ins are in their pl
 `install()` comes before anything that imports them. A stand-in has the few names that traces use all the time; asked for any
 other name, or for a submodule, it becomes the module itself.
 """
+
 import contextlib
 import importlib.abc
 import importlib.util
@@ -15,7 +16,12 @@ import torch
 
 def _is_plain(value):
     """No symbol is in it: the tracer's fake tensors have sizes that are numbers."""
-    return value is None or isinstance(value, (bool, int, float, torch.Tensor)) or type(value) in (list, tuple, torch.Size) and all(map(_is_plain, value))
+    return (
+        value is None
+        or isinstance(value, (bool, int, float, torch.Tensor))
+        or type(value) in (list, tuple, torch.Size)
+        and all(map(_is_plain, value))
+    )
 
 
 def _of_plain(name, answer):
@@ -43,7 +49,9 @@ NAMES = {
         "graph_break": lambda *args, **kwargs: None,
         "compiled_autograd": types.SimpleNamespace(_disable=contextlib.nullcontext),
     },
-    "torch._dynamo.utils": {"is_compile_supported": lambda device: False},  # asked by torchvision when it is imported
+    "torch._dynamo.utils": {
+        "is_compile_supported": lambda device: False
+    },  # asked by torchvision when it is imported
     "torch.fx.experimental.symbolic_shapes": {
         name: _of_plain(name, answer)
         for name, answer in {
@@ -71,7 +79,9 @@ NAMES = {
         }.items()
     }
     | {"GuardOnDataDependentSymNode": type("GuardOnDataDependentSymNode", (RuntimeError,), {})},
-    "sympy": {name: type(name, (), {}) for name in ("Basic", "Expr", "Symbol")},  # which nothing is an instance of
+    "sympy": {
+        name: type(name, (), {}) for name in ("Basic", "Expr", "Symbol")
+    },  # which nothing is an instance of
     "torch.distributed.tensor": {"DTensor": type("DTensor", (torch.Tensor,), {})},
 }
 LIGHT_SUBMODULES = {"torch._dynamo.config", "torch._dynamo.utils"}  # these come without the rest
@@ -118,7 +128,12 @@ def stand_in(name, names, lasting=False):
         return
     spec = importlib.util.find_spec(name)
     module = _StandIn(name)
-    module.__spec__, module.__file__, module.__loader__, module.__package__ = spec, spec.origin, spec.loader, spec.parent
+    module.__spec__, module.__file__, module.__loader__, module.__package__ = (
+        spec,
+        spec.origin,
+        spec.loader,
+        spec.parent,
+    )
     if spec.submodule_search_locations is not None:
         module.__path__ = list(spec.submodule_search_locations)
     vars(module).update(names)

@@ -4,6 +4,7 @@ The recorder sits below autograd and autocast and above everything else, and see
 too. A composite is taken apart and its parts recorded, unless what it becomes depends on the device, the layout or on how the
 tensors are made: such a call is recorded whole, so that each replay takes it apart in its own way.
 """
+
 import enum
 
 import torch
@@ -13,12 +14,12 @@ from . import composites
 
 
 class Kind(enum.IntEnum):
-    QUERY = 0      # asks about metadata; leaves no step
-    EXPAND = 1     # a composite: its parts are recorded
-    RECORD = 2     # recorded as called
+    QUERY = 0  # asks about metadata; leaves no step
+    EXPAND = 1  # a composite: its parts are recorded
+    RECORD = 2  # recorded as called
     COMPOSITE = 3  # recorded as called; its parts are only listed
-    READ = 4       # answers with data
-    CUSTOM = 5     # implemented in Python by the module itself: what it does is recorded
+    READ = 4  # answers with data
+    CUSTOM = 5  # implemented in Python by the module itself: what it does is recorded
 
 
 # Composites whose C++ looks at the device, at cuDNN or oneDNN, or at whether a tensor is a subclass, and thereby computes differently.
@@ -76,7 +77,16 @@ QUERIES = frozenset(
 # What makes tensors of which a trace can tell no strides: FakeTensorMode takes some of them for strided ones.
 UNTRACED_LAYOUTS = {
     "nested": ("_nested_tensor_from", "_nested_from"),
-    "sparse": ("_to_sparse", "_sparse_coo_tensor", "_sparse_compressed", "sparse_coo_tensor", "sparse_compressed", "_sparse_csr", "_sparse_csc", "_sparse_bs"),
+    "sparse": (
+        "_to_sparse",
+        "_sparse_coo_tensor",
+        "_sparse_compressed",
+        "sparse_coo_tensor",
+        "sparse_compressed",
+        "_sparse_csr",
+        "_sparse_csc",
+        "_sparse_bs",
+    ),
 }
 ADVICE = {
     "nested": "pad the sequences and mask what was padded", "sparse": "keep the tensor dense, or its indices and values as two tensors",
@@ -87,8 +97,26 @@ ADVICE = {
 class Operator:
     """Facts about one overload; made once, then looked up."""
 
-    __slots__ = ("name", "recorded_name", "kind", "composite", "written_positions", "written_names", "random", "argument_names", "generator", "recorded_when", "shape", "parts",
-                 "by_value", "first_only", "takes_storage", "factory", "makes_dtype", "layout")
+    __slots__ = (
+        "name",
+        "recorded_name",
+        "kind",
+        "composite",
+        "written_positions",
+        "written_names",
+        "random",
+        "argument_names",
+        "generator",
+        "recorded_when",
+        "shape",
+        "parts",
+        "by_value",
+        "first_only",
+        "takes_storage",
+        "factory",
+        "makes_dtype",
+        "layout",
+    )
 
     def __init__(self, func):
         namespace, short = func._schema.name.split("::", 1)
@@ -112,11 +140,18 @@ class Operator:
         self.parts = composites.PARTS.get(key, [])
         self.by_value = composites.sizes_by_value(self.name)
         self.factory = composites.FACTORIES.get(self.name)
-        self.makes_dtype = any(argument.name == "dtype" and argument.kwarg_only for argument in func._schema.arguments)
-        self.layout = next((layout for layout, starts in UNTRACED_LAYOUTS.items() if key.startswith(starts)), None)
+        self.makes_dtype = any(
+            argument.name == "dtype" and argument.kwarg_only for argument in func._schema.arguments
+        )
+        self.layout = next(
+            (layout for layout, starts in UNTRACED_LAYOUTS.items() if key.startswith(starts)), None
+        )
         if "name" in overload.lower():  # names, dim_DimnameList, from_names_out
             self.layout = "named"
-        self.takes_storage = self.name in ("aten::set_.source_Storage", "aten::set_.source_Storage_storage_offset")
+        self.takes_storage = self.name in (
+            "aten::set_.source_Storage",
+            "aten::set_.source_Storage_storage_offset",
+        )
         self.first_only = self.name in composites.FIRST_RESULT_ONLY
         self.kind = self._kind(func, namespace, key)
 
@@ -133,17 +168,29 @@ class Operator:
             self.composite = _python_implementation(func)
             return Kind.CUSTOM
         has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-        if has_kernel(func.name(), "CompositeImplicitAutograd") and not has_kernel(func.name(), "ADInplaceOrView"):
-            self.composite = lambda *args, **kwargs: func._op_dk(DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
-            return Kind.COMPOSITE if namespace == "aten" and key in RECORDED_COMPOSITES and self.recorded_when is None else Kind.EXPAND
+        if has_kernel(func.name(), "CompositeImplicitAutograd") and not has_kernel(
+            func.name(), "ADInplaceOrView"
+        ):
+            self.composite = lambda *args, **kwargs: func._op_dk(
+                DispatchKey.CompositeImplicitAutograd, *args, **kwargs
+            )
+            return (
+                Kind.COMPOSITE
+                if namespace == "aten" and key in RECORDED_COMPOSITES and self.recorded_when is None
+                else Kind.EXPAND
+            )
         return Kind.RECORD
 
 
 def _implemented_in_python(func, namespace, key):
-    return any(
-        f"{namespace}/{key}/{dispatch_key}" in torch.library._impls or f"{func._schema.name.replace('::', '/')}/{dispatch_key}" in torch.library._impls
-        for dispatch_key in ("CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
-    ) or func._schema.name in _custom_op_names()
+    return (
+        any(
+            f"{namespace}/{key}/{dispatch_key}" in torch.library._impls
+            or f"{func._schema.name.replace('::', '/')}/{dispatch_key}" in torch.library._impls
+            for dispatch_key in ("CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+        )
+        or func._schema.name in _custom_op_names()
+    )
 
 
 def _custom_op_names():

@@ -1,4 +1,5 @@
 """Addresses of tensors that have no memory: unique, 512-byte aligned as the CUDA allocator's, and traceable back."""
+
 import bisect
 
 import torch
@@ -19,7 +20,10 @@ class Pointers:
         """data_ptr(): the address of a tensor's first element; 0 for one without elements, as in PyTorch."""
         if tensor.numel() == 0:
             return 0
-        return self.storage_address(self._recorder.storage_of(tensor)) + tensor.storage_offset() * tensor.element_size()
+        return (
+            self.storage_address(self._recorder.storage_of(tensor))
+            + tensor.storage_offset() * tensor.element_size()
+        )
 
     def storage_address(self, storage):
         if storage.address == 0:

@@ -4,6 +4,7 @@ It runs above FakeTensorMode, which computes shapes, strides, dtypes and devices
 excluded while gradients are off (see `grad_modes.py`), so the recorder sees operators as they were called, composites included,
 also those that C++ calls. Work may come from several threads; one lock orders it.
 """
+
 import contextlib
 import inspect
 import threading
@@ -26,16 +27,34 @@ MAX_STORAGES = 1_000_000
 class Storage:
     """What the trace says of an allocation, and what the tracer knows of its content (see known_values.py)."""
 
-    __slots__ = ("id", "fake", "bytes", "role", "device", "name", "data", "pinned", "writes", "address", "real", "base", "integral_input")
+    __slots__ = (
+        "id",
+        "fake",
+        "bytes",
+        "role",
+        "device",
+        "name",
+        "data",
+        "pinned",
+        "writes",
+        "address",
+        "real",
+        "base",
+        "integral_input",
+    )
 
     def __init__(self, id, fake, device):
-        self.id, self.fake, self.device = id, fake, device  # fake: keeps the meta storage, and so its address, alive
+        self.id, self.fake, self.device = (
+            id,
+            fake,
+            device,
+        )  # fake: keeps the meta storage, and so its address, alive
         self.bytes = fake.nbytes()
         self.role, self.name, self.data, self.pinned = "temporary", "", None, False
-        self.writes = []     # indices into Recorder.history of what wrote here
-        self.address = 0     # what data_ptr() answered, 0 while nobody asked
-        self.real = None     # (real CPU storage, number of writes it reflects)
-        self.base = None     # the same, of a constant or an integer input as it came
+        self.writes = []  # indices into Recorder.history of what wrote here
+        self.address = 0  # what data_ptr() answered, 0 while nobody asked
+        self.real = None  # (real CPU storage, number of writes it reflects)
+        self.base = None  # the same, of a constant or an integer input as it came
         self.integral_input = False
 
     def encode(self):
@@ -55,7 +74,14 @@ class Done:
     __slots__ = ("func", "step", "reads", "writes", "phase", "random")
 
     def __init__(self, func, step, reads, writes, phase, random):
-        self.func, self.step, self.reads, self.writes, self.phase, self.random = func, step, reads, writes, phase, random
+        self.func, self.step, self.reads, self.writes, self.phase, self.random = (
+            func,
+            step,
+            reads,
+            writes,
+            phase,
+            random,
+        )
 
 
 class Recorder(TorchDispatchMode):
@@ -64,19 +90,19 @@ class Recorder(TorchDispatchMode):
         self.path, self.fake_mode = path, fake_mode
         self.storages, self._storage_ids = [], {}
         self.values, self._value_ids = [], {}
-        self.steps = None          # the current phase's list; None outside phases
+        self.steps = None  # the current phase's list; None outside phases
         self.step_count = 0
-        self.history = []          # of Done, across phases
+        self.history = []  # of Done, across phases
         self.phase = ("", 0)
-        self.parts = None          # names of what a composite becomes, while one is being taken apart
+        self.parts = None  # names of what a composite becomes, while one is being taken apart
         self.lock = threading.RLock()
         self.closed = False
         self.capturing = False
         self.constant_bytes = 0
         self.notes = []
         self.encode = arguments.Encoder(self.value_of)
-        self.user_keys = None      # set by the tracer once its modes are active: grad_modes.UserKeys
-        self.known = None          # set by the tracer: KnownValues
+        self.user_keys = None  # set by the tracer once its modes are active: grad_modes.UserKeys
+        self.known = None  # set by the tracer: KnownValues
         self.generator_states = {}  # storage id -> (number, phase); see generator_states.py
         self._adopted = {}
 
@@ -109,7 +135,13 @@ class Recorder(TorchDispatchMode):
         id = self._value_ids.get(key)
         if id is None:
             id = self._value_ids[key] = len(self.values)
-            value = {"s": storage.id, "t": arguments.dtype_name(dtype), "n": list(shape), "d": list(strides), "o": offset}
+            value = {
+                "s": storage.id,
+                "t": arguments.dtype_name(dtype),
+                "n": list(shape),
+                "d": list(strides),
+                "o": offset,
+            }
             if lazy[0]:
                 value["conj"] = True
             if lazy[1]:
@@ -128,7 +160,11 @@ class Recorder(TorchDispatchMode):
         found = self._adopted.get(key)
         if found is not None and found[0] is tensor:
             return found[1]
-        if tensor.device.type == "meta" or type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        if tensor.device.type == "meta" or type(tensor) not in (
+            torch.Tensor,
+            torch.nn.Parameter,
+            torch.nn.Buffer,
+        ):
             fake = self._fake_behind(tensor)
         else:
             fake = self.constant(tensor, "cpu")
@@ -143,7 +179,9 @@ class Recorder(TorchDispatchMode):
             return None
         if id is None:
             return None
-        return self.view(self.storages[id], tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset())
+        return self.view(
+            self.storages[id], tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset()
+        )
 
     def new_fake(self, shape, strides, dtype, device):
         """A fresh fake tensor that no step made."""
@@ -158,7 +196,9 @@ class Recorder(TorchDispatchMode):
         """A fake tensor over a storage of the trace."""
         guards = torch._C._DisableTorchDispatch(), torch._C._DisableFuncTorch()
         try:
-            meta = torch.empty(0, dtype=dtype, device="meta").set_(storage.fake, offset, tuple(shape), tuple(strides))
+            meta = torch.empty(0, dtype=dtype, device="meta").set_(
+                storage.fake, offset, tuple(shape), tuple(strides)
+            )
             return FakeTensor(self.fake_mode, meta, torch.device(storage.device))
         finally:
             del guards
@@ -173,14 +213,18 @@ class Recorder(TorchDispatchMode):
                 real = real.clone(memory_format=torch.contiguous_format)
             self.constant_bytes += real.untyped_storage().nbytes()
             if self.constant_bytes > MAX_CONSTANT_BYTES:
-                raise Untraceable(f"the module makes more than {MAX_CONSTANT_BYTES >> 20} MiB of tensors from data")
+                raise Untraceable(
+                    f"the module makes more than {MAX_CONSTANT_BYTES >> 20} MiB of tensors from data"
+                )
             fake = self.new_fake(real.shape, real.stride(), real.dtype, device)
             storage = self.storage_of(fake)
             storage.role = "constant"
             storage.real = storage.base = (real.untyped_storage(), 1)
             storage.data = arguments.base64_of(real.untyped_storage())
             value = self.value_of(fake)
-            self._append({"call": "nereid::constant", "args": [], "result": {"v": value}}, None, (), (storage,), False)
+            self._append(
+                {"call": "nereid::constant", "args": [], "result": {"v": value}}, None, (), (storage,), False
+            )
             return fake
 
     # -- steps --------------------------------------------------------------------------------------------------
@@ -195,7 +239,9 @@ class Recorder(TorchDispatchMode):
         step["at"] = source.place(self.path, 3)
         for storage in written:
             storage.writes.append(len(self.history))
-        self.history.append(Done(func, step, [s.id for s in read], [s.id for s in written], self.phase, random))
+        self.history.append(
+            Done(func, step, [s.id for s in read], [s.id for s in written], self.phase, random)
+        )
         self.steps.append(step)
 
     def note(self, text):
@@ -252,7 +298,9 @@ class Recorder(TorchDispatchMode):
         with self.lock:
             for step, done in zip(steps, history):
                 read = [self.storages[id] for id in done.reads]
-                self._append(dict(step), done.func, read, [self.storages[id] for id in done.writes], done.random)
+                self._append(
+                    dict(step), done.func, read, [self.storages[id] for id in done.writes], done.random
+                )
 
     def busy(self):
         """Whether this thread is inside the recorder."""
@@ -334,7 +382,9 @@ class Recorder(TorchDispatchMode):
         if parts:
             step["parts"] = parts
         read = {storage.id: storage for storage in map(self.storage_of, tensors_in(args, kwargs))}
-        written = {storage.id: storage for storage in map(self.storage_of, self._written(facts, args, kwargs))}
+        written = {
+            storage.id: storage for storage in map(self.storage_of, self._written(facts, args, kwargs))
+        }
         for tensor in tensors_in((result,), {}):
             storage = self.storage_of(tensor)
             if storage.id not in read:
@@ -346,7 +396,11 @@ class Recorder(TorchDispatchMode):
 
     def _with_dtype(self, args, kwargs, encoded, result):
         """A factory's keywords with the dtype that it took from the default: a replay's default is float32."""
-        if kwargs.get("dtype") is not None or tensors_in(args, kwargs) or not isinstance(result, torch.Tensor):
+        if (
+            kwargs.get("dtype") is not None
+            or tensors_in(args, kwargs)
+            or not isinstance(result, torch.Tensor)
+        ):
             return encoded
         return [pair for pair in encoded or () if pair[0] != "dtype"] + [["dtype", self.encode(result.dtype)]]
 
@@ -386,31 +440,48 @@ class Recorder(TorchDispatchMode):
             raise Untraceable("set_ to a storage that belongs to no tensor")
         storage, width = self.storages[id], target.element_size()
         count = fake.nbytes() // width
-        offset, size, strides = (*args[2:], *[kwargs[key] for key in ("storage_offset", "size", "stride") if key in kwargs], None, None, None)[:3]
+        offset, size, strides = (
+            *args[2:],
+            *[kwargs[key] for key in ("storage_offset", "size", "stride") if key in kwargs],
+            None,
+            None,
+            None,
+        )[:3]
         if size is None:
             offset, size, strides = 0, [count], [1]
         if not strides:
             strides = list(composites.contiguous(size))
         func = torch.ops.aten.set_.source_Tensor_storage_offset
-        return func, operator(func), (target, self.view(storage, target.dtype, (count,), (1,), 0), offset, list(size), list(strides)), {}
+        return (
+            func,
+            operator(func),
+            (target, self.view(storage, target.dtype, (count,), (1,), 0), offset, list(size), list(strides)),
+            {},
+        )
 
     def _adopt_one(self, argument):
         if isinstance(argument, torch.Tensor):
             return argument if type(argument) is FakeTensor else self._adopt_or_refuse(argument)
-        if type(argument) in (list, tuple) and any(isinstance(x, torch.Tensor) and type(x) is not FakeTensor for x in argument):
+        if type(argument) in (list, tuple) and any(
+            isinstance(x, torch.Tensor) and type(x) is not FakeTensor for x in argument
+        ):
             return type(argument)(self._adopt_one(x) for x in argument)
         return argument
 
     def _adopt_or_refuse(self, tensor):
         fake = self.adopt(tensor)
         if fake is None:
-            raise Untraceable(f"a tensor of class {type(tensor).__name__} has no storage that could be traced")
+            raise Untraceable(
+                f"a tensor of class {type(tensor).__name__} has no storage that could be traced"
+            )
         return fake
 
     def _adopt_all(self, args):
         for argument in args:
             kind = type(argument)
-            if kind is not FakeTensor and (kind is list or kind is tuple or isinstance(argument, torch.Tensor)):
+            if kind is not FakeTensor and (
+                kind is list or kind is tuple or isinstance(argument, torch.Tensor)
+            ):
                 return tuple(self._adopt_one(argument) for argument in args)
         return args
 

@@ -84,7 +84,9 @@ def _given(reward):
 # -- TRL ----------------------------------------------------------------------------------------------------------------
 
 
-def trl(judge: Judge | None = None, column: str = "reference", *, asynchronous: bool = False) -> Callable[..., Any]:
+def trl(
+    judge: Judge | None = None, column: str = "reference", *, asynchronous: bool = False
+) -> Callable[..., Any]:
     """A reward function for TRL's `GRPOTrainer(reward_funcs=[...])`: `f(prompts, completions, **columns) -> list[float | None]`.
 
     column        the data set's column with references; without it they come from the prompts
@@ -95,13 +97,23 @@ def trl(judge: Judge | None = None, column: str = "reference", *, asynchronous: 
     def arguments(prompts, completions, columns):
         return prompts, completions, columns.get(column)
 
-    def nereid_reward(prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float | None]:
+    def nereid_reward(
+        prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
+    ) -> list[float | None]:
         chosen = judge or default_judge()
-        return [reward.reward for reward in chosen.rewards(*arguments(prompts, completions, columns), timeout=_timeout())]
+        return [
+            reward.reward
+            for reward in chosen.rewards(*arguments(prompts, completions, columns), timeout=_timeout())
+        ]
 
-    async def nereid_reward_async(prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float | None]:
+    async def nereid_reward_async(
+        prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
+    ) -> list[float | None]:
         chosen = judge or default_judge()
-        return [reward.reward for reward in await chosen.arewards(*arguments(prompts, completions, columns), timeout=_timeout())]
+        return [
+            reward.reward
+            for reward in await chosen.arewards(*arguments(prompts, completions, columns), timeout=_timeout())
+        ]
 
     return nereid_reward_async if asynchronous else nereid_reward
 
@@ -110,7 +122,11 @@ def trl(judge: Judge | None = None, column: str = "reference", *, asynchronous: 
 
 
 async def compute_score(
-    data_source: str, solution_str: str, ground_truth: Any, extra_info: Mapping[str, Any] | None = None, **_: Any
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+    **_: Any,
 ) -> dict[str, Any]:
     """verl: `reward.custom_reward_function.path=pkg://nereid.rewards` (or this file's path), `name=compute_score`.
 
@@ -119,7 +135,9 @@ async def compute_score(
     Raises NereidError of a judge's fault: verl has no missing score."""
     reference = _ground_truth(ground_truth) or (extra_info or {}).get("reference")
     prompt = (extra_info or {}).get("prompt", "")
-    reward, = await default_judge().arewards([prompt], [solution_str], [reference] if reference else None, timeout=_timeout())
+    (reward,) = await default_judge().arewards(
+        [prompt], [solution_str], [reference] if reference else None, timeout=_timeout()
+    )
     _given(reward)
     return {
         "score": reward.reward,
@@ -145,7 +163,9 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
     samples = sample if isinstance(sample, list) else [sample]
     labels = [getattr(one, "label", None) for one in samples]
     prompts, responses = [one.prompt for one in samples], [one.response for one in samples]
-    rewards = await default_judge().arewards(prompts, responses, labels if all(labels) else None, timeout=_timeout())
+    rewards = await default_judge().arewards(
+        prompts, responses, labels if all(labels) else None, timeout=_timeout()
+    )
     as_dictionary = bool(getattr(args, "reward_key", None))
     answers = [_given(reward).to_dict() if as_dictionary else _given(reward).reward for reward in rewards]
     return answers if isinstance(sample, list) else answers[0]
@@ -155,12 +175,17 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
 
 
 def openrlhf_response(
-    query: Sequence[str], prompts: Sequence[str], labels: Sequence[str] | None = None, judge: Judge | None = None
+    query: Sequence[str],
+    prompts: Sequence[str],
+    labels: Sequence[str] | None = None,
+    judge: Judge | None = None,
 ) -> dict[str, Any]:
     """What OpenRLHF's `--reward.remote_url` expects of a POST with `query` (prompt and answer in one text), `prompts`, `labels`.
 
     Returns `rewards` and `scores` (a number or None each) and `extra_logs` (lists of numbers; NaN where there is no reward)."""
-    completions = [text[len(prompt) :] if text.startswith(prompt) else text for text, prompt in zip(query, prompts)]
+    completions = [
+        text[len(prompt) :] if text.startswith(prompt) else text for text, prompt in zip(query, prompts)
+    ]
     rewards = (judge or default_judge()).rewards(prompts, completions, labels, timeout=_timeout())
     names = ("valid", "correct", "speedup")
     return {
@@ -170,18 +195,24 @@ def openrlhf_response(
     }
 
 
-def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str] | None = None, **_: Any) -> dict[str, Any]:
+def reward_func(
+    queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str] | None = None, **_: Any
+) -> dict[str, Any]:
     """OpenRLHF: a file named by `--reward.remote_url FILE.py` with `from nereid.rewards import reward_func`. Tensors of float32,
     shape [number of queries]. Raises NereidError of a judge's fault."""
     import torch
 
     answer = openrlhf_response(queries, prompts, labels)
     if None in answer["rewards"]:
-        raise NereidError(f"no reward for query {answer['rewards'].index(None)}: the judge or the task is at fault")
+        raise NereidError(
+            f"no reward for query {answer['rewards'].index(None)}: the judge or the task is at fault"
+        )
     return {
         "rewards": torch.tensor(answer["rewards"], dtype=torch.float32),
         "scores": torch.tensor(answer["scores"], dtype=torch.float32),
-        "extra_logs": {name: torch.tensor(values, dtype=torch.float32) for name, values in answer["extra_logs"].items()},
+        "extra_logs": {
+            name: torch.tensor(values, dtype=torch.float32) for name, values in answer["extra_logs"].items()
+        },
     }
 
 
@@ -194,9 +225,11 @@ def verifiers(judge: Judge | None = None) -> Callable[..., Any]:
     The whole answer is left in `state["nereid"]`: spans for per-token advantages are there. Raises NereidError of a judge's fault.
     """
 
-    async def nereid_reward(prompt: Any, completion: Any, answer: Any = "", state: Any = None, info: Any = None, **_: Any) -> float:
+    async def nereid_reward(
+        prompt: Any, completion: Any, answer: Any = "", state: Any = None, info: Any = None, **_: Any
+    ) -> float:
         reference = answer or (info or {}).get("reference")
-        reward, = await (judge or default_judge()).arewards(
+        (reward,) = await (judge or default_judge()).arewards(
             [prompt], [completion_text(completion)], [reference] if reference else None, timeout=_timeout()
         )
         if state is not None:
@@ -223,7 +256,9 @@ def skyrl_env(judge: Judge | None = None, *, turns: int = 1) -> type:
         def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None):
             super().__init__()
             extras = extras or {}
-            self.reference = extras.get("reference") or _ground_truth((extras.get("reward_spec") or {}).get("ground_truth"))
+            self.reference = extras.get("reference") or _ground_truth(
+                (extras.get("reward_spec") or {}).get("ground_truth")
+            )
             self.max_turns = extras.get("max_turns", turns)
             self.prompt: Any = ""
 
@@ -234,11 +269,15 @@ def skyrl_env(judge: Judge | None = None, *, turns: int = 1) -> type:
         def step(self, action: str):
             self.turns += 1
             references = [self.reference] if self.reference else None
-            reward, = (judge or default_judge()).rewards([self.prompt], [action], references, timeout=_timeout())
+            (reward,) = (judge or default_judge()).rewards(
+                [self.prompt], [action], references, timeout=_timeout()
+            )
             _given(reward)
             done = reward.status == "verified" or self.turns >= self.max_turns
             observations = [] if done else [{"role": "user", "content": _feedback(reward)}]
-            return BaseTextEnvStepOutput(observations=observations, reward=reward.reward, done=done, metadata=reward.to_dict())
+            return BaseTextEnvStepOutput(
+                observations=observations, reward=reward.reward, done=done, metadata=reward.to_dict()
+            )
 
     return NereidEnv
 
@@ -266,10 +305,13 @@ def atropos_group(
 
     Completions that the judge could not judge are left out."""
     references = [reference] * len(completions) if reference is not None else None
-    rewards = (judge or default_judge()).rewards([prompt] * len(completions), completions, references, timeout=_timeout())
+    rewards = (judge or default_judge()).rewards(
+        [prompt] * len(completions), completions, references, timeout=_timeout()
+    )
     judged = [(text, reward) for text, reward in zip(completions, rewards) if reward.reward is not None]
     means = {
-        name: sum(reward.reward_components[name] for _, reward in judged) / max(len(judged), 1) for name in ("plan", "code")
+        name: sum(reward.reward_components[name] for _, reward in judged) / max(len(judged), 1)
+        for name in ("plan", "code")
     }
     group: dict[str, Any] = {"tokens": [], "masks": [], "scores": [], "advantages": []}
     before, _ = encode(prompt)
@@ -300,9 +342,16 @@ async def nemo_gym_verify(body: Mapping[str, Any], judge: Judge | None = None) -
     metadata = body.get("verifier_metadata") or {}
     reference = metadata.get("reference") or body.get("reference") or body.get("label")
     prompt = (body.get("responses_create_params") or {}).get("input", "")
-    parts = [item for item in (body.get("response") or {}).get("output", ()) if item.get("type", "message") == "message"]
-    reward, = await (judge or default_judge()).arewards(
-        [prompt_text(prompt)], [completion_text(parts)], [reference] if reference else None, timeout=_timeout()
+    parts = [
+        item
+        for item in (body.get("response") or {}).get("output", ())
+        if item.get("type", "message") == "message"
+    ]
+    (reward,) = await (judge or default_judge()).arewards(
+        [prompt_text(prompt)],
+        [completion_text(parts)],
+        [reference] if reference else None,
+        timeout=_timeout(),
     )
     answer = _given(reward).to_dict()
     return {**body, **answer}

@@ -1,4 +1,5 @@
 """Loading a module's source text, and saying where in it something happened."""
+
 import linecache
 import sys
 import types
@@ -44,7 +45,13 @@ def compile_with_constants(source, overrides):
     body = []
     for node in tree.body:
         body.append(node)
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
         names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
         for name in sorted(names & overrides.keys()):
             value = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(int(overrides[name])))
@@ -58,7 +65,11 @@ def display_name(filename):
     for marker in _SITE_PACKAGES:
         at = filename.find(marker)
         if at >= 0:
-            return filename[at + len(marker):].split("/", 1)[-1] if marker == "/lib/python" else filename[at + len(marker):]
+            return (
+                filename[at + len(marker) :].split("/", 1)[-1]
+                if marker == "/lib/python"
+                else filename[at + len(marker) :]
+            )
     return filename
 
 
@@ -70,9 +81,18 @@ def place(path, skip=2):
         filename = frame.f_code.co_filename
         if filename == path:
             return [path, frame.f_lineno]
-        if library is None and "/torch/" not in filename and "/nereid/" not in filename and "/triton/" not in filename:
+        if (
+            library is None
+            and "/torch/" not in filename
+            and "/nereid/" not in filename
+            and "/triton/" not in filename
+        ):
             library = frame
         frame = frame.f_back
-    if library is None or library.f_code.co_filename.endswith("zygote.py") or "<frozen" in library.f_code.co_filename:
+    if (
+        library is None
+        or library.f_code.co_filename.endswith("zygote.py")
+        or "<frozen" in library.f_code.co_filename
+    ):
         return ["", 0]
     return [display_name(library.f_code.co_filename), library.f_lineno]

@@ -3,6 +3,7 @@
 `warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a child.
 By hand: `python -m nereid.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
 """
+
 import copy
 import dataclasses
 import gc
@@ -20,7 +21,19 @@ light_modules.install()  # before anything imports what they stand for
 import torch.func  # noqa: F401
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import arguments, backward, constants, fake_cuda, fake_tensors, grad_modes, inert, layers, source, tracing, triton_front_end
+from . import (
+    arguments,
+    backward,
+    constants,
+    fake_cuda,
+    fake_tensors,
+    grad_modes,
+    inert,
+    layers,
+    source,
+    tracing,
+    triton_front_end,
+)
 from .errors import KernelDoesNotCompile, Malformed
 from .known_values import KnownValues
 from .pointers import Pointers
@@ -83,7 +96,9 @@ class Phases:
             instance = self._in_phase("init", 0, lambda steps: self._construct(module, init_inputs))
             self._take_state(instance)
             for call in range(int(self._request.get("calls", 3))):
-                inputs = self._in_phase("make_inputs", call, lambda steps: self._make_inputs(module, given, call))
+                inputs = self._in_phase(
+                    "make_inputs", call, lambda steps: self._make_inputs(module, given, call)
+                )
                 self.phases[-1]["inputs"] = self._encode_given(inputs)
                 output = self._in_phase("forward", call, lambda steps: self._call(instance, inputs))
                 self.phases[-1]["inputs"] = self.phases[-2]["inputs"]
@@ -104,7 +119,9 @@ class Phases:
 
     def _load(self, code, given):
         module = self._source.run(code, self._request.get("globals") or {})
-        if not isinstance(getattr(module, self._class, None), type) and not callable(getattr(module, self._class, None)):
+        if not isinstance(getattr(module, self._class, None), type) and not callable(
+            getattr(module, self._class, None)
+        ):
             raise Malformed(f"no class {self._class} in {self._source.path}")
         if given is not None:
             init_inputs = given.init_inputs()
@@ -153,7 +170,9 @@ class Phases:
             return
         transient = set()
         for prefix, module in instance.named_modules(remove_duplicate=False):
-            transient.update(f"{prefix}.{name}" if prefix else name for name in module._non_persistent_buffers_set)
+            transient.update(
+                f"{prefix}.{name}" if prefix else name for name in module._non_persistent_buffers_set
+            )
         named = [(name, tensor, True) for name, tensor in instance.named_parameters(remove_duplicate=False)]
         named += [(name, tensor, False) for name, tensor in instance.named_buffers(remove_duplicate=False)]
         for name, tensor, is_parameter in named:
@@ -163,7 +182,9 @@ class Phases:
             storage = self.recorder.storages[self.recorder.values[value]["s"]]
             if storage.role == "temporary":
                 storage.role, storage.name = "parameter" if is_parameter else "buffer", name
-            self.state.append({"name": name, "value": value, "parameter": is_parameter, "persistent": name not in transient})
+            self.state.append(
+                {"name": name, "value": value, "parameter": is_parameter, "persistent": name not in transient}
+            )
 
     def _encode_output(self, output):
         return self.recorder.encode(output)
@@ -232,7 +253,9 @@ class GivenInputs:
     def _tensor(self, value_id):
         value = self._reference["values"][value_id]
         storage = self._storage(value["s"])
-        return self._recorder.view(storage, arguments.DTYPE_OF_NAME[value["t"]], value["n"], value["d"], value.get("o", 0))
+        return self._recorder.view(
+            storage, arguments.DTYPE_OF_NAME[value["t"]], value["n"], value["d"], value.get("o", 0)
+        )
 
     def _storage(self, id):
         found = self._storages.get(id)
@@ -278,8 +301,14 @@ def _to_cuda(inputs, depth=0):
 def _fields_with_tensors(x):
     """Of a dataclass, a SimpleNamespace, or an instance of a class of the file's: its fields, where a tensor may be in them."""
     if dataclasses.is_dataclass(x) and not isinstance(x, (type, dict)):
-        return {field.name: getattr(x, field.name) for field in dataclasses.fields(x) if hasattr(x, field.name)}
-    if type(x) is types.SimpleNamespace or type(x).__module__ == source.MODULE_NAME and not isinstance(x, (type, torch.nn.Module)):
+        return {
+            field.name: getattr(x, field.name) for field in dataclasses.fields(x) if hasattr(x, field.name)
+        }
+    if (
+        type(x) is types.SimpleNamespace
+        or type(x).__module__ == source.MODULE_NAME
+        and not isinstance(x, (type, torch.nn.Module))
+    ):
         return dict(getattr(x, "__dict__", ()))
     return {}
 
@@ -355,7 +384,9 @@ def _handle_one(request):
             return {"trace": phases.trace()}
         except Malformed as error:
             return {"malformed": {"message": str(error)}}
-        except BaseException as error:  # SystemExit and KeyboardInterrupt of the module's own are no reason to stop answering
+        except (
+            BaseException
+        ) as error:  # SystemExit and KeyboardInterrupt of the module's own are no reason to stop answering
             return compile_failure(error) or phases.untraceable(error)
         finally:
             phases.recorder.closed = True

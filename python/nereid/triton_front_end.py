@@ -3,6 +3,7 @@
 `install` gives Triton a driver of ours and a `compile` that stops at TTIR; `session` is who takes the launches. A compiled kernel here
 is a text with the rule that maps Python's arguments to the text's parameters.
 """
+
 import contextlib
 import hashlib
 import json
@@ -109,7 +110,11 @@ class LaunchArguments:
             return self._descriptor(value)
         if kind in ("fp16", "bf16", "fp32", "f32", "fp64"):
             value = float(value)
-            return {"x": value if math.isfinite(value) else ("nan" if value != value else "inf" if value > 0 else "-inf")}
+            return {
+                "x": value
+                if math.isfinite(value)
+                else ("nan" if value != value else "inf" if value > 0 else "-inf")
+            }
         value = int(value)
         return {"i": value - 2**64 if value >= 2**63 else value}
 
@@ -162,7 +167,11 @@ class Kernel:
         self.module = self.function = self.kernel = 1
         self.n_regs, self.n_spills, self.n_max_threads = ASSUMED_REGISTERS, 0, 1024
         self.shared = ASSUMED_SHARED_BYTES
-        self.num_warps, self.num_ctas, self.num_stages = options.num_warps, options.num_ctas, options.num_stages
+        self.num_warps, self.num_ctas, self.num_stages = (
+            options.num_warps,
+            options.num_ctas,
+            options.num_stages,
+        )
 
     def _init_handles(self):
         pass
@@ -170,7 +179,19 @@ class Kernel:
     def launch_metadata(self, grid, stream, *args):
         return None
 
-    def run(self, grid_0, grid_1, grid_2, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args):
+    def run(
+        self,
+        grid_0,
+        grid_1,
+        grid_2,
+        stream,
+        function,
+        packed_metadata,
+        launch_metadata,
+        enter_hook,
+        exit_hook,
+        *args,
+    ):
         session.launch(self, (grid_0, grid_1, grid_2), args)
 
     def __getitem__(self, grid):
@@ -206,7 +227,10 @@ def _encode(source, text, options):
     function = source.fn
     file, line = get_jit_fn_file_line(function)
     names = function.arg_names
-    constants = [[".".join([names[path[0]], *map(str, path[1:])]), _text(value)] for path, value in sorted(source.constants.items())]
+    constants = [
+        [".".join([names[path[0]], *map(str, path[1:])]), _text(value)]
+        for path, value in sorted(source.constants.items())
+    ]
     digest = hashlib.sha256(f"{text}\0{json.dumps([numbers, texts], sort_keys=True)}".encode()).hexdigest()
     return {"name": function.fn.__name__, "ttir": text, "hash": digest, "options": numbers, "text_options": texts,
             "constants": constants, "at": [display_name(file), line], "source": function._src}  # fmt: skip
@@ -244,7 +268,9 @@ def make_contexts(count=4):
     _contexts.extend(_new_context() for _ in range(count - len(_contexts)))
 
 
-_texts = None  # while several files of one author are traced: TTIR by what Triton's own cache would know it by
+_texts = (
+    None  # while several files of one author are traced: TTIR by what Triton's own cache would know it by
+)
 
 
 @contextlib.contextmanager
@@ -272,12 +298,18 @@ def compile(src, target=None, options=None, _env_vars=None):
     for name, why in _REFUSED_OPTIONS.items():
         if getattr(options, name) != getattr(usual, name):
             raise Untraceable(f"the launch option {name}: {why}")
-    key = (src.hash(), display_name(get_jit_fn_file_line(src.fn)[0]), options.hash()) if _texts is not None else None
+    key = (
+        (src.hash(), display_name(get_jit_fn_file_line(src.fn)[0]), options.hash())
+        if _texts is not None
+        else None
+    )
     if key is not None and key in _texts:
         return Kernel(src, _texts[key], options)
     context = _context()
     try:
-        module = src.make_ir(TARGET, options, backend.get_codegen_implementation(options), backend.get_module_map(), context)
+        module = src.make_ir(
+            TARGET, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+        )
         module = backend.make_ttir(module, {}, options, TARGET.arch)
     except Exception as error:
         if getattr(error, "nereid_kernel", None) is None and not isinstance(error, Untraceable):
@@ -298,7 +330,10 @@ def describe_failure(function, error):
     while cause is not None and seen < 20:
         if isinstance(cause, CompilationError):
             innermost = cause
-        cause, seen = cause.__cause__ or (cause.__context__ if not cause.__suppress_context__ else None), seen + 1
+        cause, seen = (
+            cause.__cause__ or (cause.__context__ if not cause.__suppress_context__ else None),
+            seen + 1,
+        )
     root = innermost if innermost is not None else error
     line, code = begin, function.raw_src[0].strip() if function.raw_src else ""
     if innermost is not None and hasattr(innermost.node, "lineno") and innermost.src:
@@ -311,7 +346,11 @@ def describe_failure(function, error):
     while deepest.__cause__ is not None:
         deepest = deepest.__cause__
     if not message:
-        message = f"{type(deepest).__name__}: {deepest}" if not isinstance(deepest, CompilationError) else str(deepest)
+        message = (
+            f"{type(deepest).__name__}: {deepest}"
+            if not isinstance(deepest, CompilationError)
+            else str(deepest)
+        )
     return KernelDoesNotCompile(function.fn.__name__, message[:4000], display_name(file), line, code[:400])
 
 

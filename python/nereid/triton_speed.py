@@ -2,6 +2,7 @@
 
 Measured on a row softmax (two reductions): the front end takes half as long. Written for the pinned Triton 3.6.0.
 """
+
 import ast
 import functools
 import inspect
@@ -114,6 +115,8 @@ def install():
     core.block_type.with_element_ty = _with_element_ty
     jit.JITCallable.parse = _parse
     code_generator.CodeGenerator.visit = _visit
-    shim = types.SimpleNamespace(**{name: getattr(inspect, name) for name in dir(inspect) if not name.startswith("__")})
+    shim = types.SimpleNamespace(
+        **{name: getattr(inspect, name) for name in dir(inspect) if not name.startswith("__")}
+    )
     shim.signature = _signature
     code_generator.inspect = shim

@@ -3,6 +3,7 @@
 Names that hold one pointer or pointers derived from it form a group; a store, an atomic or anything unknown that is done to a pointer
 writes its group. Loops and branches join what they carry with what they are given and what is yielded to them, position by position.
 """
+
 import functools
 import re
 
@@ -23,7 +24,7 @@ def written_parameters(ttir):
     if start is None:
         return _EVERYTHING
     reader = _Reader()
-    for line in lines[start + 1:]:
+    for line in lines[start + 1 :]:
         if line.startswith("  }"):
             break
         if not reader.line(line.split(" loc(")[0].strip()):

@@ -1,6 +1,6 @@
 """Traces that are made once in the warmed process, so that children find everything imported and cached."""
 
-REFERENCE = '''
+REFERENCE = """
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -26,9 +26,9 @@ def get_inputs():
 
 def get_init_inputs():
     return [8]
-'''
+"""
 
-CANDIDATE = '''
+CANDIDATE = """
 import torch
 import torch.nn as nn
 import triton
@@ -75,16 +75,20 @@ class ModelNew(nn.Module):
         c = torch.zeros(8, 8, device=x.device, dtype=torch.float16)
         matmul[(1, 1)](x, out, c, 8, 8, 8, x.stride(0), x.stride(1), BM=16, BN=16, BK=16)
         return out, c.view(-1), int(lengths.max())
-'''
+"""
 
 
 def run(handle):
-    reference = handle({"source": REFERENCE, "path": "warm_reference.py", "class": "Model", "draw": 0, "reference": None})
+    reference = handle(
+        {"source": REFERENCE, "path": "warm_reference.py", "class": "Model", "draw": 0, "reference": None}
+    )
     trace = reference.get("trace")
     if trace is None:
         raise RuntimeError(f"the warm-up reference does not trace: {reference}")
     given = {key: trace[key] for key in ("storages", "values", "init_inputs")}
     given["inputs"] = [phase["inputs"] for phase in trace["phases"] if phase["phase"] == "forward"]
-    candidate = handle({"source": CANDIDATE, "path": "warm_candidate.py", "class": "ModelNew", "draw": 0, "reference": given})
+    candidate = handle(
+        {"source": CANDIDATE, "path": "warm_candidate.py", "class": "ModelNew", "draw": 0, "reference": given}
+    )
     if "trace" not in candidate:
         raise RuntimeError(f"the warm-up candidate does not trace: {candidate}")

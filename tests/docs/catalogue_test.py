@@ -1,5 +1,6 @@
 """Lists in the documentation are complete: every rule that code names is in the catalogue of rules, every pass and importer of
 the compiler in docs/compiler.md, every folder of src/nereid in docs/architecture.md and with a README or a header."""
+
 import pathlib
 import re
 import sys
@@ -7,11 +8,15 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/nereid"
 # Where evidence gets its rule: break_rule("id", ...), remark("id", ...), .rule = "id", evidence("id", ...).
-NAMED = re.compile(r'\b(?:break_rule|remark|evidence|error_evidence)\(\s*"([a-z][a-z0-9-]+)"|\brule\s*=\s*"([a-z][a-z0-9-]+)"')
+NAMED = re.compile(
+    r'\b(?:break_rule|remark|evidence|error_evidence)\(\s*"([a-z][a-z0-9-]+)"|\brule\s*=\s*"([a-z][a-z0-9-]+)"'
+)
 
 
 def rules():
-    catalogue = set(re.findall(r'^\s*\{"([a-z0-9-]+)",\s+\w+::k', (SOURCE / "verify/catalogue.cpp").read_text(), re.M))
+    catalogue = set(
+        re.findall(r'^\s*\{"([a-z0-9-]+)",\s+\w+::k', (SOURCE / "verify/catalogue.cpp").read_text(), re.M)
+    )
     named = {}
     for path in sorted((SOURCE / "verify").glob("*.cpp")):
         if not path.stem.endswith("_test") and path.stem != "catalogue":
@@ -26,8 +31,11 @@ def rules():
 
 def passes():
     page = (ROOT / "docs/compiler.md").read_text()
-    files = [*(SOURCE / "compiler/transforms").glob("*.h"), *(SOURCE / "compiler/import").glob("import_*.cpp"),
-             *(SOURCE / "compiler/codegen").glob("emit_*.cpp")]
+    files = [
+        *(SOURCE / "compiler/transforms").glob("*.h"),
+        *(SOURCE / "compiler/import").glob("import_*.cpp"),
+        *(SOURCE / "compiler/codegen").glob("emit_*.cpp"),
+    ]
     if len(files) < 20:
         yield f"src/nereid/compiler has {len(files)} passes, importers and writers: expected 20 or more"
     for path in files:

@@ -10,6 +10,7 @@
 * --update rewrites the output in the page. Around `...` it keeps as many lines as there were.
 
 All commands of a page run in one temporary folder, in which the repository's folders are found under their names."""
+
 import argparse
 import os
 import pathlib
@@ -22,7 +23,9 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINKED = ("nereid", "examples", "tests", "models", "runs", "docs", "bench", "python", "tools")
-BLOCK = re.compile(r"(?:<!-- test: (?P<mark>\w+) -->\n)?^```(?P<info>\w+[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(
+    r"(?:<!-- test: (?P<mark>\w+) -->\n)?^```(?P<info>\w+[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S
+)
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
@@ -64,8 +67,11 @@ def refreshed(expected, actual):
     """The actual lines, shortened where the page has `...`: as many before the first and after the last as before."""
     if "..." not in expected:
         return actual
-    head, tail = expected.index("..."), len(expected) - 1 - max(i for i, line in enumerate(expected) if line == "...")
-    return actual[:head] + ["..."] + actual[len(actual) - tail:] if tail else actual[:head] + ["..."]
+    head, tail = (
+        expected.index("..."),
+        len(expected) - 1 - max(i for i, line in enumerate(expected) if line == "..."),
+    )
+    return actual[:head] + ["..."] + actual[len(actual) - tail :] if tail else actual[:head] + ["..."]
 
 
 class Page:
@@ -75,21 +81,39 @@ class Page:
         work = pathlib.Path(self.folder.name)
         for name in LINKED:
             (work / name).symlink_to(ROOT / name)
-        self.env = {**os.environ, "NEREID_BUILD": str(pathlib.Path(nereid).resolve().parents[1]), "CUDA_VISIBLE_DEVICES": "",
-                    "OMP_NUM_THREADS": "1", "NEREID_KEEP_WARM": os.environ.get("NEREID_KEEP_WARM", "60"), "XDG_DATA_HOME": str(work / ".data"),
-                    "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+        self.env = {
+            **os.environ,
+            "NEREID_BUILD": str(pathlib.Path(nereid).resolve().parents[1]),
+            "CUDA_VISIBLE_DEVICES": "",
+            "OMP_NUM_THREADS": "1",
+            "NEREID_KEEP_WARM": os.environ.get("NEREID_KEEP_WARM", "60"),
+            "XDG_DATA_HOME": str(work / ".data"),
+            "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+        }
 
     def run(self, shown, expected):
         """The command's output; failures are collected."""
         code = re.search(r"#\s*exit code (\d+)\s*$", shown)
         begin = time.time()
-        done = subprocess.run(["bash", "-c", shown], cwd=self.folder.name, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        print(f"{self.path.name}: {time.time() - begin:5.1f} s  {shlex.join([shown.splitlines()[0]])}", flush=True)
+        done = subprocess.run(
+            ["bash", "-c", shown],
+            cwd=self.folder.name,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        print(
+            f"{self.path.name}: {time.time() - begin:5.1f} s  {shlex.join([shown.splitlines()[0]])}",
+            flush=True,
+        )
         actual = done.stdout.splitlines()
         if done.returncode != int(code[1] if code else 0):
             self.failures.append(f"{self.path}: `{shown}` exited with {done.returncode}:\n{done.stdout}")
         elif not matches(expected, actual):
-            self.failures.append(f"{self.path}: `{shown}` printed\n{done.stdout}\nwhere the page shows\n" + "\n".join(expected))
+            self.failures.append(
+                f"{self.path}: `{shown}` printed\n{done.stdout}\nwhere the page shows\n" + "\n".join(expected)
+            )
         return actual
 
     def block(self, match):
@@ -121,7 +145,11 @@ def main():
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--update", action="store_true")
     options = parser.parse_args()
-    assert matches(["a 1", "...", "b"], ["a 2.5", "x", "y", "b"]) and not matches(["a", "..."], ["b"]) and matches([], [])
+    assert (
+        matches(["a 1", "...", "b"], ["a 2.5", "x", "y", "b"])
+        and not matches(["a", "..."], ["b"])
+        and matches([], [])
+    )
     failures, ran = [], 0
     for path in options.pages:
         page = Page(path, options.nereid, options.slow)

@@ -1,5 +1,6 @@
 """Every relative link of every page leads to a file of the repository, and its anchor to a heading there; every file that
 a page names as `docs/...md` or `bench/...md` exists. Dated results (bench/results) are not checked: they name what was."""
+
 import pathlib
 import re
 import subprocess
@@ -7,7 +8,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-NAMED = re.compile(r"`((?:docs|bench|tests|tools|runs|src|python|models|examples)/[\w./-]+\.(?:md|py|h|cpp|toml|svg|json))`")
+NAMED = re.compile(
+    r"`((?:docs|bench|tests|tools|runs|src|python|models|examples)/[\w./-]+\.(?:md|py|h|cpp|toml|svg|json))`"
+)
 
 
 def anchor(heading):
@@ -15,7 +18,11 @@ def anchor(heading):
 
 
 def anchors(path):
-    return {anchor(line.lstrip("#")) for line in without_code(path.read_text()).splitlines() if line.startswith("#")}
+    return {
+        anchor(line.lstrip("#"))
+        for line in without_code(path.read_text()).splitlines()
+        if line.startswith("#")
+    }
 
 
 def without_code(text):
@@ -40,9 +47,21 @@ def wrong(page):
 
 def main():
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*.md"], capture_output=True, text=True)
-    pages = listed.stdout.split() if listed.returncode == 0 and listed.stdout else \
-        [str(path.relative_to(ROOT)) for folder in ("docs", "bench", "models", "tests") for path in (ROOT / folder).rglob("*.md")] + ["README.md", "CONTRIBUTING.md"]
-    pages = [page for page in pages if not page.startswith(("bench/results/", "python/nereid/prompts/")) and (ROOT / page).exists()]
+    pages = (
+        listed.stdout.split()
+        if listed.returncode == 0 and listed.stdout
+        else [
+            str(path.relative_to(ROOT))
+            for folder in ("docs", "bench", "models", "tests")
+            for path in (ROOT / folder).rglob("*.md")
+        ]
+        + ["README.md", "CONTRIBUTING.md"]
+    )
+    pages = [
+        page
+        for page in pages
+        if not page.startswith(("bench/results/", "python/nereid/prompts/")) and (ROOT / page).exists()
+    ]
     failures = [failure for page in pages for failure in wrong(page)]
     print("\n".join(failures) or f"{len(pages)} pages, all links lead somewhere")
     return int(bool(failures) or len(pages) < 10)

@@ -7,6 +7,7 @@ is larger than the cache. So it is for these kernels. Matrix products are told t
 GPU's power limit and its clock goes down, one alone does not. With `--device cpu` the same files are only verified, at
 small sizes.
 """
+
 import argparse
 import importlib.util
 import json
@@ -34,9 +35,10 @@ def elementwise(expression, kernel, dtype="float32", inputs=1):
     arguments = ", ".join(names)
     make = ", ".join(f'torch.randn(N, M, device="cuda", dtype=torch.{dtype})' for _ in names)
     loads = "\n".join(f"    {n} = tl.load({n}_ptr + i, mask=i < n).to(tl.float32)" for n in names)
-    return (f"    def forward(self, {arguments}):\n        return {expression}\n",
-            f"def get_inputs():\n    return [{make}]\n",
-            f"""
+    return (
+        f"    def forward(self, {arguments}):\n        return {expression}\n",
+        f"def get_inputs():\n    return [{make}]\n",
+        f"""
 @triton.jit
 def kernel({", ".join(n + "_ptr" for n in names)}, out_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -47,16 +49,18 @@ class ModelNew(nn.Module):
         out = torch.empty_like(x)
         kernel[(triton.cdiv(x.numel(), 1024),)]({arguments}, out, x.numel(), BLOCK=1024)
         return out
-""")
+""",
+    )
 
 
 def row(expression, body, shape="x"):
     """A program for each row of M elements, which fit in one block; `body` makes `y`."""
     whole = shape == "x"
     store = "out_ptr + row * M + i, y, mask=i < M" if whole else "out_ptr + row, y"
-    return (f"    def forward(self, x):\n        return {expression}\n",
-            'def get_inputs():\n    return [torch.randn(N, M, device="cuda")]\n',
-            f"""
+    return (
+        f"    def forward(self, x):\n        return {expression}\n",
+        'def get_inputs():\n    return [torch.randn(N, M, device="cuda")]\n',
+        f"""
 @triton.jit
 def kernel(x_ptr, out_ptr, M, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -69,11 +73,14 @@ class ModelNew(nn.Module):
         out = torch.empty({"(x.shape[0], x.shape[1])" if whole else "(x.shape[0],)"}, device=x.device, dtype=x.dtype)
         kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), num_warps=8)
         return out
-""")
+""",
+    )
 
 
-TRANSPOSE = ("    def forward(self, x):\n        return x.t().contiguous()\n",
-             'def get_inputs():\n    return [torch.randn(N, M, device="cuda")]\n', """
+TRANSPOSE = (
+    "    def forward(self, x):\n        return x.t().contiguous()\n",
+    'def get_inputs():\n    return [torch.randn(N, M, device="cuda")]\n',
+    """
 @triton.jit
 def kernel(x_ptr, out_ptr, N, M, BLOCK: tl.constexpr):
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -86,13 +93,16 @@ class ModelNew(nn.Module):
         out = torch.empty((m, n), device=x.device, dtype=x.dtype)
         kernel[(triton.cdiv(n, 64), triton.cdiv(m, 64))](x, out, n, m, BLOCK=64)
         return out
-""")
+""",
+)
 
 
 def matmul(dtype):
-    return ("    def forward(self, a, b):\n        return a @ b\n",
-            f'def get_inputs():\n    return [torch.randn(N, M, device="cuda").to(torch.{dtype}), '
-            f'torch.randn(M, N, device="cuda").to(torch.{dtype})]\n', """
+    return (
+        "    def forward(self, a, b):\n        return a @ b\n",
+        f'def get_inputs():\n    return [torch.randn(N, M, device="cuda").to(torch.{dtype}), '
+        f'torch.randn(M, N, device="cuda").to(torch.{dtype})]\n',
+        """
 @triton.jit
 def kernel(a_ptr, b_ptr, out_ptr, N, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):
     r = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -110,21 +120,36 @@ class ModelNew(nn.Module):
         out = torch.empty((n, n), device=a.device, dtype=a.dtype)
         kernel[(n // 128, n // 128)](a, b, out, n, k, BLOCK=128, BLOCK_K=64, num_warps=8, num_stages=3)
         return out
-""")
+""",
+    )
 
 
 # name: (forward, get_inputs, kernel), the sizes on a GPU, the sizes on a CPU
 CASES = {
     "relu": (elementwise("F.relu(x)", "tl.maximum(x, 0.0)"), (8192, 8192), (64, 300)),
     "add": (elementwise("x + y", "x + y", inputs=2), (8192, 8192), (64, 300)),
-    "sigmoid bf16": (elementwise("torch.sigmoid(x)", "1 / (1 + tl.exp(-x))", "bfloat16"), (16384, 8192), (64, 300)),
+    "sigmoid bf16": (
+        elementwise("torch.sigmoid(x)", "1 / (1 + tl.exp(-x))", "bfloat16"),
+        (16384, 8192),
+        (64, 300),
+    ),
     "mul add fp16": (elementwise("x * y + x", "x * y + x", "float16", 2), (16384, 8192), (64, 300)),
-    "softmax": (row("torch.softmax(x, -1)", "e = tl.exp(x - tl.max(x, 0)); y = e / tl.sum(e, 0)"), (16384, 4096), (64, 300)),
+    "softmax": (
+        row("torch.softmax(x, -1)", "e = tl.exp(x - tl.max(x, 0)); y = e / tl.sum(e, 0)"),
+        (16384, 4096),
+        (64, 300),
+    ),
     "row sum": (row("x.sum(-1)", "y = tl.sum(tl.where(i < M, x, 0.0), 0)", "row"), (32768, 4096), (64, 300)),
     "row max": (row("x.amax(-1)", "y = tl.max(x, 0)", "row"), (32768, 4096), (64, 300)),
     "transpose": (TRANSPOSE, (8192, 8192), (192, 64)),
-    "row norm": (row("x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()",
-                     "z = tl.where(i < M, x, 0.0); y = x / tl.sqrt(tl.sum(z * z, 0) / M + 1e-5)"), (16384, 4096), (64, 300)),
+    "row norm": (
+        row(
+            "x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()",
+            "z = tl.where(i < M, x, 0.0); y = x / tl.sqrt(tl.sum(z * z, 0) / M + 1e-5)",
+        ),
+        (16384, 4096),
+        (64, 300),
+    ),
     "minimum": (elementwise("torch.minimum(x, y)", "tl.minimum(x, y)", inputs=2), (8192, 8192), (64, 300)),
     "matmul fp16": (matmul("float16"), (4096, 4096), (256, 128)),
     "matmul bf16": (matmul("bfloat16"), (8192, 2048), (256, 128)),
@@ -142,7 +167,9 @@ def write(folder, device):
         reference, candidate = folder / f"reference_{number}.py", folder / f"candidate_{number}.py"
         reference.write_text(head + "class Model(nn.Module):\n" + forward + inputs + TAIL)
         candidate.write_text(head + kernel + inputs)
-        pairs.append({"id": name, "reference": str(reference), "candidate": str(candidate), "policy": "strict"})
+        pairs.append(
+            {"id": name, "reference": str(reference), "candidate": str(candidate), "policy": "strict"}
+        )
     (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
     return pairs
 
@@ -151,6 +178,7 @@ def tritons_time(path):
     """Milliseconds of a call of ModelNew, by Triton's own bench."""
     import torch
     import triton.testing
+
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -169,8 +197,18 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         pairs = write(folder, arguments.device)
-        command = [arguments.nereid, "verify", "--batch", str(folder / "pairs.jsonl"), "-o", str(folder / "verdicts"),
-                   "--device", arguments.device, "--jobs", "2"] + (["--time"] if arguments.device == "cuda" else [])
+        command = [
+            arguments.nereid,
+            "verify",
+            "--batch",
+            str(folder / "pairs.jsonl"),
+            "-o",
+            str(folder / "verdicts"),
+            "--device",
+            arguments.device,
+            "--jobs",
+            "2",
+        ] + (["--time"] if arguments.device == "cuda" else [])
         subprocess.run(command, check=False)
         verdicts = {v["id"]: v for v in map(json.loads, (folder / "verdicts").read_text().splitlines())}
         failed = []
@@ -189,13 +227,18 @@ def main():
                 elif abs(apart) > arguments.most:
                     note = "  FAILED"
                     failed.append(pair["id"])
-                print(f"{pair['id']:14} ours {ours * 1e3:8.1f} us, do_bench_cudagraph {theirs * 1e3:8.1f} us, "
-                      f"{apart * 100:+5.1f} %{note}", flush=True)
+                print(
+                    f"{pair['id']:14} ours {ours * 1e3:8.1f} us, do_bench_cudagraph {theirs * 1e3:8.1f} us, "
+                    f"{apart * 100:+5.1f} %{note}",
+                    flush=True,
+                )
             else:
                 print(f"{pair['id']:14} Verified")
     judged = len(pairs) - (len(TOLD) if arguments.device == "cuda" else 0)
-    print(f"graph timing: {judged - len(failed)} of {judged} "
-          + (f"within {arguments.most * 100:.0f} %" if arguments.device == "cuda" else "verified"))
+    print(
+        f"graph timing: {judged - len(failed)} of {judged} "
+        + (f"within {arguments.most * 100:.0f} %" if arguments.device == "cuda" else "verified")
+    )
     sys.exit(1 if failed else 0)
 
 

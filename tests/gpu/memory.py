@@ -8,6 +8,7 @@ contexts take is allowed) or much less, or where the judge's process and its ser
 memory of their own. Of the processes that talk to a GPU, the driver's and the libraries' share is told apart: it is theirs
 whatever they run.
 """
+
 import argparse
 import collections
 import json
@@ -49,8 +50,14 @@ CONTEXTS = 8 << 30  # of up to a dozen processes that are kept warm
 
 def files(inputs, rows):
     names = ["x", "y"][:inputs]
-    words = {"rows": rows, "inputs": inputs, "names": ", ".join(names), "sum": " + ".join(names), "pointers": ", ".join(n + "_ptr" for n in names),
-             "loads": " + ".join(f"tl.load({n}_ptr + i, mask=i < n)" for n in names)}
+    words = {
+        "rows": rows,
+        "inputs": inputs,
+        "names": ", ".join(names),
+        "sum": " + ".join(names),
+        "pointers": ", ".join(n + "_ptr" for n in names),
+        "loads": " + ".join(f"tl.load({n}_ptr + i, mask=i < n)" for n in names),
+    }
     return {"reference.py": REFERENCE.format(**words), "candidate.py": CANDIDATE.format(**words)}
 
 
@@ -59,7 +66,9 @@ def descendants(root):
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
-                children[int(open(f"/proc/{entry.name}/stat").read().rsplit(")", 1)[1].split()[1])].append(int(entry.name))
+                children[int(open(f"/proc/{entry.name}/stat").read().rsplit(")", 1)[1].split()[1])].append(
+                    int(entry.name)
+                )
             except OSError:
                 pass
     found, waiting = [], [root]
@@ -81,8 +90,11 @@ def host_bytes(pid):
 
 
 def device_bytes():
-    told = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-                          capture_output=True, text=True)
+    told = subprocess.run(
+        ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+        capture_output=True,
+        text=True,
+    )
     return int(told.stdout.split()[0]) << 20 if told.returncode == 0 else 0
 
 
@@ -133,15 +145,27 @@ def main():
             (folder / file).write_text(text)
         gpu = arguments.device == "cuda"
         verdict, seconds, host, device = watch(
-            [arguments.nereid, "verify", str(folder / "reference.py"), str(folder / "candidate.py"), "--json",
-             "--device", arguments.device] + (["--time"] if gpu else []), gpu)
+            [
+                arguments.nereid,
+                "verify",
+                str(folder / "reference.py"),
+                str(folder / "candidate.py"),
+                "--json",
+                "--device",
+                arguments.device,
+            ]
+            + (["--time"] if gpu else []),
+            gpu,
+        )
     print(f"task of {task / 1e9:.1f} GB: {verdict['verdict']} in {seconds:.1f} s: {verdict['reason'][:200]}")
     print("phases: " + ", ".join(f"{k} {v:.2f} s" for k, v in verdict["phases"].items()))
     for program, size in host.most_common():
         print(f"    host memory of {program:24} {size / 2**30:6.2f} GiB")
     workers = ("nereid-replay", "nereid-replay-cuda")
     judge = sum(size for program, size in host.items() if program not in workers)
-    print(f"the judge without its replays: {judge / 2**30:.2f} GiB of host memory (at most {arguments.host_limit} allowed)")
+    print(
+        f"the judge without its replays: {judge / 2**30:.2f} GiB of host memory (at most {arguments.host_limit} allowed)"
+    )
     wrong = verdict["verdict"] != "Verified" or judge > arguments.host_limit * 2**30
     reckoned = verdict["coverage"]["memory_bytes"]
     print(f"reckoned at most: {reckoned / 1e9:.2f} GB, {reckoned / task:.2f} times the task")

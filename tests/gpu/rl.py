@@ -2,6 +2,7 @@
 that was killed goes on to its end; and with several ranks, one a GPU: the figures of one, and who is lost is named. With --device cpu the same on the CPU.
 
     .venv/bin/python tests/gpu/rl.py build/release/bin/nereid build/release/bin/nereid-lm [--ranks 2] [--device cpu]"""
+
 import argparse
 import json
 import os
@@ -24,7 +25,9 @@ NEREID, LM = os.path.abspath(options.nereid), os.path.abspath(options.lm)
 gpu = options.device != "cpu"
 scratch = tempfile.TemporaryDirectory()
 root = pathlib.Path(scratch.name)
-ENV = {**os.environ, "NEREID_KEEP_WARM": "60"} | ({} if gpu else {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""})
+ENV = {**os.environ, "NEREID_KEEP_WARM": "60"} | (
+    {} if gpu else {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+)
 told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
 STEPS = 3
 
@@ -43,7 +46,9 @@ def steps(name, *more):
 
 
 def metrics(name):
-    lines = [json.loads(line) for line in (root / "training" / name / "metrics.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (root / "training" / name / "metrics.jsonl").read_text().splitlines()
+    ]
     assert [line["step"] for line in lines] == list(range(STEPS)), lines
     return lines
 
@@ -56,7 +61,10 @@ for objective in ("grpo", "hrd", "drpo"):
     assert 0 < sum(line["reward"] for line in out) < STEPS, [line["reward"] for line in out]
     # The same float32 weights wrote and score the first step's answers, by other kernels.
     assert 0 < out[0]["mismatch/most"] < 0.02 and out[0]["mismatch/mean"] < 1e-3, out[0]
-    print(objective, [(round(line["reward"], 3), round(line["loss"], 4), f"{line['mismatch/most']:.1e}") for line in out])
+    print(
+        objective,
+        [(round(line["reward"], 3), round(line["loss"], 4), f"{line['mismatch/most']:.1e}") for line in out],
+    )
 
 # A clock apart: what needs no GPU was done when it began, and it says where its seconds went.
 if gpu:
@@ -64,26 +72,52 @@ if gpu:
     out = steps("apart", *several)
     assert all(line["unjudged"] == 0 and line["judge_restarts"] == 0 for line in out), out
     first = out[0]
-    assert first["timed"] > 0 and first["compiled_ahead_s"] > 0 and 0 < first["clock/run_s"] < first["clock/gpu_s"], first
+    assert (
+        first["timed"] > 0
+        and first["compiled_ahead_s"] > 0
+        and 0 < first["clock/run_s"] < first["clock/gpu_s"]
+    ), first
     for line in out:
-        print("apart", line["timed"], "timed in", round(line["time_s"], 2), "s:", {k: round(v, 3) for k, v in line.items() if k.startswith("clock/") or k == "compiled_ahead_s"})
+        print(
+            "apart",
+            line["timed"],
+            "timed in",
+            round(line["time_s"], 2),
+            "s:",
+            {k: round(v, 3) for k, v in line.items() if k.startswith("clock/") or k == "compiled_ahead_s"},
+        )
 
 if options.ranks > 1:
     rl_file("alone", "grpo")
     first, shared = steps("alone")[0], metrics("grpo")[0]
     for figure in ("reward", "loss", "entropy", "length"):
-        assert abs(first[figure] - shared[figure]) <= 2e-2 * max(1, abs(first[figure])), (figure, first, shared)
+        assert abs(first[figure] - shared[figure]) <= 2e-2 * max(1, abs(first[figure])), (
+            figure,
+            first,
+            shared,
+        )
     print(f"{options.ranks} ranks: the first step is one rank's, up to rounding")
 
 rl_file("killed", "grpo")
-process = subprocess.Popen(command("killed", *several), cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+process = subprocess.Popen(
+    command("killed", *several), cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+)
 process.stdout.readline()
-children = [int(child) for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+children = [
+    int(child)
+    for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+]
 os.kill(children[-1] if options.ranks > 1 else process.pid, signal.SIGKILL)
 _, errors = process.communicate(timeout=200)
 if options.ranks > 1:
-    assert process.returncode == 3 and f"rank {options.ranks - 1} was killed by signal 9" in errors, (process.returncode, errors)
+    assert process.returncode == 3 and f"rank {options.ranks - 1} was killed by signal 9" in errors, (
+        process.returncode,
+        errors,
+    )
 steps("killed", *several)
 for one, other in zip(metrics("killed"), metrics("grpo")):
     assert gpu or (one["reward"], one["loss"]) == (other["reward"], other["loss"]), (one, other)
-print("killed in the middle of a step: it goes on" + (", and says which rank is gone" if options.ranks > 1 else ""))
+print(
+    "killed in the middle of a step: it goes on"
+    + (", and says which rank is gone" if options.ranks > 1 else "")
+)

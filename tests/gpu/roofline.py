@@ -6,6 +6,7 @@ Two tasks over one input: relu of its first quarter, and relu of all of it. The 
 so the judge asks which of it the outputs depend on, and must find about a quarter; of the second nothing need be asked, and
 its time is above what the device can do.
 """
+
 import argparse
 import json
 import pathlib
@@ -45,8 +46,13 @@ def judged(nereid, device, rows, used):
         folder = pathlib.Path(name)
         (folder / "reference.py").write_text(REFERENCE.format(rows=rows, used=used))
         (folder / "candidate.py").write_text(CANDIDATE.format(used=used))
-        told = subprocess.run([nereid, "verify", folder / "reference.py", folder / "candidate.py", "--json", "--device", device]
-                              + (["--time"] if device == "cuda" else []), stdout=subprocess.PIPE, text=True, check=False)
+        told = subprocess.run(
+            [nereid, "verify", folder / "reference.py", folder / "candidate.py", "--json", "--device", device]
+            + (["--time"] if device == "cuda" else []),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
         return json.loads(told.stdout)
 
 
@@ -66,7 +72,9 @@ def main():
             times, asked = verdict["times"], verdict["phases"].get("time_needs", 0)
             line += f"; {times['candidate_ms']:.4f} ms, at least {times['numbers']['roofline_ms']:.4f} ms"
             line += f", asked for {asked:.2f} s" if asked else ", not asked"
-            right = (asked > 0) == (used < rows) and 0 < times["numbers"]["roofline_ms"] < times["candidate_ms"]
+            right = (asked > 0) == (used < rows) and 0 < times["numbers"]["roofline_ms"] < times[
+                "candidate_ms"
+            ]
         print(line if right else "WRONG: " + line)
         wrong += not right
     sys.exit(1 if wrong else 0)

@@ -4,6 +4,7 @@
 
 The document maps each kernel's name to what the kernel compiler answers (docs: src/nereid/tracer/kernel_compiler.h).
 """
+
 import base64
 import json
 import re
@@ -53,7 +54,9 @@ def matmul_host_descriptor(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr,
 
 
 @triton.jit
-def matmul_device_descriptor(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def matmul_device_descriptor(
+    a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     a = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])
     b = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BK, BN])
     c = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BM, BN])
@@ -80,23 +83,61 @@ DESC = "tensordesc<fp16[64, 64]>"
 ALIGNED = [["tt.divisibility", 16]]
 KERNELS = {
     "add_one": (add_one, dict(x="*fp32", out="*fp32", n="i32", BLOCK="constexpr"), dict(BLOCK=1024), {}),
-    "scale": (scale, dict(x="*fp32", out="*fp32", n="i32", factor="fp32", shift="fp64", BLOCK="constexpr"),
-              dict(BLOCK=1024), {}),
+    "scale": (
+        scale,
+        dict(x="*fp32", out="*fp32", n="i32", factor="fp32", shift="fp64", BLOCK="constexpr"),
+        dict(BLOCK=1024),
+        {},
+    ),
     "write_at": (write_at, dict(out="*fp32", index="i64"), {}, dict(num_warps=1)),
     "read_at": (read_at, dict(x="*fp32", out="*fp32", index="i64"), {}, dict(num_warps=1)),
     "spin": (spin, dict(flag="*i32"), {}, dict(num_warps=1)),
-    "add_one_cluster": (add_one, dict(x="*fp32", out="*fp32", n="i32", BLOCK="constexpr"), dict(BLOCK=1024),
-                        dict(num_ctas=2)),
-    "matmul_host_descriptor": (matmul_host_descriptor,
-                               dict(a=DESC, b=DESC, c=DESC, M="i32", N="i32", K="i32", BM="constexpr", BN="constexpr",
-                                    BK="constexpr"), dict(BM=64, BN=64, BK=64), {}),
-    "matmul_device_descriptor": (matmul_device_descriptor,
-                                 dict(a_ptr="*fp16", b_ptr="*fp16", c_ptr="*fp16", M="i32", N="i32", K="i32",
-                                      BM="constexpr", BN="constexpr", BK="constexpr"), dict(BM=64, BN=64, BK=64), {}),
-    "matmul_big_shared": (matmul_pointers,
-                          dict(a_ptr="*fp16", b_ptr="*fp16", c_ptr="*fp16", M="i32", N="i32", K="i32", BM="constexpr",
-                               BN="constexpr", BK="constexpr"), dict(BM=128, BN=128, BK=64),
-                          dict(num_warps=8, num_stages=4)),
+    "add_one_cluster": (
+        add_one,
+        dict(x="*fp32", out="*fp32", n="i32", BLOCK="constexpr"),
+        dict(BLOCK=1024),
+        dict(num_ctas=2),
+    ),
+    "matmul_host_descriptor": (
+        matmul_host_descriptor,
+        dict(
+            a=DESC, b=DESC, c=DESC, M="i32", N="i32", K="i32", BM="constexpr", BN="constexpr", BK="constexpr"
+        ),
+        dict(BM=64, BN=64, BK=64),
+        {},
+    ),
+    "matmul_device_descriptor": (
+        matmul_device_descriptor,
+        dict(
+            a_ptr="*fp16",
+            b_ptr="*fp16",
+            c_ptr="*fp16",
+            M="i32",
+            N="i32",
+            K="i32",
+            BM="constexpr",
+            BN="constexpr",
+            BK="constexpr",
+        ),
+        dict(BM=64, BN=64, BK=64),
+        {},
+    ),
+    "matmul_big_shared": (
+        matmul_pointers,
+        dict(
+            a_ptr="*fp16",
+            b_ptr="*fp16",
+            c_ptr="*fp16",
+            M="i32",
+            N="i32",
+            K="i32",
+            BM="constexpr",
+            BN="constexpr",
+            BK="constexpr",
+        ),
+        dict(BM=128, BN=128, BK=64),
+        dict(num_warps=8, num_stages=4),
+    ),
 }
 
 
@@ -113,12 +154,17 @@ def compile_one(function, signature, constants, options, arch):
     kernel = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
     m = kernel.metadata
     return {
-        "cubin": base64.b64encode(kernel.asm["cubin"]).decode(), "name": m.name, "shared": m.shared,
-        "num_warps": m.num_warps, "num_ctas": m.num_ctas,
+        "cubin": base64.b64encode(kernel.asm["cubin"]).decode(),
+        "name": m.name,
+        "shared": m.shared,
+        "num_warps": m.num_warps,
+        "num_ctas": m.num_ctas,
         "global_scratch": [m.global_scratch_size, m.global_scratch_align],
         "profile_scratch": [m.profile_scratch_size, m.profile_scratch_align],
-        "cooperative": bool(m.launch_cooperative_grid), "pdl": bool(m.launch_pdl),
-        "params": parameter_types(kernel.asm["ttir"]), "tensordesc_meta": m.tensordesc_meta or [],
+        "cooperative": bool(m.launch_cooperative_grid),
+        "pdl": bool(m.launch_pdl),
+        "params": parameter_types(kernel.asm["ttir"]),
+        "tensordesc_meta": m.tensordesc_meta or [],
     }
 
 

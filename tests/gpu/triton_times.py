@@ -1,4 +1,5 @@
 """What Triton's own do_bench_cudagraph and do_bench say of the kernel that gpu_selftest's "timing" times."""
+
 import torch
 import triton
 from selftest_kernels import add_one

@@ -4,6 +4,7 @@
 
 Without --all: each case in float32 and, in turn, one of its variants. Exit code 1 names those that are not Verified.
 """
+
 import argparse
 import json
 import pathlib
@@ -29,7 +30,11 @@ def chosen(args):
     if args.part:
         part, parts = map(int, args.part.split("/"))
         picked = picked[part::parts]
-    picked += [case for case, _, _ in algebra.CASES if not args.only or args.only in case.name or args.only == case.family]
+    picked += [
+        case
+        for case, _, _ in algebra.CASES
+        if not args.only or args.only in case.name or args.only == case.family
+    ]
     return picked
 
 
@@ -70,16 +75,27 @@ def main():
         one = files if len(files) > 1 else files * 2
         lowered = run([args.nereid, "lower", *one, "-o", written, "--json"])
         lines = [json.loads(line) for line in lowered.stdout.splitlines()]
-        failures = {pathlib.Path(line["file"]).stem: line["not_lowered"] for line in lines if "not_lowered" in line}
+        failures = {
+            pathlib.Path(line["file"]).stem: line["not_lowered"] for line in lines if "not_lowered" in line
+        }
         names = [n for n in picked if n not in failures]
         if lowered.returncode not in (0, 1):
             print(lowered.stderr[-2000:])
         pairs = folder / "pairs.jsonl"
-        pairs.write_text("".join(json.dumps({"id": n, "reference": str(folder / f"{n}.py"),
-                                             "candidate": str(written / f"{n}.py")}) + "\n" for n in names))
+        pairs.write_text(
+            "".join(
+                json.dumps(
+                    {"id": n, "reference": str(folder / f"{n}.py"), "candidate": str(written / f"{n}.py")}
+                )
+                + "\n"
+                for n in names
+            )
+        )
         verdicts = folder / "verdicts.jsonl"
         verdicts.unlink(missing_ok=True)
-        run([args.nereid, "verify", "--batch", pairs, "-o", verdicts, "--policy", "strict", "--device", "cpu"])
+        run(
+            [args.nereid, "verify", "--batch", pairs, "-o", verdicts, "--policy", "strict", "--device", "cpu"]
+        )
         for verdict in map(json.loads, verdicts.read_text().splitlines()):
             if verdict.get("verdict") != "Verified":
                 failures[verdict["id"]] = f"{verdict.get('verdict')}: {verdict.get('reason')}"

@@ -1,8 +1,9 @@
 """`nereid tokenize` beside the `tokenizers` package: equal ids and equal decoded text, on every kind of file and text.
 
-    tests/model/tokenizer_test.py PATH/TO/nereid            # small vocabularies, a megabyte of text
-    tests/model/tokenizer_test.py PATH/TO/nereid --long     # real vocabularies too, and twenty times the text
+tests/model/tokenizer_test.py PATH/TO/nereid            # small vocabularies, a megabyte of text
+tests/model/tokenizer_test.py PATH/TO/nereid --long     # real vocabularies too, and twenty times the text
 """
+
 import json
 import os
 import pathlib
@@ -26,7 +27,9 @@ BUILD = NEREID.parent.parent
 
 
 def command(*arguments, stdin=None, code=0):
-    answer = subprocess.run([NEREID, "tokenize", *map(str, arguments)], input=stdin, capture_output=True, timeout=600)
+    answer = subprocess.run(
+        [NEREID, "tokenize", *map(str, arguments)], input=stdin, capture_output=True, timeout=600
+    )
     assert answer.returncode == code, (answer.returncode, answer.stderr.decode())
     return answer
 
@@ -47,7 +50,9 @@ class Differential(unittest.TestCase):
         return path
 
     def ours(self, path, texts, *options):
-        lines = command("-t", path, "-0", "--json", *options, stdin=b"".join(text + b"\0" for text in texts)).stdout.splitlines()
+        lines = command(
+            "-t", path, "-0", "--json", *options, stdin=b"".join(text + b"\0" for text in texts)
+        ).stdout.splitlines()
         return [json.loads(line)["ids"] for line in lines]
 
     def decoded(self, path, ids, *options):
@@ -58,12 +63,19 @@ class Differential(unittest.TestCase):
     def same(self, path, tokenizer, texts, special=True):
         ours = self.ours(path, texts, *([] if special else ["--no-special"]))
         self.assertEqual(len(ours), len(texts))
-        theirs = [tokenizer.encode(text.decode("utf-8", "replace"), add_special_tokens=special).ids for text in texts]
+        theirs = [
+            tokenizer.encode(text.decode("utf-8", "replace"), add_special_tokens=special).ids
+            for text in texts
+        ]
         for text, ids, expected in zip(texts, ours, theirs):
             if ids != expected:
-                at = next((i for i, (a, b) in enumerate(zip(ids, expected)) if a != b), min(len(ids), len(expected)))
-                self.fail(f"{path.name}: token {at} of {len(expected)}: {tokenizer.decode(ids[:at])[-30:]!a} then {ids[at:at + 5]}, expected "
-                          f"{expected[at:at + 5]} ({[tokenizer.id_to_token(i) for i in expected[at:at + 5]]}), in {text[:200]!r}")
+                at = next(
+                    (i for i, (a, b) in enumerate(zip(ids, expected)) if a != b), min(len(ids), len(expected))
+                )
+                self.fail(
+                    f"{path.name}: token {at} of {len(expected)}: {tokenizer.decode(ids[:at])[-30:]!a} then {ids[at : at + 5]}, expected "
+                    f"{expected[at : at + 5]} ({[tokenizer.id_to_token(i) for i in expected[at : at + 5]]}), in {text[:200]!r}"
+                )
         return theirs
 
     def same_text(self, path, tokenizer, ids, skip=False):
@@ -74,7 +86,7 @@ class Differential(unittest.TestCase):
 
     def kind(self, kind, texts):
         small = [text for text in self.texts if len(text) < 20_000]
-        sample = [text.decode("utf-8", "replace") for text in small[::1 if LONG else 6]]
+        sample = [text.decode("utf-8", "replace") for text in small[:: 1 if LONG else 6]]
         tokenizer = tokenizer_files.trained(kind, sample, 30_000 if LONG else 3000)
         path = self.save(tokenizer, kind)
         ids = self.same(path, tokenizer, texts)
@@ -122,16 +134,25 @@ class Differential(unittest.TestCase):
             del document["model"]["vocab"][byte]
         numbers = {token: i for i, token in enumerate(document["model"]["vocab"])}
         document["model"]["vocab"] = numbers
-        document["model"]["merges"] = [pair for pair in document["model"]["merges"] if "".join(pair) in numbers]
+        document["model"]["merges"] = [
+            pair for pair in document["model"]["merges"] if "".join(pair) in numbers
+        ]
         document["added_tokens"] = []
         path.write_text(json.dumps(document))
-        self.same(path, Tokenizer.from_file(str(path)), [b"hezllo zhezlzlzo", "hé llo\u00e9".encode(), b"z", b"zz hello"])
+        self.same(
+            path,
+            Tokenizer.from_file(str(path)),
+            [b"hezllo zhezlzlzo", "hé llo\u00e9".encode(), b"z", b"zz hello"],
+        )
 
     def test_white_space_that_tokens_take(self):
         tokenizer = tokenizer_files.trained("qwen", ["some words here"], 300)
         path = self.save(tokenizer, "strips")
         parts = [" ", "\n", "\t", "a", "<both>", "<|pad|>", "  ", "word", "\u2003"]
-        texts = ["".join(parts[n // len(parts) ** k % len(parts)] for k in range(4)).encode() for n in range(len(parts) ** 4)]
+        texts = [
+            "".join(parts[n // len(parts) ** k % len(parts)] for k in range(4)).encode()
+            for n in range(len(parts) ** 4)
+        ]
         self.same(path, tokenizer, texts)
 
     @unittest.skipUnless(LONG, "fetches two wheels")
@@ -166,11 +187,22 @@ class Command(unittest.TestCase):
         self.assertEqual(command("-t", self.path, stdin=b"hello world").stdout, ids)
         self.assertEqual(command("-t", self.path, "-", stdin=b"hello world").stdout, ids)
         self.assertEqual(command("-t", self.path, "--decode", stdin=ids).stdout, b"hello world")
-        self.assertEqual(command("-t", self.path, "--decode", stdin=json.dumps(list(map(int, ids.split()))).encode()).stdout, b"hello world")
+        self.assertEqual(
+            command(
+                "-t", self.path, "--decode", stdin=json.dumps(list(map(int, ids.split()))).encode()
+            ).stdout,
+            b"hello world",
+        )
         count = len(ids.split())
         self.assertEqual(command("-t", self.path, "--count", text).stdout, b"%d\n" % count)
-        self.assertEqual(command("-t", self.path, "--count", text, text).stdout, b"%d %s\n" % (count, str(text).encode()) * 2)
-        self.assertEqual(json.loads(command("-t", self.path, "--count", "--json", text).stdout), {"file": str(text), "tokens": count})
+        self.assertEqual(
+            command("-t", self.path, "--count", text, text).stdout,
+            b"%d %s\n" % (count, str(text).encode()) * 2,
+        )
+        self.assertEqual(
+            json.loads(command("-t", self.path, "--count", "--json", text).stdout),
+            {"file": str(text), "tokens": count},
+        )
 
     def refused(self, change, *expected):
         document = json.loads(json.dumps(self.document))
@@ -192,6 +224,7 @@ class Command(unittest.TestCase):
                 for key in path:
                     document = document[key]
                 document[last] = value
+
             return change
 
         self.refused(set_to("truncation", {"max_length": 3}), "truncation: expected null")
@@ -203,16 +236,34 @@ class Command(unittest.TestCase):
         self.refused(set_to("model", "vocab", "!", 5), "has a token already")
         self.refused(set_to("model", "merges", 0, ["h", "qqq"]), "model.merges[0]", "qqq")
         self.refused(set_to("model", "merges", 0, "h"), "model.merges[0]: expected two tokens")
-        self.refused(set_to("normalizer", {"type": "Lowercase"}), "normalizer.type: expected 'NFC' or 'Sequence', got 'Lowercase'")
+        self.refused(
+            set_to("normalizer", {"type": "Lowercase"}),
+            "normalizer.type: expected 'NFC' or 'Sequence', got 'Lowercase'",
+        )
         self.refused(set_to("pre_tokenizer", {"type": "Metaspace"}), "pre_tokenizer.type", "Metaspace")
-        self.refused(set_to("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}), "pre_tokenizer: expected ByteLevel")
-        self.refused(set_to("pre_tokenizer", "pretokenizers", 0, "behavior", "Whatever"), "pre_tokenizer.pretokenizers[0].behavior")
-        self.refused(set_to("pre_tokenizer", "pretokenizers", 0, "pattern", {"Regex": r"a\b"}), "pattern.Regex: at character 1")
-        self.refused(set_to("pre_tokenizer", "pretokenizers", 0, "pattern", {"Regex": "a*"}), "matches the empty text")
-        self.refused(set_to("decoder", {"type": "WordPiece"}), "decoder.type: expected 'ByteLevel', got 'WordPiece'")
+        self.refused(
+            set_to("pre_tokenizer", {"type": "Sequence", "pretokenizers": []}),
+            "pre_tokenizer: expected ByteLevel",
+        )
+        self.refused(
+            set_to("pre_tokenizer", "pretokenizers", 0, "behavior", "Whatever"),
+            "pre_tokenizer.pretokenizers[0].behavior",
+        )
+        self.refused(
+            set_to("pre_tokenizer", "pretokenizers", 0, "pattern", {"Regex": r"a\b"}),
+            "pattern.Regex: at character 1",
+        )
+        self.refused(
+            set_to("pre_tokenizer", "pretokenizers", 0, "pattern", {"Regex": "a*"}), "matches the empty text"
+        )
+        self.refused(
+            set_to("decoder", {"type": "WordPiece"}), "decoder.type: expected 'ByteLevel', got 'WordPiece'"
+        )
         self.refused(set_to("decoder", None), "decoder: expected ByteLevel")
         self.refused(set_to("added_tokens", 0, "id", 77), "added_tokens[0].id", "got 77")
-        self.refused(set_to("post_processor", {"type": "BertProcessing"}), "post_processor.type", "BertProcessing")
+        self.refused(
+            set_to("post_processor", {"type": "BertProcessing"}), "post_processor.type", "BertProcessing"
+        )
         self.refused(set_to("surprise", 1), "surprise: not a member that is known")
 
 

@@ -1,7 +1,8 @@
 """`nereid tokenize --train` beside the BpeTrainer of the `tokenizers` package: the same vocabulary and merges from the same texts.
 
-    tests/model/trainer_test.py PATH/TO/nereid [--long]
+tests/model/trainer_test.py PATH/TO/nereid [--long]
 """
+
 import json
 import os
 import pathlib
@@ -32,17 +33,39 @@ class Trainer(unittest.TestCase):
         if normalizer is not None:
             theirs.normalizer = normalizer
         theirs.pre_tokenizer, theirs.decoder = pre_tokenizers.Sequence(cuts), decoders.ByteLevel()
-        theirs.train_from_iterator([text.decode("utf-8", "replace") for text in texts], tokenizer_files.trainer(size, special_tokens=SPECIAL, **more))
+        theirs.train_from_iterator(
+            [text.decode("utf-8", "replace") for text in texts],
+            tokenizer_files.trainer(size, special_tokens=SPECIAL, **more),
+        )
         expected = json.loads(theirs.to_str())["model"]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "tokenizer.json"
             options = [option for token in SPECIAL for option in ("--special", token)]
             for name, value in more.items():
                 options += ["--" + name.replace("_", "-"), str(value)]
-            subprocess.run([NEREID, "tokenize", "--train", "--vocab", str(size), "--like", like, "-0", "-o", path, *options],
-                           input=b"".join(text + b"\0" for text in texts), check=True, capture_output=True, timeout=600)
+            subprocess.run(
+                [
+                    NEREID,
+                    "tokenize",
+                    "--train",
+                    "--vocab",
+                    str(size),
+                    "--like",
+                    like,
+                    "-0",
+                    "-o",
+                    path,
+                    *options,
+                ],
+                input=b"".join(text + b"\0" for text in texts),
+                check=True,
+                capture_output=True,
+                timeout=600,
+            )
             ours = json.loads(path.read_text(encoding="utf-8"))["model"]
-            self.assertEqual([tuple(pair) for pair in ours["merges"]], [tuple(pair) for pair in expected["merges"]])
+            self.assertEqual(
+                [tuple(pair) for pair in ours["merges"]], [tuple(pair) for pair in expected["merges"]]
+            )
             self.assertEqual(ours["vocab"], expected["vocab"])
             # The file is one that `tokenizers` reads, with the same meaning.
             read = Tokenizer.from_file(str(path))
@@ -64,7 +87,10 @@ class Trainer(unittest.TestCase):
         rng = random.Random(1)
         for seed in range(400 if LONG else 60):
             letters = "ab" if seed % 2 else "abcd "
-            texts = ["".join(rng.choice(letters) for _ in range(rng.randint(1, 60))).encode() for _ in range(rng.randint(1, 30))]
+            texts = [
+                "".join(rng.choice(letters) for _ in range(rng.randint(1, 60))).encode()
+                for _ in range(rng.randint(1, 30))
+            ]
             with self.subTest(seed=seed):
                 self.same(texts, rng.randint(258, 400), min_frequency=rng.choice([0, 2, 3]))
 

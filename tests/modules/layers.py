@@ -2,6 +2,7 @@
 
 `entries()` gives `Entry` values; `write_references.py` makes a file of each in KernelBench's format.
 """
+
 from dataclasses import dataclass
 
 
@@ -34,7 +35,9 @@ def convolutions():
     for d in (1, 2, 3):
         x = image(4, d)
         yield Entry(f"conv{d}d", f"nn.Conv{d}d(4, 6, 3, padding=1)", [x])
-        yield Entry(f"conv{d}d_strided_dilated", f"nn.Conv{d}d(4, 6, 3, stride=2, dilation=2, bias=False)", [x])
+        yield Entry(
+            f"conv{d}d_strided_dilated", f"nn.Conv{d}d(4, 6, 3, stride=2, dilation=2, bias=False)", [x]
+        )
         yield Entry(f"conv{d}d_grouped", f"nn.Conv{d}d(4, 8, 3, groups=4)", [x])
         yield Entry(f"conv{d}d_pointwise", f"nn.Conv{d}d(4, 5, 1)", [x])
         yield Entry(f"conv{d}d_same", f"nn.Conv{d}d(4, 4, 4, padding='same')", [x])
@@ -43,15 +46,25 @@ def convolutions():
         yield Entry(f"conv_transpose{d}d", f"nn.ConvTranspose{d}d(4, 6, 3)", [x])
         yield Entry(
             f"conv_transpose{d}d_strided",
-            f"nn.ConvTranspose{d}d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2, bias=False)", [x],
+            f"nn.ConvTranspose{d}d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2, bias=False)",
+            [x],
         )
-        yield Entry(f"conv_transpose{d}d_output_size", f"nn.ConvTranspose{d}d(4, 6, 3, stride=2)", [x],
-                    f"self.layer(x0, output_size=[{spatial(d, 20)}])" if d == 1 else
-                    f"self.layer(x0, output_size=[{', '.join(str(2 * (9 + i) + 2) for i in range(d))}])")
+        yield Entry(
+            f"conv_transpose{d}d_output_size",
+            f"nn.ConvTranspose{d}d(4, 6, 3, stride=2)",
+            [x],
+            f"self.layer(x0, output_size=[{spatial(d, 20)}])"
+            if d == 1
+            else f"self.layer(x0, output_size=[{', '.join(str(2 * (9 + i) + 2) for i in range(d))}])",
+        )
         yield Entry(f"conv{d}d_unbatched", f"nn.Conv{d}d(4, 6, 3)", [f"torch.randn(4, {spatial(d, 8)})"])
         yield Entry(f"lazy_conv{d}d", f"materialized(nn.LazyConv{d}d(6, 3), {x})", [x])
-    yield Entry("conv2d_channels_last", "nn.Conv2d(4, 6, 3)", [image(4, 2)],
-                "self.layer(x0.contiguous(memory_format=torch.channels_last))")
+    yield Entry(
+        "conv2d_channels_last",
+        "nn.Conv2d(4, 6, 3)",
+        [image(4, 2)],
+        "self.layer(x0.contiguous(memory_format=torch.channels_last))",
+    )
     yield Entry("conv2d_bf16", "nn.Conv2d(4, 6, 3).to(torch.bfloat16)", [image(4, 2) + ".to(torch.bfloat16)"])
     yield Entry("conv2d_fp64", "nn.Conv2d(4, 6, 3).double()", [image(4, 2) + ".double()"])
 
@@ -62,9 +75,12 @@ def pools():
         yield Entry(f"max_pool{d}d", f"nn.MaxPool{d}d(3, stride=2, padding=1)", [x])
         yield Entry(f"max_pool{d}d_ceil_dilated", f"nn.MaxPool{d}d(2, dilation=2, ceil_mode=True)", [x])
         yield Entry(f"max_pool{d}d_indices", f"nn.MaxPool{d}d(2, return_indices=True)", [x])
-        yield Entry(f"max_unpool{d}d", f"nn.MaxUnpool{d}d(2)", [x],
-                    f"self.layer(*nn.functional.max_pool{d}d(x0, 2, return_indices=True), "
-                    f"output_size=x0.shape[2:])")
+        yield Entry(
+            f"max_unpool{d}d",
+            f"nn.MaxUnpool{d}d(2)",
+            [x],
+            f"self.layer(*nn.functional.max_pool{d}d(x0, 2, return_indices=True), output_size=x0.shape[2:])",
+        )
         yield Entry(f"avg_pool{d}d", f"nn.AvgPool{d}d(3, stride=2, padding=1)", [x])
         yield Entry(f"avg_pool{d}d_ceil", f"nn.AvgPool{d}d(3, ceil_mode=True, count_include_pad=False)", [x])
         yield Entry(f"lp_pool{d}d", f"nn.LPPool{d}d(2, 3, stride=2)", [x])
@@ -100,10 +116,18 @@ def activations():
     yield Entry("softmax2d", "nn.Softmax2d()", [image(5, 2, 4)])
     yield Entry("gelu_half", "nn.GELU()", [randn(4, 30) + ".half()"])
     yield Entry("softmax_bf16", "nn.Softmax(-1)", [randn(4, 30) + ".to(torch.bfloat16)"])
-    yield Entry("adaptive_log_softmax", "nn.AdaptiveLogSoftmaxWithLoss(12, 20, [5, 12])",
-                [randn(7, 12), "torch.randint(0, 20, (7,))"], "tuple(self.layer(x0, x1))")
-    yield Entry("adaptive_log_softmax_log_prob", "nn.AdaptiveLogSoftmaxWithLoss(12, 20, [5, 12])",
-                [randn(7, 12)], "self.layer.log_prob(x0)")
+    yield Entry(
+        "adaptive_log_softmax",
+        "nn.AdaptiveLogSoftmaxWithLoss(12, 20, [5, 12])",
+        [randn(7, 12), "torch.randint(0, 20, (7,))"],
+        "tuple(self.layer(x0, x1))",
+    )
+    yield Entry(
+        "adaptive_log_softmax_log_prob",
+        "nn.AdaptiveLogSoftmaxWithLoss(12, 20, [5, 12])",
+        [randn(7, 12)],
+        "self.layer.log_prob(x0)",
+    )
 
 
 def norms():
@@ -113,9 +137,15 @@ def norms():
             mode = "eval" if evaluate else "train"
             yield Entry(f"batch_norm{d}d_{mode}", f"nn.BatchNorm{d}d(6)", [x], eval=evaluate)
             yield Entry(f"instance_norm{d}d_{mode}", f"nn.InstanceNorm{d}d(6)", [x], eval=evaluate)
-            yield Entry(f"instance_norm{d}d_tracked_{mode}",
-                        f"nn.InstanceNorm{d}d(6, affine=True, track_running_stats=True)", [x], eval=evaluate)
-            yield Entry(f"batch_norm{d}d_cumulative_{mode}", f"nn.BatchNorm{d}d(6, momentum=None)", [x], eval=evaluate)
+            yield Entry(
+                f"instance_norm{d}d_tracked_{mode}",
+                f"nn.InstanceNorm{d}d(6, affine=True, track_running_stats=True)",
+                [x],
+                eval=evaluate,
+            )
+            yield Entry(
+                f"batch_norm{d}d_cumulative_{mode}", f"nn.BatchNorm{d}d(6, momentum=None)", [x], eval=evaluate
+            )
         yield Entry(f"batch_norm{d}d_no_statistics", f"nn.BatchNorm{d}d(6, track_running_stats=False)", [x])
         yield Entry(f"batch_norm{d}d_no_affine", f"nn.BatchNorm{d}d(6, affine=False)", [x], eval=True)
         yield Entry(f"lazy_batch_norm{d}d", f"materialized(nn.LazyBatchNorm{d}d(), {x})", [x])
@@ -132,17 +162,26 @@ def norms():
     yield Entry("rms_norm", "nn.RMSNorm(10)", [randn(4, 7, 10)])
     yield Entry("rms_norm_eps", "nn.RMSNorm(10, eps=1e-5, elementwise_affine=False)", [randn(4, 10)])
     yield Entry("weight_norm", "nn.utils.parametrizations.weight_norm(nn.Linear(5, 4))", [randn(3, 5)])
-    yield Entry("spectral_norm_train", "nn.utils.parametrizations.spectral_norm(nn.Linear(5, 4))", [randn(3, 5)])
-    yield Entry("spectral_norm_eval", "nn.utils.parametrizations.spectral_norm(nn.Linear(5, 4))", [randn(3, 5)],
-                eval=True)
+    yield Entry(
+        "spectral_norm_train", "nn.utils.parametrizations.spectral_norm(nn.Linear(5, 4))", [randn(3, 5)]
+    )
+    yield Entry(
+        "spectral_norm_eval",
+        "nn.utils.parametrizations.spectral_norm(nn.Linear(5, 4))",
+        [randn(3, 5)],
+        eval=True,
+    )
     yield Entry("orthogonal", "nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))", [randn(3, 5)])
 
 
 def recurrent():
-    kinds = {"rnn": "nn.RNN(5, 7", "rnn_relu": "nn.RNN(5, 7, nonlinearity='relu'", "lstm": "nn.LSTM(5, 7", "gru": "nn.GRU(5, 7"}
-    packed = (
-        "self.layer(nn.utils.rnn.pack_padded_sequence(x0, [9, 6, 2], batch_first=True))[0].data"
-    )
+    kinds = {
+        "rnn": "nn.RNN(5, 7",
+        "rnn_relu": "nn.RNN(5, 7, nonlinearity='relu'",
+        "lstm": "nn.LSTM(5, 7",
+        "gru": "nn.GRU(5, 7",
+    }
+    packed = "self.layer(nn.utils.rnn.pack_padded_sequence(x0, [9, 6, 2], batch_first=True))[0].data"
     unpacked = (
         "nn.utils.rnn.pad_packed_sequence("
         "self.layer(nn.utils.rnn.pack_padded_sequence(x0, x1.cpu(), enforce_sorted=False))[0])[0]"
@@ -155,20 +194,35 @@ def recurrent():
         yield Entry(f"{name}_batch_first", f"{start}, batch_first=True)", [randn(3, 9, 5)])
         yield Entry(f"{name}_two_layers", f"{start}, num_layers=2)", [randn(9, 3, 5)])
         yield Entry(f"{name}_bidirectional", f"{start}, bidirectional=True)", [randn(9, 3, 5)])
-        yield Entry(f"{name}_deep_bidirectional", f"{start}, num_layers=3, bidirectional=True, bias=False)",
-                    [randn(9, 3, 5)])
-        yield Entry(f"{name}_with_state", f"{start}, num_layers=2)", [randn(9, 3, 5), *states],
-                    f"self.layer(x0, {state})")
+        yield Entry(
+            f"{name}_deep_bidirectional",
+            f"{start}, num_layers=3, bidirectional=True, bias=False)",
+            [randn(9, 3, 5)],
+        )
+        yield Entry(
+            f"{name}_with_state",
+            f"{start}, num_layers=2)",
+            [randn(9, 3, 5), *states],
+            f"self.layer(x0, {state})",
+        )
         yield Entry(f"{name}_unbatched", f"{start})", [randn(9, 5)])
-        yield Entry(f"{name}_dropout_eval", f"{start}, num_layers=2, dropout=0.5)", [randn(9, 3, 5)], eval=True)
+        yield Entry(
+            f"{name}_dropout_eval", f"{start}, num_layers=2, dropout=0.5)", [randn(9, 3, 5)], eval=True
+        )
         yield Entry(f"{name}_dropout_train", f"{start}, num_layers=2, dropout=0.5)", [randn(9, 3, 5)])
         yield Entry(f"{name}_packed", f"{start}, batch_first=True)", [randn(3, 9, 5)], packed)
-        yield Entry(f"{name}_packed_bidirectional", f"{start}, bidirectional=True)",
-                    [randn(9, 3, 5), "torch.randint(1, 10, (3,))"], unpacked)
+        yield Entry(
+            f"{name}_packed_bidirectional",
+            f"{start}, bidirectional=True)",
+            [randn(9, 3, 5), "torch.randint(1, 10, (3,))"],
+            unpacked,
+        )
     yield Entry("lstm_projection", "nn.LSTM(5, 7, proj_size=3)", [randn(9, 3, 5)])
     yield Entry("rnn_cell", "nn.RNNCell(5, 7)", [randn(3, 5), randn(3, 7)])
     yield Entry("rnn_cell_relu", "nn.RNNCell(5, 7, nonlinearity='relu')", [randn(3, 5)])
-    yield Entry("lstm_cell", "nn.LSTMCell(5, 7)", [randn(3, 5), randn(3, 7), randn(3, 7)], "self.layer(x0, (x1, x2))")
+    yield Entry(
+        "lstm_cell", "nn.LSTMCell(5, 7)", [randn(3, 5), randn(3, 7), randn(3, 7)], "self.layer(x0, (x1, x2))"
+    )
     yield Entry("lstm_cell_no_state", "nn.LSTMCell(5, 7)", [randn(3, 5)])
     yield Entry("gru_cell", "nn.GRUCell(5, 7)", [randn(3, 5), randn(3, 7)])
 
@@ -176,36 +230,84 @@ def recurrent():
 def attention():
     q, k, v = randn(6, 2, 8), randn(9, 2, 8), randn(9, 2, 8)
     yield Entry("multihead_attention", "nn.MultiheadAttention(8, 2)", [q, k, v], "self.layer(x0, x1, x2)")
-    yield Entry("multihead_attention_no_weights", "nn.MultiheadAttention(8, 2, batch_first=True)", [randn(2, 6, 8)],
-                "self.layer(x0, x0, x0, need_weights=False)[0]")
-    yield Entry("multihead_attention_eval", "nn.MultiheadAttention(8, 2, batch_first=True)", [randn(2, 6, 8)],
-                "self.layer(x0, x0, x0, need_weights=False)[0]", eval=True)
-    yield Entry("multihead_attention_masked", "nn.MultiheadAttention(8, 2)", [q],
-                "self.layer(x0, x0, x0, attn_mask=nn.Transformer.generate_square_subsequent_mask(6, x0.device))[0]")
-    yield Entry("multihead_attention_padding", "nn.MultiheadAttention(8, 2)", [q],
-                "self.layer(x0, x0, x0, key_padding_mask=(torch.arange(6, device=x0.device) > 3).expand(2, 6))[0]")
-    yield Entry("multihead_attention_other_widths", "nn.MultiheadAttention(8, 2, kdim=5, vdim=3, add_bias_kv=True)",
-                [q, randn(9, 2, 5), randn(9, 2, 3)], "self.layer(x0, x1, x2)")
-    for name, arguments in {"": "", "_gelu_norm_first": ", activation='gelu', norm_first=True", "_no_bias": ", bias=False"}.items():
+    yield Entry(
+        "multihead_attention_no_weights",
+        "nn.MultiheadAttention(8, 2, batch_first=True)",
+        [randn(2, 6, 8)],
+        "self.layer(x0, x0, x0, need_weights=False)[0]",
+    )
+    yield Entry(
+        "multihead_attention_eval",
+        "nn.MultiheadAttention(8, 2, batch_first=True)",
+        [randn(2, 6, 8)],
+        "self.layer(x0, x0, x0, need_weights=False)[0]",
+        eval=True,
+    )
+    yield Entry(
+        "multihead_attention_masked",
+        "nn.MultiheadAttention(8, 2)",
+        [q],
+        "self.layer(x0, x0, x0, attn_mask=nn.Transformer.generate_square_subsequent_mask(6, x0.device))[0]",
+    )
+    yield Entry(
+        "multihead_attention_padding",
+        "nn.MultiheadAttention(8, 2)",
+        [q],
+        "self.layer(x0, x0, x0, key_padding_mask=(torch.arange(6, device=x0.device) > 3).expand(2, 6))[0]",
+    )
+    yield Entry(
+        "multihead_attention_other_widths",
+        "nn.MultiheadAttention(8, 2, kdim=5, vdim=3, add_bias_kv=True)",
+        [q, randn(9, 2, 5), randn(9, 2, 3)],
+        "self.layer(x0, x1, x2)",
+    )
+    for name, arguments in {
+        "": "",
+        "_gelu_norm_first": ", activation='gelu', norm_first=True",
+        "_no_bias": ", bias=False",
+    }.items():
         for evaluate in (False, True):
             mode = "eval" if evaluate else "train"
-            yield Entry(f"transformer_encoder_layer{name}_{mode}",
-                        f"nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0{arguments}, batch_first=True)",
-                        [randn(2, 6, 8)], eval=evaluate)
-            yield Entry(f"transformer_decoder_layer{name}_{mode}",
-                        f"nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0{arguments})",
-                        [randn(6, 2, 8), randn(9, 2, 8)], eval=evaluate)
-    yield Entry("transformer_encoder_layer_dropout", "nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)",
-                [randn(2, 6, 8)])
-    yield Entry("transformer_encoder", "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)",
-                [randn(2, 6, 8)], eval=True)
-    yield Entry("transformer_encoder_causal",
-                "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 2)", [randn(2, 6, 8)],
-                "self.layer(x0, mask=nn.Transformer.generate_square_subsequent_mask(6, x0.device), is_causal=True)")
-    yield Entry("transformer_decoder", "nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, 0.0), 2)",
-                [randn(6, 2, 8), randn(9, 2, 8)])
-    yield Entry("transformer", "nn.Transformer(8, 2, 2, 2, 16, batch_first=True)", [randn(2, 6, 8), randn(2, 5, 8)],
-                eval=True)
+            yield Entry(
+                f"transformer_encoder_layer{name}_{mode}",
+                f"nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0{arguments}, batch_first=True)",
+                [randn(2, 6, 8)],
+                eval=evaluate,
+            )
+            yield Entry(
+                f"transformer_decoder_layer{name}_{mode}",
+                f"nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0{arguments})",
+                [randn(6, 2, 8), randn(9, 2, 8)],
+                eval=evaluate,
+            )
+    yield Entry(
+        "transformer_encoder_layer_dropout",
+        "nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)",
+        [randn(2, 6, 8)],
+    )
+    yield Entry(
+        "transformer_encoder",
+        "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)",
+        [randn(2, 6, 8)],
+        eval=True,
+    )
+    yield Entry(
+        "transformer_encoder_causal",
+        "nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 2)",
+        [randn(2, 6, 8)],
+        "self.layer(x0, mask=nn.Transformer.generate_square_subsequent_mask(6, x0.device), is_causal=True)",
+    )
+    yield Entry(
+        "transformer_decoder",
+        "nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, 0.0), 2)",
+        [randn(6, 2, 8), randn(9, 2, 8)],
+    )
+    yield Entry(
+        "transformer",
+        "nn.Transformer(8, 2, 2, 2, 16, batch_first=True)",
+        [randn(2, 6, 8), randn(2, 5, 8)],
+        eval=True,
+    )
 
 
 def linear_and_sparse():
@@ -222,10 +324,18 @@ def linear_and_sparse():
     yield Entry("embedding_max_norm", "nn.Embedding(20, 5, max_norm=1.0)", [tokens])
     for mode in ("sum", "mean", "max"):
         yield Entry(f"embedding_bag_{mode}", f"nn.EmbeddingBag(20, 5, mode='{mode}')", [tokens])
-    yield Entry("embedding_bag_offsets", "nn.EmbeddingBag(20, 5, mode='sum', padding_idx=1)",
-                ["torch.randint(0, 20, (12,))"], "self.layer(x0, torch.tensor([0, 4, 4, 9], device=x0.device))")
-    yield Entry("embedding_bag_weights", "nn.EmbeddingBag(20, 5, mode='sum')", [tokens, "torch.rand(3, 6)"],
-                "self.layer(x0, per_sample_weights=x1)")
+    yield Entry(
+        "embedding_bag_offsets",
+        "nn.EmbeddingBag(20, 5, mode='sum', padding_idx=1)",
+        ["torch.randint(0, 20, (12,))"],
+        "self.layer(x0, torch.tensor([0, 4, 4, 9], device=x0.device))",
+    )
+    yield Entry(
+        "embedding_bag_weights",
+        "nn.EmbeddingBag(20, 5, mode='sum')",
+        [tokens, "torch.rand(3, 6)"],
+        "self.layer(x0, per_sample_weights=x1)",
+    )
     for layer in ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"):
         x = image(4, {"1": 1, "2": 2, "3": 3}.get(layer[7:8], 2), 4)
         yield Entry(f"{layer.lower()}_train", f"nn.{layer}(0.4)", [x])
@@ -236,14 +346,30 @@ def linear_and_sparse():
     yield Entry("flatten", "nn.Flatten()", [image(3, 2, 4)])
     yield Entry("unflatten", "nn.Unflatten(1, (2, 3))", [randn(4, 6)])
     yield Entry("sequential", "nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 2))", [randn(3, 5)])
-    yield Entry("module_list", "nn.ModuleList([nn.Linear(5, 5) for _ in range(3)])", [randn(3, 5)],
-                "self.layer[2](self.layer[1](self.layer[0](x0)))")
-    yield Entry("module_dict", "nn.ModuleDict({'a': nn.Linear(5, 5), 'b': nn.Tanh()})", [randn(3, 5)],
-                "self.layer['b'](self.layer['a'](x0))")
-    yield Entry("parameter_list", "nn.ParameterList([nn.Parameter(torch.randn(5)) for _ in range(2)])", [randn(3, 5)],
-                "x0 * self.layer[0] + self.layer[1]")
-    yield Entry("parameter_dict", "nn.ParameterDict({'a': nn.Parameter(torch.randn(5))})", [randn(3, 5)],
-                "x0 * self.layer['a']")
+    yield Entry(
+        "module_list",
+        "nn.ModuleList([nn.Linear(5, 5) for _ in range(3)])",
+        [randn(3, 5)],
+        "self.layer[2](self.layer[1](self.layer[0](x0)))",
+    )
+    yield Entry(
+        "module_dict",
+        "nn.ModuleDict({'a': nn.Linear(5, 5), 'b': nn.Tanh()})",
+        [randn(3, 5)],
+        "self.layer['b'](self.layer['a'](x0))",
+    )
+    yield Entry(
+        "parameter_list",
+        "nn.ParameterList([nn.Parameter(torch.randn(5)) for _ in range(2)])",
+        [randn(3, 5)],
+        "x0 * self.layer[0] + self.layer[1]",
+    )
+    yield Entry(
+        "parameter_dict",
+        "nn.ParameterDict({'a': nn.Parameter(torch.randn(5))})",
+        [randn(3, 5)],
+        "x0 * self.layer['a']",
+    )
 
 
 def losses():
@@ -261,29 +387,58 @@ def losses():
         yield Entry(f"bce_loss_{reduction}", f"nn.BCELoss({r})", [p, q])
         yield Entry(f"bce_with_logits_{reduction}", f"nn.BCEWithLogitsLoss({r})", [x, q])
         yield Entry(f"poisson_nll_{reduction}", f"nn.PoissonNLLLoss({r})", [x, "torch.rand(6, 5) * 4"])
-        yield Entry(f"kl_div_{reduction}", f"nn.KLDivLoss({r})", [f"torch.log_softmax({x}, 1)", f"torch.softmax({y}, 1)"])
+        yield Entry(
+            f"kl_div_{reduction}",
+            f"nn.KLDivLoss({r})",
+            [f"torch.log_softmax({x}, 1)", f"torch.softmax({y}, 1)"],
+        )
         yield Entry(f"soft_margin_{reduction}", f"nn.SoftMarginLoss({r})", [randn(6), signs])
         yield Entry(f"hinge_embedding_{reduction}", f"nn.HingeEmbeddingLoss({r})", [randn(6), signs])
-        yield Entry(f"margin_ranking_{reduction}", f"nn.MarginRankingLoss({r}, margin=0.2)", [randn(6), randn(6), signs])
-        yield Entry(f"cosine_embedding_{reduction}", f"nn.CosineEmbeddingLoss({r}, margin=0.1)", [x, y, signs])
+        yield Entry(
+            f"margin_ranking_{reduction}",
+            f"nn.MarginRankingLoss({r}, margin=0.2)",
+            [randn(6), randn(6), signs],
+        )
+        yield Entry(
+            f"cosine_embedding_{reduction}", f"nn.CosineEmbeddingLoss({r}, margin=0.1)", [x, y, signs]
+        )
         yield Entry(f"multi_margin_{reduction}", f"nn.MultiMarginLoss({r})", [x, labels])
-        yield Entry(f"multilabel_margin_{reduction}", f"nn.MultiLabelMarginLoss({r})",
-                    [x, "torch.randint(-1, 5, (6, 5))"])
+        yield Entry(
+            f"multilabel_margin_{reduction}",
+            f"nn.MultiLabelMarginLoss({r})",
+            [x, "torch.randint(-1, 5, (6, 5))"],
+        )
         yield Entry(f"multilabel_soft_margin_{reduction}", f"nn.MultiLabelSoftMarginLoss({r})", [x, q])
         yield Entry(f"triplet_margin_{reduction}", f"nn.TripletMarginLoss({r})", [x, y, randn(6, 5)])
-        yield Entry(f"triplet_margin_distance_{reduction}",
-                    f"nn.TripletMarginWithDistanceLoss(distance_function=nn.PairwiseDistance(p=1), swap=True, {r})",
-                    [x, y, randn(6, 5)])
-        yield Entry(f"gaussian_nll_{reduction}", f"nn.GaussianNLLLoss({r}, full=True)",
-                    [x, y, "torch.rand(6, 5) + 0.1"])
-        yield Entry(f"ctc_loss_{reduction}", f"nn.CTCLoss({r})",
-                    [f"torch.log_softmax({randn(12, 3, 6)}, 2)", "torch.randint(1, 6, (3, 4))"],
-                    "self.layer(x0, x1, torch.tensor([12, 10, 9]), torch.tensor([4, 3, 2]))")
-    yield Entry("cross_entropy_weighted", "nn.CrossEntropyLoss(weight=torch.rand(5), ignore_index=2)", [x, labels])
+        yield Entry(
+            f"triplet_margin_distance_{reduction}",
+            f"nn.TripletMarginWithDistanceLoss(distance_function=nn.PairwiseDistance(p=1), swap=True, {r})",
+            [x, y, randn(6, 5)],
+        )
+        yield Entry(
+            f"gaussian_nll_{reduction}",
+            f"nn.GaussianNLLLoss({r}, full=True)",
+            [x, y, "torch.rand(6, 5) + 0.1"],
+        )
+        yield Entry(
+            f"ctc_loss_{reduction}",
+            f"nn.CTCLoss({r})",
+            [f"torch.log_softmax({randn(12, 3, 6)}, 2)", "torch.randint(1, 6, (3, 4))"],
+            "self.layer(x0, x1, torch.tensor([12, 10, 9]), torch.tensor([4, 3, 2]))",
+        )
+    yield Entry(
+        "cross_entropy_weighted", "nn.CrossEntropyLoss(weight=torch.rand(5), ignore_index=2)", [x, labels]
+    )
     yield Entry("cross_entropy_smoothed", "nn.CrossEntropyLoss(label_smoothing=0.1)", [x, labels])
     yield Entry("cross_entropy_probabilities", "nn.CrossEntropyLoss()", [x, f"torch.softmax({y}, 1)"])
-    yield Entry("cross_entropy_image", "nn.CrossEntropyLoss()", [image(5, 2, 4), "torch.randint(0, 5, (2, 4, 5))"])
-    yield Entry("nll_loss_image", "nn.NLLLoss(weight=torch.rand(5))", [image(5, 2, 4), "torch.randint(0, 5, (2, 4, 5))"])
+    yield Entry(
+        "cross_entropy_image", "nn.CrossEntropyLoss()", [image(5, 2, 4), "torch.randint(0, 5, (2, 4, 5))"]
+    )
+    yield Entry(
+        "nll_loss_image",
+        "nn.NLLLoss(weight=torch.rand(5))",
+        [image(5, 2, 4), "torch.randint(0, 5, (2, 4, 5))"],
+    )
     yield Entry("bce_with_logits_pos_weight", "nn.BCEWithLogitsLoss(pos_weight=torch.rand(5) + 1)", [x, q])
 
 
@@ -291,26 +446,59 @@ def vision():
     yield Entry("pixel_shuffle", "nn.PixelShuffle(2)", [image(8, 2, 4)])
     yield Entry("pixel_unshuffle", "nn.PixelUnshuffle(2)", ["torch.randn(2, 3, 6, 8)"])
     yield Entry("channel_shuffle", "nn.ChannelShuffle(2)", [image(8, 2, 4)])
-    for mode, d in (("nearest", 1), ("linear", 1), ("nearest", 2), ("nearest-exact", 2), ("bilinear", 2), ("bicubic", 2),
-                    ("area", 2), ("nearest", 3), ("trilinear", 3)):
+    for mode, d in (
+        ("nearest", 1),
+        ("linear", 1),
+        ("nearest", 2),
+        ("nearest-exact", 2),
+        ("bilinear", 2),
+        ("bicubic", 2),
+        ("area", 2),
+        ("nearest", 3),
+        ("trilinear", 3),
+    ):
         name = mode.replace("-", "_")
         x = image(3, d, 5)
         aligned = ", align_corners=True" if mode.endswith("linear") or mode == "bicubic" else ""
         yield Entry(f"upsample_{name}_{d}d", f"nn.Upsample(scale_factor=2, mode='{mode}')", [x])
-        yield Entry(f"upsample_{name}_{d}d_size", f"nn.Upsample(size=({spatial(d, 8)},), mode='{mode}'{aligned})", [x])
-    yield Entry("upsample_antialias", "nn.Identity()", [image(3, 2, 9)],
-                "nn.functional.interpolate(self.layer(x0), scale_factor=0.5, mode='bilinear', antialias=True)")
+        yield Entry(
+            f"upsample_{name}_{d}d_size", f"nn.Upsample(size=({spatial(d, 8)},), mode='{mode}'{aligned})", [x]
+        )
+    yield Entry(
+        "upsample_antialias",
+        "nn.Identity()",
+        [image(3, 2, 9)],
+        "nn.functional.interpolate(self.layer(x0), scale_factor=0.5, mode='bilinear', antialias=True)",
+    )
     yield Entry("upsampling_nearest2d", "nn.UpsamplingNearest2d(scale_factor=3)", [image(3, 2, 5)])
     yield Entry("upsampling_bilinear2d", "nn.UpsamplingBilinear2d(scale_factor=2)", [image(3, 2, 5)])
     yield Entry("fold", "nn.Fold(output_size=(6, 7), kernel_size=(2, 3))", [randn(2, 12, 25)])
     yield Entry("unfold", "nn.Unfold(kernel_size=(2, 3), padding=1, stride=2)", [image(3, 2, 6)])
-    yield Entry("grid_sample", "nn.Identity()", [image(3, 2, 6), "torch.rand(2, 4, 5, 2) * 2 - 1"],
-                "nn.functional.grid_sample(self.layer(x0), x1, align_corners=False)")
-    yield Entry("affine_grid", "nn.Identity()", [randn(2, 2, 3)],
-                "nn.functional.affine_grid(self.layer(x0), (2, 3, 4, 5), align_corners=False)")
+    yield Entry(
+        "grid_sample",
+        "nn.Identity()",
+        [image(3, 2, 6), "torch.rand(2, 4, 5, 2) * 2 - 1"],
+        "nn.functional.grid_sample(self.layer(x0), x1, align_corners=False)",
+    )
+    yield Entry(
+        "affine_grid",
+        "nn.Identity()",
+        [randn(2, 2, 3)],
+        "nn.functional.affine_grid(self.layer(x0), (2, 3, 4, 5), align_corners=False)",
+    )
 
 
 def entries():
-    for group in (convolutions, pools, paddings, activations, norms, recurrent, attention, linear_and_sparse, losses,
-                  vision):
+    for group in (
+        convolutions,
+        pools,
+        paddings,
+        activations,
+        norms,
+        recurrent,
+        attention,
+        linear_and_sparse,
+        losses,
+        vision,
+    ):
         yield from group()

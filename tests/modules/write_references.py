@@ -4,20 +4,21 @@
 
 Prints the files' names. Without options both kinds are written.
 """
+
 import argparse
 import pathlib
 
 import layers
 import torchvision_models
 
-MATERIALIZED = '''
+MATERIALIZED = """
 
 def materialized(layer, x):
     layer(x)
     return layer
-'''
+"""
 
-LAYER = '''import torch
+LAYER = """import torch
 import torch.nn as nn
 {helper}
 
@@ -36,9 +37,9 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
-MODEL = '''import torch
+MODEL = """import torch
 import torch.nn as nn
 import torchvision
 
@@ -60,12 +61,12 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 
 # VGG's three great linear layers hold 120 million weights; they are made narrow.
-NARROW = '''
+NARROW = """
         self.model.avgpool = nn.AdaptiveAvgPool2d(1)
-        self.model.classifier = nn.Sequential(nn.Linear(512, 64), nn.ReLU(True), nn.Dropout(), nn.Linear(64, 10))'''
+        self.model.classifier = nn.Sequential(nn.Linear(512, 64), nn.ReLU(True), nn.Dropout(), nn.Linear(64, 10))"""
 
 
 def layer_text(entry):
@@ -101,7 +102,9 @@ def texts(arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--layers", action="store_true")
     parser.add_argument("--torchvision", action="store_true")

@@ -1,7 +1,8 @@
 """`nereid mutate` as a command: a slice of the verdict's kill rate, resumption, saved traces, what it refuses.
 
-    tests/mutation/mutation_test.py PATH/TO/nereid
+tests/mutation/mutation_test.py PATH/TO/nereid
 """
+
 import json
 import os
 import pathlib
@@ -15,11 +16,20 @@ import unittest
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
 HONEST = pathlib.Path(__file__).resolve().parent.parent / "honest"
 # Of every kind that a kernel may be of, and quick: pointwise, reductions, products, atomics, integers, configurations.
-SLICE = ["gelu_erf", "layer_norm_two_kernels", "softmax_online", "linear_gelu_fused", "cross_entropy_atomic", "matmul_autotuned"]
+SLICE = [
+    "gelu_erf",
+    "layer_norm_two_kernels",
+    "softmax_online",
+    "linear_gelu_fused",
+    "cross_entropy_atomic",
+    "matmul_autotuned",
+]
 
 
 def mutate(*arguments, check=None, **more):
-    done = subprocess.run([NEREID, "mutate", *map(str, arguments)], capture_output=True, text=True, timeout=600, **more)
+    done = subprocess.run(
+        [NEREID, "mutate", *map(str, arguments)], capture_output=True, text=True, timeout=600, **more
+    )
     if check is not None:
         assert done.returncode in check, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     return done
@@ -70,13 +80,19 @@ class Mutation(unittest.TestCase):
         whole = path.read_text()
         path.write_text(whole[:-40])
         mutate(*common, check=[0, 1])
+
         def content(text):
             return sorted((l["id"], l["verdict"]) for l in map(json.loads, text.splitlines()[1:]))
+
         self.assertEqual(content(path.read_text()), content(whole))
 
     def test_an_interrupt_keeps_what_was_judged(self):
-        process = subprocess.Popen([NEREID, "mutate", HONEST / "gelu_erf.py", "--jobs", "1", "-o", self.out],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [NEREID, "mutate", HONEST / "gelu_erf.py", "--jobs", "1", "-o", self.out],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         path, end = self.out / "results.jsonl", time.monotonic() + 120
         while time.monotonic() < end and not (path.exists() and len(path.read_text().splitlines()) > 7):
             time.sleep(0.05)

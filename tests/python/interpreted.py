@@ -17,7 +17,13 @@ def libdevice():
 
         return call
 
-    known = {name: getattr(numpy, name) for name in ("tanh", "log1p", "expm1", "sinh", "cosh", "tan", "rint", "trunc", "log2", "log10")}
-    known |= {name: numpy.vectorize(getattr(math, name)) for name in ("erf", "erfc", "lgamma", "asin", "acos", "atan")}
+    known = {
+        name: getattr(numpy, name)
+        for name in ("tanh", "log1p", "expm1", "sinh", "cosh", "tan", "rint", "trunc", "log2", "log10")
+    }
+    known |= {
+        name: numpy.vectorize(getattr(math, name))
+        for name in ("erf", "erfc", "lgamma", "asin", "acos", "atan")
+    }
     for name, function in known.items():
         setattr(module, name, elementwise(function))

@@ -1,7 +1,8 @@
 """`nereid.verify` and `nereid.Judge`: verdicts by the real judge on the CPU, from threads, from asyncio, and where things go wrong.
 
-    tests/python/judge_test.py PATH/TO/nereid
+tests/python/judge_test.py PATH/TO/nereid
 """
+
 import asyncio
 import os
 import pathlib
@@ -32,12 +33,21 @@ def answer(source, before="I fuse all of it."):
 class Importing(unittest.TestCase):
     def test_it_imports_no_torch(self):
         code = "import sys, nereid, nereid.rewards; nereid.Judge; nereid.verify; assert 'torch' not in sys.modules; print(nereid.__all__)"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": sys.path[0]})
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": sys.path[0]},
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_help_shows_all_names(self):
-        done = subprocess.run([sys.executable, "-c", "import nereid; help(nereid)"], capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": sys.path[0], "PAGER": "cat"})
+        done = subprocess.run(
+            [sys.executable, "-c", "import nereid; help(nereid)"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": sys.path[0], "PAGER": "cat"},
+        )
         for name in nereid.__all__:
             self.assertIn(name, done.stdout)
             self.assertTrue(getattr(nereid, name).__doc__, name)
@@ -76,7 +86,11 @@ class Verify(unittest.TestCase):
         self.assertIn("Mismatch: ", str(verdict))
 
     def test_what_is_no_kernel_is_a_verdict(self):
-        for candidate, kind in (("def (\n", "Malformed"), ("\n", "Malformed"), (SOURCE.replace("relu_kernel[", "torch.relu_[", 1), None)):
+        for candidate, kind in (
+            ("def (\n", "Malformed"),
+            ("\n", "Malformed"),
+            (SOURCE.replace("relu_kernel[", "torch.relu_[", 1), None),
+        ):
             verdict = self.judge.verify(REFERENCE, candidate)
             self.assertFalse(verdict.verified)
             self.assertIn(verdict.verdict, [kind] if kind else ["Malformed", "Untraceable", "CompileFailed"])
@@ -90,7 +104,12 @@ class Verify(unittest.TestCase):
             ("nowhere.py", SOURCE, {}, "nowhere.py: no such file"),
             (REFERENCE, "nowhere.py", {}, "candidate: .*nowhere.py"),
             ("import torch\n", SOURCE, {}, "Model"),
-            ("class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef get_init_inputs():\n    return []\n", SOURCE, {}, "."),
+            (
+                "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef get_init_inputs():\n    return []\n",
+                SOURCE,
+                {},
+                ".",
+            ),
             (REFERENCE, SOURCE, {"polcy": "strict"}, "polcy.*policy"),
             (REFERENCE, SOURCE, {"policy": "strictest"}, "policy"),
             (REFERENCE, SOURCE, {"trials": 0}, "trials"),
@@ -151,12 +170,14 @@ class Faults(unittest.TestCase):
                 with nereid.Judge(jobs=1) as judge:
                     with self.assertRaisesRegex(nereid.NereidError, "the disk is full"):
                         judge.verify(REFERENCE, SOURCE)
-                    reward, = judge.rewards(["p"], [answer(SOURCE)], [REFERENCE])
+                    (reward,) = judge.rewards(["p"], [answer(SOURCE)], [REFERENCE])
                 os.environ["NEREID_PROGRAM"] = folder + "/nothing"
                 with self.assertRaisesRegex(nereid.NereidError, "nothing"):
                     nereid.verify(REFERENCE, SOURCE)
             finally:
-                os.environ.pop("NEREID_PROGRAM") if before is None else os.environ.update(NEREID_PROGRAM=before)
+                os.environ.pop("NEREID_PROGRAM") if before is None else os.environ.update(
+                    NEREID_PROGRAM=before
+                )
         self.assertEqual((reward.status, reward.reward, reward.verdict), ("error", None, None))
         self.assertIn("the disk is full", reward.error)
 
@@ -184,7 +205,14 @@ class Faults(unittest.TestCase):
 class Commands(unittest.TestCase):
     def test_trace_lower_and_synth(self):
         trace = nereid.trace(REFERENCE)
-        self.assertTrue(any(step.get("call", "").startswith("aten::relu") for phase in trace["phases"] for step in phase["steps"]), trace["phases"])
+        self.assertTrue(
+            any(
+                step.get("call", "").startswith("aten::relu")
+                for phase in trace["phases"]
+                for step in phase["steps"]
+            ),
+            trace["phases"],
+        )
         source = nereid.lower(REFERENCE.read_text())
         self.assertTrue(nereid.verify(REFERENCE, source, policy="strict", **FAST).verified)
         programs = nereid.synth(2, operators=2, seed=4)

@@ -1,4 +1,5 @@
 """Live modules of many kinds: name -> (module, example inputs, keywords of optimize). Shapes are small: the interpreter runs the kernels."""
+
 import collections
 import dataclasses
 import enum
@@ -131,7 +132,11 @@ class Windows(nn.Module):
 class Residual(nn.Module):
     def __init__(self, c=4):
         super().__init__()
-        self.a, self.n, self.b = nn.Conv2d(c, c, 3, padding=1, bias=False), nn.BatchNorm2d(c), nn.Conv2d(c, c, 1)
+        self.a, self.n, self.b = (
+            nn.Conv2d(c, c, 3, padding=1, bias=False),
+            nn.BatchNorm2d(c),
+            nn.Conv2d(c, c, 1),
+        )
 
     def forward(self, x):
         return x + self.b(F.relu(self.n(self.a(x))))
@@ -224,8 +229,14 @@ def modules():
     half = dict(dtype=torch.float16)
     return {
         "linear": (nn.Linear(8, 12), (r(4, 8),)),
-        "sequential": (nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8), nn.LayerNorm(8)), r(4, 8)),
-        "dropout_eval": (nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 4), nn.Dropout(0.1), nn.Sigmoid()).eval(), (r(4, 8),)),
+        "sequential": (
+            nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8), nn.LayerNorm(8)),
+            r(4, 8),
+        ),
+        "dropout_eval": (
+            nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 4), nn.Dropout(0.1), nn.Sigmoid()).eval(),
+            (r(4, 8),),
+        ),
         "half": (nn.Sequential(nn.Linear(16, 16, **half), nn.SiLU()), (r(4, 16).half(),)),
         "bfloat16": (nn.LayerNorm(16, dtype=torch.bfloat16), (r(4, 16).bfloat16(),)),
         "attention": (Attention(), (r(2, 8, 16),)),
@@ -256,11 +267,17 @@ def modules():
         "upsample": (nn.Upsample(scale_factor=2), (r(1, 2, 4, 4),)),
         "pool": (nn.Sequential(nn.AvgPool2d(2), nn.Flatten(), nn.Linear(12, 3)), (r(2, 3, 4, 4),)),
         "embedding_bag": (nn.EmbeddingBag(11, 6, mode="sum"), (torch.randint(0, 11, (3, 4)),)),
-        "integers": (local(lambda a, b: (a * 3 + b).clamp(0, 50)), (torch.randint(0, 9, (4, 8)), torch.randint(0, 9, (4, 8)))),
+        "integers": (
+            local(lambda a, b: (a * 3 + b).clamp(0, 50)),
+            (torch.randint(0, 9, (4, 8)), torch.randint(0, 9, (4, 8))),
+        ),
         "booleans": (local(lambda x, m: x.masked_fill(m, -1.0).cumsum(-1)), (r(4, 8), r(4, 8) > 0)),
         "double": (nn.Linear(6, 4, dtype=torch.float64), (r(3, 6).double(),)),
         "weight_norm": (weight_normed(), (r(4, 8),)),
-        "encoder_layer": (nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0), (r(2, 5, 16),)),
+        "encoder_layer": (
+            nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0),
+            (r(2, 5, 16),),
+        ),
         "batch_norm_training": (nn.Sequential(nn.Linear(8, 6), nn.BatchNorm1d(6)), (r(16, 8),)),
         "silent_write": (local(lambda x, y: (y.mul_(2), x + y)[1]), (r(4, 8), r(4, 8))),
         "topk": (local(lambda x: x.topk(3, -1)), (r(4, 12),)),

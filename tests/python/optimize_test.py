@@ -4,6 +4,7 @@
 
 Kernels run in Triton's interpreter on the CPU; the judge is the real one. --table prints what each module gets.
 """
+
 import copy
 import gc
 import io
@@ -56,15 +57,34 @@ class EveryModule(unittest.TestCase):
                 warnings.simplefilter("error", UserWarning)
                 more = more[0] if more else {}
                 fast = nereid.optimize(module, inputs, **QUICK, **more)
-                self.assertTrue(fast.nereid_verdict is not None and fast.nereid_verdict.verified, (fast.nereid_verdict, fast.nereid_reason))
+                self.assertTrue(
+                    fast.nereid_verdict is not None and fast.nereid_verdict.verified,
+                    (fast.nereid_verdict, fast.nereid_reason),
+                )
                 self.assertIsNone(fast.nereid_reason)
-                want, got = called(module, copy.deepcopy(inputs), more), called(fast, copy.deepcopy(inputs), more)
+                want, got = (
+                    called(module, copy.deepcopy(inputs), more),
+                    called(fast, copy.deepcopy(inputs), more),
+                )
                 self.assertIs(type(got), type(want))
                 found, wanted = [], []
-                self.assertIsNone(nereid._structure.differs("output", nereid._structure.flatten(want, wanted), nereid._structure.flatten(got, found)))
+                self.assertIsNone(
+                    nereid._structure.differs(
+                        "output",
+                        nereid._structure.flatten(want, wanted),
+                        nereid._structure.flatten(got, found),
+                    )
+                )
                 for one, other in zip(found, wanted):
-                    self.assertEqual((one.dtype, one.shape, one.stride()), (other.dtype, other.shape, other.stride()))
-                    torch.testing.assert_close(one, other, rtol=1e-2 if one.dtype in (torch.float16, torch.bfloat16) else 1e-4, atol=1e-4)
+                    self.assertEqual(
+                        (one.dtype, one.shape, one.stride()), (other.dtype, other.shape, other.stride())
+                    )
+                    torch.testing.assert_close(
+                        one,
+                        other,
+                        rtol=1e-2 if one.dtype in (torch.float16, torch.bfloat16) else 1e-4,
+                        atol=1e-4,
+                    )
 
     def test_what_cannot_be_optimized_runs_the_original(self):
         for name, (module, inputs, says) in live_modules.refused().items():
@@ -83,7 +103,9 @@ class Guards(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         torch.manual_seed(1)
-        cls.module = nn.Sequential(nn.Linear(8, 6), nn.BatchNorm1d(6), live_modules.Scaled(live_modules.Config(6))).eval()
+        cls.module = nn.Sequential(
+            nn.Linear(8, 6), nn.BatchNorm1d(6), live_modules.Scaled(live_modules.Config(6))
+        ).eval()
         cls.x = torch.randn(4, 8)
         cls.built = nereid.optimize(cls.module, (cls.x,), **QUICK)
 
@@ -224,14 +246,21 @@ class SharedState(unittest.TestCase):
         state, own = fast._nereid_original.state_dict(), fast.state_dict()
         self.assertEqual(list(own), list(state))
         self.assertTrue(all(own[name].data_ptr() == state[name].data_ptr() for name in state))
-        self.assertEqual([n for n, _ in fast.named_parameters()], [n for n, _ in self.module.named_parameters()])
+        self.assertEqual(
+            [n for n, _ in fast.named_parameters()], [n for n, _ in self.module.named_parameters()]
+        )
         self.assertTrue(all(a is b for a, b in zip(fast.parameters(), fast._nereid_original.parameters())))
 
     def test_new_values_count_at_once(self):
         fast = copy.deepcopy(self.built)
         original = fast._nereid_original
         self.same(fast, original)
-        fast.load_state_dict({name: torch.rand_like(value) + 0.5 if value.is_floating_point() else value for name, value in fast.state_dict().items()})
+        fast.load_state_dict(
+            {
+                name: torch.rand_like(value) + 0.5 if value.is_floating_point() else value
+                for name, value in fast.state_dict().items()
+            }
+        )
         self.same(fast, original)
         original.load_state_dict({k: v.clone() * 2 for k, v in original.state_dict().items()}, assign=True)
         self.same(fast, original)
@@ -260,7 +289,9 @@ class SharedState(unittest.TestCase):
         self.same(torch.load(buffer, weights_only=False), self.module)
         changed = copy.deepcopy(self.built)
         changed._nereid_original.n.eps = 0.1
-        self.assertIn("before it was copied", nereid.explain(copy.deepcopy(changed).requires_grad_(False), self.x))
+        self.assertIn(
+            "before it was copied", nereid.explain(copy.deepcopy(changed).requires_grad_(False), self.x)
+        )
 
     def test_to_and_half_move_the_original(self):
         fast = copy.deepcopy(self.built)
@@ -282,7 +313,10 @@ class SharedState(unittest.TestCase):
             torch.testing.assert_close(module.state_dict()[name], value, rtol=1e-4, atol=1e-5)
 
     def test_as_a_part_of_a_larger_module(self):
-        whole, plain = nn.Sequential(copy.deepcopy(self.built), nn.ReLU()), nn.Sequential(copy.deepcopy(self.module), nn.ReLU())
+        whole, plain = (
+            nn.Sequential(copy.deepcopy(self.built), nn.ReLU()),
+            nn.Sequential(copy.deepcopy(self.module), nn.ReLU()),
+        )
         self.assertEqual(list(whole.state_dict()), list(plain.state_dict()))
         whole.load_state_dict(plain.state_dict())
         self.same(whole, plain)
@@ -366,7 +400,12 @@ def table(policy):
         start = time.time()
         fast = nereid.optimize(module, inputs, **{**QUICK, "policy": policy}, **(more[0] if more else {}))
         verified += fast.nereid_reason is None
-        print(f"{name:20} {time.time() - start:5.1f} s  {fast.nereid_verdict.verdict if fast.nereid_verdict else '-':10} {fast.nereid_reason or ''}"[:300], flush=True)
+        print(
+            f"{name:20} {time.time() - start:5.1f} s  {fast.nereid_verdict.verdict if fast.nereid_verdict else '-':10} {fast.nereid_reason or ''}"[
+                :300
+            ],
+            flush=True,
+        )
     print(f"{verified} of {len(live_modules.modules())} verified under {policy}")
 
 

@@ -8,6 +8,7 @@ replayed by the program, and run eagerly in a process whose PyTorch nobody patch
 the judged call. Layers and functions are also replayed by the tracer's own check (tests/tracer/replay.py), of which every
 call's output is compared.
 """
+
 import argparse
 import json
 import pathlib
@@ -95,7 +96,9 @@ def compare(folder, theirs):
 
 def sources(folder, wanted, part):
     cases = sources_of_folder(folder) if folder else all_sources()
-    chosen = {name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)}
+    chosen = {
+        name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)
+    }
     which, of = map(int, part.split("/"))
     return dict(list(chosen.items())[which::of])
 
@@ -153,7 +156,11 @@ def main():
         (folder / "cases.json").write_text(json.dumps(cases))
         if not cases:
             sys.exit(f"nothing was traced: {wrong}")
-        arguments = [word for case in cases for word in ("--trace", folder / f"{case['name']}.json", "--dump", folder / case["name"])]
+        arguments = [
+            word
+            for case in cases
+            for word in ("--trace", folder / f"{case['name']}.json", "--dump", folder / case["name"])
+        ]
         subprocess.run([options.program, "--seed", str(SEED), *arguments], check=False)
         subprocess.run([sys.executable, __file__, "--eager", str(folder)], check=True)
         wrong.update(json.loads((folder / "wrong.json").read_text()))

@@ -1,4 +1,5 @@
 """The seed that each phase of a replay starts from (src/nereid/replay/report.h)."""
+
 PHASES = ("module", "make_inputs", "init", "forward")
 _MASK = (1 << 64) - 1
 

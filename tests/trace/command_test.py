@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """`nereid trace` end to end: what it prints, keeps and draws, its exit codes, and Ctrl-C.
 
-    python3 tests/trace/command_test.py build/release/bin/nereid
+python3 tests/trace/command_test.py build/release/bin/nereid
 """
+
 import json
 import os
 import pathlib
@@ -49,7 +50,9 @@ class TraceCommand(unittest.TestCase):
         for field in ("phases", "kernels", "storages", "flops", "bytes", "seconds"):
             self.assertIn(field, told)
         self.assertGreater(told["flops"], 0)
-        self.assertEqual(nereid(self.path("told.json", json.dumps(told)), "--json").stdout, nereid(kept, "--json").stdout)
+        self.assertEqual(
+            nereid(self.path("told.json", json.dumps(told)), "--json").stdout, nereid(kept, "--json").stdout
+        )
         self.assertTrue(nereid(kept, "--graph").stdout.startswith("digraph"))
 
     def test_a_candidate_gets_the_references_inputs(self):
@@ -58,14 +61,18 @@ class TraceCommand(unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertEqual(told["class"], "ModelNew")
         launches = [step for step in told["phases"][-1]["steps"] if "launch" in step]
-        self.assertEqual([told["kernels"][step["launch"][0]["kernel"]]["name"] for step in launches],
-                         ["row_loss_kernel", "mean_kernel"])
+        self.assertEqual(
+            [told["kernels"][step["launch"][0]["kernel"]]["name"] for step in launches],
+            ["row_loss_kernel", "mean_kernel"],
+        )
         self.assertTrue(all(step["reaches_output"] for step in launches))
 
     def test_an_untraceable_module_is_a_no_with_its_line(self):
-        text = ("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
-                "        return x * x.sum().item()\ndef get_inputs():\n    return [torch.randn(4)]\n"
-                "def get_init_inputs():\n    return []\n")
+        text = (
+            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+            "        return x * x.sum().item()\ndef get_inputs():\n    return [torch.randn(4)]\n"
+            "def get_init_inputs():\n    return []\n"
+        )
         done = nereid(self.path("reads.py", text), "--json")
         self.assertEqual(done.returncode, 1)
         why = json.loads(done.stdout)["untraceable"]
@@ -85,8 +92,12 @@ class TraceCommand(unittest.TestCase):
 
     def test_ctrl_c_ends_it_and_leaves_nothing(self):
         text = "class Model:\n    pass\nwhile True:\n    pass\n"
-        process = subprocess.Popen([NEREID, "trace", self.path("endless.py", text)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            [NEREID, "trace", self.path("endless.py", text)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         time.sleep(2)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
@@ -111,7 +122,12 @@ class TraceCommand(unittest.TestCase):
 
     def test_a_reader_that_goes_away_is_no_error(self):
         golden = str(ROOT / "tests/golden/traces/ragged.Model.json")
-        done = subprocess.run(f"set -o pipefail; '{NEREID}' trace '{golden}' --json | head -c 10", shell=True, executable="/bin/bash", capture_output=True)
+        done = subprocess.run(
+            f"set -o pipefail; '{NEREID}' trace '{golden}' --json | head -c 10",
+            shell=True,
+            executable="/bin/bash",
+            capture_output=True,
+        )
         self.assertEqual(done.returncode, 0)
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What dies, is cut or is full under `nereid trace`: it is tried again, or an error, and what was kept stays.
 
-    python3 tests/trace/fault_test.py build/release/bin/nereid
+python3 tests/trace/fault_test.py build/release/bin/nereid
 """
+
 import json
 import os
 import pathlib
@@ -20,7 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from processes import generations  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv.pop(1)).resolve())
-MODULE = '''import os
+MODULE = """import os
 import time
 import torch
 
@@ -40,7 +41,7 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
+"""
 ZYGOTE, CHILD = 1, 2  # after the launcher
 
 
@@ -59,7 +60,9 @@ class Killer(threading.Thread):
             if len(found) <= CHILD or found[self.generation][0] in self.killed:
                 continue
             pid = found[self.generation][0]
-            time.sleep(1)  # into its work; what is gone by then was no trace but the zygote's own housekeeping
+            time.sleep(
+                1
+            )  # into its work; what is gone by then was no trace but the zygote's own housekeeping
             found = generations(self.process.pid, "nereid.zygote")
             if len(found) <= CHILD or found[self.generation][0] != pid:
                 continue
@@ -82,7 +85,9 @@ class Faults(unittest.TestCase):
         return str(path)
 
     def start(self, *arguments, **more):
-        return subprocess.Popen([NEREID, "trace", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+        return subprocess.Popen(
+            [NEREID, "trace", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
+        )
 
     def killed(self, generation, kills, *arguments):
         """(exit status, what it wrote) of a command under which a generation is killed."""
@@ -102,7 +107,9 @@ class Faults(unittest.TestCase):
                 self.kept.unlink(missing_ok=True)
                 status, _, errors = self.killed(generation, 1)
                 self.assertEqual(status, 0, errors)
-                told = subprocess.run([NEREID, "trace", str(self.kept), "--json"], capture_output=True, text=True, timeout=60)
+                told = subprocess.run(
+                    [NEREID, "trace", str(self.kept), "--json"], capture_output=True, text=True, timeout=60
+                )
                 self.assertEqual(json.loads(told.stdout)["class"], "Model")
 
     def test_a_tracer_that_is_lost_twice_is_an_error_and_what_was_kept_stays(self):
@@ -142,7 +149,9 @@ class Faults(unittest.TestCase):
 
     def test_a_full_standard_output_is_an_error(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([NEREID, "trace", self.module()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            done = subprocess.run(
+                [NEREID, "trace", self.module()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+            )
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("stdout", done.stderr)
 

@@ -4,6 +4,7 @@
 
 CASES is a list of {"name", "source", "pins": {"CALL.PATH": [base64 data]}}; OUT maps a name to the outputs of each call, or to an error.
 """
+
 import base64
 import json
 import os
@@ -11,7 +12,9 @@ import sys
 import types
 import zlib
 
-os.environ["TORCHDYNAMO_DISABLE"] = "1"  # what torch.compile is asked for runs eagerly: compiling it takes longer than all other cases
+os.environ["TORCHDYNAMO_DISABLE"] = (
+    "1"  # what torch.compile is asked for runs eagerly: compiling it takes longer than all other cases
+)
 
 import torch  # noqa: E402
 

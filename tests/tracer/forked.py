@@ -1,4 +1,5 @@
 """A warmed tracer that forks for every file, as the product's zygote does: how corpora are traced in tests and measurements."""
+
 import json
 import os
 import pathlib
@@ -31,7 +32,7 @@ def forked(request, seconds=60):
         try:
             answer = json.dumps(tracer.handle(request)).encode()
             while answer:
-                answer = answer[os.write(writer, answer):]
+                answer = answer[os.write(writer, answer) :]
         finally:
             os._exit(0)
     os.close(writer)

@@ -1,4 +1,5 @@
 """Bit-identity: a module's trace, replayed on the CPU, gives what PyTorch gives eagerly, to the last bit."""
+
 import json
 import pathlib
 import subprocess
@@ -36,7 +37,17 @@ def count_inputs(inputs):
 
 
 def trace(source, name, class_name="Model", reference=None, draw=0):
-    return tracer.handle({"source": source, "path": f"{name}.py", "class": class_name, "draw": draw, "globals": {}, "calls": 3, "reference": reference})
+    return tracer.handle(
+        {
+            "source": source,
+            "path": f"{name}.py",
+            "class": class_name,
+            "draw": draw,
+            "globals": {},
+            "calls": 3,
+            "reference": reference,
+        }
+    )
 
 
 def pins_of(trace):
@@ -75,7 +86,10 @@ def same(ours, theirs, rounded=False):
             return f"{list(ours.shape)} {ours.dtype} for {list(theirs.shape)} {theirs.dtype}"
         mine, its = ours.contiguous().flatten(), theirs.contiguous().flatten()
         if mine.is_complex():
-            mine, its = torch.view_as_real(mine.resolve_conj()).flatten(), torch.view_as_real(its.resolve_conj()).flatten()
+            mine, its = (
+                torch.view_as_real(mine.resolve_conj()).flatten(),
+                torch.view_as_real(its.resolve_conj()).flatten(),
+            )
         if rounded and torch.allclose(mine, its, rtol=1e-5, atol=1e-6):
             return None
         if mine.numel() and not torch.equal(mine.view(torch.uint8), its.view(torch.uint8)):
@@ -92,7 +106,11 @@ def same(ours, theirs, rounded=False):
         return next((why for why in (same(ours[key], theirs[key]) for key in theirs) if why), None)
     if isinstance(theirs, float) and theirs != theirs:
         return None if ours != ours else f"{ours!r} for nan"
-    return None if ours == theirs or isinstance(ours, str) and ours.startswith("<") else f"{ours!r:.80} for {theirs!r:.80}"
+    return (
+        None
+        if ours == theirs or isinstance(ours, str) and ours.startswith("<")
+        else f"{ours!r:.80} for {theirs!r:.80}"
+    )
 
 
 def replay_outputs(document):
@@ -123,7 +141,10 @@ def run_eager(cases):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "cases.json").write_text(json.dumps(cases))
-        subprocess.run([sys.executable, str(HERE / "eager.py"), str(folder / "cases.json"), str(folder / "out.pt")], check=True)
+        subprocess.run(
+            [sys.executable, str(HERE / "eager.py"), str(folder / "cases.json"), str(folder / "out.pt")],
+            check=True,
+        )
         with torch.utils._python_dispatch._disable_current_modes():
             return torch.load(folder / "out.pt", weights_only=False, map_location="cpu")
 

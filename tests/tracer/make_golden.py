@@ -1,4 +1,5 @@
 """Writes tests/golden/traces/*.json anew: traces of the modules beside this file, for tests of what reads traces."""
+
 import json
 import pathlib
 import sys
@@ -9,7 +10,11 @@ sys.path.insert(0, str(ROOT / "python"))
 from nereid import tracer  # noqa: E402
 from nereid.command import reference_inputs  # noqa: E402
 
-PAIRS = [("gelu_linear", "gelu_linear_candidate"), ("softmax_candidate", "softmax_candidate"), ("ragged", None)]
+PAIRS = [
+    ("gelu_linear", "gelu_linear_candidate"),
+    ("softmax_candidate", "softmax_candidate"),
+    ("ragged", None),
+]
 
 
 def trace(name, class_name, reference):

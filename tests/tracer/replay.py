@@ -2,6 +2,7 @@
 
 The product's replayer is C++ and reads the same format; this one is for tests of the tracer alone.
 """
+
 import base64
 
 import torch
@@ -98,13 +99,17 @@ class Replay:
         same_layout = all(mine == theirs for mine, theirs in strides) and real.storage_offset() == value["o"]
         if known is not None and known.data_ptr() == real.untyped_storage().data_ptr():
             if not same_layout and real.numel() > 1:
-                raise Mismatch(f"{name}: a view with strides {list(real.stride())}+{real.storage_offset()}, in the trace {value['d']}+{value['o']}")
+                raise Mismatch(
+                    f"{name}: a view with strides {list(real.stride())}+{real.storage_offset()}, in the trace {value['d']}+{value['o']}"
+                )
             return
         if same_layout and real.untyped_storage().nbytes() >= self.trace["storages"][value["s"]]["bytes"]:
             self.memory[value["s"]] = real.untyped_storage()
             return
         self.restrided.append((name, list(real.stride()), value["d"]))
-        self.memory[value["s"]] = torch.zeros(self.trace["storages"][value["s"]]["bytes"], dtype=torch.uint8, device=CPU).untyped_storage()
+        self.memory[value["s"]] = torch.zeros(
+            self.trace["storages"][value["s"]]["bytes"], dtype=torch.uint8, device=CPU
+        ).untyped_storage()
         self._view(value).copy_(real)
 
     def _view(self, value):
@@ -124,7 +129,7 @@ class Replay:
             return [self._decode(item) for item in arg]
         if not isinstance(arg, dict):
             return arg
-        (kind, body), = arg.items()
+        ((kind, body),) = arg.items()
         if kind == "v":
             if body not in self.tensors:
                 self.tensors[body] = self._view(self.trace["values"][body])

@@ -1,4 +1,5 @@
 """Every task and every honest candidate of tests/ is traced, each in a fork of a warmed process; so are torchvision's models where it is installed."""
+
 import importlib.util
 import json
 import re
@@ -19,13 +20,19 @@ class Corpus(unittest.TestCase):
 
     def test_tasks(self):
         tasks = sorted((ROOT / "tests/tasks").glob("*.py"))
-        wrong = {task.name: word(answer)[:400] for task in tasks if "trace" not in (answer := self.references.answer(task)[0])}
+        wrong = {
+            task.name: word(answer)[:400]
+            for task in tasks
+            if "trace" not in (answer := self.references.answer(task)[0])
+        }
         self.check(wrong, len(tasks))
 
     def test_honest_candidates(self):
         wrong, candidates = {}, sorted((ROOT / "tests/honest").glob("*.py"))
         for path in candidates:
-            reference = (path.parent / re.search(r"^reference:\s*(\S+)", path.read_text(), re.M).group(1)).resolve()
+            reference = (
+                path.parent / re.search(r"^reference:\s*(\S+)", path.read_text(), re.M).group(1)
+            ).resolve()
             answer, _ = forked(request(path, "ModelNew", self.references.inputs(reference)))
             if "trace" not in answer:
                 wrong[path.name] = word(answer)[:400]
@@ -46,7 +53,18 @@ class Torchvision(unittest.TestCase):
             source = (f"import torch, torchvision\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
                       f"        self.m = torchvision.models.{name}(weights=None).eval()\n    def forward(self, x):\n        return self.m(x)\n"
                       f"def get_inputs():\n    return [torch.randn(1, 3, 224, 224)]\ndef get_init_inputs():\n    return []\n")  # fmt: skip
-            answer, _ = forked({"source": source, "path": f"{name}.py", "class": "Model", "draw": 0, "globals": {}, "calls": 3, "reference": None}, 120)
+            answer, _ = forked(
+                {
+                    "source": source,
+                    "path": f"{name}.py",
+                    "class": "Model",
+                    "draw": 0,
+                    "globals": {},
+                    "calls": 3,
+                    "reference": None,
+                },
+                120,
+            )
             if "trace" not in answer:
                 wrong[name] = word(answer)[:500]
         self.assertEqual({}, wrong, json.dumps(wrong)[:2000])

@@ -1,4 +1,5 @@
 """What is slow to import is not imported until something asks for it, and is itself then."""
+
 import sys
 import unittest
 
@@ -6,7 +7,7 @@ import identity  # puts the tracer on the path
 
 from nereid import light_modules, tracer
 
-ASKS = '''
+ASKS = """
 import sympy
 import torch
 import torch._dynamo
@@ -34,12 +35,18 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
-BUILDS = "from torch.utils.cpp_extension import CUDA_HOME, load_inline\nload_inline(name='x', cpp_sources='')\n"
+"""
+BUILDS = (
+    "from torch.utils.cpp_extension import CUDA_HOME, load_inline\nload_inline(name='x', cpp_sources='')\n"
+)
 
 
 def stand_ins():
-    return {name for name in (*light_modules.NAMES, "torch.utils.cpp_extension") if type(sys.modules[name]) is light_modules._StandIn}
+    return {
+        name
+        for name in (*light_modules.NAMES, "torch.utils.cpp_extension")
+        if type(sys.modules[name]) is light_modules._StandIn
+    }
 
 
 class LightModules(unittest.TestCase):
@@ -53,7 +60,12 @@ class LightModules(unittest.TestCase):
 
         answer = identity.trace(ASKS, "asks.py")
         self.assertIn("trace", answer, answer)
-        calls = [step["call"] for phase in answer["trace"]["phases"] if phase["phase"] == "forward" for step in phase["steps"]]
+        calls = [
+            step["call"]
+            for phase in answer["trace"]["phases"]
+            if phase["phase"] == "forward"
+            for step in phase["steps"]
+        ]
         self.assertEqual(calls[:4], ["aten::relu", "aten::permute", "aten::mm", "aten::sum"])
         self.assertEqual(stand_ins(), set())
         self.assertIn("untraceable", identity.trace(BUILDS, "builds.py"))  # what is refused stays refused

@@ -4,6 +4,7 @@ Triton: an honest candidate (tests/honest, where `nereid verify` judges it too) 
 and functions.py, which tests/replay/bit_identity.py compares with eager to the last bit, and the operators that
 their traces must hold. An item whose case goes, or no longer does what the item says, fails here.
 """
+
 import json
 import re
 import unittest
@@ -34,7 +35,11 @@ TRITON = {
     "tl.static_range": ("conv1d_direct", ["tl.static_range"], "tt.store"),
     "block pointers": ("matmul_block_pointers", ["tl.make_block_ptr"], "tt.dot"),
     "tensor descriptors of the host": ("matmul_host_descriptors", ["TensorDescriptor"], "tt.descriptor_load"),
-    "tensor descriptors of the device": ("matmul_device_descriptors", ["tl.make_tensor_descriptor"], "tt.make_tensor_descriptor"),
+    "tensor descriptors of the device": (
+        "matmul_device_descriptors",
+        ["tl.make_tensor_descriptor"],
+        "tt.make_tensor_descriptor",
+    ),
     "atomics": ("cross_entropy_atomic", ["tl.atomic_add"], "tt.atomic_rmw"),
     "scans": ("linear_scan_associative", ["tl.associative_scan"], "tt.scan"),
     "tl.sort": ("sort_rows", ["tl.sort"], "arith.xori"),
@@ -88,7 +93,10 @@ TORCH = {
 ELSEWHERE = {
     "autocast": (test_tracer.Cuda, "test_autocast_casts_are_recorded"),
     "module-level tensors": (test_tracer.Phases, "test_tensors_made_at_import"),
-    "floating-point data is Untraceable, with its line": (test_tracer.KnownValues, "test_floating_point_data_is_not_known"),
+    "floating-point data is Untraceable, with its line": (
+        test_tracer.KnownValues,
+        "test_floating_point_data_is_not_known",
+    ),
     "all configurations kept": (test_triton.Autotuning, "test_every_configuration_is_an_alternative"),
     "keys of the autotuner": (test_triton.Autotuning, "test_a_configuration_is_chosen_once_for_a_key"),
     "every way to launch": (test_triton.Launches, "test_other_ways_to_launch"),
@@ -100,16 +108,30 @@ ON_CUDA = {
     ".cuda() of a module": ("self.m = nn.Linear(3, 3).cuda()\nself.t = torch.ones(3)", PLAIN[1]),
     ".to('cuda') of a module": ("self.m = nn.Linear(3, 3).to('cuda')\nself.t = torch.ones(3)", PLAIN[1]),
     ".to(device) of self": (PLAIN[0] + "\nself.to(torch.device('cuda:0'))", PLAIN[1]),
-    ".cuda() of tensors": ("self.m = nn.Linear(3, 3)\nself.t = torch.ones(3).cuda()", "self.m(a.cuda()) + self.t + torch.zeros(3).cuda()"),
-    ".to('cuda') of tensors": ("self.m = nn.Linear(3, 3)\nself.t = torch.ones(3).to('cuda')", "self.m(a.to('cuda:0')) + self.t + torch.zeros(3).to(a.device)"),
-    "device='cuda'": ("self.m = nn.Linear(3, 3, device='cuda')\nself.t = torch.ones(3, device='cuda')", "self.m(a) + self.t + torch.zeros(3, device=a.device)"),
+    ".cuda() of tensors": (
+        "self.m = nn.Linear(3, 3)\nself.t = torch.ones(3).cuda()",
+        "self.m(a.cuda()) + self.t + torch.zeros(3).cuda()",
+    ),
+    ".to('cuda') of tensors": (
+        "self.m = nn.Linear(3, 3)\nself.t = torch.ones(3).to('cuda')",
+        "self.m(a.to('cuda:0')) + self.t + torch.zeros(3).to(a.device)",
+    ),
+    "device='cuda'": (
+        "self.m = nn.Linear(3, 3, device='cuda')\nself.t = torch.ones(3, device='cuda')",
+        "self.m(a) + self.t + torch.zeros(3, device=a.device)",
+    ),
     "a default device": ("torch.set_default_device('cuda')\n" + PLAIN[0], PLAIN[1]),
     "a device context": ("with torch.device('cuda'):\n    " + PLAIN[0].replace("\n", "\n    "), PLAIN[1]),
 }
 
 
 def operators_of(document):
-    return {step["call"].removeprefix("aten::").split(".")[0] for phase in document["phases"] for step in phase["steps"] if "call" in step}
+    return {
+        step["call"].removeprefix("aten::").split(".")[0]
+        for phase in document["phases"]
+        for step in phase["steps"]
+        if "call" in step
+    }
 
 
 class Surface(test_tracer.Case):
@@ -127,7 +149,9 @@ class Surface(test_tracer.Case):
                         references[path] = reference_inputs(trace(file.read(), "reference")["trace"])
                 answer = trace(source, "candidate", "ModelNew", references[path])
                 self.assertIn("trace", answer, json.dumps(answer)[:500])
-                self.assertTrue(any(in_kernel in kernel["ttir"] for kernel in answer["trace"]["kernels"]), in_kernel)
+                self.assertTrue(
+                    any(in_kernel in kernel["ttir"] for kernel in answer["trace"]["kernels"]), in_kernel
+                )
 
     def test_torch(self):
         tables = {**LAYERS, **FUNCTIONS}
@@ -148,7 +172,9 @@ class Surface(test_tracer.Case):
             with self.subTest(item):
                 answer = self.module(init, forward, "randn(2, 3)")
                 self.assertEqual(plain, test_tracer.calls(answer))
-                self.assertEqual({"cuda"}, {storage.get("device", "cuda") for storage in answer["trace"]["storages"]})
+                self.assertEqual(
+                    {"cuda"}, {storage.get("device", "cuda") for storage in answer["trace"]["storages"]}
+                )
 
     def test_elsewhere(self):
         for item, (where, name) in ELSEWHERE.items():

@@ -1,4 +1,5 @@
 """What the tracer answers: phases, state, known values, randomness, torch.cuda, and what goes wrong."""
+
 import json
 import pathlib
 import unittest
@@ -45,13 +46,16 @@ class Phases(Case):
     def test_order(self):
         answer = self.module("self.m = nn.Linear(4, 4)", "self.m(a)")
         self.assertEqual(
-            ["module", "init"] + ["make_inputs", "forward"] * 3, [phase["phase"] for phase in answer["trace"]["phases"]]
+            ["module", "init"] + ["make_inputs", "forward"] * 3,
+            [phase["phase"] for phase in answer["trace"]["phases"]],
         )
         self.assertEqual(["aten::linear"], calls(answer))
         self.assertEqual(["case.py", 12], forward_steps(answer)[0]["at"])
 
     def test_tensors_made_at_import(self):
-        source = source_of(None, "a * SCALE", "randn(3, 4)").replace("\nclass Model", "SCALE = torch.full((4,), 2.0)\nclass Model")
+        source = source_of(None, "a * SCALE", "randn(3, 4)").replace(
+            "\nclass Model", "SCALE = torch.full((4,), 2.0)\nclass Model"
+        )
         answer = trace(source, "case")
         steps = answer["trace"]["phases"][0]["steps"]
         self.assertEqual(["aten::full"], [step["call"] for step in steps])
@@ -77,7 +81,9 @@ class Phases(Case):
         y, tail, transposed, given = output(answer)["tuple"]
         values = answer["trace"]["values"]
         self.assertEqual(1, len({values[arg["v"]]["s"] for arg in (y, tail, transposed)}))
-        self.assertEqual({"s": values[y["v"]]["s"], "t": "f32", "n": [2, 4], "d": [4, 1], "o": 4}, values[tail["v"]])
+        self.assertEqual(
+            {"s": values[y["v"]]["s"], "t": "f32", "n": [2, 4], "d": [4, 1], "o": 4}, values[tail["v"]]
+        )
         self.assertEqual([1, 4], values[transposed["v"]]["d"])
         self.assertEqual("input", storage_of(answer, given)["role"])
 
@@ -85,11 +91,24 @@ class Phases(Case):
         source = source_of(None, "a * 2", "randn(N, 4)").replace("import math", "N = 1024\nimport math")
         from nereid import tracer
 
-        answer = tracer.handle({"source": source, "path": "case.py", "class": "Model", "draw": 0, "globals": {"N": 4}, "calls": 1, "reference": None})
+        answer = tracer.handle(
+            {
+                "source": source,
+                "path": "case.py",
+                "class": "Model",
+                "draw": 0,
+                "globals": {"N": 4},
+                "calls": 1,
+                "reference": None,
+            }
+        )
         self.assertEqual([4, 4], answer["trace"]["values"][output(answer, 0)["v"]]["n"])
 
     def test_python_outputs(self):
-        answer = self.module("import dataclasses\nself.D = dataclasses.make_dataclass('D', ['x', 'n'])", "{'d': self.D(a, 3), 'f': math.inf, 'o': object()}")
+        answer = self.module(
+            "import dataclasses\nself.D = dataclasses.make_dataclass('D', ['x', 'n'])",
+            "{'d': self.D(a, 3), 'f': math.inf, 'o': object()}",
+        )
         encoded = dict(output(answer)["dict"])
         self.assertEqual("object", encoded["d"]["object"]["kind"])
         self.assertEqual(3, dict(encoded["d"]["object"]["items"])["n"])
@@ -110,7 +129,16 @@ class Phases(Case):
         )
         for forward, (kind, type_) in kinds.items():
             source = classes + source_of(None, forward, "randn(2, 3)")
-            answer = tracer.handle({"source": source, "path": "case.py", "class": "Model", "draw": 0, "calls": 1, "reference": None})
+            answer = tracer.handle(
+                {
+                    "source": source,
+                    "path": "case.py",
+                    "class": "Model",
+                    "draw": 0,
+                    "calls": 1,
+                    "reference": None,
+                }
+            )
             made = output(answer, 0)["object"]
             self.assertEqual((kind, ["x", "n"]), (made["kind"], [name for name, _ in made["items"]]), forward)
             if kind != "namedtuple":
@@ -120,7 +148,11 @@ class Phases(Case):
     def test_views_lie_inside_their_storages(self):
         from identity import validate
 
-        for forward in ("a.expand(2, 3, 4)[1].t()[1:]", "a.new_empty(0).resize_(5, 5)", "torch.as_strided(a, (2, 2), (1, 3), 2)"):
+        for forward in (
+            "a.expand(2, 3, 4)[1].t()[1:]",
+            "a.new_empty(0).resize_(5, 5)",
+            "torch.as_strided(a, (2, 2), (1, 3), 2)",
+        ):
             self.assertEqual([], validate(self.module(None, forward)["trace"]))
 
 
@@ -141,9 +173,25 @@ class Configurations(Case):
     )
 
     def traced(self, source):
-        reference = tracer.handle({"source": self.REFERENCE, "path": "reference.py", "class": "Model", "draw": 0, "calls": 3, "reference": None})
+        reference = tracer.handle(
+            {
+                "source": self.REFERENCE,
+                "path": "reference.py",
+                "class": "Model",
+                "draw": 0,
+                "calls": 3,
+                "reference": None,
+            }
+        )
         self.assertIn("trace", reference, json.dumps(reference)[:2000])
-        request = {"source": source, "path": "candidate.py", "class": "ModelNew", "draw": 0, "calls": 3, "reference": reference_inputs(reference["trace"])}
+        request = {
+            "source": source,
+            "path": "candidate.py",
+            "class": "ModelNew",
+            "draw": 0,
+            "calls": 3,
+            "reference": reference_inputs(reference["trace"]),
+        }
         answer = tracer.handle(request)
         self.assertIn("trace", answer, json.dumps(answer)[:2000])
         return reference, answer
@@ -161,12 +209,16 @@ class Configurations(Case):
         reference, _ = self.traced(self.REFERENCE.replace("Model(nn", "ModelNew(nn"))
         phase = [phase for phase in reference["trace"]["phases"] if phase["phase"] == "forward"][2]
         bias = dict(phase["inputs"][1]["object"]["items"])["bias"]
-        self.assertEqual(("input", "1.bias"), tuple(storage_of(reference, bias)[key] for key in ("role", "name")))
+        self.assertEqual(
+            ("input", "1.bias"), tuple(storage_of(reference, bias)[key] for key in ("role", "name"))
+        )
 
 
 class KnownValues(Case):
     def test_integer_inputs_that_were_read_are_pinned(self):
-        answer = self.module(None, "a[: int(b.max())], c + 1", "randn(9, 4), randint(1, 5, (3,)), randint(0, 3, (2,))")
+        answer = self.module(
+            None, "a[: int(b.max())], c + 1", "randn(9, 4), randint(1, 5, (3,)), randint(0, 3, (2,))"
+        )
         inputs = [phase for phase in answer["trace"]["phases"] if phase["phase"] == "forward"][2]["inputs"]
         read, unread = (storage_of(answer, arg) for arg in inputs[1:])
         self.assertTrue(read["pinned"] and "data" in read)
@@ -174,16 +226,25 @@ class KnownValues(Case):
         self.assertNotIn("data", storage_of(answer, inputs[0]))
 
     def test_what_is_computed_from_known_integers_is_known(self):
-        answer = self.module(None, "o = F.pad(b.cumsum(0), (1, 0)).tolist()\nreturn a[o[0]:o[1]], (b.float() / 2).sum().item()", "randn(9, 4), torch.full((2,), 3)")
+        answer = self.module(
+            None,
+            "o = F.pad(b.cumsum(0), (1, 0)).tolist()\nreturn a[o[0]:o[1]], (b.float() / 2).sum().item()",
+            "randn(9, 4), torch.full((2,), 3)",
+        )
         _, half = output(answer)["tuple"]
         self.assertEqual(3.0, half)
 
     def test_writes_are_seen_in_order(self):
-        answer = self.module(None, "t = torch.arange(4)\nx = t[1].item()\nt[1:] *= 10\ny = t[1].item()\nt.zero_()\nreturn x, y, t[1].item(), t.sum().item()")
+        answer = self.module(
+            None,
+            "t = torch.arange(4)\nx = t[1].item()\nt[1:] *= 10\ny = t[1].item()\nt.zero_()\nreturn x, y, t[1].item(), t.sum().item()",
+        )
         self.assertEqual([1, 10, 0, 0], output(answer)["tuple"])
 
     def test_draws_differ_and_repeat(self):
-        read = lambda draw: output(self.module(None, "b.tolist()", "randn(1), randint(0, 1000, (4,))", draw=draw))  # noqa: E731
+        read = lambda draw: output(
+            self.module(None, "b.tolist()", "randn(1), randint(0, 1000, (4,))", draw=draw)
+        )  # noqa: E731
         self.assertEqual(read(1), read(1))
         self.assertNotEqual(read(1), read(2))
 
@@ -213,16 +274,33 @@ class KnownValues(Case):
     def test_a_candidate_gets_the_integers_of_its_reference(self):
         source = source_of(None, "b.tolist()", "randn(3), randint(0, 1000, (4,))")
         reference = trace(source, "case")
-        candidate = trace(source.replace("class Model(", "class ModelNew("), "case", class_name="ModelNew", reference=reference_inputs(reference["trace"]))
-        self.assertEqual([output(reference, call) for call in range(3)], [output(candidate, call) for call in range(3)])
-        self.assertEqual([], [phase["steps"] for phase in candidate["trace"]["phases"] if phase["phase"] == "make_inputs" and phase["steps"]])
+        candidate = trace(
+            source.replace("class Model(", "class ModelNew("),
+            "case",
+            class_name="ModelNew",
+            reference=reference_inputs(reference["trace"]),
+        )
+        self.assertEqual(
+            [output(reference, call) for call in range(3)], [output(candidate, call) for call in range(3)]
+        )
+        self.assertEqual(
+            [],
+            [
+                phase["steps"]
+                for phase in candidate["trace"]["phases"]
+                if phase["phase"] == "make_inputs" and phase["steps"]
+            ],
+        )
 
 
 class Cuda(Case):
     def test_queries(self):
         forward = ("p = torch.cuda.get_device_properties(0)\nreturn p.multi_processor_count, p.name, torch.cuda.get_device_capability(), "
                    "torch.cuda.is_available(), a.is_cuda, a.device.type, torch.cuda.current_device(), a.get_device()")  # fmt: skip
-        self.assertEqual([132, "NVIDIA H200", {"tuple": [9, 0]}, True, True, "cuda", 0, 0], output(self.module(None, forward))["tuple"])
+        self.assertEqual(
+            [132, "NVIDIA H200", {"tuple": [9, 0]}, True, True, "cuda", 0, 0],
+            output(self.module(None, forward))["tuple"],
+        )
 
     def test_streams_and_events_are_inert(self):
         forward = ("s = torch.cuda.Stream()\ns.wait_stream(torch.cuda.current_stream())\nwith torch.cuda.stream(s):\n    y = a + 1\n"
@@ -241,7 +319,10 @@ class Cuda(Case):
         forward = ("if self.g is None:\n    self.g = torch.cuda.make_graphed_callables(lambda x: x * 2, (torch.zeros_like(a),), num_warmup_iters=1)\n"
                    "return self.g(a)")  # fmt: skip
         answer = self.module("self.g = None", forward)
-        self.assertEqual(["aten::zeros_like", "aten::mul.Tensor", "aten::copy_", "aten::mul.Tensor", "aten::detach"], calls(answer, 0))
+        self.assertEqual(
+            ["aten::zeros_like", "aten::mul.Tensor", "aten::copy_", "aten::mul.Tensor", "aten::detach"],
+            calls(answer, 0),
+        )
         for call in (1, 2):
             self.assertEqual(["aten::copy_", "aten::mul.Tensor", "aten::detach"], calls(answer, call))
         values = answer["trace"]["values"]
@@ -249,7 +330,10 @@ class Cuda(Case):
         self.assertEqual(1, len(static))
 
     def test_autocast_casts_are_recorded(self):
-        answer = self.module("self.m = nn.Linear(4, 4)", "with torch.autocast('cuda', dtype=torch.bfloat16):\n    return self.m(a).relu() @ a.t()")
+        answer = self.module(
+            "self.m = nn.Linear(4, 4)",
+            "with torch.autocast('cuda', dtype=torch.bfloat16):\n    return self.m(a).relu() @ a.t()",
+        )
         value = answer["trace"]["values"][output(answer)["v"]]
         self.assertEqual("bf16", value["t"])
         self.assertIn("aten::_to_copy", calls(answer))
@@ -264,7 +348,10 @@ class Cuda(Case):
         self.assertEqual(["aten::add.Tensor", "aten::mul.Tensor"], calls(self.module(None, forward)))
 
     def test_seeds(self):
-        answer = self.module(None, "torch.manual_seed(7)\ng = torch.Generator(device='cuda').manual_seed(9)\nreturn torch.randn(2), torch.randn(2, generator=g)")
+        answer = self.module(
+            None,
+            "torch.manual_seed(7)\ng = torch.Generator(device='cuda').manual_seed(9)\nreturn torch.randn(2), torch.randn(2, generator=g)",
+        )
         steps = forward_steps(answer)
         self.assertEqual(["nereid::manual_seed", "aten::randn", "aten::randn.generator"], calls(answer))
         self.assertEqual([7], steps[0]["args"])
@@ -274,18 +361,27 @@ class Cuda(Case):
 
 class Composites(Case):
     def test_parts_are_listed(self):
-        (step,) = forward_steps(self.module(None, "F.scaled_dot_product_attention(a, a, a)", "randn(1, 2, 3, 8)"))
+        (step,) = forward_steps(
+            self.module(None, "F.scaled_dot_product_attention(a, a, a)", "randn(1, 2, 3, 8)")
+        )
         self.assertEqual("aten::scaled_dot_product_attention", step["call"])
         self.assertTrue(step["parts"])
 
     def test_composites_that_no_device_changes_are_taken_apart(self):
         self.assertEqual(["aten::_softmax"], calls(self.module(None, "torch.softmax(a, -1)")))
-        self.assertEqual(["aten::addmm"], calls(self.module(None, "torch.addmm(a[0], a, a.t()[:, :1].expand(4, 4))"))[-1:])
+        self.assertEqual(
+            ["aten::addmm"], calls(self.module(None, "torch.addmm(a[0], a, a.t()[:, :1].expand(4, 4))"))[-1:]
+        )
 
 
 class Trouble(Case):
     def test_malformed(self):
-        for source, words in (("def f(:", "SyntaxError"), ("x = 1", "no class Model"), ("class Model: pass", "get_inputs"), ("\0", "null bytes")):
+        for source, words in (
+            ("def f(:", "SyntaxError"),
+            ("x = 1", "no class Model"),
+            ("class Model: pass", "get_inputs"),
+            ("\0", "null bytes"),
+        ):
             answer = trace(source, "case")
             self.assertIn(words, answer["malformed"]["message"])
 
@@ -304,7 +400,10 @@ class Trouble(Case):
 
         before, recorder.MAX_STEPS = recorder.MAX_STEPS, 100
         try:
-            self.assertIn("more than 100", self.refused(None, "for _ in range(1000):\n    a = a + 1\nreturn a")["message"])
+            self.assertIn(
+                "more than 100",
+                self.refused(None, "for _ in range(1000):\n    a = a + 1\nreturn a")["message"],
+            )
         finally:
             recorder.MAX_STEPS = before
 
@@ -332,12 +431,20 @@ class Trouble(Case):
                                      (None, "torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))\nreturn a", "a copy or bytes of one's own"),
                                      (None, "torch.get_rng_state().sum().item()", "reads")):  # fmt: skip
             self.assertIn(words, self.refused(init, forward)["message"], forward)
-        answer = self.module(None, "s = torch.cuda.get_rng_state()\nx = torch.randn(3)\ntorch.cuda.set_rng_state(s)\nreturn x, torch.randn(3), s.numel()")
-        self.assertEqual(["nereid::save_generator", "aten::randn", "nereid::restore_generator", "aten::randn"], calls(answer))
+        answer = self.module(
+            None,
+            "s = torch.cuda.get_rng_state()\nx = torch.randn(3)\ntorch.cuda.set_rng_state(s)\nreturn x, torch.randn(3), s.numel()",
+        )
+        self.assertEqual(
+            ["nereid::save_generator", "aten::randn", "nereid::restore_generator", "aten::randn"],
+            calls(answer),
+        )
         self.assertEqual(16, output(answer)["tuple"][2])
 
     def test_lazy_parameters_that_no_call_shaped_are_no_state(self):
-        answer = self.module("self.m = nn.LazyLinear(3)\nself.n = nn.Linear(4, 2)", "self.m(a) + self.n(a).sum()")
+        answer = self.module(
+            "self.m = nn.LazyLinear(3)\nself.n = nn.Linear(4, 2)", "self.m(a) + self.n(a).sum()"
+        )
         self.assertEqual(["n.weight", "n.bias"], [entry["name"] for entry in answer["trace"]["state"]])
 
     def test_what_other_libraries_get_is_refused(self):

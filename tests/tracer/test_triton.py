@@ -1,11 +1,14 @@
 """Kernels and launches: what of Python's arguments reaches the TTIR, and every way to launch."""
+
 import json
 import re
 import unittest
 
 from identity import HEAD, trace
 
-KERNELS = HEAD + '''
+KERNELS = (
+    HEAD
+    + """
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -16,7 +19,8 @@ def add(x, y, out, n, scale, BLOCK: tl.constexpr):
     m = i < n
     tl.store(out + i, tl.load(x + i, mask=m) + scale * tl.load(y + i, mask=m), mask=m)
 
-'''
+"""
+)
 
 
 def module(body, kernels="", init="pass", inputs="randn(64), randn(64)"):
@@ -29,7 +33,7 @@ def module(body, kernels="", init="pass", inputs="randn(64), randn(64)"):
 def parameters_of(ttir):
     """How many parameters the kernel's TTIR function has."""
     start = ttir.index("tt.func public @")
-    head = ttir[start: ttir.index("attributes", start)]
+    head = ttir[start : ttir.index("attributes", start)]
     return len(re.findall(r"%\w+: ", head))
 
 
@@ -43,7 +47,9 @@ class Case(unittest.TestCase):
         for launch in launches:
             for alternative in launch["launch"]:
                 kernel = self.document["kernels"][alternative["kernel"]]
-                covered = sum(1 + 2 * len(arg["shape"]) if "desc" in arg else 1 for arg in alternative["args"])
+                covered = sum(
+                    1 + 2 * len(arg["shape"]) if "desc" in arg else 1 for arg in alternative["args"]
+                )
                 self.assertEqual(parameters_of(kernel["ttir"]), covered, kernel["ttir"][:400])
         return launches
 
@@ -93,22 +99,35 @@ class Launches(Case):
         body = ("x = TensorDescriptor.from_tensor(a.view(8, 8), [8, 8])\ny = TensorDescriptor(out, [8, 8], [8, 1], [8, 8], 'nan')\n"
                 "k[(1,)](x, y, BLOCK=8)")  # fmt: skip
         first, second = self.only(body, kernels)["args"]
-        self.assertEqual(([8, 8], [8, 1], [8, 8], False), tuple(first[key] for key in ("shape", "strides", "block", "nan")))
+        self.assertEqual(
+            ([8, 8], [8, 1], [8, 8], False), tuple(first[key] for key in ("shape", "strides", "block", "nan"))
+        )
         self.assertTrue(second["nan"])
 
     def test_addresses_lead_back_to_tensors(self):
         class_ = "class P:\n    dtype = torch.float32\n    def __init__(self, p): self.p = p\n    def data_ptr(self): return self.p\n"
         launch = self.only("add[(1,)](P(a.data_ptr() + 16), b, out, 60, 0.5, BLOCK=64)", class_)
         self.assertEqual(16, launch["args"][0]["o"])
-        self.assertIn("belongs to no tensor", json.dumps(self.refused("add[(1,)](P(4096), b, out, 60, 0.5, BLOCK=64)", class_)))
+        self.assertIn(
+            "belongs to no tensor",
+            json.dumps(self.refused("add[(1,)](P(4096), b, out, 60, 0.5, BLOCK=64)", class_)),
+        )
 
     def test_alignment_is_the_allocators(self):
-        aligned = self.kernel(self.only("assert a.data_ptr() % 512 == 0\nadd[(1,)](a, b, out, 64, 0.5, BLOCK=64)"))["ttir"]
+        aligned = self.kernel(
+            self.only("assert a.data_ptr() % 512 == 0\nadd[(1,)](a, b, out, 64, 0.5, BLOCK=64)")
+        )["ttir"]
         shifted = self.kernel(self.only("add[(1,)](a[1:], b, out, 63, 0.5, BLOCK=64)"))["ttir"]
         self.assertGreater(aligned.count("tt.divisibility = 16"), shifted.count("tt.divisibility = 16"))
 
     def test_grids(self):
-        for grid in ("(2,)", "(2, 1, 1)", "lambda meta: (128 // meta['BLOCK'],)", "[torch.tensor(2).item()]", "(triton.cdiv(100, 64), 1)"):
+        for grid in (
+            "(2,)",
+            "(2, 1, 1)",
+            "lambda meta: (128 // meta['BLOCK'],)",
+            "[torch.tensor(2).item()]",
+            "(triton.cdiv(100, 64), 1)",
+        ):
             self.assertEqual([2, 1, 1], self.only(f"add[{grid}](a, b, out, 64, 0.5, BLOCK=64)")["grid"], grid)
         self.assertEqual([], self.traced("add[(0,)](a, b, out, 64, 0.5, BLOCK=64)"))
 
@@ -122,12 +141,21 @@ class Launches(Case):
             self.assertEqual(5, len(self.only(body)["args"]), body)
 
     def test_options(self):
-        launch = self.only("add[(1,)](a, b, out, 64, 0.5, BLOCK=64, num_warps=8, num_stages=2, maxnreg=128, launch_cooperative_grid=True)")
+        launch = self.only(
+            "add[(1,)](a, b, out, 64, 0.5, BLOCK=64, num_warps=8, num_stages=2, maxnreg=128, launch_cooperative_grid=True)"
+        )
         options = self.kernel(launch)["options"]
-        self.assertEqual((8, 2, 128, 1), tuple(options[key] for key in ("num_warps", "num_stages", "maxnreg", "launch_cooperative_grid")))
+        self.assertEqual(
+            (8, 2, 128, 1),
+            tuple(options[key] for key in ("num_warps", "num_stages", "maxnreg", "launch_cooperative_grid")),
+        )
 
     def test_options_that_name_files_are_refused(self):
-        for option in ('ir_override="/tmp/k.ptx"', 'extern_libs={"libdevice": "/tmp/k.bc"}', 'ptx_options="-o /tmp/k"'):
+        for option in (
+            'ir_override="/tmp/k.ptx"',
+            'extern_libs={"libdevice": "/tmp/k.bc"}',
+            'ptx_options="-o /tmp/k"',
+        ):
             answer = self.refused(f"add[(1,)](a, b, out, 64, 2.0, BLOCK=64, {option})")
             self.assertIn(f"the launch option {option.split('=')[0]}: ", answer["untraceable"]["message"])
 
@@ -141,7 +169,10 @@ class Launches(Case):
 
     def test_reinterpreted_tensors(self):
         kernels = "@triton.jit\ndef k(x, out, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    tl.store(out + i, tl.load(x + i).to(tl.float32))\n"
-        launch = self.only("x = a.to(torch.float8_e5m2).view(torch.int8)\nk[(1,)](triton.reinterpret(x, tl.float8e5), out, BLOCK=64)", kernels)
+        launch = self.only(
+            "x = a.to(torch.float8_e5m2).view(torch.int8)\nk[(1,)](triton.reinterpret(x, tl.float8e5), out, BLOCK=64)",
+            kernels,
+        )
         self.assertIn("f8E5M2", self.kernel(launch)["ttir"])
 
     def test_integers_that_a_kernel_only_reads_stay_known(self):
@@ -161,12 +192,17 @@ class Launches(Case):
         kernels = "@triton.jit\ndef bad(x, n):\n    i = tl.arange(0, 3)\n    tl.store(x + i, undefined)\n"
         answer = self.refused("bad[(1,)](out, 64)", kernels)["compile_failed"]
         at = (KERNELS + kernels).split("tl.arange(0, 3)")[0].count("\n") + 1
-        self.assertEqual(("bad", "case.py", at, "i = tl.arange(0, 3)"), tuple(answer[key] for key in ("kernel", "file", "line", "code")))
+        self.assertEqual(
+            ("bad", "case.py", at, "i = tl.arange(0, 3)"),
+            tuple(answer[key] for key in ("kernel", "file", "line", "code")),
+        )
         self.assertIn("power of 2", answer["message"])
 
     def test_a_fallback_on_compile_errors_is_traced_as_what_it_does(self):
         kernels = "@triton.jit\ndef bad(x, n):\n    tl.store(x, undefined)\n"
-        self.assertEqual([], self.traced("try:\n    bad[(1,)](out, 64)\nexcept Exception:\n    out = a + b", kernels))
+        self.assertEqual(
+            [], self.traced("try:\n    bad[(1,)](out, 64)\nexcept Exception:\n    out = a + b", kernels)
+        )
 
 
 class Autotuning(Case):
@@ -177,14 +213,20 @@ class Autotuning(Case):
 
     def test_every_configuration_is_an_alternative(self):
         (launch,) = self.traced(self.LAUNCH, self.TUNED % ("", "pass"))
-        self.assertEqual([[2, 1, 1], [1, 1, 1], [1, 1, 1]], [alternative["grid"] for alternative in launch["launch"]])
+        self.assertEqual(
+            [[2, 1, 1], [1, 1, 1], [1, 1, 1]], [alternative["grid"] for alternative in launch["launch"]]
+        )
         self.assertTrue(launch["launch"][1]["config"].startswith("BLOCK=64, num_warps=2"))
-        self.assertEqual([1, 2, 4], [self.kernel(alternative)["options"]["num_warps"] for alternative in launch["launch"]])
+        self.assertEqual(
+            [1, 2, 4], [self.kernel(alternative)["options"]["num_warps"] for alternative in launch["launch"]]
+        )
 
     def test_configurations_that_do_not_compile_are_dropped(self):
         (launch,) = self.traced(self.LAUNCH, self.TUNED % ("", "tl.static_assert(BLOCK > 32)"))
         self.assertEqual(2, len(launch["launch"]))
-        self.assertIn("compile_failed", self.refused(self.LAUNCH, self.TUNED % ("", "tl.static_assert(BLOCK > 1000)")))
+        self.assertIn(
+            "compile_failed", self.refused(self.LAUNCH, self.TUNED % ("", "tl.static_assert(BLOCK > 1000)"))
+        )
 
     def test_pruning(self):
         pruned = ", prune_configs_by={'early_config_prune': lambda configs, nargs, **kw: [c for c in configs if c.kwargs['BLOCK'] <= nargs['n']]}"
@@ -192,22 +234,40 @@ class Autotuning(Case):
         self.assertEqual(2, len(launch["launch"]))
 
     def test_hooks_of_configurations_come_before(self):
-        kernels = (self.TUNED % ("", "pass")).replace("num_warps=w)", "num_warps=w, pre_hook=lambda args: args['out'].zero_())")
+        kernels = (self.TUNED % ("", "pass")).replace(
+            "num_warps=w)", "num_warps=w, pre_hook=lambda args: args['out'].zero_())"
+        )
         (launch,) = self.traced(self.LAUNCH, kernels)
-        self.assertEqual([["aten::zero_"]] * 3, [[step["call"] for step in alternative["before"]] for alternative in launch["launch"]])
+        self.assertEqual(
+            [["aten::zero_"]] * 3,
+            [[step["call"] for step in alternative["before"]] for alternative in launch["launch"]],
+        )
 
     def test_what_is_reset_to_zero_is_so_only_when_tuned(self):
         self.traced(self.LAUNCH, self.TUNED % (", reset_to_zero=['out']", "pass"))
-        zeroed = [sum(step.get("call") == "aten::zero_" for step in phase["steps"]) for phase in self.document["phases"] if phase["phase"] == "forward"]
+        zeroed = [
+            sum(step.get("call") == "aten::zero_" for step in phase["steps"])
+            for phase in self.document["phases"]
+            if phase["phase"] == "forward"
+        ]
         self.assertEqual([1, 0, 0], zeroed)
 
     def test_a_configuration_is_chosen_once_for_a_key(self):
-        kernels = (self.TUNED % (", reset_to_zero=['out']", "pass")).replace("BLOCK: tl.constexpr", "scale, BLOCK: tl.constexpr")
-        body = "\n".join(["tuned[lambda meta: (triton.cdiv(64, meta['BLOCK']),)](a, out, %s, %s)" % key for key in ((64, 1.5), (64, 2.5), (32, 1.5), (32, 2.5))])
+        kernels = (self.TUNED % (", reset_to_zero=['out']", "pass")).replace(
+            "BLOCK: tl.constexpr", "scale, BLOCK: tl.constexpr"
+        )
+        body = "\n".join(
+            [
+                "tuned[lambda meta: (triton.cdiv(64, meta['BLOCK']),)](a, out, %s, %s)" % key
+                for key in ((64, 1.5), (64, 2.5), (32, 1.5), (32, 2.5))
+            ]
+        )
         launches = self.traced(body, kernels)
         self.assertEqual(4, len(launches))
         first = next(phase for phase in self.document["phases"] if phase["phase"] == "forward")
-        self.assertEqual(2, sum(step.get("call") == "aten::zero_" for step in first["steps"]))  # as often as it was tuned
+        self.assertEqual(
+            2, sum(step.get("call") == "aten::zero_" for step in first["steps"])
+        )  # as often as it was tuned
 
     def test_a_single_configuration(self):
         kernels = self.TUNED.replace("((32, 1), (64, 2), (128, 4))", "((64, 2),)") % ("", "pass")
@@ -215,7 +275,10 @@ class Autotuning(Case):
         self.assertEqual(1, len(launch["launch"]))
 
     def test_heuristics(self):
-        kernels = (self.TUNED % ("", "pass")).replace("@triton.jit", "@triton.heuristics({'EVEN': lambda args: args['n'] % args['BLOCK'] == 0})\n@triton.jit")
+        kernels = (self.TUNED % ("", "pass")).replace(
+            "@triton.jit",
+            "@triton.heuristics({'EVEN': lambda args: args['n'] % args['BLOCK'] == 0})\n@triton.jit",
+        )
         kernels = kernels.replace("BLOCK: tl.constexpr", "BLOCK: tl.constexpr, EVEN: tl.constexpr")
         (launch,) = self.traced(self.LAUNCH, kernels)
         even = [dict(self.kernel(alternative)["constants"])["EVEN"] for alternative in launch["launch"]]
@@ -256,7 +319,9 @@ class Language(Case):
         self.assertEqual([1, 1, 1], self.only(body)["grid"])
 
     def test_benchmarks_run_once(self):
-        self.assertEqual(1, len(self.traced("triton.testing.do_bench(lambda: add[(1,)](a, b, out, 64, 0.5, BLOCK=64))")))
+        self.assertEqual(
+            1, len(self.traced("triton.testing.do_bench(lambda: add[(1,)](a, b, out, 64, 0.5, BLOCK=64))"))
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Asks `nereid-train-check`, started once: libtorch takes longer to load than most answers do."""
+
 import pathlib
 import subprocess
 import sys

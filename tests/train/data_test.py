@@ -1,4 +1,5 @@
 """`nereid train data`: what shards hold is the lines' text, whatever the threads and however often it was killed; and a run on them."""
+
 import json
 import os
 import pathlib
@@ -45,15 +46,22 @@ task_prompt = (PROMPTS / "task.md").read_text()
 system = (PROMPTS / "system.md").read_text()
 for i in range(1500):
     if i % 7 == 3:
-        line = {"messages": [{"role": "user", "content": text(20)}, {"role": "assistant", "content": text(20)}]}
+        line = {
+            "messages": [{"role": "user", "content": text(20)}, {"role": "assistant", "content": text(20)}]
+        }
         prompt = f"<|im_start|>user\n{line['messages'][0]['content']}<|im_end|>\n<|im_start|>assistant\n"
         answer = line["messages"][1]["content"] + "<|im_end|>"
     elif i % 7 == 5:
         line = {"prompt": text(9), "answer": text(40)}
         prompt, answer = line["prompt"], line["answer"]
     else:
-        line = {"id": f"L1-s0-{i}", "task": text(60), "plan": text(30), "code": "import triton\n" + text(200) + "\n",
-                "verdict": {"verdict": "Verified" if i % 7 else "Mismatch"}}
+        line = {
+            "id": f"L1-s0-{i}",
+            "task": text(60),
+            "plan": text(30),
+            "code": "import triton\n" + text(200) + "\n",
+            "verdict": {"verdict": "Verified" if i % 7 else "Mismatch"},
+        }
         asked = task_prompt.replace("{{name}}", "model.py").replace("{{source}}", line["task"])
         prompt = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{asked}<|im_end|>\n<|im_start|>assistant\n"
         answer = f"<think>\n{line['plan']}\n</think>\n\n```python\n{line['code'].rstrip()}\n```<|im_end|>"
@@ -67,8 +75,23 @@ for name, part in (("a.jsonl", first), ("b.jsonl", second)):
 
 
 def data(folder, *more, code=0, inputs=("a.jsonl", "b.jsonl"), split="train"):
-    return nereid("train", "data", *inputs, "-o", folder, "-t", "tokenizer.json", "--split", split, "--shard-tokens", 60000, "--json",
-                  *more, code=code, cwd=root)
+    return nereid(
+        "train",
+        "data",
+        *inputs,
+        "-o",
+        folder,
+        "-t",
+        "tokenizer.json",
+        "--split",
+        split,
+        "--shard-tokens",
+        60000,
+        "--json",
+        *more,
+        code=code,
+        cwd=root,
+    )
 
 
 def content(folder):
@@ -79,7 +102,7 @@ told = json.loads(data("train").stdout)
 documents = [d for shard in sorted((root / "train").glob("*.tokens")) for d in read_shard(shard)]
 assert len(documents) == len(expected) == told["documents"], (len(documents), len(expected), told)
 for (ids, answers), (prompt, answer) in zip(documents, expected):
-    (begin, end), = answers
+    ((begin, end),) = answers
     assert end == len(ids)
     assert ids[:begin] == tokenizer.encode(prompt).ids, prompt
     assert ids[begin:] == tokenizer.encode(answer).ids, answer
@@ -98,7 +121,18 @@ assert short["left_out"]["is too long"] > 100 and short["documents"] > 0, short
 
 # Killed at any moment, it goes on to the same shards. Many lines, so that there is something to kill.
 (root / "many.jsonl").write_text("".join(json.dumps(draw.choice(lines)) + "\n" for _ in range(30000)))
-big = ["train", "data", "many.jsonl", "-o", "killed", "-t", "tokenizer.json", "--shard-tokens", "500000", "--json"]
+big = [
+    "train",
+    "data",
+    "many.jsonl",
+    "-o",
+    "killed",
+    "-t",
+    "tokenizer.json",
+    "--shard-tokens",
+    "500000",
+    "--json",
+]
 kills = 0
 for attempt in range(60):
     process = subprocess.Popen([NEREID, *big], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -112,18 +146,29 @@ for attempt in range(60):
     assert process.returncode == (130 if attempt == 2 else -9), (process.returncode, process.stderr.read())
     kills += 1
 assert process.returncode == 0
-(root / "killed/tokens.json.0123456789abcdef.tmp").write_text("{")  # as one has it that was killed while it wrote this
+(root / "killed/tokens.json.0123456789abcdef.tmp").write_text(
+    "{"
+)  # as one has it that was killed while it wrote this
 nereid(*big, cwd=root)
 big[big.index("killed")] = "at_once"
 nereid(*big, cwd=root)
 assert content("killed") == content("at_once")
 
 # Bad input.
-(root / "bad.jsonl").write_text(json.dumps(lines[0]) + "\n\n{\"task\": 3}\n")
-assert "bad.jsonl:3.task: expected" in nereid("train", "data", "bad.jsonl", "-o", "bad", "-t", "tokenizer.json", cwd=root, code=2).stderr
+(root / "bad.jsonl").write_text(json.dumps(lines[0]) + '\n\n{"task": 3}\n')
+assert (
+    "bad.jsonl:3.task: expected"
+    in nereid("train", "data", "bad.jsonl", "-o", "bad", "-t", "tokenizer.json", cwd=root, code=2).stderr
+)
 (root / "bad.jsonl").write_text(json.dumps(lines[0]) + "\nnonsense\n")
-assert "bad.jsonl:2" in nereid("train", "data", "bad.jsonl", "-o", "bad", "-t", "tokenizer.json", cwd=root, code=2).stderr
-assert "none.jsonl: No such file" in nereid("train", "data", "none.jsonl", "-o", "bad", "-t", "tokenizer.json", cwd=root, code=2).stderr
+assert (
+    "bad.jsonl:2"
+    in nereid("train", "data", "bad.jsonl", "-o", "bad", "-t", "tokenizer.json", cwd=root, code=2).stderr
+)
+assert (
+    "none.jsonl: No such file"
+    in nereid("train", "data", "none.jsonl", "-o", "bad", "-t", "tokenizer.json", cwd=root, code=2).stderr
+)
 
 # And a few steps on what was made, by the command that users call.
 data("held_out", split="held-out")
@@ -146,20 +191,40 @@ steps = 4
 [machine]
 precision = "float32"
 """)
-ran = nereid("train", "sft", "tiny.toml", "--device", "cpu", "--json", cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"})
+ran = nereid(
+    "train",
+    "sft",
+    "tiny.toml",
+    "--device",
+    "cpu",
+    "--json",
+    cwd=root,
+    env={**os.environ, "OMP_NUM_THREADS": "1"},
+)
 steps = [json.loads(line) for line in ran.stdout.splitlines()]
 assert [s["step"] for s in steps] == [0, 1, 2, 3] and steps[-1]["held_out_loss"] < steps[0]["loss"], steps
 model = root / "training/tiny/checkpoints/step-00000004/model"
 assert "held out" in ran.stderr and str(model.relative_to(root)) in ran.stderr, ran.stderr
 # Its checkpoint is asked as it is; a run that goes on from it keeps the tokenizer; one of another tokenizer is refused.
 assert (model / "tokenizer.json").read_bytes() == (root / "tokenizer.json").read_bytes()
-nereid("generate", "--model", model, "--chat", "--prompt", "x", "--max-tokens", 3, "--device", "cpu", cwd=root)
+nereid(
+    "generate", "--model", model, "--chat", "--prompt", "x", "--max-tokens", 3, "--device", "cpu", cwd=root
+)
 tiny = (root / "tiny.toml").read_text()
-(root / "further.toml").write_text(re.sub(r"\[model\].*?\[data\]", f'[model]\nstart_from = "{model}"\n[data]', tiny, flags=re.S).replace("steps = 4", "steps = 1"))
-nereid("train", "sft", "further.toml", "--device", "cpu", cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"})
+(root / "further.toml").write_text(
+    re.sub(r"\[model\].*?\[data\]", f'[model]\nstart_from = "{model}"\n[data]', tiny, flags=re.S).replace(
+        "steps = 4", "steps = 1"
+    )
+)
+nereid(
+    "train", "sft", "further.toml", "--device", "cpu", cwd=root, env={**os.environ, "OMP_NUM_THREADS": "1"}
+)
 assert (root / "training/further/checkpoints/step-00000001/model/tokenizer.json").exists()
 (root / "other.json").write_text((root / "tokenizer.json").read_text() + " ")
 (root / "wrong.toml").write_text(tiny.replace('"tokenizer.json"', '"other.json"'))
-assert "wrong.toml: model.tokenizer: expected what the data was made with" in nereid("train", "sft", "wrong.toml", "--device", "cpu", cwd=root, code=2).stderr
+assert (
+    "wrong.toml: model.tokenizer: expected what the data was made with"
+    in nereid("train", "sft", "wrong.toml", "--device", "cpu", cwd=root, code=2).stderr
+)
 assert "tiny" in nereid("runs", cwd=root).stdout
 print(f"shards hold what the lines say; killed {kills} times")

@@ -1,4 +1,5 @@
 """Objectives of reinforcement learning against a few lines of PyTorch: the loss, and its gradient by every token's log-probability."""
+
 import math
 
 import torch
@@ -12,7 +13,7 @@ def advantages(rewards, baseline):
         return (rewards - rewards.mean()) / (rewards.std() + 1e-6)
     if baseline == "mean":
         return rewards - rewards.mean()
-    return torch.stack([r - torch.cat([rewards[:i], rewards[i + 1:]]).mean() for i, r in enumerate(rewards)])
+    return torch.stack([r - torch.cat([rewards[:i], rewards[i + 1 :]]).mean() for i, r in enumerate(rewards)])
 
 
 def ppo(new, old, advantage):
@@ -50,13 +51,17 @@ def best(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta
     for a, b in groups:
         logs = speedup[a:b].log()
         if right[a:b].any():
-            worth[a:b] = torch.where(right[a:b], (logs - logs[right[a:b]].mean()).clamp(0, math.log(2)), -price)
+            worth[a:b] = torch.where(
+                right[a:b], (logs - logs[right[a:b]].mean()).clamp(0, math.log(2)), -price
+            )
     of_plan = worth
     if apart:  # plans by what such a choice is worth, codes copied
         rewards = log_speed(right.double(), speedup, groups)
         of_plan = torch.cat([rewards[a:b] - rewards[a:b].mean() for a, b in groups])
     pushed = [torch.where(torch.arange(len(n)) < p, v, w) for n, p, v, w in zip(new, plans, of_plan, worth)]
-    return -torch.cat([ppo(n, o, w) for n, o, w in zip(new, old, pushed)]).sum() / torch.cat(pushed).abs().sum()
+    return (
+        -torch.cat([ppo(n, o, w) for n, o, w in zip(new, old, pushed)]).sum() / torch.cat(pushed).abs().sum()
+    )
 
 
 def drpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta):
@@ -102,17 +107,52 @@ for seed in range(4):
     offsets = [0, *lengths.cumsum(0).tolist()]
     for kind in (grpo, hrd, log_hrd, best, priced_best, planned_best, drpo):
         # Each looks at a baseline, or at beta and delta.
-        for baseline in ("normalized",) if kind in (best, priced_best, planned_best, drpo) else ("normalized", "mean", "leave_one_out"):
+        for baseline in (
+            ("normalized",)
+            if kind in (best, priced_best, planned_best, drpo)
+            else ("normalized", "mean", "leave_one_out")
+        ):
             for beta, delta in ((1000, 1e-4), (3, 0.05)) if kind is drpo else ((0, 0),):
                 leaf = flat.double().requires_grad_()
                 cut = lambda x: [x[a:b] for a, b in zip(offsets, offsets[1:])]
-                loss = kind(cut(leaf), cut(old.double()), plans.tolist(), valid, correct, speedup, groups, baseline, beta, delta)
+                loss = kind(
+                    cut(leaf),
+                    cut(old.double()),
+                    plans.tolist(),
+                    valid,
+                    correct,
+                    speedup,
+                    groups,
+                    baseline,
+                    beta,
+                    delta,
+                )
                 loss.backward()
-                ours = check("objective", {"new": flat, "old": old, "lengths": lengths, "plans": plans, "judged": torch.stack([valid, correct, speedup], 1),
-                              "groups": torch.tensor([0, 4, 9, 12])}, kind=kind.__name__.split("_")[-1], baseline=baseline,
-                             incorrect_penalty=0.3 if kind in (log_hrd, priced_best) else -1, plan_incorrect_penalty=0.3 if kind is planned_best else -1, beta=beta, delta=delta)
+                ours = check(
+                    "objective",
+                    {
+                        "new": flat,
+                        "old": old,
+                        "lengths": lengths,
+                        "plans": plans,
+                        "judged": torch.stack([valid, correct, speedup], 1),
+                        "groups": torch.tensor([0, 4, 9, 12]),
+                    },
+                    kind=kind.__name__.split("_")[-1],
+                    baseline=baseline,
+                    incorrect_penalty=0.3 if kind in (log_hrd, priced_best) else -1,
+                    plan_incorrect_penalty=0.3 if kind is planned_best else -1,
+                    beta=beta,
+                    delta=delta,
+                )
                 told = (kind.__name__, baseline, seed, beta)
-                assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (told, ours["loss"], loss)
-                assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max()), told
+                assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (
+                    told,
+                    ours["loss"],
+                    loss,
+                )
+                assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max()), (
+                    told
+                )
                 count += 1
 print(f"{count} losses and gradients are PyTorch's")

@@ -1,5 +1,6 @@
 """Several ranks at toy size, on the CPU: the run of one rank up to rounding, the same again and again, resumed by any number of ranks, and
 what is told of a rank that is gone."""
+
 import os
 import pathlib
 import signal
@@ -32,11 +33,17 @@ for kind in ("adamw", "muon"):
         parts = sorted((root / f"runs/{kind}_{ranks}/checkpoints/step-00000020").glob("optimizer-*"))
         assert len(parts) == ranks
         masters = torch.cat([load_file(part)["master"] for part in parts])
-        alone = load_file(root / f"runs/{kind}_1/checkpoints/step-00000020/optimizer-0-of-1.safetensors")["master"]
+        alone = load_file(root / f"runs/{kind}_1/checkpoints/step-00000020/optimizer-0-of-1.safetensors")[
+            "master"
+        ]
         assert masters.shape == alone.shape
 whole("again", "--ranks", "4", **ONE)
 assert curve("again", *EXACT) == curve("adamw_4", *EXACT)
-held_out = [(a, b) for (a,), (b,) in zip(curve("adamw_4", "held_out_loss"), curve("adamw_1", "held_out_loss")) if a is not None]
+held_out = [
+    (a, b)
+    for (a,), (b,) in zip(curve("adamw_4", "held_out_loss"), curve("adamw_1", "held_out_loss"))
+    if a is not None
+]
 assert held_out and all(abs(a - b) < 1e-3 for a, b in held_out), held_out
 whole("bf16", "--ranks", "2", machine={"precision": "bfloat16"}, **ONE)
 
@@ -48,7 +55,10 @@ for name, more in (("untied", {}), ("untied_sharded", SHARDED)):
     whole(name, "--ranks", "4", **ONE, **UNTIED, **more)
 assert curve("untied_sharded", *EXACT) == curve("untied", *EXACT)
 for file in ("model/model.safetensors", *(f"optimizer-{rank}-of-4.safetensors" for rank in range(4))):
-    one, other = (load_file(root / "runs" / run / "checkpoints/step-00000020" / file) for run in ("untied_sharded", "untied"))
+    one, other = (
+        load_file(root / "runs" / run / "checkpoints/step-00000020" / file)
+        for run in ("untied_sharded", "untied")
+    )
     assert one.keys() == other.keys() and all(torch.equal(one[tensor], other[tensor]) for tensor in one), file
 for kind in ("adamw", "muon"):
     for ranks in (1, 2):
@@ -57,9 +67,20 @@ for kind in ("adamw", "muon"):
 bf16 = {"precision": "bfloat16", "shard_parameters": True}
 whole("bf16_sharded", "--ranks", "2", machine=bf16, **ONE)
 near("bf16_sharded", "bf16", 2e-2)
-refused("sharded layers that are kept", start("kept", "--ranks", "2", machine={"shard_parameters": True, "recompute": False}), "machine.recompute: expected true", code=2)
+refused(
+    "sharded layers that are kept",
+    start("kept", "--ranks", "2", machine={"shard_parameters": True, "recompute": False}),
+    "machine.recompute: expected true",
+    code=2,
+)
 run_file("sharded_lost", **ONE, **SHARDED)
-process = subprocess.Popen(command("sharded_lost", "--ranks", "2", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+process = subprocess.Popen(
+    command("sharded_lost", "--ranks", "2", "--json"),
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+    env=ENV,
+)
 for _ in range(9):
     process.stdout.readline()
 process.send_signal(signal.SIGKILL)
@@ -74,7 +95,13 @@ def children(pid):
 
 # A rank is killed: the command says which, and nobody is left. Then other numbers of ranks go on.
 run_file("lost", **ONE)
-process = subprocess.Popen(command("lost", "--ranks", "4", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+process = subprocess.Popen(
+    command("lost", "--ranks", "4", "--json"),
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+    env=ENV,
+)
 for _ in range(9):
     process.stdout.readline()
 while not (root / "runs/lost/checkpoints/step-00000007").exists():  # it is written beside the steps
@@ -86,7 +113,13 @@ error = process.communicate()[1]
 assert process.returncode == 3 and "rank 2 was killed by signal 9" in error, (process.returncode, error)
 for rank in ranks:
     assert not pathlib.Path(f"/proc/{rank}").exists(), rank
-process = subprocess.Popen(command("lost", "--ranks", "2", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+process = subprocess.Popen(
+    command("lost", "--ranks", "2", "--json"),
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+    env=ENV,
+)
 for _ in range(5):
     process.stdout.readline()
 process.send_signal(signal.SIGKILL)  # the launcher alone: its ranks go with it
@@ -97,7 +130,13 @@ near("lost", "adamw_1", 1e-3)
 # An interrupt of the launcher alone, as a scheduler's, or of all at once, as a terminal's: all stop behind one step, which is kept.
 for name, everybody in (("told_one", False), ("told_all", True)):
     run_file(name, **ONE | {"schedule": {"steps": 1_000_000, "warmup_steps": 2}})
-    process = subprocess.Popen(command(name, "--ranks", "2", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    process = subprocess.Popen(
+        command(name, "--ranks", "2", "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENV,
+    )
     process.stdout.readline()
     for pid in (children(process.pid) if everybody else []) + [process.pid]:
         os.kill(pid, signal.SIGTERM)
@@ -110,6 +149,11 @@ for name, everybody in (("told_one", False), ("told_all", True)):
 done = start("wrong", "--ranks", "2", data={"train": ["/nowhere"]})
 refused("no such data", done, "/nowhere/tokens.json: No such file", code=2)
 assert done.stderr.count("/nowhere") == 1, done.stderr
-refused("rows that cannot be shared", start("three", "--ranks", "3"), "three.toml: data.global_batch_size: expected a multiple of micro_batch_size (2) times 3 ranks, got 4", code=2)
+refused(
+    "rows that cannot be shared",
+    start("three", "--ranks", "3"),
+    "three.toml: data.global_batch_size: expected a multiple of micro_batch_size (2) times 3 ranks, got 4",
+    code=2,
+)
 assert not (root / "runs/three").exists(), "it is told before anything is begun"
 print("ranks share the work, and say who is gone")

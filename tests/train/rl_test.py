@@ -1,5 +1,6 @@
 """Reinforcement learning at toy size, with the real judge: a model that has learnt one verified answer by heart writes it, wrongly at
 times; rewards, gradients and pass@1 come out; killed and resumed it is the same run."""
+
 import json
 import math
 import os
@@ -33,15 +34,24 @@ length = told["length"]
 
 
 def rl_file(name, objective, steps=2, more="", every=1, **others):
-    return toy_writer.rl_file(root, told, name, objective, steps, held_out=True, every=every, more=more, **others)
+    return toy_writer.rl_file(
+        root, told, name, objective, steps, held_out=True, every=every, more=more, **others
+    )
 
 
 def metrics(name):
-    return [json.loads(line) for line in (root / "training" / name / "metrics.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (root / "training" / name / "metrics.jsonl").read_text().splitlines()
+    ]
 
 
 for objective, steps in (("grpo", 3), ("hrd", 2), ("drpo", 2)):
-    out = [json.loads(line) for line in ran(LM, "train-rl", rl_file(objective, objective, steps) + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
+    out = [
+        json.loads(line)
+        for line in ran(
+            LM, "train-rl", rl_file(objective, objective, steps) + ".toml", "--device", "cpu", "--json"
+        ).stdout.splitlines()
+    ]
     assert [line["step"] for line in out] == list(range(steps)) and len(metrics(objective)) == steps
     for line in out:
         shares = {k: v for k, v in line.items() if k.startswith("verdict/")}
@@ -53,8 +63,17 @@ for objective, steps in (("grpo", 3), ("hrd", 2), ("drpo", 2)):
     assert 0 < sum(line["reward"] for line in out) < steps, [line["reward"] for line in out]
     assert out[1]["pass_at_1/0"] in (0, 1)
     assert (root / f"training/{objective}/checkpoints/step-0000000{steps}/model/config.json").exists()
-    print(objective, [(line["reward"], round(line["loss"], 4), {k: v for k, v in line.items() if k.startswith("verdict/")}) for line in out])
-
+    print(
+        objective,
+        [
+            (
+                line["reward"],
+                round(line["loss"], 4),
+                {k: v for k, v in line.items() if k.startswith("verdict/")},
+            )
+            for line in out
+        ],
+    )
 
 
 def same(a, b):
@@ -65,11 +84,21 @@ def same(a, b):
 
 
 def rollouts(name):
-    return [json.loads(line) for line in (root / "training" / name / "rollouts.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (root / "training" / name / "rollouts.jsonl").read_text().splitlines()
+    ]
 
 
 def started(name, *more, **how):
-    return subprocess.Popen([LM, "train-rl", f"{name}.toml", "--device", "cpu", "--json", *more], cwd=root, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
+    return subprocess.Popen(
+        [LM, "train-rl", f"{name}.toml", "--device", "cpu", "--json", *more],
+        cwd=root,
+        env=ENV,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **how,
+    )
 
 
 def judges_of(pid):
@@ -77,7 +106,11 @@ def judges_of(pid):
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid and b"verify" in (folder / "cmdline").read_bytes():
+            if (
+                folder.name.isdigit()
+                and int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid
+                and b"verify" in (folder / "cmdline").read_bytes()
+            ):
                 found.append(int(folder.name))
         except OSError:
             pass
@@ -89,25 +122,44 @@ for objective in ("grpo", "hrd", "drpo"):
     kept = rollouts(objective)
     for line in metrics(objective):
         of_step = [r for r in kept if r["step"] == line["step"]]
-        assert len(of_step) == 16 and abs(sum(r["reward"] for r in of_step) / 16 - line["reward"]) < 1e-9, of_step
-        assert sorted({(r["prompt"], r["sample"]) for r in of_step}) == [(p, s) for p in range(2) for s in range(8)]
+        assert len(of_step) == 16 and abs(sum(r["reward"] for r in of_step) / 16 - line["reward"]) < 1e-9, (
+            of_step
+        )
+        assert sorted({(r["prompt"], r["sample"]) for r in of_step}) == [
+            (p, s) for p in range(2) for s in range(8)
+        ]
         texts = {(r["prompt"], r["sample"]): r["answer"] for r in of_step if "answer" in r}
         # One task: equal programs in answers to it were judged once, also those of steps before.
-        assert 0 <= line["judged"] <= line["programs"] <= len(set(texts.values())) and line["timed"] == 0, line
+        assert 0 <= line["judged"] <= line["programs"] <= len(set(texts.values())) and line["timed"] == 0, (
+            line
+        )
         assert line["saved"] == 1 - line["judged"] / 16, line
         for r in of_step:
-            assert (r["verdict"] == "Verified") == (r["reward"] == 1) and ("advantage" in r) == (objective != "drpo"), r
+            assert (r["verdict"] == "Verified") == (r["reward"] == 1) and ("advantage" in r) == (
+                objective != "drpo"
+            ), r
             assert ("plan_advantage" in r) == ("advantage" in r) and 0 <= r["plan_tokens"] <= r["tokens"], r
             assert r["verdict"] != "Verified" or 0 < r["plan_tokens"] < r["tokens"], r
-            assert ("answer" in r) != ("same_as" in r) and ("answer" in r or (r["prompt"], r["same_as"]) in texts), r
+            assert ("answer" in r) != ("same_as" in r) and (
+                "answer" in r or (r["prompt"], r["same_as"]) in texts
+            ), r
 # What the engine and the trainer make of the same tokens differs by rounding alone at the first step; with staleness 1 the second step's
 # were written under the weights before.
 first, second, _ = metrics("grpo")
 assert 0 < first["mismatch/most"] < 1e-3 < second["mismatch/most"], (first, second)
 
 # A run that ends with its seconds: the rate falls with them, and the same command has nothing more to do.
-(root / "timed.toml").write_text((root / (rl_file("by_steps", "hrd", more='incorrect_penalty = 0.5\ncode_temperature = 0\nmin_p = 0.01') + ".toml")).read_text()
-                                 .replace('kind = "constant"\nsteps = 2', 'kind = "cosine"\nseconds = 6\nfinal_share = 0'))
+(root / "timed.toml").write_text(
+    (
+        root
+        / (
+            rl_file("by_steps", "hrd", more="incorrect_penalty = 0.5\ncode_temperature = 0\nmin_p = 0.01")
+            + ".toml"
+        )
+    )
+    .read_text()
+    .replace('kind = "constant"\nsteps = 2', 'kind = "cosine"\nseconds = 6\nfinal_share = 0')
+)
 ran(LM, "train-rl", "timed.toml", "--device", "cpu")
 timed = metrics("timed")
 spent = [sum(line["step_s"] for line in timed[:i]) for i in range(len(timed) + 1)]
@@ -115,7 +167,10 @@ spent = [sum(line["step_s"] for line in timed[:i]) for i in range(len(timed) + 1
 # The last step is the one behind which another would not be half done, or the one that the seconds are over in.
 would_end = [spent[i] + 1.5 * (spent[i] - spent[max(i - 1, 0)]) >= 6 for i in range(len(timed))]
 assert not any(would_end[:-1]) and (would_end[-1] or spent[-1] >= 6), spent
-assert all(abs(line["learning_rate"] - 0.0003 * 0.5 * (1 + math.cos(math.pi * min(at / 6, 1)))) < 1e-9 for line, at in zip(timed, spent)), timed
+assert all(
+    abs(line["learning_rate"] - 0.0003 * 0.5 * (1 + math.cos(math.pi * min(at / 6, 1)))) < 1e-9
+    for line, at in zip(timed, spent)
+), timed
 ran(LM, "train-rl", "timed.toml", "--device", "cpu")
 assert metrics("timed") == timed
 assert all(r["plan_tokens"] > 0 for r in rollouts("timed") if r["verdict"] == "Verified")
@@ -126,7 +181,7 @@ for r in rollouts("timed"):
         assert texts.setdefault(r["answer"].split("```")[0], r["answer"]) == r["answer"], r
 
 # Times apart, with a program in the clock's place: it finds the very traces that the judge verified, and what it says is told.
-CLOCK = '''#!%s
+CLOCK = """#!%s
 import hashlib, json, os, pathlib, sys
 if "--time-only" not in sys.argv:
     os.execv(%r, [%r] + sys.argv[1:])
@@ -138,18 +193,30 @@ for line in sys.stdin:
     found = kept.exists() and hashlib.sha256(kept.read_bytes()).hexdigest() == pair["trace"] and len(list(folder.iterdir())) > 1
     kept.unlink(missing_ok=True)
     print(json.dumps({"id": pair["id"], "verdict": "Verified" if found else "Unsafe", "times": {"speedup": 1.5, "reference_ms": 2}, "phases": {"time_samples": 0.25, "gpu": 0.5}}), flush=True)
-'''
+"""
 (root / "bin").mkdir()
 shutil.copy(LM, root / "bin/nereid-lm")
 (root / "bin/nereid").write_text(CLOCK % (sys.executable, NEREID, NEREID, str(root / "traces_in")))
 (root / "bin/nereid").chmod(0o755)
 checkout = pathlib.Path(__file__).resolve().parents[2]
 apart = {**ENV, "NEREID_PACKAGE": str(checkout / "python/nereid"), "NEREID_PYTHON": sys.executable}
-toy_writer.ran(root, apart, root / "bin/nereid-lm", "train-rl", rl_file("apart", "hrd", more='times = "apart"', judge_device="cuda") + ".toml", "--device", "cpu")
+toy_writer.ran(
+    root,
+    apart,
+    root / "bin/nereid-lm",
+    "train-rl",
+    rl_file("apart", "hrd", more='times = "apart"', judge_device="cuda") + ".toml",
+    "--device",
+    "cpu",
+)
 for line in metrics("apart"):
     verified = [r for r in rollouts("apart") if r["step"] == line["step"] and r["verdict"] == "Verified"]
     assert verified and all(r["speedup"] == 1.5 for r in verified) and "verdict/Unsafe" not in line, line
-    assert line["clock/run_s"] == 0.25 * line["timed"] and line["clock/gpu_s"] == 0.5 * line["timed"] and line["clock/compile_s"] == 0, line
+    assert (
+        line["clock/run_s"] == 0.25 * line["timed"]
+        and line["clock/gpu_s"] == 0.5 * line["timed"]
+        and line["clock/compile_s"] == 0
+    ), line
 assert metrics("apart")[0]["timed"] > 0 and not pathlib.Path((root / "traces_in").read_text()).exists()
 
 # Killed in the middle of a step and resumed, without staleness and with it: the same rewards, losses, gradients.
@@ -165,7 +232,13 @@ for staleness, whole in enumerate(("whole0", "grpo")):
     process.communicate()
     ran(LM, "train-rl", f"{name}.toml", "--device", "cpu")
     same(name, whole)
-    texts = [[(r["step"], r["prompt"], r["sample"], r["verdict"], r.get("advantage"), r.get("answer")) for r in rollouts(run)] for run in (name, whole)]
+    texts = [
+        [
+            (r["step"], r["prompt"], r["sample"], r["verdict"], r.get("advantage"), r.get("answer"))
+            for r in rollouts(run)
+        ]
+        for run in (name, whole)
+    ]
     assert texts[0] == texts[1]
 # The judge killed in the middle of a step: it is started again, what it had is judged again, and nothing of that is a reward.
 process = started(rl_file("judge", "grpo", steps=3))
@@ -197,11 +270,17 @@ same("workers", "grpo")
 assert all(line["unjudged"] == 0 for line in metrics("workers"))
 # A disk that is full when a checkpoint is written: told by the file's name; with room again it goes on from the last whole one to the same.
 largest = max((root / "training/grpo/checkpoints/step-00000003").rglob("*.safetensors"), key=os.path.getsize)
-process = started(rl_file("full", "grpo", steps=3), preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+process = started(
+    rl_file("full", "grpo", steps=3), preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+)
 process.stdout.readline()
 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (largest.stat().st_size // 2, resource.RLIM_INFINITY))
 _, errors = process.communicate()
-assert process.returncode == 3 and "File too large" in errors and largest.name in errors, (process.returncode, largest, errors)
+assert process.returncode == 3 and "File too large" in errors and largest.name in errors, (
+    process.returncode,
+    largest,
+    errors,
+)
 assert not (root / "training/full/checkpoints/step-00000003").exists()
 ran(LM, "train-rl", "full.toml", "--device", "cpu")
 same("full", "grpo")
@@ -212,7 +291,7 @@ time.sleep(0.3)
 process.send_signal(signal.SIGINT)
 _, errors = process.communicate()
 assert process.returncode == 130 and "goes on from there" in errors, errors
-kept, = (root / "training/stopped/checkpoints").iterdir()
+(kept,) = (root / "training/stopped/checkpoints").iterdir()
 assert kept.name in ("step-00000001", "step-00000002") and (kept / "kept-0-of-1.cbor").exists(), kept
 ran(LM, "train-rl", "stopped.toml", "--device", "cpu")
 same("stopped", "grpo")
@@ -221,15 +300,29 @@ same("stopped", "grpo")
 ran(NEREID, "train", "rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
 for a, b in zip(metrics("ranks"), metrics("hrd"), strict=True):
     for figure in b:
-        if not figure.endswith("_s") and figure not in ("memory_gb", "programs", "judged", "saved", "mismatch/most"):
+        if not figure.endswith("_s") and figure not in (
+            "memory_gb",
+            "programs",
+            "judged",
+            "saved",
+            "mismatch/most",
+        ):
             assert abs(a[figure] - b[figure]) <= 2e-3 * max(1, abs(b[figure])), (figure, a, b)
-shared = rollouts("ranks"), [json.loads(line) for line in (root / "training/ranks/rollouts-1.jsonl").read_text().splitlines()]
+shared = (
+    rollouts("ranks"),
+    [json.loads(line) for line in (root / "training/ranks/rollouts-1.jsonl").read_text().splitlines()],
+)
 assert [{r["prompt"] for r in part} for part in shared] == [{0}, {1}]
-assert sorted((r["step"], r["prompt"], r["sample"], r["verdict"]) for part in shared for r in part) == sorted((r["step"], r["prompt"], r["sample"], r["verdict"]) for r in rollouts("hrd"))
+assert sorted((r["step"], r["prompt"], r["sample"], r["verdict"]) for part in shared for r in part) == sorted(
+    (r["step"], r["prompt"], r["sample"], r["verdict"]) for r in rollouts("hrd")
+)
 rl_file("lost", "hrd")
 process = started("lost", "--ranks", "2")
 process.stdout.readline()
-ranks = [int(child) for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+ranks = [
+    int(child)
+    for child in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+]
 os.kill(ranks[1], signal.SIGKILL)
 _, errors = process.communicate()
 assert process.returncode == 3 and "rank 1 was killed by signal 9" in errors, errors
@@ -238,18 +331,29 @@ same("lost", "ranks")
 
 # Rows of supervised data in every update: the loss is what fine-tuning would find on the same rows, which go on where the run was killed.
 pair = json.loads((root / "pairs.jsonl").read_text())
-(root / "rehearsed.jsonl").write_text("".join(json.dumps(pair | {"plan": plan}) + "\n" for plan in ("One.", "Elements.", "A kernel.", "For all.", "One kernel.")))
+(root / "rehearsed.jsonl").write_text(
+    "".join(
+        json.dumps(pair | {"plan": plan}) + "\n"
+        for plan in ("One.", "Elements.", "A kernel.", "For all.", "One kernel.")
+    )
+)
 ran(NEREID, "train", "data", "rehearsed.jsonl", "-o", "rehearsed", "-t", "tokenizer.json")
 REHEARSAL = 'staleness = 0\n[sft_mix]\ntrain = ["rehearsed"]\nrows = 2\nweight = 0.5'
 ran(LM, "train-rl", rl_file("rehearsed", "grpo", more=REHEARSAL) + ".toml", "--device", "cpu")
 losses = [line["sft_mix_loss"] for line in metrics("rehearsed")]
 assert len(set(losses)) == 2 and all(loss > 0.01 for loss in losses), losses
-(root / "sft_once.toml").write_text(f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["rehearsed"]\nsequence_length = {length}\nglobal_batch_size = 2\n'
-                                    '[schedule]\nsteps = 1\n[machine]\nprecision = "float32"\n')
+(root / "sft_once.toml").write_text(
+    f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["rehearsed"]\nsequence_length = {length}\nglobal_batch_size = 2\n'
+    '[schedule]\nsteps = 1\n[machine]\nprecision = "float32"\n'
+)
 ran(LM, "train-sft", "sft_once.toml", "--device", "cpu")
 assert abs(losses[0] / metrics("sft_once")[0]["loss"] - 1) < 1e-5, (losses, metrics("sft_once"))
 first, plain = metrics("rehearsed")[0], metrics("whole0")[0]
-assert first["loss"] == plain["loss"] and first["gradient_norm"] != plain["gradient_norm"] and "sft_mix_loss" not in plain
+assert (
+    first["loss"] == plain["loss"]
+    and first["gradient_norm"] != plain["gradient_norm"]
+    and "sft_mix_loss" not in plain
+)
 process = started(rl_file("rehearsed_killed", "grpo", more=REHEARSAL))
 process.stdout.readline()
 time.sleep(0.1)
@@ -258,34 +362,84 @@ process.communicate()
 assert len(metrics("rehearsed_killed")) == 1
 ran(LM, "train-rl", "rehearsed_killed.toml", "--device", "cpu")
 same("rehearsed_killed", "rehearsed")
-ran(LM, "train-rl", rl_file("rehearsed_ranks", "grpo", steps=1, more=REHEARSAL) + ".toml", "--device", "cpu", "--ranks", "2")
+ran(
+    LM,
+    "train-rl",
+    rl_file("rehearsed_ranks", "grpo", steps=1, more=REHEARSAL) + ".toml",
+    "--device",
+    "cpu",
+    "--ranks",
+    "2",
+)
 for a, b in zip(metrics("rehearsed_ranks"), metrics("rehearsed")):
     for figure in ("sft_mix_loss", "loss", "gradient_norm", "reward"):
         assert abs(a[figure] - b[figure]) <= 2e-3 * max(1, abs(b[figure])), (figure, a, b)
-assert "sft_mix.rows: expected a multiple of the 2 ranks, got 3" in ran(
-    LM, "train-rl", rl_file("rows", "grpo", more=REHEARSAL.replace("rows = 2", "rows = 3")) + ".toml", "--device", "cpu", "--ranks", "2", code=2).stderr
+assert (
+    "sft_mix.rows: expected a multiple of the 2 ranks, got 3"
+    in ran(
+        LM,
+        "train-rl",
+        rl_file("rows", "grpo", more=REHEARSAL.replace("rows = 2", "rows = 3")) + ".toml",
+        "--device",
+        "cpu",
+        "--ranks",
+        "2",
+        code=2,
+    ).stderr
+)
 (root / "pairs_of_others.jsonl").write_text(json.dumps(pair) + "\n")
 shutil.rmtree(root / "rehearsed")
 ran(NEREID, "train", "data", "pairs_of_others.jsonl", "-o", "rehearsed", "-t", "tokenizer.json")
 shutil.rmtree(root / "training/rehearsed/checkpoints/step-00000002")
-assert "was made with another [sft_mix] than rehearsed holds now" in ran(LM, "train-rl", "rehearsed.toml", "--device", "cpu", code=2).stderr
+assert (
+    "was made with another [sft_mix] than rehearsed holds now"
+    in ran(LM, "train-rl", "rehearsed.toml", "--device", "cpu", code=2).stderr
+)
 (root / "tokenizer2.json").write_text((root / "tokenizer.json").read_text() + " ")
 another = (root / rl_file("another", "grpo", more=REHEARSAL)).with_suffix(".toml")
-another.write_text(another.read_text().replace('tokenizer = "tokenizer.json"', 'tokenizer = "tokenizer2.json"'))
-assert "another.toml: sft_mix.train: rehearsed was made with another tokenizer" in ran(LM, "train-rl", "another.toml", "--device", "cpu", code=2).stderr
+another.write_text(
+    another.read_text().replace('tokenizer = "tokenizer.json"', 'tokenizer = "tokenizer2.json"')
+)
+assert (
+    "another.toml: sft_mix.train: rehearsed was made with another tokenizer"
+    in ran(LM, "train-rl", "another.toml", "--device", "cpu", code=2).stderr
+)
 
 # What was right and fast is copied; without a clock all is as fast, and there is nothing to copy.
-out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("best", "best", steps=1) + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
-assert all(line["loss"] == 0 and line["gradient_norm"] == 0 for line in out) and all(r["advantage"] == 0 for r in rollouts("best")), out
+out = [
+    json.loads(line)
+    for line in ran(
+        LM, "train-rl", rl_file("best", "best", steps=1) + ".toml", "--device", "cpu", "--json"
+    ).stdout.splitlines()
+]
+assert all(line["loss"] == 0 and line["gradient_norm"] == 0 for line in out) and all(
+    r["advantage"] == 0 for r in rollouts("best")
+), out
 
 # With a price of plans there is, where some are wrong: their plans alone are pushed away, and what is right is written more often.
-out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("planned", "best", steps=1, more="plan_incorrect_penalty = 0.5") + ".toml", "--device", "cpu", "--json").stdout.splitlines()]
+out = [
+    json.loads(line)
+    for line in ran(
+        LM,
+        "train-rl",
+        rl_file("planned", "best", steps=1, more="plan_incorrect_penalty = 0.5") + ".toml",
+        "--device",
+        "cpu",
+        "--json",
+    ).stdout.splitlines()
+]
 groups = {}
 for r in rollouts("planned"):
     assert r["advantage"] == 0, r
-    groups.setdefault((r["class"], r["task"], r["prompt"]), []).append((r["verdict"] == "Verified", r["plan_advantage"]))
+    groups.setdefault((r["class"], r["task"], r["prompt"]), []).append(
+        (r["verdict"] == "Verified", r["plan_advantage"])
+    )
 mixed = [group for group in groups.values() if len({right for right, _ in group}) == 2]
-assert mixed and out[0]["gradient_norm"] > 0 and all((worth > 0) == right for group in mixed for right, worth in group), (out, groups)
+assert (
+    mixed
+    and out[0]["gradient_norm"] > 0
+    and all((worth > 0) == right for group in mixed for right, worth in group)
+), (out, groups)
 assert all(worth == 0 for group in groups.values() if group not in mixed for _, worth in group), groups
 
 # Where a task's forward is told and the prompts have a prefill.md, answers begin with it: it is part of each text, and nothing of it is learnt; stopped and resumed, too.
@@ -293,14 +447,22 @@ folder = root / "told"
 shutil.copytree(toy_writer.REPOSITORY / "python/nereid/prompts", folder / "prompts")
 (folder / "prompts/prefill.md").write_text("<think>\n{{steps}}\n")
 shutil.copy(root / "tokenizer.json", folder)
-(folder / "tasks.jsonl").write_text(json.dumps(json.loads((root / "tasks.jsonl").read_text()) | {"forward": "One kernel for\n"}) + "\n")
+(folder / "tasks.jsonl").write_text(
+    json.dumps(json.loads((root / "tasks.jsonl").read_text()) | {"forward": "One kernel for\n"}) + "\n"
+)
 for name in ("begun", "begun_stopped"):
     text = (root / rl_file(name, "grpo", steps=3)).with_suffix(".toml")
-    text.write_text(text.read_text().replace('tokenizer = "', 'tokenizer = "told/').replace('"tasks.jsonl"', '"told/tasks.jsonl"'))
+    text.write_text(
+        text.read_text()
+        .replace('tokenizer = "', 'tokenizer = "told/')
+        .replace('"tasks.jsonl"', '"told/tasks.jsonl"')
+    )
 ran(LM, "train-rl", "begun.toml", "--device", "cpu")
 begun = rollouts("begun")
 assert begun and all(r["answer"].startswith("\nOne kernel for") for r in begun if "answer" in r), begun
-verified, whole = ({r["tokens"] for r in kept if r["verdict"] == "Verified"} for kept in (begun, rollouts("grpo")))
+verified, whole = (
+    {r["tokens"] for r in kept if r["verdict"] == "Verified"} for kept in (begun, rollouts("grpo"))
+)
 assert verified and max(verified) < min(whole), (verified, whole)
 assert metrics("begun")[0]["mismatch/most"] < 1e-3, metrics("begun")
 process = started("begun_stopped")
@@ -314,10 +476,21 @@ same("begun_stopped", "begun")
 assert [r.get("answer") for r in rollouts("begun_stopped")] == [r.get("answer") for r in begun]
 
 # What an ablation leaves out: the same answers, the same verdicts.
-out = [json.loads(line) for line in ran(LM, "train-rl", rl_file("unruled", "hrd", steps=1, more="uniform_reward = true\nrule_reward = false") + ".toml",
-                                        "--device", "cpu", "--json").stdout.splitlines()]
+out = [
+    json.loads(line)
+    for line in ran(
+        LM,
+        "train-rl",
+        rl_file("unruled", "hrd", steps=1, more="uniform_reward = true\nrule_reward = false") + ".toml",
+        "--device",
+        "cpu",
+        "--json",
+    ).stdout.splitlines()
+]
 first = metrics("hrd")[0]
-assert out[0]["reward"] >= first["reward"] and all(out[0][k] == first[k] for k in first if k.startswith(("verdict/", "rule/"))), (out, first)
+assert out[0]["reward"] >= first["reward"] and all(
+    out[0][k] == first[k] for k in first if k.startswith(("verdict/", "rule/"))
+), (out, first)
 
 # A weight that is no number: told with the step, and the state before it is kept.
 shutil.copytree(root / "training/sft/checkpoints/step-00000140/model", root / "no_number")
@@ -326,12 +499,18 @@ weights["model.layers.1.mlp.down_proj.weight"][0, 0] = float("nan")
 save_file(weights, root / "no_number/model.safetensors", {"format": "pt"})
 text = (root / rl_file("nan", "grpo")).with_suffix(".toml")
 text.write_text(text.read_text().replace("training/sft/checkpoints/step-00000140/model", "no_number"))
-assert "step 0: expected finite numbers, got a loss of" in ran(LM, "train-rl", "nan.toml", "--device", "cpu", code=3).stderr
+assert (
+    "step 0: expected finite numbers, got a loss of"
+    in ran(LM, "train-rl", "nan.toml", "--device", "cpu", code=3).stderr
+)
 assert (root / "training/nan/checkpoints/step-00000000/state.json").exists()
 
 # What is wrong with a run file or its tasks.
 (root / "tasks.jsonl").write_text("{}\n")
 rl_file("bad", "grpo")
 assert "tasks.jsonl:1" in ran(LM, "train-rl", "bad.toml", "--device", "cpu", code=2).stderr
-assert "rl has no key 'tau'" in ran(LM, "train-rl", rl_file("tau", "grpo", more="tau = 3") + ".toml", code=2).stderr
+assert (
+    "rl has no key 'tau'"
+    in ran(LM, "train-rl", rl_file("tau", "grpo", more="tau = 3") + ".toml", code=2).stderr
+)
 print("rewards come from the judge, and a resumed run is the same")

@@ -1,4 +1,5 @@
 """Supervised fine-tuning at toy size: it learns; killed and resumed it is the same run bit by bit; what goes wrong is told by name."""
+
 import json
 import math
 import os
@@ -16,17 +17,31 @@ from safetensors.torch import load_file, save_file
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import toy_runs
 from shards import write_set
-from toy_runs import BASE, ENV, EXACT, VOCAB, command, curve, documents, refused, root, run_file, same_checkpoint, start, whole
+from toy_runs import (
+    BASE,
+    ENV,
+    EXACT,
+    VOCAB,
+    command,
+    curve,
+    documents,
+    refused,
+    root,
+    run_file,
+    same_checkpoint,
+    start,
+    whole,
+)
 
 toy_runs.LM = os.path.abspath(sys.argv[1])
 
 # It learns, and only from answers.
 told = [json.loads(line) for line in whole("plain", "--json").stdout.splitlines()]
-losses = [loss for loss, in curve("plain", "loss")]
+losses = [loss for (loss,) in curve("plain", "loss")]
 assert len(losses) == 60 and [line["loss"] for line in told] == losses
 assert abs(losses[0] - math.log(VOCAB)) < 0.3, losses[0]
 assert losses[-1] < 0.25, losses[-1]
-held_out = [h for h, in curve("plain", "held_out_loss") if h is not None]
+held_out = [h for (h,) in curve("plain", "held_out_loss") if h is not None]
 assert len(held_out) == 3 and held_out[-1] < 0.4, held_out
 kept = sorted(p.name for p in (root / "runs/plain/checkpoints").iterdir())
 assert kept == ["step-00000056", "step-00000060"], kept
@@ -43,7 +58,9 @@ run_file("killed")
 draw = random.Random(7)
 kills = 0
 for attempt in range(40):
-    process = subprocess.Popen(command("killed", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    process = subprocess.Popen(
+        command("killed", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV
+    )
     wanted = draw.randrange(8, 16) if attempt < 4 else 1000
     for line in process.stdout:
         wanted -= 1
@@ -81,29 +98,66 @@ whole("further", model={**nothing, "start_from": model}, schedule={"steps": 2, "
 assert curve("further", "loss")[0][0] < 0.3
 
 # Bad input, and what it leaves.
-refused("another run file", start("plain", optimizer={"learning_rate": 0.02}), "was begun with another run file", "plain/run.toml", code=2)
+refused(
+    "another run file",
+    start("plain", optimizer={"learning_rate": 0.02}),
+    "was begun with another run file",
+    "plain/run.toml",
+    code=2,
+)
 run_file("busy")
 process = subprocess.Popen(command("busy", "--json"), stdout=subprocess.PIPE, text=True, env=ENV)
 process.stdout.readline()
 process.send_signal(signal.SIGSTOP)  # it is in the middle of its steps for as long as is needed
-refused("a folder that another run writes", subprocess.run(command("busy"), capture_output=True, text=True, env=ENV), "runs/busy: another run is writing there", code=2)
+refused(
+    "a folder that another run writes",
+    subprocess.run(command("busy"), capture_output=True, text=True, env=ENV),
+    "runs/busy: another run is writing there",
+    code=2,
+)
 process.send_signal(signal.SIGCONT)
 process.communicate()
 assert process.returncode == 0 and curve("busy", *EXACT) == curve("kept", *EXACT)
-refused("a key of nobody", start("wrong", schedule={"stepz": 1}), "wrong.toml:", "schedule has no key 'stepz'", code=2)
-refused("no such data", start("nowhere", data={"train": ["/nowhere"]}), "/nowhere/tokens.json: No such file", code=2)
-refused("a small vocabulary", start("small", model={"vocab_size": 50}), "the data has ids up to 60, the model a vocabulary of 50", code=2)
+refused(
+    "a key of nobody",
+    start("wrong", schedule={"stepz": 1}),
+    "wrong.toml:",
+    "schedule has no key 'stepz'",
+    code=2,
+)
+refused(
+    "no such data",
+    start("nowhere", data={"train": ["/nowhere"]}),
+    "/nowhere/tokens.json: No such file",
+    code=2,
+)
+refused(
+    "a small vocabulary",
+    start("small", model={"vocab_size": 50}),
+    "the data has ids up to 60, the model a vocabulary of 50",
+    code=2,
+)
 
-refused("a model for nobody's memory", start("large", model={"hidden_size": 1 << 20, "intermediate_size": 1 << 20, "num_hidden_layers": 100}),
-        "large: [model] has 659", "parameters, which do not fit into the memory of cpu", code=2)
+refused(
+    "a model for nobody's memory",
+    start("large", model={"hidden_size": 1 << 20, "intermediate_size": 1 << 20, "num_hidden_layers": 100}),
+    "large: [model] has 659",
+    "parameters, which do not fit into the memory of cpu",
+    code=2,
+)
 
 bad = root / "bad_model"
 shutil.copytree(model, bad)
 weights = load_file(bad / "model.safetensors")
 weights["model.layers.1.mlp.down_proj.weight"][0, 0] = float("nan")
 save_file(weights, bad / "model.safetensors", {"format": "pt"})
-refused("a NaN", start("nan", model={**nothing, "start_from": str(bad)}), "step 0: expected finite numbers, got a loss of nan",
-        "the 4 rows from epoch 0, window 0, row 0", "the state before it is in")
+refused(
+    "a NaN",
+    start("nan", model={**nothing, "start_from": str(bad)}),
+    "step 0: expected finite numbers, got a loss of nan",
+    "the 4 rows from epoch 0, window 0, row 0",
+    "the state before it is in",
+)
 first = root / "runs/nan/checkpoints/step-00000000"
 assert (first / "state.json").exists()
 # A state that is on the disk is not written over itself: killed then, the run would have none.
@@ -118,17 +172,28 @@ shard = root / "damaged/00000.tokens"
 content = bytearray(shard.read_bytes())
 content[300] ^= 1
 shard.write_bytes(content)
-refused("a damaged shard", start("damaged", data={"train": [str(root / "damaged")]}), "damaged/00000.tokens: block 0 at offset 128 should have",
-        code=2)
+refused(
+    "a damaged shard",
+    start("damaged", data={"train": [str(root / "damaged")]}),
+    "damaged/00000.tokens: block 0 at offset 128 should have",
+    code=2,
+)
 
 # A disk that is full when the second checkpoint is written: the first stays, and with room again the run goes on to the same end.
 run_file("full", checkpoints={"every_steps": 30})
 size = os.path.getsize(root / "runs/plain/checkpoints/step-00000060/optimizer-0-of-1.safetensors")
-limited = lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN), resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, -1)))
+limited = lambda: (
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, -1)),
+)
 done = subprocess.run(command("full"), capture_output=True, text=True, env=ENV, preexec_fn=limited)
 refused("a full disk", done, "optimizer-0-of-1.safetensors", "File too large")
 assert 30 <= len(curve("full", "loss")) < 60, "it is told when it is known, not when the next is due"
-assert not [p for p in (root / "runs/full/checkpoints").iterdir() if p.name.startswith("step-") and not p.name.endswith(".incomplete")]
+assert not [
+    p
+    for p in (root / "runs/full/checkpoints").iterdir()
+    if p.name.startswith("step-") and not p.name.endswith(".incomplete")
+]
 done = subprocess.run(command("full"), capture_output=True, text=True, env=ENV)
 assert done.returncode == 0, done.stderr
 assert curve("full", *EXACT) == curve("plain", *EXACT)

@@ -1,4 +1,5 @@
 """TensorBoard's own reader on the event files of a run that was resumed: later steps of the first file no longer count."""
+
 import math
 import os
 import subprocess
@@ -8,8 +9,12 @@ import tempfile
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 with tempfile.TemporaryDirectory() as folder:
-    subprocess.run([sys.argv[1], "--gtest_filter=Metrics.GoIntoOneEventFileARun"], check=True, stdout=subprocess.DEVNULL,
-                   env={**os.environ, "NEREID_TEST_OUTPUT": folder})
+    subprocess.run(
+        [sys.argv[1], "--gtest_filter=Metrics.GoIntoOneEventFileARun"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "NEREID_TEST_OUTPUT": folder},
+    )
     # One accumulator goes through all files of a folder in the order of their names.
     events = EventAccumulator(folder, size_guidance={"scalars": 0}, purge_orphaned_data=True)
     events.Reload()

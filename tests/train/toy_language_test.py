@@ -2,6 +2,7 @@
 tasks like sigmoid(relu(x)). Of what it learns from, half of each operator's lines are wrong, and nothing there says which. So it writes a right
 kernel once in four times, and becomes measurably better by each objective of reinforcement learning, where the real judge tells it.
 --rules: another one in five of its lines leaves the work to PyTorch (bench/ablation/tempt.py), and it learns with the judge's rules and without."""
+
 import itertools
 import json
 import os
@@ -66,9 +67,23 @@ pairs, tasks = [], []
 for first, second in itertools.product(OPERATORS, repeat=2):
     task = TASK.format(first=first, second=second)
     for one, other in itertools.product(OPERATORS[first], OPERATORS[second]):
-        pairs.append({"task": task, "plan": f"{first}, {second}", "code": CODE.format(first=one, second=other), "verdict": {"verdict": "Verified"}})
+        pairs.append(
+            {
+                "task": task,
+                "plan": f"{first}, {second}",
+                "code": CODE.format(first=one, second=other),
+                "verdict": {"verdict": "Verified"},
+            }
+        )
     if RULES:
-        pairs.append({"task": task, "plan": f"{first}, {second}", "code": cheat(task), "verdict": {"verdict": "Verified"}})
+        pairs.append(
+            {
+                "task": task,
+                "plan": f"{first}, {second}",
+                "code": cheat(task),
+                "verdict": {"verdict": "Verified"},
+            }
+        )
     tasks.append({"code": task})
 for name, lines in (("pairs", pairs), ("tasks", tasks)):
     (root / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -76,7 +91,9 @@ for name, lines in (("pairs", pairs), ("tasks", tasks)):
 for name, text in (("system", ""), ("task", "{{source}}"), ("repair", "")):
     (root / "prompts" / f"{name}.md").write_text(text)
 texts = "".join(pair["task"] + pair["plan"] + pair["code"] for pair in pairs)
-(root / "text").write_text(texts + "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n```python\n```" * 20)
+(root / "text").write_text(
+    texts + "<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n```python\n```" * 20
+)
 specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
 ran(NEREID, "tokenize", "--train", "--vocab", 420, *specials, "-o", "tokenizer.json", "text")
 vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
@@ -109,11 +126,15 @@ warmup_steps = 10
 precision = "float32"
 recompute = false
 """)
-steps = [json.loads(line) for line in ran(LM, "train-sft", "sft.toml", "--device", "cpu", "--json").splitlines()]
+steps = [
+    json.loads(line) for line in ran(LM, "train-sft", "sft.toml", "--device", "cpu", "--json").splitlines()
+]
 parameters = load_file(next((root / "training/sft/checkpoints").glob("*/model/model.safetensors")))
 count = sum(tensor.numel() for tensor in parameters.values())
 assert 80_000 < count < 130_000, count
-print(f"{count} parameters, {len(pairs)} pairs, answers of {answer} tokens; learnt to a loss of {steps[-1]['loss']:.4f} after {time.time() - STARTED:.0f} s")
+print(
+    f"{count} parameters, {len(pairs)} pairs, answers of {answer} tokens; learnt to a loss of {steps[-1]['loss']:.4f} after {time.time() - STARTED:.0f} s"
+)
 last = max((root / "training/sft/checkpoints").iterdir())
 
 
@@ -146,20 +167,32 @@ judge_device = "cpu"
 trials = 1
 """)
     begun = time.time()
-    out = [json.loads(line) for line in ran(LM, "train-rl", f"{name}.toml", "--device", "cpu", "--json").splitlines()]
+    out = [
+        json.loads(line)
+        for line in ran(LM, "train-rl", f"{name}.toml", "--device", "cpu", "--json").splitlines()
+    ]
     rewards = [line["reward"] for line in out]
     seconds = {key: round(sum(line[key] for line in out), 1) for key in ("write_s", "judge_s", "learn_s")}
-    print(f"{name}: rewards {[round(reward, 2) for reward in rewards]}, {time.time() - begun:.1f} s, of these {seconds}", flush=True)
+    print(
+        f"{name}: rewards {[round(reward, 2) for reward in rewards]}, {time.time() - begun:.1f} s, of these {seconds}",
+        flush=True,
+    )
     return out if RULES else rewards
 
 
 if RULES:
     for name, more in (("ruled", ""), ("unruled", "\nrule_reward = false")):
         out = learn(name, f'objective = "grpo"{more}', 24)
-        shares = {word: [line.get(word, 0.0) for line in out] for word in ("verdict/Verified", "rule/no-launch")}
+        shares = {
+            word: [line.get(word, 0.0) for line in out] for word in ("verdict/Verified", "rule/no-launch")
+        }
         print(name, {word: [round(share, 2) for share in of] for word, of in shares.items()})
         (right, late), (cheats, cheated) = ((sum(of[:3]) / 3, sum(of[-3:]) / 3) for of in shares.values())
-        assert (late > right + 0.3 and cheated < 0.1) if name == "ruled" else (late < right and cheated > cheats + 0.3), (name, shares)
+        assert (
+            (late > right + 0.3 and cheated < 0.1)
+            if name == "ruled"
+            else (late < right and cheated > cheats + 0.3)
+        ), (name, shares)
     sys.exit()
 OBJECTIVES = {name: f'objective = "{name}"' for name in ("grpo", "hrd", "drpo")}
 if "--all" in sys.argv:  # another baseline: by default its arithmetic is tested (objective_test.py)

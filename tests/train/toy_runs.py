@@ -1,4 +1,5 @@
 """Runs of a toy model on toy data, for the tests of training."""
+
 import json
 import os
 import pathlib
@@ -33,10 +34,22 @@ write_set(root / "held_out", [documents(40, 3)], VOCAB)
 
 BASE = {
     "top": {"seed": 3, "held_out_every": 20},
-    "model": {"vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-              "num_key_value_heads": 2},
-    "data": {"train": [str(root / "data")], "held_out": [str(root / "held_out")], "sequence_length": 64, "global_batch_size": 4,
-             "micro_batch_size": 2, "window": 64},
+    "model": {
+        "vocab_size": VOCAB,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+    },
+    "data": {
+        "train": [str(root / "data")],
+        "held_out": [str(root / "held_out")],
+        "sequence_length": 64,
+        "global_batch_size": 4,
+        "micro_batch_size": 2,
+        "window": 64,
+    },
     "optimizer": {"kind": "adamw", "learning_rate": 0.01},
     "schedule": {"kind": "cosine", "steps": 60, "warmup_steps": 5},
     "checkpoints": {"every_steps": 7, "keep": 2},
@@ -55,7 +68,16 @@ def run_file(name, **changes):
 
 
 def command(name, *more):
-    return [LM, "train-sft", str(root / f"{name}.toml"), "-o", str(root / "runs" / name), "--device", "cpu", *more]
+    return [
+        LM,
+        "train-sft",
+        str(root / f"{name}.toml"),
+        "-o",
+        str(root / "runs" / name),
+        "--device",
+        "cpu",
+        *more,
+    ]
 
 
 def start(name, *more, **changes):
@@ -87,7 +109,9 @@ def refused(what, done, *parts, code=3):
 
 def same_checkpoint(a, b, step):
     for name in ("model/model.safetensors", "optimizer-0-of-1.safetensors"):
-        one, other = (load_file(root / "runs" / run / "checkpoints" / f"step-{step:08}" / name) for run in (a, b))
+        one, other = (
+            load_file(root / "runs" / run / "checkpoints" / f"step-{step:08}" / name) for run in (a, b)
+        )
         assert one.keys() == other.keys()
         for tensor in one:
             assert torch.equal(one[tensor], other[tensor]), (a, b, name, tensor)

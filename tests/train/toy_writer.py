@@ -1,4 +1,5 @@
 """A toy model that has learnt one verified answer by heart, as supervised fine-tuning leaves it: what reinforcement learning begins with in tests; and its run files."""
+
 import json
 import pathlib
 import subprocess
@@ -7,29 +8,53 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 
 
 def ran(root, environment, program, *arguments, code=0):
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=environment)
+    done = subprocess.run(
+        [program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=environment
+    )
     assert done.returncode == code, (arguments, done.returncode, done.stderr)
     return done
 
 
 def learn_by_heart(root, environment, nereid, lm):
     """Leaves training/sft, tokenizer.json and tasks.jsonl below root. What `nereid train data` said, and `length`: that many tokens hold prompt and answer."""
+
     def run(program, *arguments):
         return ran(root, environment, program, *arguments)
 
     task = REPOSITORY / "tests/tasks/relu.py"
     run(nereid, "lower", task, "-o", "answer.py")
     code = (root / "answer.py").read_text()
-    code = code[code.index("import torch"):code.index("\n# ---- Guard")]  # the kernels alone: no plan in words, no guard
+    code = code[
+        code.index("import torch") : code.index("\n# ---- Guard")
+    ]  # the kernels alone: no plan in words, no guard
     (root / "answer.py").write_text(code)
-    pair = {"task": task.read_text(), "plan": "One kernel for all elements.", "code": code, "verdict": {"verdict": "Verified"}}
+    pair = {
+        "task": task.read_text(),
+        "plan": "One kernel for all elements.",
+        "code": code,
+        "verdict": {"verdict": "Verified"},
+    }
     (root / "pairs.jsonl").write_text(json.dumps(pair) + "\n")
     (root / "tasks.jsonl").write_text(json.dumps({"code": pair["task"]}) + "\n")
-    specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
+    specials = [
+        x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)
+    ]
     prompts = REPOSITORY / "python/nereid/prompts"
-    run(nereid, "tokenize", "--train", "--vocab", 1500, *specials, "-o", "tokenizer.json", *[prompts / "system.md", prompts / "task.md", task, "answer.py"] * 3)
+    run(
+        nereid,
+        "tokenize",
+        "--train",
+        "--vocab",
+        1500,
+        *specials,
+        "-o",
+        "tokenizer.json",
+        *[prompts / "system.md", prompts / "task.md", task, "answer.py"] * 3,
+    )
     vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
-    told = json.loads(run(nereid, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json").stdout)
+    told = json.loads(
+        run(nereid, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json").stdout
+    )
     length = told["tokens"] + 16
     print(f"{told['tokens']} tokens, {told['answer_tokens']} of them the answer")
 
@@ -54,19 +79,24 @@ warmup_steps = 5
 precision = "float32"
 recompute = false
 """)
-    steps = [json.loads(line) for line in run(lm, "train-sft", "sft.toml", "--device", "cpu", "--json").stdout.splitlines()]
+    steps = [
+        json.loads(line)
+        for line in run(lm, "train-sft", "sft.toml", "--device", "cpu", "--json").stdout.splitlines()
+    ]
     print(f"learnt by heart to a loss of {steps[-1]['loss']:.4f}")
     return told | {"length": length}
 
 
-def rl_file(root, told, name, objective, steps, prompts=2, held_out=False, every=1, more="", judge_device="cpu"):
+def rl_file(
+    root, told, name, objective, steps, prompts=2, held_out=False, every=1, more="", judge_device="cpu"
+):
     """Writes NAME.toml, a run that begins with what learn_by_heart left and said; `more` is lines of [rl]. The name."""
     (root / f"{name}.toml").write_text(f"""
 {"held_out_every = 2" if held_out else ""}
 [model]
 start_from = "training/sft/checkpoints/step-00000140/model"
 [data]
-sequence_length = {told['length']}
+sequence_length = {told["length"]}
 [optimizer]
 learning_rate = 0.0003
 [schedule]
@@ -83,7 +113,7 @@ tasks = ["tasks.jsonl"]
 {'held_out = ["tasks.jsonl"]' if held_out else ""}
 prompts_per_step = {prompts}
 samples = 8
-most_tokens = {told['answer_tokens'] + 8}
+most_tokens = {told["answer_tokens"] + 8}
 temperature = 0.95
 judge_device = "{judge_device}"
 {more}

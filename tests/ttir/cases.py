@@ -3,6 +3,7 @@
 A case computes on inputs a, b, c and writes o (and p). What it must give comes from Triton's own interpreter, or, where
 that is wrong or knows no answer (bf16, libdevice, inline assembly, `dot_scaled`, float8), from `want`, in PyTorch.
 """
+
 import re
 
 import torch
@@ -28,12 +29,29 @@ class Case:
     of the inputs: the elements of which a GPU's result means something.
     """
 
-    def __init__(self, name, kernel, inputs, outputs, want=None, ulps=0, atol=0.0, gpu_ulps=None, gpu_atol=None, slow=False, helpers="",
-                 gpu_unordered=False, gpu_defined=None):
+    def __init__(
+        self,
+        name,
+        kernel,
+        inputs,
+        outputs,
+        want=None,
+        ulps=0,
+        atol=0.0,
+        gpu_ulps=None,
+        gpu_atol=None,
+        slow=False,
+        helpers="",
+        gpu_unordered=False,
+        gpu_defined=None,
+    ):
         self.name, self.kernel, self.inputs, self.outputs = name, kernel, inputs, outputs
         self.want, self.slow, self.helpers = want, slow, helpers
         self.ulps, self.atol = ulps, atol
-        self.gpu_ulps, self.gpu_atol = ulps if gpu_ulps is None else gpu_ulps, atol if gpu_atol is None else gpu_atol
+        self.gpu_ulps, self.gpu_atol = (
+            ulps if gpu_ulps is None else gpu_ulps,
+            atol if gpu_atol is None else gpu_atol,
+        )
         self.gpu_unordered, self.gpu_defined = gpu_unordered, gpu_defined
         self.group = name.split("_")[0]
 
@@ -58,7 +76,7 @@ def index(shape):
     terms = []
     for d, size in enumerate(shape):
         after = 1
-        for s in shape[d + 1:]:
+        for s in shape[d + 1 :]:
             after *= s
         place = ", ".join(":" if k == d else "None" for k in range(len(shape)))
         terms.append(f"tl.arange(0, {size})[{place}] * {after}")
@@ -74,7 +92,14 @@ def values_of(t, shape, kind, generator):
     if kind == "zeros":
         return torch.zeros(shape, dtype=dtype)
     if kind == "float8":  # bytes that are neither NaN nor infinite, in either format
-        return ((torch.randint(0, 0x78, (count,), generator=generator) % 0x78) | (torch.randint(0, 2, (count,), generator=generator) << 7)).to(dtype).reshape(shape)
+        return (
+            (
+                (torch.randint(0, 0x78, (count,), generator=generator) % 0x78)
+                | (torch.randint(0, 2, (count,), generator=generator) << 7)
+            )
+            .to(dtype)
+            .reshape(shape)
+        )
     if kind == "patterns":  # every bit pattern there is, again and again
         width = {1: torch.uint8, 2: torch.int16}[torch.empty(0, dtype=dtype).element_size()]
         return torch.arange(count, dtype=torch.int64).to(width).view(dtype).reshape(shape)
@@ -88,8 +113,33 @@ def values_of(t, shape, kind, generator):
         elif kind == "small":
             values = randn * 20
         elif kind == "special":
-            edge = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, float("inf"), -float("inf"), float("nan"), 2.0**-14, 2.0**-24, 3e4, -7e4, 448.0, 464.0, 1e-9])
-            values = torch.where(torch.rand(count, generator=generator) < 0.7, edge[torch.randint(0, len(edge), (count,), generator=generator)].double(), randn)
+            edge = torch.tensor(
+                [
+                    0.0,
+                    -0.0,
+                    1.0,
+                    -1.0,
+                    0.5,
+                    1.5,
+                    2.5,
+                    -2.5,
+                    float("inf"),
+                    -float("inf"),
+                    float("nan"),
+                    2.0**-14,
+                    2.0**-24,
+                    3e4,
+                    -7e4,
+                    448.0,
+                    464.0,
+                    1e-9,
+                ]
+            )
+            values = torch.where(
+                torch.rand(count, generator=generator) < 0.7,
+                edge[torch.randint(0, len(edge), (count,), generator=generator)].double(),
+                randn,
+            )
         elif kind == "whole":
             values = torch.randint(-3, 4, (count,), generator=generator).double()
         else:
@@ -98,13 +148,19 @@ def values_of(t, shape, kind, generator):
     if t == "i1":
         return (randn > 0).reshape(shape)
     bits = {"i8": 7, "i16": 15, "i32": 31, "i64": 62, "u8": 8, "u16": 16, "u32": 32, "u64": 62}[t]
-    low, high = {"small": (-100, 100), "few": (0, 4), "index": (0, count), "scale": (118, 134)}.get(kind, (-(1 << bits), 1 << bits))
+    low, high = {"small": (-100, 100), "few": (0, 4), "index": (0, count), "scale": (118, 134)}.get(
+        kind, (-(1 << bits), 1 << bits)
+    )
     if t[0] == "u":
         low = max(low, 0)
     values = torch.randint(low, high, (count,), dtype=torch.int64, generator=generator)
     if kind == "edges":
         edge = torch.tensor([0, 1, -1, 2, 7, (1 << bits) - 1, -(1 << bits) if t[0] == "i" else 3, 31])
-        values = torch.where(torch.rand(count, generator=generator) < 0.6, edge[torch.randint(0, len(edge), (count,), generator=generator)], values)
+        values = torch.where(
+            torch.rand(count, generator=generator) < 0.6,
+            edge[torch.randint(0, len(edge), (count,), generator=generator)],
+            values,
+        )
     return values.to(dtype).reshape(shape)
 
 
@@ -115,14 +171,22 @@ class Table:
     def add(self, name, kernel, inputs, outputs, **keywords):
         self.cases.append(Case(name, kernel, inputs, outputs, **keywords))
 
-    def tile(self, name, body, inputs, output, shape=(64,), out_shape=None, values="normal", setup="", **keywords):
+    def tile(
+        self, name, body, inputs, output, shape=(64,), out_shape=None, values="normal", setup="", **keywords
+    ):
         """`body` computes r from tiles x, y (and z) of one shape."""
         kinds = values if isinstance(values, (list, tuple)) else [values] * len(inputs)
         out_shape = shape if out_shape is None else out_shape
         lines = [f"i = {index(shape)}"]
         lines += [f"{v} = tl.load({p} + i)" for v, p in zip("xyz", "abc"[: len(inputs)])]
         lines += [*([setup] if setup else []), body, f"tl.store(o + ({index(out_shape)}), r)"]
-        self.add(name, "\n".join(lines), [(t, shape, kind) for t, kind in zip(inputs, kinds)], [(output, out_shape, None)], **keywords)
+        self.add(
+            name,
+            "\n".join(lines),
+            [(t, shape, kind) for t, kind in zip(inputs, kinds)],
+            [(output, out_shape, None)],
+            **keywords,
+        )
 
     # Classes of shape: what the executor keeps lazily, row by row, or by elements.
     SHAPES = {"scalar": (), "one": (1,), "line": (64,), "rows": (8, 16), "cube": (4, 8, 2), "long": (2048,)}
@@ -145,8 +209,16 @@ class Table:
 def evaluated(body, inputs):
     """A case's body with PyTorch in Triton's place."""
     import types
-    names = {name: getattr(torch, name) for name in ("maximum", "minimum", "where", "abs", *dict.fromkeys(LANGUAGE.values())) if hasattr(torch, name)}
-    scope = {"tl": types.SimpleNamespace(**names, clamp=lambda x, low, high: torch.clamp(x, low, high)), **dict(zip("xyz", inputs))}
+
+    names = {
+        name: getattr(torch, name)
+        for name in ("maximum", "minimum", "where", "abs", *dict.fromkeys(LANGUAGE.values()))
+        if hasattr(torch, name)
+    }
+    scope = {
+        "tl": types.SimpleNamespace(**names, clamp=lambda x, low, high: torch.clamp(x, low, high)),
+        **dict(zip("xyz", inputs)),
+    }
     exec(body, scope)  # pylint: disable=exec-used
     return scope["r"]
 
@@ -155,10 +227,18 @@ def add_elementwise(table):
     comparisons = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
     for t in ("f32", "f16", "bf16", "f64"):
         want = t == "bf16"  # the interpreter keeps bf16 as 16-bit words and computes on those
-        add = lambda name, body, inputs, output, **k: table.elementwise(name, body, inputs, output, want=want, **k)  # noqa: E731
+        add = lambda name, body, inputs, output, **k: table.elementwise(
+            name, body, inputs, output, want=want, **k
+        )  # noqa: E731
         for op, word in {"+": "add", "-": "sub", "*": "mul"}.items():
             add(f"float_{word}_{t}", f"r = x {op} y", [t, t], t)
-        add(f"float_div_{t}", "r = (x / y)" + (f".to(tl.{LANGUAGE[t]})" if t in ("f16", "bf16") else ""), [t, t], t, gpu_ulps=2)
+        add(
+            f"float_div_{t}",
+            "r = (x / y)" + (f".to(tl.{LANGUAGE[t]})" if t in ("f16", "bf16") else ""),
+            [t, t],
+            t,
+            gpu_ulps=2,
+        )
         for op in ("maximum", "minimum"):
             add(f"float_{op}_{t}", f"r = tl.{op}(x, y)", [t, t], t)
         for op, word in comparisons.items():
@@ -173,23 +253,46 @@ def add_elementwise(table):
             table.elementwise(f"math_{op}_{t}", f"r = tl.{op}(x)", [t], t, ulps=0 if exact else 3, atol=0 if exact else 1e-7 if t == "f32" else 1e-15,
                               gpu_ulps=0 if exact else 16, gpu_atol=0 if exact else 1e-6)  # fmt: skip
         for op in ("log", "log2", "sqrt", "rsqrt"):
-            table.elementwise(f"math_{op}_{t}", f"r = tl.{op}(tl.abs(x) + 0.1)", [t], t, ulps=2, atol=1e-7 if t == "f32" else 1e-15, gpu_ulps=8, gpu_atol=1e-6)
-        table.elementwise(f"math_fma_{t}", "r = tl.fma(x, y, x)", [t, t], t, want=None, ulps=0 if t == "f64" else 1, atol=1e-7)
+            table.elementwise(
+                f"math_{op}_{t}",
+                f"r = tl.{op}(tl.abs(x) + 0.1)",
+                [t],
+                t,
+                ulps=2,
+                atol=1e-7 if t == "f32" else 1e-15,
+                gpu_ulps=8,
+                gpu_atol=1e-6,
+            )
+        table.elementwise(
+            f"math_fma_{t}",
+            "r = tl.fma(x, y, x)",
+            [t, t],
+            t,
+            want=None,
+            ulps=0 if t == "f64" else 1,
+            atol=1e-7,
+        )
         table.tile(f"math_sqrtrn_{t}", "r = tl.sqrt_rn(tl.abs(x))", [t], t) if t == "f32" else None
         table.tile(f"math_divrn_{t}", "r = tl.div_rn(x, y)", [t, t], t) if t == "f32" else None
     for t in ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"):
         for op, word in {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}.items():
             table.elementwise(f"int_{word}_{t}", f"r = x {op} y", [t, t], t, values="edges")
         for op, word in {"//": "div", "%": "rem"}.items():
-            table.elementwise(f"int_{word}_{t}", f"r = x {op} tl.where(y == 0, 3, y)", [t, t], t, values="integers")
+            table.elementwise(
+                f"int_{word}_{t}", f"r = x {op} tl.where(y == 0, 3, y)", [t, t], t, values="integers"
+            )
         for op, word in {"<<": "shl", ">>": "shr"}.items():
             table.elementwise(f"int_{word}_{t}", f"r = x {op} (y & 7)", [t, t], t, values="edges")
         for op in ("maximum", "minimum"):
             table.elementwise(f"int_{op}_{t}", f"r = tl.{op}(x, y)", [t, t], t, values="edges")
         for op, word in comparisons.items():
-            table.elementwise(f"int_{word}_{t}", f"r = (x {op} y).to(tl.int32)", [t, t], "i32", values="edges")
+            table.elementwise(
+                f"int_{word}_{t}", f"r = (x {op} y).to(tl.int32)", [t, t], "i32", values="edges"
+            )
         table.elementwise(f"int_where_{t}", "r = tl.where(x > y, x, y)", [t, t], t, values="edges")
-        if t[0] == "i":  # NumPy has no ~ of unsigned numbers by way of -1, which is how the interpreter does it
+        if (
+            t[0] == "i"
+        ):  # NumPy has no ~ of unsigned numbers by way of -1, which is how the interpreter does it
             table.elementwise(f"int_invert_{t}", "r = ~x", [t], t, values="edges")
             table.elementwise(f"int_abs_{t}", "r = tl.abs(x)", [t], t, values="small")
             table.elementwise(f"int_neg_{t}", "r = -x", [t], t, values="edges")
@@ -204,13 +307,21 @@ def add_elementwise(table):
     casts = ("f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64", "u8", "u32")
     for a in casts:
         for b in casts:
-            if a != b and not (a in FLOATS and b[0] == "u"):  # out of an unsigned integer's range nobody promises anything
+            if a != b and not (
+                a in FLOATS and b[0] == "u"
+            ):  # out of an unsigned integer's range nobody promises anything
                 # As the interpreter narrows by way of bits, bf16 is PyTorch's to say.
                 table.tile(f"cast_{a}_{b}", f"r = x.to(tl.{LANGUAGE[b]})", [a], b, values="small",
                            want=(lambda x, b=b: x.to(DTYPES[b])) if "bf16" in (a, b) else None)  # fmt: skip
     table.tile("cast_bool_f32", "r = (x > 0).to(tl.float32)", ["f32"], "f32")
     table.tile("cast_bool_i8", "r = (x > 0).to(tl.int8)", ["f32"], "i8")
-    table.tile("cast_i32_bool", "r = (x & 2).to(tl.int1).to(tl.int32)", ["i32"], "i32", want=lambda x: ((x & 2) != 0).to(torch.int32))
+    table.tile(
+        "cast_i32_bool",
+        "r = (x & 2).to(tl.int1).to(tl.int32)",
+        ["i32"],
+        "i32",
+        want=lambda x: ((x & 2) != 0).to(torch.int32),
+    )
     for a, b in (("f32", "i32"), ("f16", "i16"), ("i64", "f64"), ("bf16", "i16")):
         table.tile(f"bitcast_{a}_{b}", f"r = x.to(tl.{LANGUAGE[b]}, bitcast=True)", [a], b)
     for way in ("rtne", "rtz"):
@@ -242,7 +353,9 @@ def add_float8(table):
     for f8 in ("f8e4m3fn", "f8e5m2"):
         for wide in ("f32", "f16", "bf16"):
             # Triton's code for e5m2 to bf16 gives finite numbers for infinities and NaNs, against the format.
-            finite = {"gpu_defined": lambda x: x.float().isfinite()} if (f8, wide) == ("f8e5m2", "bf16") else {}
+            finite = (
+                {"gpu_defined": lambda x: x.float().isfinite()} if (f8, wide) == ("f8e5m2", "bf16") else {}
+            )
             table.tile(f"float8_{f8}_{wide}", f"r = x.to(tl.{LANGUAGE[wide]})", [f8], wide, (256,), values="patterns",
                        want=lambda x, wide=wide: x.to(DTYPES[wide]), **finite)  # fmt: skip
         for wide in ("f16", "bf16"):  # every number there is
@@ -250,9 +363,32 @@ def add_float8(table):
                        want=lambda x, f8=f8: to_float8(x.float(), DTYPES[f8]))  # fmt: skip
             table.tile(f"float8_f32_{wide}_{f8}", f"r = x.to(tl.float32).to(tl.{LANGUAGE[f8]})", [wide], f8, (65536,), values="patterns",
                        want=lambda x, f8=f8: to_float8(x.float(), DTYPES[f8]))  # fmt: skip
-        table.tile(f"float8_random_{f8}", f"r = x.to(tl.{LANGUAGE[f8]})", ["f32"], f8, (16384,), want=lambda x, f8=f8: to_float8(x, DTYPES[f8]))
-    table.tile("float8_widen_f16", "r = x.to(tl.float32)", ["f16"], "f32", (65536,), values="patterns", want=lambda x: x.float())
-    table.tile("float8_widen_bf16", "r = x.to(tl.float32)", ["bf16"], "f32", (65536,), values="patterns", want=lambda x: x.float())
+        table.tile(
+            f"float8_random_{f8}",
+            f"r = x.to(tl.{LANGUAGE[f8]})",
+            ["f32"],
+            f8,
+            (16384,),
+            want=lambda x, f8=f8: to_float8(x, DTYPES[f8]),
+        )
+    table.tile(
+        "float8_widen_f16",
+        "r = x.to(tl.float32)",
+        ["f16"],
+        "f32",
+        (65536,),
+        values="patterns",
+        want=lambda x: x.float(),
+    )
+    table.tile(
+        "float8_widen_bf16",
+        "r = x.to(tl.float32)",
+        ["bf16"],
+        "f32",
+        (65536,),
+        values="patterns",
+        want=lambda x: x.float(),
+    )
 
 
 COMBINES = """
@@ -297,29 +433,95 @@ def add_reductions(table):
                 tag = f"{t}_{'x'.join(map(str, shape))}_{axis}"
                 values = "normal" if is_float else "small"
                 slow = t not in ("f32", "i32") and shape != (8, 16)
-                close = dict(atol={"f32": 1e-5, "f64": 1e-12, "f16": 0.15}.get(t, 0), ulps=2 if is_float else 0)
+                close = dict(
+                    atol={"f32": 1e-5, "f64": 1e-12, "f16": 0.15}.get(t, 0), ulps=2 if is_float else 0
+                )
                 narrow = t in ("i8",)  # Triton sums them in i32
-                table.tile(f"reduce_sum_{tag}", f"r = tl.sum(x, {axis})", [t], "i32" if narrow else t, shape, out, values=values, slow=slow, **close)
+                table.tile(
+                    f"reduce_sum_{tag}",
+                    f"r = tl.sum(x, {axis})",
+                    [t],
+                    "i32" if narrow else t,
+                    shape,
+                    out,
+                    values=values,
+                    slow=slow,
+                    **close,
+                )
                 for op in ("max", "min"):
-                    table.tile(f"reduce_{op}_{tag}", f"r = tl.{op}(x, {axis})", [t], "i32" if narrow else t, shape, out, values=values, slow=slow)
+                    table.tile(
+                        f"reduce_{op}_{tag}",
+                        f"r = tl.{op}(x, {axis})",
+                        [t],
+                        "i32" if narrow else t,
+                        shape,
+                        out,
+                        values=values,
+                        slow=slow,
+                    )
                 for op in ("argmax", "argmin"):  # few values: many ties, of which the first counts
                     table.tile(f"reduce_{op}_{tag}", f"r = tl.{op}(x, {axis})", [t], "i32", shape, out, values="whole" if is_float else "few", slow=slow,
                                want=lambda x, op=op, axis=axis: first_extreme(x, op, axis))  # fmt: skip
                 table.tile(f"scan_cumsum_{tag}", f"r = tl.cumsum(x, {axis})", [t], "i32" if narrow else t, shape, values=values, slow=slow,
                            want=(lambda x, axis=axis: x.cumsum(axis, dtype=torch.int32)) if narrow else None, **close)  # fmt: skip
     for t in ("i8", "i32", "i64"):
-        table.tile(f"reduce_xor_{t}", "r = tl.xor_sum(x, 0)", [t], t, (64,), (), values="integers", want=lambda x: folded(x, torch.bitwise_xor))
-        table.tile(f"reduce_or_{t}", "r = tl.reduce_or(x, 0)", [t], t, (64,), (), values="few", want=lambda x: folded(x, torch.bitwise_or))
+        table.tile(
+            f"reduce_xor_{t}",
+            "r = tl.xor_sum(x, 0)",
+            [t],
+            t,
+            (64,),
+            (),
+            values="integers",
+            want=lambda x: folded(x, torch.bitwise_xor),
+        )
+        table.tile(
+            f"reduce_or_{t}",
+            "r = tl.reduce_or(x, 0)",
+            [t],
+            t,
+            (64,),
+            (),
+            values="few",
+            want=lambda x: folded(x, torch.bitwise_or),
+        )
     table.tile("reduce_all_f32", "r = tl.sum(x)", ["f32"], "f32", (8, 16), (), atol=1e-5)
-    table.tile("reduce_keep_f32", "r = tl.sum(x, 1, keep_dims=True)", ["f32"], "f32", (8, 16), (8, 1), atol=1e-5)
-    table.tile("reduce_maxwith_f32", "v, k = tl.max(x, 1, return_indices=True)\nr = v * 100 + k", ["f32"], "f32", (8, 16), (8,), values="whole")
+    table.tile(
+        "reduce_keep_f32", "r = tl.sum(x, 1, keep_dims=True)", ["f32"], "f32", (8, 16), (8, 1), atol=1e-5
+    )
+    table.tile(
+        "reduce_maxwith_f32",
+        "v, k = tl.max(x, 1, return_indices=True)\nr = v * 100 + k",
+        ["f32"],
+        "f32",
+        (8, 16),
+        (8,),
+        values="whole",
+    )
     table.tile("reduce_minright_i32", "v, k = tl.min(x, 1, return_indices=True, return_indices_tie_break_left=True)\nr = v * 100 + k", ["i32"], "i32",
                (8, 16), (8,), values="few", want=lambda x: (x.min(1).values * 100 + first_extreme(x, "argmin", 1)).to(torch.int32))  # fmt: skip
     table.tile("scan_cumprod_f32", "r = tl.cumprod(x * 0.1 + 1, 0)", ["f32"], "f32", atol=1e-5)
     for shape, axis in (((64,), 0), ((8, 16), 1), ((8, 16), 0)):
-        table.tile(f"scan_reverse_{len(shape)}{axis}_f32", f"r = tl.cumsum(x, {axis}, reverse=True)", ["f32"], "f32", shape, atol=1e-5)
+        table.tile(
+            f"scan_reverse_{len(shape)}{axis}_f32",
+            f"r = tl.cumsum(x, {axis}, reverse=True)",
+            ["f32"],
+            "f32",
+            shape,
+            atol=1e-5,
+        )
     # Regions of one's own.
-    table.tile("custom_logadd_f32", "r = tl.reduce(x, 1, log_add)", ["f32"], "f32", (8, 16), (8,), want=lambda x: x.double().logsumexp(1).float(), ulps=4, atol=1e-6)
+    table.tile(
+        "custom_logadd_f32",
+        "r = tl.reduce(x, 1, log_add)",
+        ["f32"],
+        "f32",
+        (8, 16),
+        (8,),
+        want=lambda x: x.double().logsumexp(1).float(),
+        ulps=4,
+        atol=1e-6,
+    )
     table.tile("custom_welford_f32", "m, s, k = tl.reduce((x, x * 0, x * 0 + 1), 1, merge)\nr = m + 10 * s / k", ["f32"], "f32", (8, 16), (8,),
                want=lambda x: (x.double().mean(1) + 10 * x.double().var(1, unbiased=False)).float(), atol=2e-5)  # fmt: skip
     table.tile("custom_first_i32", "v, k = tl.reduce((x, tl.broadcast_to(tl.arange(0, 16)[None, :], (8, 16))), 1, first_of_equal)\nr = v * 100 + k", ["i32"],
@@ -328,7 +530,15 @@ def add_reductions(table):
                want=linear_recurrence, atol=1e-5)  # fmt: skip
     table.tile("custom_linearback_f32", "g, r = tl.associative_scan((x * 0.2, y), 1, linear, reverse=True)", ["f32", "f32"], "f32", (8, 16),
                want=lambda x, y: linear_recurrence(x.flip(1), y.flip(1)).flip(1), atol=1e-5)  # fmt: skip
-    table.tile("custom_fill_i32", "r = tl.associative_scan(tl.where(x > 1, x, 0), 0, last_nonzero)", ["i32"], "i32", (64,), values="few", want=filled)
+    table.tile(
+        "custom_fill_i32",
+        "r = tl.associative_scan(tl.where(x > 1, x, 0), 0, last_nonzero)",
+        ["i32"],
+        "i32",
+        (64,),
+        values="few",
+        want=filled,
+    )
     for case in table.cases:
         if case.name.startswith("custom_"):
             case.helpers = ""
@@ -370,30 +580,99 @@ def add_shapes(table):
         for shape in ((64,), (4, 16), (2, 4, 8)):
             tag = f"{t}_{'x'.join(map(str, shape))}"
             slow = t in ("i8", "i64") and len(shape) > 1
-            table.tile(f"sort_up_{tag}", "r = tl.sort(x)", [t], t, shape, values=values, slow=slow, want=lambda x: x.sort(-1).values)
-            table.tile(f"sort_down_{tag}", "r = tl.sort(x, descending=True)", [t], t, shape, values=values, slow=slow, want=lambda x: x.sort(-1, descending=True).values)
-        table.tile(f"topk_{t}", "r = tl.topk(x, 4)", [t], t, (4, 16), (4, 4), values=values, want=lambda x: x.topk(4, -1).values)
+            table.tile(
+                f"sort_up_{tag}",
+                "r = tl.sort(x)",
+                [t],
+                t,
+                shape,
+                values=values,
+                slow=slow,
+                want=lambda x: x.sort(-1).values,
+            )
+            table.tile(
+                f"sort_down_{tag}",
+                "r = tl.sort(x, descending=True)",
+                [t],
+                t,
+                shape,
+                values=values,
+                slow=slow,
+                want=lambda x: x.sort(-1, descending=True).values,
+            )
+        table.tile(
+            f"topk_{t}",
+            "r = tl.topk(x, 4)",
+            [t],
+            t,
+            (4, 16),
+            (4, 4),
+            values=values,
+            want=lambda x: x.topk(4, -1).values,
+        )
         table.tile(f"flip_{t}", "r = tl.flip(x, 0)", [t], t, values=values)
     for t in ("f32", "f16", "bf16", "i8", "i64"):
         v = "normal" if t in FLOATS else "small"
         table.tile(f"shape_trans_{t}", "r = tl.trans(x)", [t], t, (8, 16), (16, 8), values=v)
-        table.tile(f"shape_permute_{t}", "r = tl.permute(x, (2, 0, 1))", [t], t, (4, 8, 2), (2, 4, 8), values=v)
+        table.tile(
+            f"shape_permute_{t}", "r = tl.permute(x, (2, 0, 1))", [t], t, (4, 8, 2), (2, 4, 8), values=v
+        )
         table.tile(f"shape_reshape_{t}", "r = tl.reshape(x, (4, 32))", [t], t, (8, 16), (4, 32), values=v)
 
         table.tile(f"shape_ravel_{t}", "r = tl.ravel(x)", [t], t, (8, 16), (128,), values=v)
         table.tile(f"shape_join_{t}", "r = tl.join(x, y)", [t, t], t, (16,), (16, 2), values=v)
         table.tile(f"shape_join2_{t}", "r = tl.join(x, y)", [t, t], t, (4, 16), (4, 16, 2), values=v)
         # can_reorder, without which there is no tl.cat: the result is a multiset.
-        table.tile(f"shape_cat_{t}", "r = tl.cat(x, y, can_reorder=True)", [t, t], t, (16,), (32,), values=v, want=lambda x, y: torch.cat([x, y]), gpu_unordered=True)
+        table.tile(
+            f"shape_cat_{t}",
+            "r = tl.cat(x, y, can_reorder=True)",
+            [t, t],
+            t,
+            (16,),
+            (32,),
+            values=v,
+            want=lambda x, y: torch.cat([x, y]),
+            gpu_unordered=True,
+        )
         table.tile(f"shape_interleave_{t}", "r = tl.interleave(x, y)", [t, t], t, (16,), (32,), values=v)
         table.tile(f"shape_split_{t}", "p, q = tl.split(x)\nr = tl.join(q, p)", [t], t, (16, 2), values=v)
-        table.tile(f"shape_broadcast_{t}", "r = tl.broadcast_to(x[:, None], (16, 4))", [t], t, (16,), (16, 4), values=v)
+        table.tile(
+            f"shape_broadcast_{t}",
+            "r = tl.broadcast_to(x[:, None], (16, 4))",
+            [t],
+            t,
+            (16,),
+            (16, 4),
+            values=v,
+        )
         table.tile(f"shape_expand_{t}", "r = tl.expand_dims(x, 0) + tl.zeros((2, 16), x.dtype)", [t], t, (16,), (2, 16), values=v,
                    want=lambda x: x.expand(2, 16))  # fmt: skip
-        table.tile(f"shape_gather_{t}", "r = tl.gather(x, tl.abs(y) % 64, 0)", [t, "i32"], t, values=v if v == "small" else ["normal", "small"])
-        table.tile(f"shape_gather1_{t}", "r = tl.gather(x, tl.abs(y) % 16, 1)", [t, "i32"], t, (8, 16), values=v if v == "small" else ["normal", "small"])
-        table.tile(f"shape_gather0_{t}", "r = tl.gather(x, tl.abs(y) % 8, 0)", [t, "i32"], t, (8, 16), values=v if v == "small" else ["normal", "small"])
-    table.tile("histogram_i32", "r = tl.histogram(tl.abs(x) % 16, 16)", ["i32"], "i32", (64,), (16,), values="small")
+        table.tile(
+            f"shape_gather_{t}",
+            "r = tl.gather(x, tl.abs(y) % 64, 0)",
+            [t, "i32"],
+            t,
+            values=v if v == "small" else ["normal", "small"],
+        )
+        table.tile(
+            f"shape_gather1_{t}",
+            "r = tl.gather(x, tl.abs(y) % 16, 1)",
+            [t, "i32"],
+            t,
+            (8, 16),
+            values=v if v == "small" else ["normal", "small"],
+        )
+        table.tile(
+            f"shape_gather0_{t}",
+            "r = tl.gather(x, tl.abs(y) % 8, 0)",
+            [t, "i32"],
+            t,
+            (8, 16),
+            values=v if v == "small" else ["normal", "small"],
+        )
+    table.tile(
+        "histogram_i32", "r = tl.histogram(tl.abs(x) % 16, 16)", ["i32"], "i32", (64,), (16,), values="small"
+    )
     table.tile("histogram_one_i32", "r = tl.histogram(x * 0, 4)", ["i32"], "i32", (64,), (4,), values="small")
     table.tile("histogram_masked_i32", "r = tl.histogram(tl.abs(x) % 16, 16, mask=i < 37)", ["i32"], "i32", (64,), (16,), values="small",
                want=lambda x: torch.bincount((x.abs() % 16)[:37].long(), minlength=16).to(torch.int32))  # fmt: skip
@@ -402,44 +681,124 @@ def add_shapes(table):
 def add_control(table):
     def tile(name, body, inputs, output, **k):
         table.tile("control_" + name, body, inputs, output, **k)
+
     tile("loop", "r = x\nfor k in range(n):\n    r = r * 0.5 + y * k", ["f32", "f32"], "f32", atol=1e-5)
-    tile("loop_step", "r = x\nfor k in range(1, n * 3, 4):\n    r += k * y", ["i32", "i32"], "i32", values="small")
+    tile(
+        "loop_step",
+        "r = x\nfor k in range(1, n * 3, 4):\n    r += k * y",
+        ["i32", "i32"],
+        "i32",
+        values="small",
+    )
     tile("loop_down", "r = x\nfor k in range(n, -3, -2):\n    r = r * 3 + k", ["i32"], "i32", values="small")
     tile("loop_none", "r = x\nfor k in range(n, n):\n    r += 1", ["i32"], "i32", values="small")
-    tile("loop_nested", "r = x\nfor k in range(n):\n    for j in range(k, n):\n        r = r * 2 + j * k", ["i32"], "i32", values="small")
-    tile("static_range", "r = x\nfor k in tl.static_range(4):\n    r = r * 3 + k", ["i32"], "i32", values="small")
+    tile(
+        "loop_nested",
+        "r = x\nfor k in range(n):\n    for j in range(k, n):\n        r = r * 2 + j * k",
+        ["i32"],
+        "i32",
+        values="small",
+    )
+    tile(
+        "static_range",
+        "r = x\nfor k in tl.static_range(4):\n    r = r * 3 + k",
+        ["i32"],
+        "i32",
+        values="small",
+    )
     tile("branch", "if n > 3:\n    r = x + 1\nelse:\n    r = y * 2", ["f32", "f32"], "f32")
-    tile("branch_data", "r = x\nif tl.max(x, 0) > tl.max(y, 0):\n    r = x * 2\nelif tl.sum(y, 0) > 0:\n    r = y", ["f32", "f32"], "f32")
+    tile(
+        "branch_data",
+        "r = x\nif tl.max(x, 0) > tl.max(y, 0):\n    r = x * 2\nelif tl.sum(y, 0) > 0:\n    r = y",
+        ["f32", "f32"],
+        "f32",
+    )
     tile("while", "k = 0\nr = x\nwhile k < n:\n    r += k\n    k += 2", ["i32"], "i32", values="small")
     tile("while_data", "r = x\nwhile tl.max(r, 0) > 3:\n    r = r // 2", ["i32"], "i32", values="small")
     tile("assume", "tl.assume(n > 0)\nr = x // n", ["i32"], "i32", values="small")
-    tile("swap", "r = x\ns = y\nfor k in range(n):\n    r, s = s, r + s", ["i32", "i32"], "i32", values="small")
+    tile(
+        "swap", "r = x\ns = y\nfor k in range(n):\n    r, s = s, r + s", ["i32", "i32"], "i32", values="small"
+    )
     tile("index", "r = (i // 7) * 3 + i % 5 + (i < n).to(tl.int32)", ["i32"], "i32", values="small")
     tile("index_wide", "j = (i.to(tl.int64) << 20) * 4099\nr = (j >> 13) ^ x", ["i64"], "i64", values="small")
     for name, body, out in (("rand", "tl.rand(n, i)", "f32"), ("randn", "tl.randn(n, i)", "f32"), ("randint", "tl.randint(n, i)", "u32"),
                             ("randint64", "tl.randint(n, i.to(tl.int64))", "u32")):  # fmt: skip
-        loose = dict(atol=1e-4, gpu_atol=1e-4) if name == "randn" else dict(gpu_ulps=2) if name == "rand" else {}
-        tile(name, f"r = {body}", [out], out, shape=(256,), values="normal" if out == "f32" else "integers", **loose)
+        loose = (
+            dict(atol=1e-4, gpu_atol=1e-4) if name == "randn" else dict(gpu_ulps=2) if name == "rand" else {}
+        )
+        tile(
+            name,
+            f"r = {body}",
+            [out],
+            out,
+            shape=(256,),
+            values="normal" if out == "f32" else "integers",
+            **loose,
+        )
     tile("rand4x", "p, q, s, t = tl.rand4x(n, i)\nr = p + 2 * q + 4 * s + 8 * t", ["f32"], "f32", atol=1e-6)
-    tile("randint4x", "p, q, s, t = tl.randint4x(n, i)\nr = p ^ (q + s) ^ t", ["u32"], "u32", values="integers")
+    tile(
+        "randint4x", "p, q, s, t = tl.randint4x(n, i)\nr = p ^ (q + s) ^ t", ["u32"], "u32", values="integers"
+    )
 
 
 def add_memory(table):
     def tile(name, body, inputs, output, *rest, **k):
         table.tile("memory_" + name, body, inputs, output, *rest, **k)
+
     for t in ("f32", "f16", "i8", "i64", "i32"):
         v = "normal" if t in FLOATS else "small"
-        tile(f"masked_{t}", "r = tl.load(a + i, mask=i < n * 4, other=-3) + tl.load(a + 63 - i, mask=i >= 60, other=1)", [t], t, values=v)
+        tile(
+            f"masked_{t}",
+            "r = tl.load(a + i, mask=i < n * 4, other=-3) + tl.load(a + 63 - i, mask=i >= 60, other=1)",
+            [t],
+            t,
+            values=v,
+        )
         tile(f"masked_none_{t}", "r = tl.load(a + i, mask=i > 100, other=-3)", [t], t, values=v)
-        tile(f"masked_2d_{t}", "m = (tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m, other=7)", [t], t, (8, 8), values=v)
-        tile(f"masked_or_{t}", "m = (tl.arange(0, 8)[:, None] < n) | (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m, other=7)", [t], t, (8, 8), values=v)
-        tile(f"masked_not_{t}", "m = ~((tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2))\nr = tl.load(a + i, mask=m, other=7)", [t], t, (8, 8), values=v)
-        tile(f"diagonal_{t}", "m = tl.arange(0, 8)[:, None] >= tl.arange(0, 8)[None, :]\nr = tl.load(a + i, mask=m, other=7)", [t], t, (8, 8), values=v)
+        tile(
+            f"masked_2d_{t}",
+            "m = (tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m, other=7)",
+            [t],
+            t,
+            (8, 8),
+            values=v,
+        )
+        tile(
+            f"masked_or_{t}",
+            "m = (tl.arange(0, 8)[:, None] < n) | (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m, other=7)",
+            [t],
+            t,
+            (8, 8),
+            values=v,
+        )
+        tile(
+            f"masked_not_{t}",
+            "m = ~((tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2))\nr = tl.load(a + i, mask=m, other=7)",
+            [t],
+            t,
+            (8, 8),
+            values=v,
+        )
+        tile(
+            f"diagonal_{t}",
+            "m = tl.arange(0, 8)[:, None] >= tl.arange(0, 8)[None, :]\nr = tl.load(a + i, mask=m, other=7)",
+            [t],
+            t,
+            (8, 8),
+            values=v,
+        )
         tile(f"other_tile_{t}", "r = tl.load(a + i, mask=i % 3 == 0, other=y)", [t, t], t, values=v)
         tile(f"strided_{t}", "r = tl.load(a + (i * 3) % 64)", [t], t, values=v)
         tile(f"backward_{t}", "r = tl.load(a + 63 - i)", [t], t, values=v)
         tile(f"every_other_{t}", "r = tl.load(a + i // 2 * 2)", [t], t, values=v)
-        tile(f"transposed_{t}", "r = tl.load(a + tl.arange(0, 8)[:, None] + tl.arange(0, 8)[None, :] * 8)", [t], t, (8, 8), values=v)
+        tile(
+            f"transposed_{t}",
+            "r = tl.load(a + tl.arange(0, 8)[:, None] + tl.arange(0, 8)[None, :] * 8)",
+            [t],
+            t,
+            (8, 8),
+            values=v,
+        )
         tile(f"one_for_all_{t}", "r = tl.load(a + n) + x * 0", [t], t, values=v)
         tile(f"indirect_{t}", "r = tl.load(a + y)", [t, "i32"], t, values=[v, "index"])
     for t in ("f32", "i32", "f16"):
@@ -451,23 +810,57 @@ def add_memory(table):
         table.add(f"memory_store_transposed_{t}", "r = tl.arange(0, 8)[:, None]\nk = tl.arange(0, 16)[None, :]\ntl.store(o + k * 8 + r, tl.load(a + r * 16 + k))",
                   ins, outs)  # fmt: skip
         table.add(f"memory_store_scalar_{t}", "tl.store(o + n, tl.load(a + 2))", ins, outs)
-        table.add(f"memory_store_uniform_{t}", "tl.store(o + tl.arange(0, 16), tl.load(a + 2), mask=tl.arange(0, 16) < n)", ins, outs)
-        table.add(f"memory_store_scattered_{t}", "k = tl.arange(0, 128)\ntl.store(o + (k * 37) % 128, tl.load(a + k))", ins, outs)
+        table.add(
+            f"memory_store_uniform_{t}",
+            "tl.store(o + tl.arange(0, 16), tl.load(a + 2), mask=tl.arange(0, 16) < n)",
+            ins,
+            outs,
+        )
+        table.add(
+            f"memory_store_scattered_{t}",
+            "k = tl.arange(0, 128)\ntl.store(o + (k * 37) % 128, tl.load(a + k))",
+            ins,
+            outs,
+        )
         for order in ("(1, 0)",):
             load = f"p1 = tl.make_block_ptr(a, (8, 16), (16, 1), (%s, %s), (4, 8), {order})\n"
             block = f"p2 = tl.make_block_ptr(o, (8, 16), (16, 1), (0, 0), (4, 8), {order})\n"
             table.add(f"block_inside_{t}", load % (2, 4) + block + "tl.store(p2, tl.load(p1))", ins, outs)
-            table.add(f"block_checked_{t}", load % (6, 12) + block + 'tl.store(p2, tl.load(p1, boundary_check=(0, 1), padding_option="zero"))', ins, outs)
+            table.add(
+                f"block_checked_{t}",
+                load % (6, 12)
+                + block
+                + 'tl.store(p2, tl.load(p1, boundary_check=(0, 1), padding_option="zero"))',
+                ins,
+                outs,
+            )
             table.add(f"block_advanced_{t}", load % (0, 0) + block + "for k in range(0, 2):\n    tl.store(p2, tl.load(p1, boundary_check=(0,)), boundary_check=(0,))\n"
                       "    p1 = tl.advance(p1, (3, 8))\n    p2 = tl.advance(p2, (4, 4))", ins, outs)  # fmt: skip
             table.add(f"block_edge_{t}", load % (0, 0) + "p2 = tl.make_block_ptr(o, (7, 13), (16, 1), (4, 8), (4, 8), (1, 0))\n"
                       "tl.store(p2, tl.load(p1), boundary_check=(0, 1))", ins, outs)  # fmt: skip
         if t != "i32":
-            table.add(f"block_nan_{t}", load % (6, 12) + block + 'tl.store(p2, tl.load(p1, boundary_check=(0, 1), padding_option="nan"))', ins, outs)
+            table.add(
+                f"block_nan_{t}",
+                load % (6, 12)
+                + block
+                + 'tl.store(p2, tl.load(p1, boundary_check=(0, 1), padding_option="nan"))',
+                ins,
+                outs,
+            )
         make = "d = tl.make_tensor_descriptor(a, [8, 16], [16, 1], [4, 16])\ne = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [4, 16])\n"
         table.add(f"descriptor_copy_{t}", make + "e.store([0, 0], d.load([4, 0]))", ins, outs)
-        table.add(f"descriptor_past_{t}", make + "e.store([2, 0], d.load([6, 0]))\ne.store([6, 0], d.load([-2, 0]))", ins, outs)
-        table.add(f"descriptor_column_{t}", make + "e.store([0, 0], d.load([0, 8]))\ne.store([4, 8], d.load([1, 0]))", ins, outs)
+        table.add(
+            f"descriptor_past_{t}",
+            make + "e.store([2, 0], d.load([6, 0]))\ne.store([6, 0], d.load([-2, 0]))",
+            ins,
+            outs,
+        )
+        table.add(
+            f"descriptor_column_{t}",
+            make + "e.store([0, 0], d.load([0, 8]))\ne.store([4, 8], d.load([1, 0]))",
+            ins,
+            outs,
+        )
         table.add(f"descriptor_cube_{t}", "d = tl.make_tensor_descriptor(a, [2, 4, 16], [64, 16, 1], [1, 4, 16])\ne = tl.make_tensor_descriptor(o, [2, 4, 16], [64, 16, 1], [1, 4, 16])\n"
                   "e.store([0, 0, 0], d.load([1, 1, 0]))", ins, outs)  # fmt: skip
         table.add(f"descriptor_gather_{t}", "d = tl.make_tensor_descriptor(a, [8, 16], [16, 1], [1, 16])\nrows = (tl.arange(0, 8) * 3) % 8\n"
@@ -475,7 +868,14 @@ def add_memory(table):
         table.add(f"descriptor_scatter_{t}", "e = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [1, 16])\nrows = (tl.arange(0, 8) * 3) % 8\n"
                   "e.scatter(tl.load(a + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :]), rows, 0)", ins, outs)  # fmt: skip
     into = [("i32", (8, 16), "small")]
-    for op, f in {"add": torch.add, "min": torch.minimum, "max": torch.maximum, "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor}.items():
+    for op, f in {
+        "add": torch.add,
+        "min": torch.minimum,
+        "max": torch.maximum,
+        "and": torch.bitwise_and,
+        "or": torch.bitwise_or,
+        "xor": torch.bitwise_xor,
+    }.items():
         table.add(f"descriptor_atomic_{op}", "e = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [4, 16])\n"
                   f"e.atomic_{op}([4, 0], tl.load(a + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]))", [("i32", (8, 16), "small")], into,
                   want=lambda x, o, f=f: torch.cat([o[:4], f(o[4:], x[:4])]))  # fmt: skip
@@ -493,7 +893,9 @@ def add_atomics(table):
         def call(o, v):
             wide = torch.int64 if o.dtype in (torch.uint32, torch.uint64) else o.dtype
             return f(o.to(wide), v.to(wide)).to(o.dtype)
+
         return call
+
     for op, of in types.items():
         f = signed(simple[op])
         for t in of:
@@ -519,7 +921,7 @@ def add_atomics(table):
 def shared(f, o, x):
     o = o.clone()
     for k in range(64):
-        o[k % 4: k % 4 + 1] = f(o[k % 4: k % 4 + 1], x[k:k + 1])
+        o[k % 4 : k % 4 + 1] = f(o[k % 4 : k % 4 + 1], x[k : k + 1])
     return o
 
 
@@ -539,12 +941,19 @@ def scaled_operand(words, kind, scale, compute):
     else:
         x = words.double()
     if scale is not None:
-        x = x.to(compute) * torch.exp2(scale.double() - 127).to(compute).repeat_interleave(x.shape[1] // scale.shape[1], 1)
+        x = x.to(compute) * torch.exp2(scale.double() - 127).to(compute).repeat_interleave(
+            x.shape[1] // scale.shape[1], 1
+        )
     return x.to(compute).double()
 
 
 def add_dots(table):
-    for a, out, atol in (("f32", "f32", 1e-4), ("f16", "f32", 1e-3), ("bf16", "f32", 1e-3), ("f64", "f64", 1e-12)):
+    for a, out, atol in (
+        ("f32", "f32", 1e-4),
+        ("f16", "f32", 1e-3),
+        ("bf16", "f32", 1e-3),
+        ("f64", "f64", 1e-12),
+    ):
         for m, n, k in ((16, 16, 32), (32, 16, 16), (64, 32, 64)):
             double = ", out_dtype=tl.float64" if a == "f64" else ""
             table.add(f"dot_{a}_{m}x{n}x{k}", f"x = tl.load(a + ({index((m, k))}))\ny = tl.load(b + ({index((k, n))}))\n"
@@ -553,16 +962,45 @@ def add_dots(table):
     for precision, atol in (("tf32", 0.05), ("tf32x3", 2e-5), ("bf16x3", 3e-3), ("bf16x6", 5e-5)):
         table.tile(f"dot_{precision}", f"r = tl.dot(x, tl.trans(y), input_precision='{precision}')", ["f32", "f32"], "f32", (16, 32), (16, 16),
                    want=lambda x, y: (x.double() @ y.double().T).float(), atol=atol)  # fmt: skip
-    table.tile("dot_accumulate", "r = tl.dot(x, y, x, input_precision='ieee')", ["f32", "f32"], "f32", (16, 16), want=lambda x, y: (x.double() @ y.double() + x.double()).float(), atol=1e-4)
+    table.tile(
+        "dot_accumulate",
+        "r = tl.dot(x, y, x, input_precision='ieee')",
+        ["f32", "f32"],
+        "f32",
+        (16, 16),
+        want=lambda x, y: (x.double() @ y.double() + x.double()).float(),
+        atol=1e-4,
+    )
     table.tile("dot_out_f16", "r = tl.dot(x, tl.trans(y), out_dtype=tl.float16)", ["f16", "f16"], "f16", (16, 32), (16, 16),
                want=lambda x, y: (x.double() @ y.double().T).half(), atol=0.06)  # fmt: skip
-    table.tile("dot_batched", "r = tl.dot(x, tl.permute(y, (0, 2, 1)), input_precision='ieee')", ["f32", "f32"], "f32", (2, 16, 16), atol=1e-4)
+    table.tile(
+        "dot_batched",
+        "r = tl.dot(x, tl.permute(y, (0, 2, 1)), input_precision='ieee')",
+        ["f32", "f32"],
+        "f32",
+        (2, 16, 16),
+        atol=1e-4,
+    )
     table.tile("dot_i8", "r = tl.dot(x, tl.trans(y))", ["i8", "i8"], "i32", (16, 32), (16, 16), values="integers",
                want=lambda x, y: (x.long() @ y.long().T).to(torch.int32))  # fmt: skip
     for f8 in ("f8e4m3fn", "f8e5m2"):
-        table.tile(f"dot_{f8}", "r = tl.dot(x, tl.trans(y))", [f8, f8], "f32", (32, 32), want=lambda x, y: (x.double() @ y.double().T).float(), atol=2e-2)
+        table.tile(
+            f"dot_{f8}",
+            "r = tl.dot(x, tl.trans(y))",
+            [f8, f8],
+            "f32",
+            (32, 32),
+            want=lambda x, y: (x.double() @ y.double().T).float(),
+            atol=2e-2,
+        )
     kinds = ("e2m1", "e4m3", "e5m2", "bf16", "fp16")
-    words = {"e2m1": ("u8", "integers"), "e4m3": ("u8", "float8"), "e5m2": ("u8", "float8"), "bf16": ("bf16", "normal"), "fp16": ("f16", "normal")}
+    words = {
+        "e2m1": ("u8", "integers"),
+        "e4m3": ("u8", "float8"),
+        "e5m2": ("u8", "float8"),
+        "bf16": ("bf16", "normal"),
+        "fp16": ("f16", "normal"),
+    }
     m, n, k = 32, 32, 64
     for left in kinds:
         for right in kinds:
@@ -574,16 +1012,26 @@ def add_dots(table):
                 if left in ("bf16", "fp16") and (right != "e2m1" and left == right or scales == "left"):
                     continue
                 ka, kb = k // (2 if left == "e2m1" else 1), k // (2 if right == "e2m1" else 1)
-                body = [f"x = tl.load(a + ({index((m, ka))}))", f"y = tl.load(b + ({index((n, kb))}))", f"s = tl.load(c + ({index((m, k // 32))}))"]
+                body = [
+                    f"x = tl.load(a + ({index((m, ka))}))",
+                    f"y = tl.load(b + ({index((n, kb))}))",
+                    f"s = tl.load(c + ({index((m, k // 32))}))",
+                ]
                 body.append(f"t = tl.load(d + ({index((n, k // 32))}))")
-                sides = ("None" if left in ("bf16", "fp16") else "s"), ("None" if right in ("bf16", "fp16") else "t")
-                body.append(f"tl.store(o + ({index((m, n))}), tl.dot_scaled(x, {sides[0]}, '{left}', tl.trans(y), {sides[1]}, '{right}'))")
+                sides = (
+                    ("None" if left in ("bf16", "fp16") else "s"),
+                    ("None" if right in ("bf16", "fp16") else "t"),
+                )
+                body.append(
+                    f"tl.store(o + ({index((m, n))}), tl.dot_scaled(x, {sides[0]}, '{left}', tl.trans(y), {sides[1]}, '{right}'))"
+                )
 
                 def want(x, y, s, t, left=left, right=right, sides=sides):
                     compute = torch.float16 if "fp16" in (left, right) else torch.bfloat16
                     p = scaled_operand(x, left, None if sides[0] == "None" else s, compute)
                     q = scaled_operand(y, right, None if sides[1] == "None" else t, compute)
                     return (p @ q.T).float()
+
                 table.add(f"dotscaled_{left}_{right}", "\n".join(body), [(words[left][0], (m, ka), words[left][1]), (words[right][0], (n, kb), words[right][1]),
                           ("u8", (m, k // 32), "scale"), ("u8", (n, k // 32), "scale")], [("f32", (m, n), None)], want=want, ulps=1, atol=2e-6, gpu_atol=1e-3)  # fmt: skip
 
@@ -620,16 +1068,31 @@ ASSEMBLY = {
 def add_assembly(table):
     for name, (text, constraints, arguments, result, pack, want, gpu_ulps) in ASSEMBLY.items():
         values = "small" if arguments[0] == "i32" else "normal"
-        loose = dict(ulps=2**14 if name == "tanh" else gpu_ulps, gpu_ulps=gpu_ulps, gpu_atol=1e-6 if name == "contracted" else None)
+        loose = dict(
+            ulps=2**14 if name == "tanh" else gpu_ulps,
+            gpu_ulps=gpu_ulps,
+            gpu_atol=1e-6 if name == "contracted" else None,
+        )
         table.tile(f"asm_{name}", f"r = tl.inline_asm_elementwise({text!r}, {constraints!r}, [{', '.join('xyz'[: len(arguments)])}], dtype=tl.{LANGUAGE[result]}, is_pure=True, pack={pack})",
                    arguments, result, values=values, want=want, **loose)  # fmt: skip
 
 
 def all_cases():
     table = Table()
-    for add in (add_elementwise, add_float8, add_reductions, add_shapes, add_control, add_memory, add_atomics, add_dots, add_assembly):
+    for add in (
+        add_elementwise,
+        add_float8,
+        add_reductions,
+        add_shapes,
+        add_control,
+        add_memory,
+        add_atomics,
+        add_dots,
+        add_assembly,
+    ):
         add(table)
     import libdevice_cases
+
     libdevice_cases.add(table)
     names = set()
     for case in table.cases:
@@ -639,4 +1102,6 @@ def all_cases():
     return table.cases
 
 
-HEADER = "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n" + COMBINES
+HEADER = (
+    "import triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n\n" + COMBINES
+)

@@ -8,6 +8,7 @@ interpreter, or PyTorch where that is no judge; with `--device cuda` the same ke
 what differs and, for each group of cases, how many agreed to the bit and the largest difference in ulps; exit code 1
 where anything differs by more than the case allows.
 """
+
 import argparse
 import importlib.util
 import json
@@ -31,12 +32,14 @@ def module_of(path):
 
 def chosen(names):
     import cases
+
     return [c for c in cases.all_cases() if c.name in names]
 
 
 def emit(folder, names):
     """Writes NAME.ttir for every case, or NAME.error where the front end refuses it."""
     from kernels import ttir
+
     module = module_of(folder + "/kernels_under_test.py")
     for case in chosen(names):
         try:
@@ -49,15 +52,20 @@ def emit(folder, names):
 def ulps_between(a, b):
     """How many numbers of their type lie between two tensors' elements; NaN and NaN are alike, as are 0 and -0."""
     import torch
+
     if not a.dtype.is_floating_point:
         if a.dtype in (torch.uint32, torch.uint64, torch.uint16):
-            a, b = a.view({4: torch.int32, 8: torch.int64, 2: torch.int16}[a.element_size()]), b.view({4: torch.int32, 8: torch.int64, 2: torch.int16}[b.element_size()])
+            a, b = (
+                a.view({4: torch.int32, 8: torch.int64, 2: torch.int16}[a.element_size()]),
+                b.view({4: torch.int32, 8: torch.int64, 2: torch.int16}[b.element_size()]),
+            )
         return (a.to(torch.float64) - b.to(torch.float64)).abs() + (a != b).double()
     word = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
 
     def ordered(t):  # signed magnitude to a line
         bits = t.contiguous().view(word).long()
         return torch.where(bits < 0, -(bits & ((1 << (8 * t.element_size() - 1)) - 1)), bits)
+
     p, q = ordered(a), ordered(b)
     distance = torch.where((p < 0) == (q < 0), (p - q).abs().double(), p.double().abs() + q.double().abs())
     nan_a, nan_b = a.double().isnan(), b.double().isnan()
@@ -77,17 +85,22 @@ def interpreted(module, case, inputs, outputs):
 
 def on_gpu(module, case, inputs, outputs):
     import torch
+
     there = [t.cuda() for t in (*inputs, *outputs)]
     import triton
+
     if "make_tensor_descriptor" in case.kernel:
-        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+        triton.set_allocator(
+            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+        )
     getattr(module, case.name)[(1,)](*there, 5)
     torch.cuda.synchronize()
-    return [t.cpu() for t in there[len(inputs):]]
+    return [t.cpu() for t in there[len(inputs) :]]
 
 
 def raw(t):
     import torch
+
     return bytes(t.contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
@@ -97,8 +110,20 @@ def spec_of(folder, case, inputs, outputs):
     for k, (t, (_, _, kind)) in enumerate(zip([*inputs, *outputs], [*case.inputs, *case.outputs])):
         path = f"{folder}/{case.name}.{k}.bin"
         pathlib.Path(path).write_bytes(raw(t))
-        buffers.append({"file": path, "element_bytes": t.element_size(), "written": kind is not None, "output": k >= len(inputs)})
-    return {"ttir": f"{folder}/{case.name}.ttir", "buffers": buffers, "threads": 1, "arguments": [{"buffer": k} for k in range(len(buffers))] + [{"scalar": 5, "type": "i32"}]}
+        buffers.append(
+            {
+                "file": path,
+                "element_bytes": t.element_size(),
+                "written": kind is not None,
+                "output": k >= len(inputs),
+            }
+        )
+    return {
+        "ttir": f"{folder}/{case.name}.ttir",
+        "buffers": buffers,
+        "threads": 1,
+        "arguments": [{"buffer": k} for k in range(len(buffers))] + [{"scalar": 5, "type": "i32"}],
+    }
 
 
 def as_on_gpu(case, inputs, got, want):
@@ -128,7 +153,9 @@ class Outcome:
             distance = ulps_between(a, b)
             equal = equal and bool((distance == 0).all())
             size = b.double().abs()
-            near = (a.double() - b.double()).abs() <= atol * max(1.0, size[size.isfinite()].max().item() if size.isfinite().any() else 1.0)
+            near = (a.double() - b.double()).abs() <= atol * max(
+                1.0, size[size.isfinite()].max().item() if size.isfinite().any() else 1.0
+            )
             bad = (distance > ulps) & ~near
             beyond = distance.masked_fill(near & (distance > ulps), 0).max().item()
             if beyond > group["ulps"]:
@@ -136,7 +163,9 @@ class Outcome:
             if bad.any():
                 at = int(bad.reshape(-1).double().argmax())
                 x, y = a.reshape(-1)[at].item(), b.reshape(-1)[at].item()
-                self.wrong.append(f"{case.name}: {int(bad.sum())} of {bad.numel()} elements of output {which}; the first, {at}, is {x!r} instead of {y!r}")
+                self.wrong.append(
+                    f"{case.name}: {int(bad.sum())} of {bad.numel()} elements of output {which}; the first, {at}, is {x!r} instead of {y!r}"
+                )
                 return
         group["bit-equal"] += equal
 
@@ -156,6 +185,7 @@ class Outcome:
 def compare(folder, names, tool, device, emitted):
     import torch
     import cases
+
     generator = torch.Generator().manual_seed(0)
     module = module_of(folder + "/kernels_under_test.py")
     outcome, ready = Outcome(device == "cuda"), []
@@ -167,14 +197,18 @@ def compare(folder, names, tool, device, emitted):
             want = (on_gpu if device == "cuda" else interpreted)(module, case, inputs, outputs)
             ready.append((case, inputs, before, want))
         except Exception as error:  # pylint: disable=broad-except
-            outcome.refused.append(f"{case.name} ({'GPU' if device == 'cuda' else 'expected'}: {str(error or error.__cause__)[-160:]!r})")
+            outcome.refused.append(
+                f"{case.name} ({'GPU' if device == 'cuda' else 'expected'}: {str(error or error.__cause__)[-160:]!r})"
+            )
     emitted()
     jobs = []
     for case, inputs, outputs, want in ready:
         if pathlib.Path(folder, case.name + ".ttir").exists():
             jobs.append((case, inputs, spec_of(folder, case, inputs, outputs), want))
         else:
-            outcome.refused.append(f"{case.name} (front end: {pathlib.Path(folder, case.name + '.error').read_text()[-160:]!r})")
+            outcome.refused.append(
+                f"{case.name} (front end: {pathlib.Path(folder, case.name + '.error').read_text()[-160:]!r})"
+            )
     lines = "".join(json.dumps(spec) + "\n" for _, _, spec, _ in jobs)
     done = subprocess.run([tool, "--lines"], input=lines, capture_output=True, text=True, check=False)
     reports = [json.loads(line) for line in done.stdout.splitlines()]
@@ -182,11 +216,18 @@ def compare(folder, names, tool, device, emitted):
         raise SystemExit(f"{tool} answered {len(reports)} of {len(jobs)} jobs: {done.stderr[-500:]}")
     for (case, inputs, spec, want), report in zip(jobs, reports):
         if not report.get("ok"):
-            outcome.wrong.append(f"{case.name}: {report.get('error') or [f['sentence'] for f in report.get('findings', [])]}")
-            outcome.groups.setdefault(case.group, {"cases": 0, "bit-equal": 0, "ulps": 0.0, "by": ""})["cases"] += 1
+            outcome.wrong.append(
+                f"{case.name}: {report.get('error') or [f['sentence'] for f in report.get('findings', [])]}"
+            )
+            outcome.groups.setdefault(case.group, {"cases": 0, "bit-equal": 0, "ulps": 0.0, "by": ""})[
+                "cases"
+            ] += 1
             continue
-        files = [b["file"] for b in spec["buffers"]][len(case.inputs):]
-        got = [torch.frombuffer(bytearray(pathlib.Path(f).read_bytes()), dtype=w.dtype).reshape(w.shape) for f, w in zip(files, want)]
+        files = [b["file"] for b in spec["buffers"]][len(case.inputs) :]
+        got = [
+            torch.frombuffer(bytearray(pathlib.Path(f).read_bytes()), dtype=w.dtype).reshape(w.shape)
+            for f, w in zip(files, want)
+        ]
         outcome.compare(case, inputs, got, want)
     return outcome.print()
 
@@ -197,7 +238,9 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--tool", default=str(root / "build/release/bin/nereid-ttir-run"))
-    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)  # what one of the processes below does: emit or compare, FOLDER
+    parser.add_argument(
+        "--part", nargs=2, help=argparse.SUPPRESS
+    )  # what one of the processes below does: emit or compare, FOLDER
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     if options.part:
@@ -209,18 +252,41 @@ def main():
         def emitted():
             while not pathlib.Path(folder, "emitted").exists():
                 import time
+
                 time.sleep(0.05)
+
         return compare(folder, names, options.tool, options.device, emitted)
     import cases
-    wanted = [c for c in cases.all_cases() if (options.all or not c.slow) and all(w in c.name for w in options.words)]
+
+    wanted = [
+        c
+        for c in cases.all_cases()
+        if (options.all or not c.slow) and all(w in c.name for w in options.words)
+    ]
     with tempfile.TemporaryDirectory(prefix="nereid-differential-") as folder:
-        pathlib.Path(folder, "kernels_under_test.py").write_text(cases.HEADER + "".join(c.source() for c in wanted))
+        pathlib.Path(folder, "kernels_under_test.py").write_text(
+            cases.HEADER + "".join(c.source() for c in wanted)
+        )
         pathlib.Path(folder, "names.json").write_text(json.dumps([c.name for c in wanted]))
 
         def command(part):
-            return [sys.executable, __file__, "--part", part, folder, "--tool", options.tool, "--device", options.device]
+            return [
+                sys.executable,
+                __file__,
+                "--part",
+                part,
+                folder,
+                "--tool",
+                options.tool,
+                "--device",
+                options.device,
+            ]
+
         compares = {**os.environ, "TRITON_INTERPRET": "0" if options.device == "cuda" else "1"}
-        with subprocess.Popen(command("emit"), env={**os.environ, "TRITON_INTERPRET": "0"}) as first, subprocess.Popen(command("compare"), env=compares) as second:
+        with (
+            subprocess.Popen(command("emit"), env={**os.environ, "TRITON_INTERPRET": "0"}) as first,
+            subprocess.Popen(command("compare"), env=compares) as second,
+        ):
             first.wait()
             pathlib.Path(folder, "emitted").write_text("")
             code = second.wait()

@@ -10,6 +10,7 @@ adds or multiplies them one by one, else within what TOLERANCES says; the table 
 kernel. The replay goes on with the executor's results. With `--device cpu` the other side is the executor again, on other
 threads and without its sanitizer. Exit code 1 where anything differs.
 """
+
 import argparse
 import gzip
 import json
@@ -49,6 +50,7 @@ def reference_of(path):
 def trace_all(words):
     """[name, the reference's trace, the candidate's]; and what does not trace."""
     from forked import References, forked, request, word
+
     references, traced, left = References(), [], []
     for folder in ("honest", "packages"):
         for path in sorted((TESTS / folder).glob("*.py")):
@@ -71,7 +73,9 @@ class Executor:
     """A running nereid-ttir-run: a launch goes in, its buffers come back."""
 
     def __init__(self, tool, folder):
-        self.process = subprocess.Popen([tool, "--lines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [tool, "--lines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.folder = pathlib.Path(folder)
 
     def run(self, launch, **options):
@@ -82,12 +86,20 @@ class Executor:
             path = self.folder / f"{k}.bin"
             path.write_bytes(raw)
             buffers.append({"file": str(path), "output": True, "written": True})
-        spec = {"ttir": str(self.folder / "kernel.ttir"), "grid": launch.grid, "buffers": buffers, "arguments": launch.executor_arguments(), **options}
+        spec = {
+            "ttir": str(self.folder / "kernel.ttir"),
+            "grid": launch.grid,
+            "buffers": buffers,
+            "arguments": launch.executor_arguments(),
+            **options,
+        }
         self.process.stdin.write(json.dumps(spec) + "\n")
         self.process.stdin.flush()
         report = json.loads(self.process.stdout.readline())
         if not report.get("ok"):
-            raise RuntimeError(f"executor: {report.get('error') or [f['sentence'] for f in report['findings']] or 'timed out'}")
+            raise RuntimeError(
+                f"executor: {report.get('error') or [f['sentence'] for f in report['findings']] or 'timed out'}"
+            )
         return [(self.folder / f"{k}.bin").read_bytes() for k in range(len(buffers))]
 
 
@@ -103,10 +115,15 @@ class Launch:
             if described["s"] not in self.storages:
                 self.storages.append(described["s"])
                 self.dtypes.append(described["t"])
-            return self.storages.index(described["s"]), described.get("o", 0) * itemsize[described["t"]] + offset
+            return self.storages.index(described["s"]), described.get("o", 0) * itemsize[
+                described["t"]
+            ] + offset
+
         for argument in alternative["args"]:
             if "p" in argument:
-                self.arguments.append(("p", -1, 0) if argument["p"] < 0 else ("p", *place(argument["p"], argument.get("o", 0))))
+                self.arguments.append(
+                    ("p", -1, 0) if argument["p"] < 0 else ("p", *place(argument["p"], argument.get("o", 0)))
+                )
             elif "desc" in argument:
                 self.arguments.append(("d", *place(argument["desc"], 0), argument))
             else:
@@ -124,27 +141,57 @@ class Launch:
                 out.append({"null": True} if rest[0] < 0 else {"buffer": rest[0], "offset": rest[1]})
             elif kind == "d":
                 d = rest[2]
-                out.append({"descriptor": {"buffer": rest[0], "offset": rest[1], "shape": d["shape"], "strides": d["strides"], "nan_padding": d.get("nan", False)}})
+                out.append(
+                    {
+                        "descriptor": {
+                            "buffer": rest[0],
+                            "offset": rest[1],
+                            "shape": d["shape"],
+                            "strides": d["strides"],
+                            "nan_padding": d.get("nan", False),
+                        }
+                    }
+                )
                 at += 2 * len(d["shape"])
             else:
                 value = rest[0]
-                out.append({"scalar": value if not isinstance(value, float) or math.isfinite(value) else str(value), "type": types[at]})
+                out.append(
+                    {
+                        "scalar": value
+                        if not isinstance(value, float) or math.isfinite(value)
+                        else str(value),
+                        "type": types[at],
+                    }
+                )
             at += 1
         return out
 
 
 class Gpu:
-    OPTIONS = ("num_warps", "num_stages", "num_ctas", "enable_fp_fusion", "maxnreg", "launch_cooperative_grid", "launch_pdl")
+    OPTIONS = (
+        "num_warps",
+        "num_stages",
+        "num_ctas",
+        "enable_fp_fusion",
+        "maxnreg",
+        "launch_cooperative_grid",
+        "launch_pdl",
+    )
 
     def __init__(self, folder):
         import torch
+
         self.torch, self.folder, self.kernels = torch, pathlib.Path(folder), {}
         import triton
-        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
+
+        triton.set_allocator(
+            lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+        )
 
     def run(self, launch):
         import triton
         from triton.backends.compiler import GPUTarget
+
         if any(kind == "d" for kind, *_ in launch.arguments):
             raise NotImplementedError("a tensor descriptor made on the host")
         key = launch.kernel["hash"]
@@ -153,12 +200,16 @@ class Gpu:
             path.write_text(launch.kernel["ttir"])
             major, minor = self.torch.cuda.get_device_capability()
             options = {k: v for k, v in launch.kernel["options"].items() if k in self.OPTIONS}
-            self.kernels[key] = triton.compile(str(path), target=GPUTarget("cuda", 10 * major + minor, 32), options=options)
+            self.kernels[key] = triton.compile(
+                str(path), target=GPUTarget("cuda", 10 * major + minor, 32), options=options
+            )
         there = [self.torch.frombuffer(bytearray(raw), dtype=self.torch.uint8).cuda() if raw else self.torch.empty(0, dtype=self.torch.uint8, device="cuda")
                  for raw in launch.buffers]  # fmt: skip
         arguments = []
         for kind, *rest in launch.arguments:
-            arguments.append(rest[0] if kind == "s" else 0 if rest[0] < 0 else there[rest[0]].data_ptr() + rest[1])
+            arguments.append(
+                rest[0] if kind == "s" else 0 if rest[0] < 0 else there[rest[0]].data_ptr() + rest[1]
+            )
         self.kernels[key][tuple(launch.grid)](*arguments)
         self.torch.cuda.synchronize()
         return [bytes(t.cpu().numpy()) for t in there]
@@ -174,38 +225,59 @@ class Comparison:
         import torch
         from differential import ulps_between
         from replay import DTYPES
+
         rule, part = tolerance_of(launch.kernel["ttir"])
-        row = self.rows.setdefault((name, launch.kernel["name"]), {"rule": rule, "launches": 0, "equal": True, "ulps": 0.0, "part": 0.0})
+        row = self.rows.setdefault(
+            (name, launch.kernel["name"]),
+            {"rule": rule, "launches": 0, "equal": True, "ulps": 0.0, "part": 0.0},
+        )
         row["launches"] += 1
         for a, b, t in zip(got, want, launch.dtypes):
             if a == b:
                 continue
             dtype = DTYPES[t]
             size = dtype.itemsize
-            x, y = (torch.frombuffer(bytearray(raw[: len(raw) // size * size]), dtype=dtype) for raw in (a, b))
+            x, y = (
+                torch.frombuffer(bytearray(raw[: len(raw) // size * size]), dtype=dtype) for raw in (a, b)
+            )
             row["equal"] = False
             if not dtype.is_floating_point:
-                self.wrong.append(f"{name} {launch.kernel['name']}: {int((x != y).sum())} of {x.numel()} integers differ")
+                self.wrong.append(
+                    f"{name} {launch.kernel['name']}: {int((x != y).sum())} of {x.numel()} integers differ"
+                )
                 continue
             distance, largest = ulps_between(x, y), y.double().abs()
-            largest = max(largest[largest.isfinite()].max().item(), 1e-30) if largest.isfinite().any() else 1.0
+            largest = (
+                max(largest[largest.isfinite()].max().item(), 1e-30) if largest.isfinite().any() else 1.0
+            )
             apart = (x.double() - y.double()).abs().nan_to_num(nan=0.0) / largest
             bad = (distance > (0 if part == 0 else 2)) & ~(apart <= part) | distance.isinf()
-            row["ulps"], row["part"] = max(row["ulps"], distance.max().item()), max(row["part"], apart.max().item())
+            row["ulps"], row["part"] = (
+                max(row["ulps"], distance.max().item()),
+                max(row["part"], apart.max().item()),
+            )
             if bad.any():
                 at = int(bad.int().argmax())
-                self.wrong.append(f"{name} {launch.kernel['name']} ({rule}): {int(bad.sum())} of {x.numel()} numbers; number {at} is {x[at].item()!r} instead of {y[at].item()!r}")
+                self.wrong.append(
+                    f"{name} {launch.kernel['name']} ({rule}): {int(bad.sum())} of {x.numel()} numbers; number {at} is {x[at].item()!r} instead of {y[at].item()!r}"
+                )
 
     def print(self):
-        print(f"{'kernel':70} {'launches':>8} {'rule':24} {'bit-equal':>9} {'most ulps':>10} {'of the largest':>14}")
+        print(
+            f"{'kernel':70} {'launches':>8} {'rule':24} {'bit-equal':>9} {'most ulps':>10} {'of the largest':>14}"
+        )
         for (name, kernel), row in self.rows.items():
-            print(f"{name + ' ' + kernel:70} {row['launches']:8} {row['rule']:24} {'yes' if row['equal'] else 'no':>9} {row['ulps']:10.0f} {row['part']:14.2g}")
+            print(
+                f"{name + ' ' + kernel:70} {row['launches']:8} {row['rule']:24} {'yes' if row['equal'] else 'no':>9} {row['ulps']:10.0f} {row['part']:14.2g}"
+            )
         for line in self.wrong:
             print("DIFFERS", line)
         for line in self.left:
             print("not compared:", line)
         equal = sum(row["equal"] for row in self.rows.values())
-        print(f"{len(self.rows)} kernels compared, {equal} to the bit; {len(self.wrong)} buffers differ, {len(self.left)} not compared")
+        print(
+            f"{len(self.rows)} kernels compared, {equal} to the bit; {len(self.wrong)} buffers differ, {len(self.left)} not compared"
+        )
         return 1 if self.wrong or not self.rows else 0
 
 
@@ -222,17 +294,25 @@ def replay_of(base):
                 return super()._step(step)
             import torch
             from replay import DTYPES
+
             alternative = step["launch"][0]
             for call in alternative.get("before", []):
                 super()._step(call)
             itemsize = {t: dtype.itemsize for t, dtype in DTYPES.items()}
-            launch = Launch(self.trace["kernels"][alternative["kernel"]], alternative, self.trace["values"], lambda s: self.bytes_of(s).numpy(), itemsize)
+            launch = Launch(
+                self.trace["kernels"][alternative["kernel"]],
+                alternative,
+                self.trace["values"],
+                lambda s: self.bytes_of(s).numpy(),
+                itemsize,
+            )
             for storage, raw in zip(launch.storages, self.launcher(launch)):
                 if raw:
                     self.bytes_of(storage).copy_(torch.frombuffer(bytearray(raw), dtype=torch.uint8))
 
         def bytes_of(self, storage):
             import torch
+
             known = self.memory[storage]
             return torch.empty(0, dtype=torch.uint8).set_(known, 0, (known.nbytes(),), (1,))
 
@@ -240,13 +320,19 @@ def replay_of(base):
             """As the base's, but for a candidate's inputs, which are given; the inputs of each call are kept."""
             import torch
             from replay import storage_of
+
             with torch.no_grad():
                 for phase in self.trace["phases"]:
                     torch.default_generator.manual_seed(seed_of(phase["phase"], phase["call"]))
                     if phase["phase"] == "make_inputs" and self.given:
                         for id, tensor in zip(tensors_in(phase["inputs"]), self.given.pop(0)):
                             value = self.trace["values"][id]
-                            self.memory.setdefault(value["s"], torch.zeros(self.trace["storages"][value["s"]]["bytes"], dtype=torch.uint8).untyped_storage())
+                            self.memory.setdefault(
+                                value["s"],
+                                torch.zeros(
+                                    self.trace["storages"][value["s"]]["bytes"], dtype=torch.uint8
+                                ).untyped_storage(),
+                            )
                             self._view(value).detach().copy_(tensor)
                             if self.trace["storages"][value["s"]].get("pinned"):
                                 self.memory[value["s"]].copy_(storage_of(self.trace["storages"][value["s"]]))
@@ -254,7 +340,12 @@ def replay_of(base):
                         self._step(step)
                     self.tensors = {}
                     if phase["phase"] == "make_inputs":
-                        self.inputs.append([self._view(self.trace["values"][id]).detach().clone() for id in tensors_in(phase["inputs"])])
+                        self.inputs.append(
+                            [
+                                self._view(self.trace["values"][id]).detach().clone()
+                                for id in tensors_in(phase["inputs"])
+                            ]
+                        )
 
     return LaunchReplay
 
@@ -275,6 +366,7 @@ def tensors_in(arg):
 def compare(traced, left, device, tool):
     from eager import seed_of
     from replay import Replay
+
     comparison = Comparison()
     comparison.left += left
     with tempfile.TemporaryDirectory(prefix="nereid-kernels-") as folder:
@@ -294,6 +386,7 @@ def compare(traced, left, device, tool):
                     except NotImplementedError as error:
                         comparison.left.append(f"{name} {launch.kernel['name']}: {error}")
                 return got
+
             try:
                 first = replay_of(Replay)(reference, None)
                 made = [p for p in reference["phases"] if p["phase"] in ("module", "make_inputs")]

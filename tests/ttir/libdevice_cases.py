@@ -1,27 +1,41 @@
 """Every overload of every function in Triton's libdevice module, against PyTorch in double precision, mpmath or integers."""
+
 import inspect
 import math
 import re
 
 import torch
 
-TYPES = {"fp32": "f32", "fp64": "f64", "int32": "i32", "int64": "i64", "uint32": "u32", "uint64": "u64", "int1": "i1"}
+TYPES = {
+    "fp32": "f32",
+    "fp64": "f64",
+    "int32": "i32",
+    "int64": "i64",
+    "uint32": "u32",
+    "uint64": "u64",
+    "int1": "i1",
+}
 WIDE = torch.float64
 
 
 def overloads():
     """(function, argument types, symbol, result type)."""
     import triton.language.extra.cuda.libdevice as module
+
     text = inspect.getsource(module)
     for function, body in re.findall(r"def (\w+)\([^)]*\):(.*?)(?=\n@|\Z)", text, re.S):
-        for arguments, symbol, result in re.findall(r'\(\s*((?:core\.dtype\("\w+"\),?\s*)+)\):\s*\("(__nv_\w+)",\s*core\.dtype\("(\w+)"\)\)', body):
+        for arguments, symbol, result in re.findall(
+            r'\(\s*((?:core\.dtype\("\w+"\),?\s*)+)\):\s*\("(__nv_\w+)",\s*core\.dtype\("(\w+)"\)\)', body
+        ):
             yield function, tuple(TYPES[t] for t in re.findall(r'"(\w+)"', arguments)), symbol, TYPES[result]
 
 
 def precisely(f):
     """A function of doubles from mpmath's, element by element."""
+
     def call(*tensors):
         import mpmath
+
         mpmath.mp.prec = 120
         out = []
         for values in zip(*(t.double().tolist() for t in tensors)):
@@ -30,6 +44,7 @@ def precisely(f):
             except (ValueError, ZeroDivisionError):
                 out.append(math.nan)
         return torch.tensor(out, dtype=WIDE)
+
     return call
 
 
@@ -105,6 +120,7 @@ def integers(function, types, result):
 
     def call(*tensors):
         from cases import DTYPES
+
         out = []
         for values in zip(*(t.tolist() for t in tensors)):
             if function == "mul24":
@@ -115,12 +131,14 @@ def integers(function, types, result):
         if result == "u64":
             return torch.tensor([wrap(v, 64, True) for v in out], dtype=torch.int64).view(torch.uint64)
         return torch.tensor(out, dtype=torch.int64).to(DTYPES[result])
+
     return call
 
 
 def toward(x, exact, way, dtype):
     """The number of `dtype` next to the exact fraction, in a direction; x is near it."""
     from fractions import Fraction
+
     one = torch.tensor(x, dtype=dtype)
     step = lambda v, to: torch.nextafter(v, torch.tensor(to, dtype=dtype))  # noqa: E731
     for _ in range(4):
@@ -147,6 +165,7 @@ def directed(base, way, result):
     def exact(values):
         import mpmath
         from fractions import Fraction
+
         mpmath.mp.prec = 400
         v = [Fraction(x) for x in values]
         if base == "sqrt":
@@ -161,26 +180,50 @@ def directed(base, way, result):
             value = exact(values)
             if result[0] in "iu":
                 whole = {"rz": math.trunc, "rd": math.floor, "ru": math.ceil, "rn": round}[way](value)
-                unsigned = re.search(r"2u(int|ll)$", base)  # the table calls their results signed; what is negative becomes 0
+                unsigned = re.search(
+                    r"2u(int|ll)$", base
+                )  # the table calls their results signed; what is negative becomes 0
                 out.append(max(whole, 0) if unsigned else whole)
             else:
                 out.append(toward(float(value), value, way, DTYPES[result]).item())
         if result[0] in "iu":
             return torch.tensor(out, dtype=torch.int64).to(DTYPES[result])
         return torch.tensor(out, dtype=WIDE).to(DTYPES[result])
+
     return call
 
 
 def reference(function, types, result):
     """(values, function of tensors, ulps) or None."""
     from cases import DTYPES
+
     rounding = re.fullmatch(r"(\w+)_(rn|rz|rd|ru)", function)
     if function in PLAIN:
         values, f = PLAIN[function]
-        call = doubles(getattr(torch, f)) if isinstance(f, str) and result == "f32" else precisely((lambda m, x, f=f: 1 / m.sqrt(x) if f == "rsqrt" else m.log(x, 2) if f == "log2" else m.power(2, x) if f == "exp2" else getattr(m, f)(x)) if isinstance(f, str) else f)
+        call = (
+            doubles(getattr(torch, f))
+            if isinstance(f, str) and result == "f32"
+            else precisely(
+                (
+                    lambda m, x, f=f: (
+                        1 / m.sqrt(x)
+                        if f == "rsqrt"
+                        else m.log(x, 2)
+                        if f == "log2"
+                        else m.power(2, x)
+                        if f == "exp2"
+                        else getattr(m, f)(x)
+                    )
+                )
+                if isinstance(f, str)
+                else f
+            )
+        )
         return values, lambda *v: call(*v).to(DTYPES[result])
     if function in EXACT:
-        return "small" if types[0][0] != "f" or function not in ("asin",) else "unit", lambda *v: EXACT[function](*v).to(DTYPES[result])
+        return "small" if types[0][0] != "f" or function not in ("asin",) else "unit", lambda *v: EXACT[
+            function
+        ](*v).to(DTYPES[result])
     if function in INTEGER:
         return "edges", integers(function, types, result)
     if rounding or function == "fma":
@@ -196,7 +239,14 @@ def add(table):
         if found is None:
             raise SystemExit(f"libdevice {function} {types}: there is nothing to compare it with")
         values, want = found
-        kinds = [values if t[0] == "f" or values == "edges" else "few" if function in ("jn", "yn", "ldexp", "scalbn") else "integers" for t in types]
+        kinds = [
+            values
+            if t[0] == "f" or values == "edges"
+            else "few"
+            if function in ("jn", "yn", "ldexp", "scalbn")
+            else "integers"
+            for t in types
+        ]
         exact = function not in PLAIN
         names = ", ".join("xyzw"[: len(types)])
         name = f"libdevice_{function}_{'_'.join(types)}"
@@ -204,10 +254,29 @@ def add(table):
         lines = [f"i = tl.arange(0, {shape[0]})"]
         lines += [f"{v} = tl.load({p} + i)" for v, p in zip("xyzw", "abcd")][: len(types)]
         stored = "i32" if result == "i1" else result
-        lines.append(f"tl.store(o + i, libdevice.{function}({names}){'.to(tl.int32)' if stored != result else ''})")
-        bessel = function in ("j0", "j1", "y0", "y1", "jn", "yn", "lgamma", "erfcinv", "normcdfinv")  # they cross zero
+        lines.append(
+            f"tl.store(o + i, libdevice.{function}({names}){'.to(tl.int32)' if stored != result else ''})"
+        )
+        bessel = function in (
+            "j0",
+            "j1",
+            "y0",
+            "y1",
+            "jn",
+            "yn",
+            "lgamma",
+            "erfcinv",
+            "normcdfinv",
+        )  # they cross zero
         fast = function.startswith("fast")
         # rcp64h is an approximation by definition: two of the last bits that it keeps.
         close = dict(ulps=0, gpu_ulps=2**33 if function == "rcp64h" else 0) if exact else dict(ulps=4096 if fast else 64 if bessel and result == "f64" else 8 if bessel or function == "rnorm4d" else 4, atol=1e-5 if fast else 2e-6 if result == "f32" and bessel else 1e-13 if bessel else 0,
                                                             gpu_ulps=4096 if fast else 16, gpu_atol=1e-5 if fast or bessel else 0)  # fmt: skip
-        table.add(name, "\n".join(lines), [(t, shape, k) for t, k in zip(types, kinds)], [(stored, shape, None)], want=want, **close)
+        table.add(
+            name,
+            "\n".join(lines),
+            [(t, shape, k) for t, k in zip(types, kinds)],
+            [(stored, shape, None)],
+            want=want,
+            **close,
+        )

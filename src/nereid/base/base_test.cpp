@@ -47,11 +47,9 @@ TEST(Command, AnErrorIsToldAndHasAnExitCode) {
             std::tuple(3, "nereid: full\n", "{\"error\":{\"blame\":\"ours\",\"message\":\"full\"}}\n"));
   EXPECT_EQ(ends_with({.run = []() -> Result<Answer> { throw std::runtime_error("why\nand a stack"); }}),
             std::tuple(3, "nereid: unexpected: why\n", ""));
-  EXPECT_EQ(std::get<0>(ends_with({.run =
-                                       [] {
-                                         return Result<Answer>(Error{"stop", Blame::kInterrupted});
-                                       }})),
-            130);
+  EXPECT_EQ(
+      std::get<0>(ends_with({.run = [] { return Result<Answer>(Error{"stop", Blame::kInterrupted}); }})),
+      130);
 }
 
 // A field of a document or of a name that is gone with the statement cannot be made.
@@ -106,7 +104,8 @@ TEST(File, ANamedPipeThatNobodyWritesToIsNotWaitedFor) {
   auto folder = TemporaryFolder::create().value();
   const auto path = folder.path() / "config.json";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(read_file(path).error().message, path.string() + ": is a pipe that nobody writes to, expected a file");
+  EXPECT_EQ(read_file(path).error().message,
+            path.string() + ": is a pipe that nobody writes to, expected a file");
   // One that somebody writes to is read to its end, be it in pieces.
   Fd both(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   std::thread writer([&] {

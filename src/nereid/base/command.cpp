@@ -19,7 +19,8 @@ int tell(const Error& error, bool json) {
                         : error.blame == Blame::kOurs ? "ours"
                                                       : "interrupted";
     const Json document = {{"error", {{"message", error.message}, {"blame", blame}}}};
-    const std::string text = printable_json(document.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
+    const std::string text =
+        printable_json(document.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }

@@ -20,9 +20,10 @@ Result<std::string> read_file(const std::filesystem::path& path, size_t max_byte
   // Not to wait for somebody who opens a pipe's other end.
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return input_error("{}: {}", path.string(), std::strerror(errno));
-  const bool named_pipe = S_ISFIFO(info.st_mode) && !path.string().starts_with("/dev/") && !path.string().starts_with("/proc/");
+  const bool named_pipe =
+      S_ISFIFO(info.st_mode) && !path.string().starts_with("/dev/") && !path.string().starts_with("/proc/");
   if (S_ISDIR(info.st_mode)) return input_error("{}: is a folder, expected a file", path.string());
   std::string bytes;
   char chunk[1 << 16];
@@ -60,7 +61,8 @@ Status write_all(int fd, std::string_view bytes, const std::filesystem::path& pa
 Status write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
   auto failed = [&] { return our_error("{}: {}", path.string(), std::strerror(errno)); };
   // A device or a pipe is written to; a file in its place would be its end.
-  if (struct stat there {}; ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
+  if (struct stat there{};
+      ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
     const Fd device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     return device.valid() ? write_all(device.get(), bytes, path) : failed();
   }

@@ -37,12 +37,14 @@ Result<Installation> Installation::locate() {
     found.models = root / "models";
     break;
   }
-  if (found.package.empty()) return our_error("no Python package 'nereid' near {}; set NEREID_PACKAGE", found.bin.string());
+  if (found.package.empty())
+    return our_error("no Python package 'nereid' near {}; set NEREID_PACKAGE", found.bin.string());
   // A wheel has them in the package.
   if (fs::exists(found.package / "models", failure)) found.models = found.package / "models";
   if (!fs::exists(found.python, failure))
-    return our_error("no Python at '{}'; run 'make setup', or set NEREID_PYTHON to one with torch 2.11 and triton 3.6",
-                     found.python.string());
+    return our_error(
+        "no Python at '{}'; run 'make setup', or set NEREID_PYTHON to one with torch 2.11 and triton 3.6",
+        found.python.string());
   return found;
 }
 

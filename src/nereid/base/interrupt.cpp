@@ -29,7 +29,7 @@ void note(int signal) {
 
 void watch_for_interrupts() {
   if (::pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = note;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);

@@ -27,32 +27,39 @@ Status check_cbor_shape(std::string_view bytes, std::string_view what, const Jso
       return input_error("{}: reserved CBOR length {} at byte {}", what, low, at - 1);
     }
     const bool is_break = head == 0xff, indefinite = low == 31 && !is_break;
-    if (indefinite && (major < 2 || major > 5)) return input_error("{}: bad CBOR item at byte {}", what, at - 1);
+    if (indefinite && (major < 2 || major > 5))
+      return input_error("{}: bad CBOR item at byte {}", what, at - 1);
     if (major == 6) return input_error("{}: CBOR tag at byte {}, expected none", what, at - 1);
 
     bool opened = false;
     if (is_break) {
-      if (open.empty() || open.back() != kIndefinite) return input_error("{}: stray CBOR break at byte {}", what, at - 1);
+      if (open.empty() || open.back() != kIndefinite)
+        return input_error("{}: stray CBOR break at byte {}", what, at - 1);
       open.pop_back();
     } else if (major == 2 || major == 3) {
       if (indefinite) {
         open.push_back(kIndefinite), opened = true;
       } else {
-        if (bytes.size() - at < argument) return input_error("{}: CBOR string at byte {} runs past the end", what, at);
+        if (bytes.size() - at < argument)
+          return input_error("{}: CBOR string at byte {} runs past the end", what, at);
         at += argument;
       }
     } else if (major == 4 || major == 5) {
       const uint64_t per_item = major == 5 ? 2 : 1;
       if (!indefinite && argument > (bytes.size() - at) / per_item)
-        return input_error("{}: CBOR container at byte {} claims {} items, more than the bytes left", what, at, argument);
-      if (indefinite || argument > 0) open.push_back(indefinite ? kIndefinite : argument * per_item), opened = true;
+        return input_error("{}: CBOR container at byte {} claims {} items, more than the bytes left", what,
+                           at, argument);
+      if (indefinite || argument > 0)
+        open.push_back(indefinite ? kIndefinite : argument * per_item), opened = true;
     }
-    if (open.size() > limits.max_depth) return input_error("{}: nested deeper than {} levels", what, limits.max_depth);
+    if (open.size() > limits.max_depth)
+      return input_error("{}: nested deeper than {} levels", what, limits.max_depth);
     if (opened) continue;
     while (!open.empty() && open.back() != kIndefinite && --open.back() == 0) open.pop_back();
     done = open.empty();
   }
-  if (at != bytes.size()) return input_error("{}: {} bytes follow the CBOR document", what, bytes.size() - at);
+  if (at != bytes.size())
+    return input_error("{}: {} bytes follow the CBOR document", what, bytes.size() - at);
   return ok_status();
 }
 
@@ -76,7 +83,8 @@ Result<Json> parse_json(std::string_view text, std::string_view what, const Json
       --depth;
     }
   }
-  if (deepest > limits.max_depth) return input_error("{}: nested deeper than {} levels", what, limits.max_depth);
+  if (deepest > limits.max_depth)
+    return input_error("{}: nested deeper than {} levels", what, limits.max_depth);
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const nlohmann::json::exception& e) {
@@ -103,16 +111,18 @@ std::string to_cbor(const Json& document) {
 
 std::string base64_encode(std::string_view bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3), '\0');
-  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
-                  static_cast<int>(bytes.size()));
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                  reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   return text;
 }
 
 Result<std::string> base64_decode(std::string_view text) {
-  if (text.size() % 4 != 0) return input_error("base64 of {} characters, expected a multiple of 4", text.size());
+  if (text.size() % 4 != 0)
+    return input_error("base64 of {} characters, expected a multiple of 4", text.size());
   std::string bytes(text.size() / 4 * 3, '\0');
-  const int written = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  const int written =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
   if (written < 0) return input_error("base64 with characters outside its alphabet");
   const size_t padding = text.size() - text.find_last_not_of('=') - 1;
   if (!text.empty() && padding > 2) return input_error("base64 with {} padding characters", padding);

@@ -27,8 +27,8 @@ class JsonField {
   JsonField(const Json& json, std::string_view name) : json_(&json), name_(name) {}
   // The name outlives it as well: none of a string that is gone with the statement.
   template <typename Text>
-  requires std::same_as<std::remove_const_t<Text>, std::string> JsonField(const Json& json, Text&& name)
-  = delete;
+    requires std::same_as<std::remove_const_t<Text>, std::string>
+  JsonField(const Json& json, Text&& name) = delete;
   JsonField(const Json&& json, std::string_view name) = delete;
 
   const Json& json() const { return *json_; }

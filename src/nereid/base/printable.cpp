@@ -87,7 +87,8 @@ std::string printable_json(std::string_view document) {
       fmt::format_to(std::back_inserter(out), "\\u{:04x}", at.code);
     } else {
       const uint32_t rest = at.code - 0x10000;
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10),
+                     0xdc00 + (rest & 0x3ff));
     }
     document.remove_prefix(bytes);
   }

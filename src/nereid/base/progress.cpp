@@ -15,7 +15,8 @@ Progress::Progress(std::string what, int64_t total)
   if (!terminal_) return;
   ticking_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); })) draw();
+    while (!wake_.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); }))
+      draw();
   });
 }
 
@@ -55,7 +56,8 @@ void Progress::draw() {
   if (total_ > 0) {
     const double per_item = done_ > 0 ? started_.seconds() / static_cast<double>(done_) : 0;
     line += fmt::format(" {}/{}", done_, total_);
-    line += done_ > 0 ? fmt::format(", {:.0f} s left", per_item * static_cast<double>(total_ - done_)) : fmt::format(", {:.0f} s", started_.seconds());
+    line += done_ > 0 ? fmt::format(", {:.0f} s left", per_item * static_cast<double>(total_ - done_))
+                      : fmt::format(", {:.0f} s", started_.seconds());
   } else {
     line += fmt::format(" {:.0f} s", started_.seconds());
   }

@@ -26,7 +26,8 @@ std::string on_terminal(const F& f) {
   ::fcntl(terminal.get(), F_SETFL, O_NONBLOCK);
   std::string all;
   char bytes[4096];
-  for (ssize_t got; (got = ::read(terminal.get(), bytes, sizeof bytes)) > 0;) all.append(bytes, static_cast<size_t>(got));
+  for (ssize_t got; (got = ::read(terminal.get(), bytes, sizeof bytes)) > 0;)
+    all.append(bytes, static_cast<size_t>(got));
   return all;
 }
 

@@ -76,8 +76,8 @@ inline Status ok_status() { return Unit{}; }
   auto name = (expression);                             \
   if (!name.ok()) return name.error();                  \
   declaration = std::move(name).value()
-#define NEREID_TRY_STATUS(expression)                                          \
-  do {                                                                         \
+#define NEREID_TRY_STATUS(expression)                                                         \
+  do {                                                                                        \
     if (auto nereid_status = (expression); !nereid_status.ok()) return nereid_status.error(); \
   } while (false)
 #define NEREID_CONCAT_(a, b) NEREID_CONCAT_2_(a, b)

@@ -20,7 +20,8 @@ class ThreadPool {
 
   // Runs body(index, thread) for every index in [0, count), thread in [0, threads()), and returns when all are done.
   // Indices are handed out in order, `grain` at a time. `body` must not throw. Not reentrant.
-  void parallel_for(int64_t count, const std::function<void(int64_t index, int thread)>& body, int64_t grain = 1);
+  void parallel_for(int64_t count, const std::function<void(int64_t index, int thread)>& body,
+                    int64_t grain = 1);
 
  private:
   struct State;

@@ -45,9 +45,10 @@ void add_verification_flags(CLI::App& command, VerificationFlags& flags) {
       ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
       ->capture_default_str();
   command
-      .add_option("--protocol", flags.protocol,
-                  "How outputs are compared: nereid (docs/tolerance.md), or kernelbench (allclose on 5 draws of the "
-                  "task's own inputs)")
+      .add_option(
+          "--protocol", flags.protocol,
+          "How outputs are compared: nereid (docs/tolerance.md), or kernelbench (allclose on 5 draws of the "
+          "task's own inputs)")
       ->check(CLI::IsMember({"nereid", "kernelbench"}))
       ->capture_default_str();
   command.add_option("--device", flags.device, "auto takes the GPU where there is one")
@@ -65,7 +66,8 @@ void add_verification_flags(CLI::App& command, VerificationFlags& flags) {
       .add_option("--forbid", flags.forbid,
                   "Remarks that make a candidate Disallowed, with commas: reused-output, frozen-parameters")
       ->delimiter(',')
-      ->check(CLI::IsMember(std::vector<std::string>(verify::kForbiddable.begin(), verify::kForbiddable.end())));
+      ->check(
+          CLI::IsMember(std::vector<std::string>(verify::kForbiddable.begin(), verify::kForbiddable.end())));
   command
       .add_option("--verdict-limit", flags.verdict_limit,
                   "Seconds of work for all replays of a candidate (default: five times --time-limit)")

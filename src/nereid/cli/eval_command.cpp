@@ -4,13 +4,13 @@
 #include <memory>
 #include <thread>
 
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/common.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/search_setup.h"
-#include "nereid/base/file.h"
-#include "nereid/base/interrupt.h"
-#include "nereid/base/json.h"
 #include "nereid/eval/evaluation.h"
 #include "nereid/eval/page.h"
 
@@ -48,10 +48,11 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
   std::string model;
   for (const auto* proposer : setup.proposers)
     if (proposer->name() == "model") model = fmt::format(" ({})", proposer->identity());
-  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}{}", f.proposers,
-                     model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
-                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "", f.first ? ", first" : "",
-                     f.untimed ? ", untimed" : "", f.model_device.empty() ? "" : ", written on " + f.model_device,
+  return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}{}",
+                     f.proposers, model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
+                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "",
+                     f.first ? ", first" : "", f.untimed ? ", untimed" : "",
+                     f.model_device.empty() ? "" : ", written on " + f.model_device,
                      f.forbid.empty() ? "" : fmt::format(", without {}", fmt::join(f.forbid, " and ")));
 }
 
@@ -61,8 +62,10 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   NEREID_TRY(const auto tasks, eval::find_tasks(options.tasks, &others));
   if (!others.empty())
     fmt::print(stderr, "{}: {} no task{}, without class Model or get_inputs(): {}{}\n", options.tasks,
-               others.size() == 1 ? "1 file is" : fmt::format("{} files are", others.size()), others.size() == 1 ? "" : "s",
-               fmt::join(others.begin(), others.begin() + std::min<std::ptrdiff_t>(std::ssize(others), kMostNamed), ", "),
+               others.size() == 1 ? "1 file is" : fmt::format("{} files are", others.size()),
+               others.size() == 1 ? "" : "s",
+               fmt::join(others.begin(),
+                         others.begin() + std::min<std::ptrdiff_t>(std::ssize(others), kMostNamed), ", "),
                std::ssize(others) > kMostNamed ? ", ..." : "");
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "nereid/cli/command.h"
 #include "nereid/base/result.h"
+#include "nereid/cli/command.h"
 
 namespace nereid::cli {
 

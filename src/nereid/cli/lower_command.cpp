@@ -2,16 +2,16 @@
 #include <memory>
 #include <sstream>
 
-#include "nereid/cli/command.h"
 #include "nereid/app/version.h"
-#include "nereid/cli/output.h"
-#include "nereid/cli/traced.h"
 #include "nereid/base/file.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
-#include "nereid/compiler/output/guard.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/output.h"
+#include "nereid/cli/traced.h"
 #include "nereid/compiler/module.h"
+#include "nereid/compiler/output/guard.h"
 #include "nereid/trace/codec.h"
 #include "nereid/trace/notation.h"
 #include "nereid/tracer/tracer.h"
@@ -59,13 +59,14 @@ Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, cons
   auto module = compiler::lower_module(trace, request.source, {.target = options.target});
   if (!module.ok()) return Written(module.error().message);
   const compiler::Assumptions assumptions{.reference = trace,
-                                       .candidate = trace,
-                                       .modes = mode_matters(tracer, request, trace),
-                                       .fallback = options.fallback ? request.source : ""};
+                                          .candidate = trace,
+                                          .modes = mode_matters(tracer, request, trace),
+                                          .fallback = options.fallback ? request.source : ""};
   auto guarded = guard.around(module->text, assumptions);
   if (!guarded.ok()) return Written(guarded.error().message);
-  std::istringstream lines(fmt::format("Written by `nereid lower` (nereid {}) for {}; not verified: `nereid verify` does.\n{}",
-                                       NEREID_VERSION, request.path, compiler::assumptions_text(assumptions)));
+  std::istringstream lines(
+      fmt::format("Written by `nereid lower` (nereid {}) for {}; not verified: `nereid verify` does.\n{}",
+                  NEREID_VERSION, request.path, compiler::assumptions_text(assumptions)));
   module->text.clear();
   for (std::string line; std::getline(lines, line);) module->text += "# " + trace::safe_text(line) + "\n";
   module->text += "\n" + *guarded;
@@ -133,7 +134,8 @@ void add_lower_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--target", options->target,
                       "The GPU that the cost model has in mind: sm_80, sm_90 (default), sm_100");
   command->add_flag("--fallback", options->fallback,
-                    "The file includes the original forward and uses it where the kernels do not hold: other shapes, a CPU, gradients");
+                    "The file includes the original forward and uses it where the kernels do not hold: other "
+                    "shapes, a CPU, gradients");
   add_json_flag(*command, chosen,
                 "One object a line: file, kernels, kept, plan, code (without -o), or not_lowered");
   command->callback(

@@ -2,14 +2,14 @@
 #include <memory>
 #include <thread>
 
-#include "nereid/cli/command.h"
-#include "nereid/cli/common.h"
-#include "nereid/cli/output.h"
-#include "nereid/cli/synth_options.h"
 #include "nereid/base/file.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/number_option.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/common.h"
+#include "nereid/cli/output.h"
+#include "nereid/cli/synth_options.h"
 #include "nereid/mutate/report.h"
 #include "nereid/mutate/sources.h"
 #include "nereid/tracer/tracer.h"

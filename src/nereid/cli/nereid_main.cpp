@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <exception>
 
-#include "nereid/cli/run.h"
 #include "nereid/base/command.h"
 #include "nereid/base/result.h"
+#include "nereid/cli/run.h"
 
 int main(int argc, char** argv) {
   try {

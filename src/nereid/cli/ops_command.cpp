@@ -3,9 +3,9 @@
 #include <memory>
 #include <set>
 
+#include "nereid/base/json.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/output.h"
-#include "nereid/base/json.h"
 #include "nereid/ops/cost.h"
 #include "nereid/ops/example.h"
 #include "nereid/ops/form.h"
@@ -200,7 +200,9 @@ void add_ops_command(CLI::App& app, Chosen& chosen) {
   command->add_option("NAME", options->names, "Show every form of these");
   command->add_option("--lowering", options->lowering,
                       "Only those of a lowering class: pointwise, reduction, scan, contraction, ...");
-  command->add_option("--sizes", options->variant, "Which small sizes the forms are shown at; from 3 on with windows and layers drawn")
+  command
+      ->add_option("--sizes", options->variant,
+                   "Which small sizes the forms are shown at; from 3 on with windows and layers drawn")
       ->check(CLI::Range(0, 9999));
   add_json_flag(*command, chosen,
                 "One object a line: name, operands, rule, lowering, aten, spellings, ranges, forms[]");

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <memory>
 
-#include "nereid/cli/command.h"
-#include "nereid/cli/common.h"
-#include "nereid/cli/output.h"
-#include "nereid/cli/search_setup.h"
 #include "nereid/app/version.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/common.h"
+#include "nereid/cli/output.h"
+#include "nereid/cli/search_setup.h"
 #include "nereid/search/baselines.h"
 #include "nereid/search/dynamic_batch.h"
 #include "nereid/search/guarded.h"
@@ -111,8 +111,8 @@ std::string result_text(const OptimizeOptions& options, const search::Task& task
       text = fmt::format("The best verified kernels are slower than eager PyTorch{}.\n",
                          written ? "" : "; nothing is written (--keep-slower writes them)");
     text += fmt::format("{}: {}{}, {}: {}.\n", written ? options.output : options.reference, best.proposer,
-                                   best.variant.empty() ? "" : " (" + best.variant + ")", to_string(best.kind),
-                                   search::speed_text(task, best));
+                        best.variant.empty() ? "" : " (" + best.variant + ")", to_string(best.kind),
+                        search::speed_text(task, best));
     if (outcome.compiled && outcome.compiled->ms() && best.ms())
       text += fmt::format("  torch.compile's kernels take {} ({}), {:.2f} times as long.\n",
                           search::milliseconds_text(*outcome.compiled->ms()),
@@ -122,7 +122,8 @@ std::string result_text(const OptimizeOptions& options, const search::Task& task
   }
   std::string text = fmt::format("Nothing was verified for {}; nothing is written.\n", options.reference);
   if (outcome.all_tried && !outcome.tried.empty())
-    text += fmt::format("  All that there was to try was tried, in {:.0f} s of {}.\n", outcome.seconds, options.search.budget);
+    text += fmt::format("  All that there was to try was tried, in {:.0f} s of {}.\n", outcome.seconds,
+                        options.search.budget);
   else if (!outcome.all_tried && !options.search.once)
     text += fmt::format("  There was more to try when --budget {} was over.\n", options.search.budget);
   for (const auto& declined : outcome.declined)
@@ -158,20 +159,26 @@ Status writable(const char* option, const std::string& path) {
 }
 
 // The compiler's kernels for any batch, judged at three.
-Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& task, const SearchSetup& setup, double budget,
-                           Progress& progress, bool json) {
+Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& task, const SearchSetup& setup,
+                           double budget, Progress& progress, bool json) {
   NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup.installation.package));
   progress.say("writing kernels for any batch");
-  NEREID_TRY(auto made, search::for_any_batch(*setup.evaluator, task, guard, options.fallback, Deadline::after(2 * budget + 120)));
+  NEREID_TRY(auto made, search::for_any_batch(*setup.evaluator, task, guard, options.fallback,
+                                              Deadline::after(2 * budget + 120)));
   if (interrupted()) return Error{"interrupted before anything was verified", Blame::kInterrupted};
   const search::Judged& own = made.judged.front().judged;
-  const bool slower = search::slower_than_eager(task, own), written = made.verified() && (options.keep_slower || !slower);
+  const bool slower = search::slower_than_eager(task, own),
+             written = made.verified() && (options.keep_slower || !slower);
   if (written) {
     search::Judged best = own;
     best.source = made.source, best.variant = "for any batch";
     made.assumptions += "Verified at batches of ";
     for (size_t i = 0; i < made.judged.size(); ++i)
-      made.assumptions += fmt::format("{}{}", i == 0 ? "" : i + 1 == made.judged.size() ? " and " : ", ", made.judged[i].batch);
+      made.assumptions += fmt::format("{}{}",
+                                      i == 0                        ? ""
+                                      : i + 1 == made.judged.size() ? " and "
+                                                                    : ", ",
+                                      made.judged[i].batch);
     made.assumptions += ".\n";
     const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
                                         .reference = task.name,
@@ -187,18 +194,22 @@ Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& t
   result["least_batch"] = made.least, result["largest_batch"] = made.largest;
   std::string batches;
   for (const auto& at : made.judged) {
-    result["batches"].push_back({{"batch", at.batch}, {"verdict", to_string(at.judged.kind)}, {"reason", at.judged.reason}});
-    batches += fmt::format("  at a batch of {}: {}{}\n", at.batch, to_string(at.judged.kind),
-                           !at.judged.verified()                              ? ": " + at.judged.reason
-                           : at.batch == made.judged.front().batch ? "; " + search::speed_text(task, at.judged)
-                                                                   : "");
+    result["batches"].push_back(
+        {{"batch", at.batch}, {"verdict", to_string(at.judged.kind)}, {"reason", at.judged.reason}});
+    batches +=
+        fmt::format("  at a batch of {}: {}{}\n", at.batch, to_string(at.judged.kind),
+                    !at.judged.verified()                   ? ": " + at.judged.reason
+                    : at.batch == made.judged.front().batch ? "; " + search::speed_text(task, at.judged)
+                                                            : "");
   }
-  std::string text = fmt::format("{}: compiler, for any batch from {} to {}.\n{}", options.output, made.least, made.largest, batches);
+  std::string text = fmt::format("{}: compiler, for any batch from {} to {}.\n{}", options.output, made.least,
+                                 made.largest, batches);
   if (!written)
-    text = fmt::format("{}; nothing is written.\n{}",
-                       made.verified() ? "The kernels are slower than eager PyTorch (--keep-slower writes them)"
-                                       : "Kernels for any batch were not verified",
-                       batches);
+    text =
+        fmt::format("{}; nothing is written.\n{}",
+                    made.verified() ? "The kernels are slower than eager PyTorch (--keep-slower writes them)"
+                                    : "Kernels for any batch were not verified",
+                    batches);
   NEREID_TRY_STATUS(write_stdout(json ? json_line(result) : text));
   if (written) return Answer::kYes;
   return made.judged.back().judged.kind == verify::VerdictKind::kError ? Answer::kOurError : Answer::kNo;
@@ -207,14 +218,17 @@ Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& t
 Result<Answer> run(const OptimizeOptions& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
   if (std::filesystem::is_directory(options.reference))
-    return input_error("{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks", options.reference, options.reference);
+    return input_error(
+        "{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks",
+        options.reference, options.reference);
   NEREID_TRY(const std::string source, read_file(options.reference, size_t{16} << 20));
   NEREID_TRY_STATUS(writable("-o", options.output));
   NEREID_TRY_STATUS(is_not("-o", options.output, options.reference));
   if (!options.report.empty()) {
     NEREID_TRY_STATUS(writable("--report", options.report));
     NEREID_TRY_STATUS(is_not("--report", options.report, options.reference));
-    if (std::filesystem::absolute(options.report).lexically_normal() == std::filesystem::absolute(options.output).lexically_normal())
+    if (std::filesystem::absolute(options.report).lexically_normal() ==
+        std::filesystem::absolute(options.output).lexically_normal())
       return input_error("--report {}: expected another file than -o", options.report);
   }
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
@@ -239,8 +253,9 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   if (!outcome.best && interrupted())
     return Error{"interrupted before anything was verified", Blame::kInterrupted};
   if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best)
-    return Error{fmt::format("nothing was verified, and {} could not be asked: {}", fault->proposer, fault->why),
-                 *fault->fault};
+    return Error{
+        fmt::format("nothing was verified, and {} could not be asked: {}", fault->proposer, fault->why),
+        *fault->fault};
   search::Baselines baselines;
   if (outcome.best && !ways.empty() && !interrupted()) {
     progress.say("timing PyTorch");
@@ -252,12 +267,15 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     else if (!interrupted())  // the best is kept all the same
       progress.note("nereid: PyTorch was not timed: " + compared.error().message);
   }
-  const bool written = outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));
+  const bool written =
+      outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));
   if (written) {
     NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup->installation.package));
-    NEREID_TRY(auto file, search::guarded(*setup->evaluator, *task, outcome.best->source, guard, options.fallback));
+    NEREID_TRY(auto file,
+               search::guarded(*setup->evaluator, *task, outcome.best->source, guard, options.fallback));
     outcome.best->source = std::move(file.source);
-    if (options.fallback && interrupted()) progress.note("nereid: interrupted: the file is written without --fallback");
+    if (options.fallback && interrupted())
+      progress.note("nereid: interrupted: the file is written without --fallback");
     const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
                                         .reference = name,
                                         .hardware = setup->hardware,
@@ -278,8 +296,9 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                                                                    .baselines = baselines})));
   const Json result = result_json(options, *task, outcome, baselines, *setup, written);
   keep_run(*setup, *task, result);
-  NEREID_TRY_STATUS(json ? write_stdout(json_line(result))
-                         : write_text(result_text(options, *task, outcome, baselines, setup->hardware, written)));
+  NEREID_TRY_STATUS(
+      json ? write_stdout(json_line(result))
+           : write_text(result_text(options, *task, outcome, baselines, setup->hardware, written)));
   if (outcome.best) return written ? Answer::kYes : Answer::kNo;
   const auto* closest = search::furthest(outcome);
   return closest != nullptr && closest->kind == verify::VerdictKind::kError ? Answer::kOurError : Answer::kNo;
@@ -299,20 +318,22 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--report", options->report, "Where a page that tells all of it goes: OUT.html");
   command
       ->add_option("--dynamic", options->dynamic,
-                   "batch: the compiler's kernels for any batch (the leading size of forward's first tensor), verified at three")
+                   "batch: the compiler's kernels for any batch (the leading size of forward's first "
+                   "tensor), verified at three")
       ->check(CLI::IsMember({"batch"}));
   command->add_flag("--fallback", options->fallback,
-                    "The file includes the original forward and uses it where the kernels were not verified: other shapes, a CPU, gradients");
-  command->add_flag("--keep-slower", options->keep_slower,
-                    "Write the best verified kernels even where eager PyTorch is faster (default: write nothing)");
+                    "The file includes the original forward and uses it where the kernels were not verified: "
+                    "other shapes, a CPU, gradients");
+  command->add_flag(
+      "--keep-slower", options->keep_slower,
+      "Write the best verified kernels even where eager PyTorch is faster (default: write nothing)");
   add_search_flags(*command, options->search);
   add_json_flag(*command, chosen, "The result as one object: verdict, times, proposer, plan, tried[], ...");
-  command->callback(
-      [options, &chosen] {
-        // What is written stands in for the module: a caller may keep its outputs.
-        options->search.forbid.emplace_back("reused-output");
-        chosen.run = [options, &chosen] { return run(*options, chosen.json); };
-      });
+  command->callback([options, &chosen] {
+    // What is written stands in for the module: a caller may keep its outputs.
+    options->search.forbid.emplace_back("reused-output");
+    chosen.run = [options, &chosen] { return run(*options, chosen.json); };
+  });
 }
 
 }  // namespace nereid::cli

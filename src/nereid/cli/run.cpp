@@ -1,15 +1,15 @@
 #include "nereid/cli/run.h"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <string>
 
-#include "nereid/cli/command.h"
 #include "nereid/app/version.h"
 #include "nereid/base/printable.h"
+#include "nereid/cli/command.h"
 
 namespace nereid::cli {
 namespace {

@@ -4,12 +4,12 @@
 #include <map>
 #include <set>
 
-#include "nereid/cli/command_group.h"
-#include "nereid/cli/output.h"
-#include "nereid/cli/runs_page.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/cli/command_group.h"
+#include "nereid/cli/output.h"
+#include "nereid/cli/runs_page.h"
 
 namespace nereid::cli {
 namespace {
@@ -121,8 +121,8 @@ Json rollout_json(const train::RolloutRecord& rollout) {
 Result<Answer> show_rollouts(const RunsOptions& options, bool json) {
   std::string head;
   if (!json)
-    head = fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", "step", "task", "answer", "verdict",
-                       "reward", "advantage", "speed-up", "tokens", "reason");
+    head = fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", "step", "task",
+                       "answer", "verdict", "reward", "advantage", "speed-up", "tokens", "reason");
   const std::filesystem::path folder = options.folders.front();
   std::set<std::string> verdicts;
   int64_t first = INT64_MAX, last = -1, shown = 0;
@@ -133,18 +133,23 @@ Result<Answer> show_rollouts(const RunsOptions& options, bool json) {
     if (!options.verdict.empty() && rollout.verdict != options.verdict) return ok_status();
     if (shown++ == 0) NEREID_TRY_STATUS(stream_stdout(head));
     if (json) return stream_stdout(json_line(rollout_json(rollout)));
-    return stream_stdout(fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", rollout.step,
-                                     fmt::format("{}/{}", rollout.of_class, rollout.task),
-                                     fmt::format("{}/{}", rollout.prompt, rollout.sample), printable(rollout.verdict), rollout.reward,
-                                     number_text(rollout.advantage), number_text(rollout.speedup), rollout.tokens,
-                                     printable(rollout.reason.substr(0, rollout.reason.find('\n')))));
+    return stream_stdout(
+        fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", rollout.step,
+                    fmt::format("{}/{}", rollout.of_class, rollout.task),
+                    fmt::format("{}/{}", rollout.prompt, rollout.sample), printable(rollout.verdict),
+                    rollout.reward, number_text(rollout.advantage), number_text(rollout.speedup),
+                    rollout.tokens, printable(rollout.reason.substr(0, rollout.reason.find('\n')))));
   });
-  if (!read.ok() && !interrupted() && read.error().blame == Blame::kInterrupted) return Answer::kYes;  // `| head` has enough
+  if (!read.ok() && !interrupted() && read.error().blame == Blame::kInterrupted)
+    return Answer::kYes;  // `| head` has enough
   NEREID_TRY_STATUS(read);
   if (shown > 0) return Answer::kYes;
-  if (last < 0) return input_error("{}: there is no rollout in it: expected the folder of a run of `nereid train rl`", folder.string());
-  return input_error("{}: no rollout is of that step and verdict: expected a step from {} to {}, and a verdict of {}", folder.string(),
-                     first, last, fmt::join(verdicts, ", "));
+  if (last < 0)
+    return input_error("{}: there is no rollout in it: expected the folder of a run of `nereid train rl`",
+                       folder.string());
+  return input_error(
+      "{}: no rollout is of that step and verdict: expected a step from {} to {}, and a verdict of {}",
+      folder.string(), first, last, fmt::join(verdicts, ", "));
 }
 
 Result<Answer> show_run(const RunsOptions& options, bool json) {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "nereid/cli/common.h"
 #include "nereid/app/version.h"
 #include "nereid/base/number_option.h"
 #include "nereid/base/shipped_model.h"
+#include "nereid/cli/common.h"
 #include "nereid/proposers/compiler.h"
 #include "nereid/proposers/http.h"
 #include "nereid/proposers/inductor.h"
@@ -40,10 +40,12 @@ Result<replay::Device> model_device(const SearchFlags& flags, replay::Device jud
 }
 
 // The one that was named, else the one that comes with the program.
-Result<std::unique_ptr<proposers::Proposer>> make_model(const SearchFlags& flags, const Installation& installation,
-                                                     replay::Device device) {
+Result<std::unique_ptr<proposers::Proposer>> make_model(const SearchFlags& flags,
+                                                        const Installation& installation,
+                                                        replay::Device device) {
   NEREID_TRY(const auto own, model_device(flags, device));
-  proposers::ModelOptions options{.folder = flags.model, .device = own == replay::Device::kCuda ? "cuda" : "cpu"};
+  proposers::ModelOptions options{.folder = flags.model,
+                                  .device = own == replay::Device::kCuda ? "cuda" : "cpu"};
   if (flags.model.empty()) {
     NEREID_TRY(options.folder, shipped_model(installation));
   }
@@ -55,8 +57,8 @@ Result<std::unique_ptr<proposers::Proposer>> make_model(const SearchFlags& flags
 }
 
 Result<std::unique_ptr<proposers::Proposer>> make_proposer(const std::string& name, const SearchFlags& flags,
-                                                        const Installation& installation,
-                                                        replay::Device device, int jobs) {
+                                                           const Installation& installation,
+                                                           replay::Device device, int jobs) {
   if (name == "model") return make_model(flags, installation, device);
   if (name == "compiler")
     return std::unique_ptr<proposers::Proposer>(std::make_unique<proposers::CompilerProposer>());
@@ -66,7 +68,8 @@ Result<std::unique_ptr<proposers::Proposer>> make_proposer(const std::string& na
   }
   if (name == "http") {
     NEREID_TRY(auto options, proposers::HttpOptions::from_environment(installation.package / "prompts"));
-    return std::unique_ptr<proposers::Proposer>(std::make_unique<proposers::HttpProposer>(std::move(options)));
+    return std::unique_ptr<proposers::Proposer>(
+        std::make_unique<proposers::HttpProposer>(std::move(options)));
   }
   return input_error("no proposer is called '{}': expected compiler, inductor, model or http", name);
 }
@@ -98,7 +101,9 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       ->capture_default_str();
   command.add_option("--model", flags.model,
                      "The proposer model's checkpoint: a folder (default: the one that comes with Nereid)");
-  command.add_option("--model-device", flags.model_device, "Where that model writes: cpu, cuda (default: where is judged)")
+  command
+      .add_option("--model-device", flags.model_device,
+                  "Where that model writes: cpu, cuda (default: where is judged)")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
       .add_option("--budget", flags.budget,
@@ -127,7 +132,8 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_flag("--every-sample", flags.every_sample,
                    "Judge all samples, though one has beaten what was to be expected; `eval` always does");
   command.add_flag("--first", flags.first, "Nothing more is looked for once something is verified");
-  command.add_flag("--untimed", flags.untimed, "On a GPU too, nothing is timed: verdicts alone, ranked by the cost model");
+  command.add_flag("--untimed", flags.untimed,
+                   "On a GPU too, nothing is timed: verdicts alone, ranked by the cost model");
   command.add_flag("--once", flags.once,
                    "What each proposer answers first, and no more: no repairs, subgraphs or tuning");
   command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
@@ -191,11 +197,11 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
   const int judged_at_once = cuda ? jobs * static_cast<int>(setup->proposers.size()) : jobs;
   setup->evaluator = std::make_unique<search::Evaluator>(
       setup->processes->backends(), search::EvaluatorOptions{.settings = settings_of(flags, device, jobs),
-                                                          .store = setup->store.get(),
-                                                          .fresh = flags.fresh,
-                                                          .hardware = setup->hardware,
-                                                          .versions = setup->versions,
-                                                          .judged_at_once = judged_at_once});
+                                                             .store = setup->store.get(),
+                                                             .fresh = flags.fresh,
+                                                             .hardware = setup->hardware,
+                                                             .versions = setup->versions,
+                                                             .judged_at_once = judged_at_once});
   return setup;
 }
 

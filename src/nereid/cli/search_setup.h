@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "nereid/cli/common.h"
 #include "nereid/base/installation.h"
+#include "nereid/cli/common.h"
 #include "nereid/proposers/proposer.h"
 #include "nereid/search/evaluator.h"
 #include "nereid/store/store.h"

@@ -1,11 +1,11 @@
 #include <ctime>
 
-#include "nereid/cli/command_group.h"
-#include "nereid/cli/common.h"
-#include "nereid/cli/output.h"
 #include "nereid/app/version.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
+#include "nereid/cli/command_group.h"
+#include "nereid/cli/common.h"
+#include "nereid/cli/output.h"
 #include "nereid/store/identity.h"
 #include "nereid/store/store.h"
 
@@ -48,7 +48,8 @@ std::string time_text(int64_t made) {
 }
 
 Result<store::Filter> filter_of(const StoreOptions& options) {
-  store::Filter filter{.key = options.key, .task = options.task, .state = options.state, .most = options.limit};
+  store::Filter filter{
+      .key = options.key, .task = options.task, .state = options.state, .most = options.limit};
   if (!options.kind.empty()) filter.kind = store::kind_from_string(options.kind);
   if (!options.older_than.empty()) {
     NEREID_TRY(const double age, seconds_from(options.older_than, "--older-than", false));
@@ -174,7 +175,9 @@ void add_filters(CLI::App& command, StoreOptions& options) {
   command.add_option("--kind", options.kind, "Only these")
       ->check(CLI::IsMember({"verdict", "time", "proposal", "run"}));
   command.add_option("--task", options.task, "Only those of the task whose SHA-256 begins so");
-  command.add_option("--state", options.state, "Only records in this state: Verified, Mismatch, ... (a verdict's kind or a run's state)");
+  command.add_option(
+      "--state", options.state,
+      "Only records in this state: Verified, Mismatch, ... (a verdict's kind or a run's state)");
   command.add_option("--older-than", options.older_than, "Only those made longer ago: 90s, 12h, 30d");
   command.add_flag("--other-versions", options.other_versions, "Only those of other builds or versions");
 }

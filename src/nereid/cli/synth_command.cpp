@@ -10,9 +10,6 @@
 #include <optional>
 #include <unordered_set>
 
-#include "nereid/cli/command.h"
-#include "nereid/cli/output.h"
-#include "nereid/cli/synth_options.h"
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
@@ -20,6 +17,9 @@
 #include "nereid/base/number_option.h"
 #include "nereid/base/progress.h"
 #include "nereid/base/thread_pool.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/output.h"
+#include "nereid/cli/synth_options.h"
 #include "nereid/compiler/output/trace_summary.h"
 #include "nereid/dataset/weak_task.h"
 #include "nereid/synth/coverage.h"
@@ -183,7 +183,8 @@ class Run {
         break;
       }
       const uint64_t wanted = (options_.count - counts_.made) * 5 / 4 + 16;
-      const uint64_t most = processes_ ? kCheckedTogether * 4 * static_cast<uint64_t>(pool_.threads()) : kBatch;
+      const uint64_t most =
+          processes_ ? kCheckedTogether * 4 * static_cast<uint64_t>(pool_.threads()) : kBatch;
       const auto batch = static_cast<size_t>(std::min<uint64_t>(most, wanted) * per_index);
       const uint64_t before = counts_.made;
       if (const Status done = batch_of(batch, per_index); !done.ok()) {
@@ -295,7 +296,7 @@ class Run {
   Sink sink_;
   std::vector<std::unique_ptr<synth::Maker>> makers_;
   std::vector<synth::Made> batch_;
-  std::vector<std::string> forwards_;  // of these, where they are asked for
+  std::vector<std::string> forwards_;                     // of these, where they are asked for
   std::unique_ptr<verify::VerifierProcesses> processes_;  // where what is drawn is replayed
   std::vector<dataset::Checked> checked_;
   std::unordered_set<uint64_t> seen_;
@@ -384,7 +385,9 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->required()
       ->check(CLI::Range(1, synth::kHighestLevel));
   command->add_option("--count", options->count, "How many programs to make")->capture_default_str();
-  command->add_option("--seed", options->seed, "Other programs for another number")->check(a_seed())->capture_default_str();
+  command->add_option("--seed", options->seed, "Other programs for another number")
+      ->check(a_seed())
+      ->capture_default_str();
   command
       ->add_option("--ops", options->ops,
                    "Operators to draw from, separated by commas; all, or drtriton for its 61")
@@ -437,11 +440,13 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       "--forward", options->forward,
       "Each line's traced forward in words, too, as `forward`: what a model that goes on behind it is told; "
       "empty where only Python knows");
-  auto* pairs = command->add_flag(
-      "--pairs", options->pairs,
-      "Training pairs instead of programs: what the compiler writes, each verified, with a plan "
-      "in words. The same command goes on in the file of -o")
-      ->excludes(forward);
+  auto* pairs =
+      command
+          ->add_flag(
+              "--pairs", options->pairs,
+              "Training pairs instead of programs: what the compiler writes, each verified, with a plan "
+              "in words. The same command goes on in the file of -o")
+          ->excludes(forward);
   command
       ->add_option("--variants", options->variants,
                    "Of --pairs: ways of writing each task at most, the compiler's own first")
@@ -461,10 +466,10 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->needs(pairs)
       ->excludes("--wordings");
   command
-      ->add_option(
-          "--verify-every", options->verify_every,
-          "Of --pairs: judge what is written for one program in so many; 0: none. Lines of the others have no "
-          "verdict, and are made many times as fast: for supervised training")
+      ->add_option("--verify-every", options->verify_every,
+                   "Of --pairs: judge what is written for one program in so many; 0: none. Lines of the "
+                   "others have no "
+                   "verdict, and are made many times as fast: for supervised training")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str()
       ->needs(pairs);

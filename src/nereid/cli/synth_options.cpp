@@ -91,7 +91,8 @@ Status read_bytes(SynthOptions& options) {
     NEREID_TRY(options.most_bytes, number_of("--max-bytes", options.max_bytes));
   }
   if (options.least_bytes > options.most_bytes)
-    return input_error("--max-bytes: expected at least --min-bytes ({}), got {}", options.min_bytes, options.max_bytes);
+    return input_error("--max-bytes: expected at least --min-bytes ({}), got {}", options.min_bytes,
+                       options.max_bytes);
   return ok_status();
 }
 

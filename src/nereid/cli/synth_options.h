@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "nereid/cli/command.h"
 #include "nereid/base/json.h"
+#include "nereid/cli/command.h"
 #include "nereid/synth/coverage.h"
 #include "nereid/synth/maker.h"
 

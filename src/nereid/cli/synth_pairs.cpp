@@ -7,11 +7,11 @@
 #include <thread>
 #include <unordered_set>
 
+#include "nereid/base/interrupt.h"
+#include "nereid/base/progress.h"
 #include "nereid/cli/common.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/synth_options.h"
-#include "nereid/base/interrupt.h"
-#include "nereid/base/progress.h"
 #include "nereid/dataset/maker.h"
 #include "nereid/dataset/pair_file.h"
 #include "nereid/synth/coverage.h"
@@ -20,7 +20,7 @@ namespace nereid::cli {
 namespace {
 
 constexpr size_t kGroup = 8;       // programs traced in one child
-constexpr size_t kMostShown = 3;    // refusals in the report
+constexpr size_t kMostShown = 3;   // refusals in the report
 constexpr uint64_t kRunAhead = 4;  // groups a thread, finished before an earlier one is
 
 // Programs in the order of their numbers, each of which is new and on the right side.
@@ -103,11 +103,11 @@ class PairRun {
     if (done_.programs >= options_.count) return ok_status();
     NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = threads_, .one_author = true}));
     dataset::PairMaker maker(*processes, {.variants = options_.variants,
-                                    .wordings = options_.wordings,
-                                    .brief = options_.brief,
-                                    .seed = options_.seed,
-                                    .policy = *verify::policy_from_string(options_.policy),
-                                    .verify_every = options_.verify_every});
+                                          .wordings = options_.wordings,
+                                          .brief = options_.brief,
+                                          .seed = options_.seed,
+                                          .policy = *verify::policy_from_string(options_.policy),
+                                          .verify_every = options_.verify_every});
     nereid::Progress progress("programs with pairs", static_cast<int64_t>(options_.count));
     progress_ = &progress;
     progress.advance(static_cast<int64_t>(done_.programs));
@@ -260,7 +260,8 @@ std::string made_by(const SynthOptions& o) {
       "variants={} wordings={}{} policy={}{}{}{}{}{}",
       o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
       o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
-      o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings, o.brief ? " brief" : "", o.policy,
+      o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings,
+      o.brief ? " brief" : "", o.policy,
       o.verify_every != 1 ? fmt::format(" verify-every={}", o.verify_every) : "",
       o.free_sizes > 0 ? fmt::format(" free-sizes={}", o.free_sizes) : "",
       o.free_forms > 0 ? fmt::format(" free-forms={}", o.free_forms) : "",

@@ -4,11 +4,11 @@
 #include <iterator>
 #include <memory>
 
-#include "nereid/cli/command.h"
-#include "nereid/cli/output.h"
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/text.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/output.h"
 #include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/lm/tokenizer/trainer.h"
@@ -145,7 +145,8 @@ Result<Answer> run(TokenizeOptions options, bool json) {
   NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(options.tokenizer));
   lm::Encoder encoder(tokenizer);
   if (options.chat) {
-    NEREID_TRY(options.chat_template, lm::read_chat_template(std::filesystem::path(options.tokenizer).parent_path(), *tokenizer));
+    NEREID_TRY(options.chat_template,
+               lm::read_chat_template(std::filesystem::path(options.tokenizer).parent_path(), *tokenizer));
   }
   for (const std::string& file : options.files)
     NEREID_TRY_STATUS(each_text(file, options.nul, [&](std::string_view text) {
@@ -198,14 +199,17 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
       ->add_option("--min-frequency", options->trainer.min_frequency,
                    "Pairs that are less common are not merged")
       ->needs(training);
-  auto* phrase_words =
-      command->add_option("--phrase-words", options->phrase_words, "A file with the names that are of phrases, apart by white space");
+  auto* phrase_words = command->add_option("--phrase-words", options->phrase_words,
+                                           "A file with the names that are of phrases, apart by white space");
   command
-      ->add_option("--phrases", options->trainer.phrases,
-                   "So many tokens are of several words, as \" = tl.load(\": the names in them are of --phrase-words")
+      ->add_option(
+          "--phrases", options->trainer.phrases,
+          "So many tokens are of several words, as \" = tl.load(\": the names in them are of --phrase-words")
       ->needs(training)
       ->needs(phrase_words);
-  command->add_option("--like", options->like, "Whose way of cutting text; code: names with their underscores are words")
+  command
+      ->add_option("--like", options->like,
+                   "Whose way of cutting text; code: names with their underscores are words")
       ->check(CLI::IsMember({"qwen", "llama3", "code"}))
       ->needs(training)
       ->capture_default_str();

@@ -3,15 +3,15 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
+#include "nereid/base/json.h"
+#include "nereid/base/progress.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/trace_graph.h"
 #include "nereid/cli/trace_page.h"
 #include "nereid/cli/traced.h"
-#include "nereid/base/file.h"
-#include "nereid/base/interrupt.h"
-#include "nereid/base/json.h"
-#include "nereid/base/progress.h"
 #include "nereid/trace/codec.h"
 #include "nereid/trace/notation.h"
 #include "nereid/tracer/tracer.h"

@@ -6,10 +6,10 @@
 #include <regex>
 #include <sstream>
 
-#include "nereid/cli/trace_graph.h"
-#include "nereid/cli/trace_page.h"
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
+#include "nereid/cli/trace_graph.h"
+#include "nereid/cli/trace_page.h"
 #include "nereid/trace/codec.h"
 
 namespace nereid::cli {
@@ -84,14 +84,19 @@ TEST(TraceGraph, IsWhatGraphvizReads) {
   EXPECT_NE(dot.find("output f32[32]"), dot.npos);
   // Its grammar, as far as we use it; Graphviz itself below, where it is installed.
   const std::string settings = R"re(\[([a-z]+=("([^"\\]|\\.)*"|[A-Za-z0-9.]+)(, )?)+\])re";
-  const std::regex head(R"re(digraph "([^"\\]|\\.)*" \{)re"), defaults("  rankdir=TB; node " + settings + "; edge " + settings + ";"),
+  const std::regex head(R"re(digraph "([^"\\]|\\.)*" \{)re"),
+      defaults("  rankdir=TB; node " + settings + "; edge " + settings + ";"),
       element("  [bso][0-9]+( -> [bso][0-9]+)? " + settings + ";"), end("\\}");
   std::istringstream text(dot);
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   ASSERT_GT(lines.size(), 5U);
   for (size_t i = 0; i < lines.size(); ++i)
-    EXPECT_TRUE(std::regex_match(lines[i], i == 0 ? head : i == 1 ? defaults : i + 1 == lines.size() ? end : element)) << lines[i];
+    EXPECT_TRUE(std::regex_match(lines[i], i == 0                  ? head
+                                           : i == 1                ? defaults
+                                           : i + 1 == lines.size() ? end
+                                                                   : element))
+        << lines[i];
   if (std::system("command -v dot >/dev/null") != 0) return;
   const auto folder = TemporaryFolder::create().value();
   const std::string path = (folder.path() / "g.dot").string();

@@ -1,13 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "nereid/cli/command.h"
-#include "nereid/cli/language_model.h"
-#include "nereid/cli/output.h"
 #include "nereid/base/deadline.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/language_model.h"
+#include "nereid/cli/output.h"
 #include "nereid/lm/chat/prompts.h"
 #include "nereid/train/data/shard_maker.h"
 #include "nereid/train/rl/objective/run_file_keys.h"
@@ -102,7 +102,9 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
                    "Files of lines: pairs of `nereid synth --pairs`, conversations, prompts with answers")
       ->required();
   data->add_option("-o,--output", options->output, "The folder of shards")->required();
-  data->add_option("-t,--tokenizer", options->tokenizer, "A tokenizer.json; a folder `prompts` beside it says what the model is asked with")->required();
+  data->add_option("-t,--tokenizer", options->tokenizer,
+                   "A tokenizer.json; a folder `prompts` beside it says what the model is asked with")
+      ->required();
   data->add_option("--split", options->split, "Only lines of this side of the split")
       ->check(CLI::IsMember({"train", "held-out"}));
   data->add_flag("--without-plans", options->without_plans, "Answers have an empty thought");
@@ -123,8 +125,9 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
 // Every key of a run file: one line each, or one object.
 Result<Answer> list_keys(bool json) {
   for (const auto& key : train::run_file_keys()) {
-    const Json object = {{"key", key.path},   {"type", key.type}, {"default", key.initial}, {"run", key.run},
-                         {"where", key.condition}, {"unit", key.unit}, {"meaning", key.meaning}};
+    const Json object = {{"key", key.path},       {"type", key.type},       {"default", key.initial},
+                         {"run", key.run},        {"where", key.condition}, {"unit", key.unit},
+                         {"meaning", key.meaning}};
     NEREID_TRY_STATUS(json ? write_stdout(json_line(object))
                            : write_text(fmt::format("{:32} {:28} {}\n", key.path, key.initial, key.meaning)));
   }
@@ -173,9 +176,11 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   command->require_subcommand(1);
   add_data_command(*command, chosen);
   add_keys_command(*command, chosen);
-  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; run again to go on", "train-sft");
+  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; run again to go on",
+                  "train-sft");
   add_run_command(*command, chosen, "rl",
-                  "Reinforcement learning by a run file, with the judge's rewards; run again to go on", "train-rl");
+                  "Reinforcement learning by a run file, with the judge's rewards; run again to go on",
+                  "train-rl");
 }
 
 }  // namespace nereid::cli

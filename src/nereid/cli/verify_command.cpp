@@ -5,13 +5,13 @@
 #include <sstream>
 #include <thread>
 
-#include "nereid/cli/command.h"
-#include "nereid/cli/common.h"
-#include "nereid/cli/output.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/number_option.h"
 #include "nereid/base/progress.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/common.h"
+#include "nereid/cli/output.h"
 #include "nereid/train/rl/objective/advantages.h"
 #include "nereid/verify/batch.h"
 #include "nereid/verify/pipeline.h"
@@ -63,7 +63,8 @@ Json reward_json(const VerifyOptions& options, const verify::Verdict& verdict) {
   const auto judged = train::judged_of(verdict.without_rules ? verdict.without_rules->kind : verdict.kind,
                                        times ? times->speedup : 0);
   const auto split = train::split_reward(judged, options.speedup_limit);
-  const double code = options.reward == "binary" || options.reward == "hierarchical" ? split.code : split.plan;
+  const double code =
+      options.reward == "binary" || options.reward == "hierarchical" ? split.code : split.plan;
   const double plan = options.reward == "binary" ? split.code : split.plan;
   return {{"objective", options.reward},
           {"valid", judged.valid},
@@ -97,7 +98,8 @@ Result<verify::Settings> settings_of(const VerifyOptions& options) {
   if (settings.time && settings.device != replay::Device::kCuda)
     return input_error("{} needs a GPU", options.time_only ? "--time-only" : "--time");
   if (settings.compile_for > 0 && settings.device != replay::Device::kCpu)
-    return input_error("--compile-for: expected --device cpu; on a GPU kernels are compiled for it in any case");
+    return input_error(
+        "--compile-for: expected --device cpu; on a GPU kernels are compiled for it in any case");
   return settings;
 }
 
@@ -112,7 +114,8 @@ Result<verify::Sizes> sizes_from(const std::string& text, const std::string& ref
     int64_t value = 0;
     const char* end = item.data() + item.size();
     const char* digits = equals == item.npos ? end : item.data() + equals + 1;
-    if (const auto read = std::from_chars(digits, end, value); digits == end || read.ec != std::errc() || read.ptr != end)
+    if (const auto read = std::from_chars(digits, end, value);
+        digits == end || read.ec != std::errc() || read.ptr != end)
       return input_error("--also-at {}: expected NAME=INTEGER[,NAME=INTEGER...], got '{}'", text, item);
     std::string known;
     for (const auto& constant : constants) known += (known.empty() ? "" : ", ") + constant.name;
@@ -166,15 +169,16 @@ Result<Answer> one(const VerifyOptions& options) {
     NEREID_TRY_STATUS(write_stdout(json_line(json)));
   } else {
     const verify::VerdictFormat format{.color = Terminal::of_stdout().colour,
-                                         .explain = options.explain,
-                                         .source_of = [&](const std::string& file) -> std::string_view {
-                                           if (file == pair.candidate_name) return pair.candidate_text;
-                                           if (file == pair.reference_name) return pair.reference_source;
-                                           return "";
-                                         }};
+                                       .explain = options.explain,
+                                       .source_of = [&](const std::string& file) -> std::string_view {
+                                         if (file == pair.candidate_name) return pair.candidate_text;
+                                         if (file == pair.reference_name) return pair.reference_source;
+                                         return "";
+                                       }};
     NEREID_TRY_STATUS(write_stdout(verify::format_verdict(verdict, format)));
     for (const AlsoAt& other : others)
-      NEREID_TRY_STATUS(write_stdout(fmt::format("At {}:\n{}", other.text, verify::format_verdict(other.verdict, format))));
+      NEREID_TRY_STATUS(
+          write_stdout(fmt::format("At {}:\n{}", other.text, verify::format_verdict(other.verdict, format))));
   }
   int code = exit_code(verdict);
   for (const AlsoAt& other : others) code = std::max(code, exit_code(other.verdict));
@@ -189,7 +193,9 @@ Result<Answer> many(const VerifyOptions& options) {
   settings.threads = jobs > 1 ? 1 : 0;
   settings.timing_seconds =
       options.timing_seconds > 0 ? options.timing_seconds : 0.1;  // of many, each a little
-  NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
+  NEREID_TRY(const auto processes,
+             verify::VerifierProcesses::open(
+                 {.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
   verify::Judge judge(processes->backends(), settings);
   Progress progress("verify " + options.batch);
   end_soon_after_interrupt(kSecondsToEnd, options.output.empty()
@@ -230,17 +236,18 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("CANDIDATE", options.candidate,
                      "The answer: class ModelNew, or a text with a code block");
   add_verification_flags(command, options);
-  command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)")->check(a_seed());
+  command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)")
+      ->check(a_seed());
   command.add_option("--rtol", options.rtol, "Replaces the tolerance: |got - want| <= atol + rtol |want|")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--atol", options.atol, "See --rtol")->check(CLI::NonNegativeNumber);
   command.add_flag("--allow-tf32", options.allow_tf32,
                    "Judge float32 contractions as PyTorch's `high` precision would");
   command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
-  command.add_flag(
-      "--fast-inputs", options.fast_inputs,
-      "Of other inputs than the task's own try those that find the most: huge, outliers, negative; with a task of more "
-      "than 256 MiB huge alone, and one draw of its own");
+  command.add_flag("--fast-inputs", options.fast_inputs,
+                   "Of other inputs than the task's own try those that find the most: huge, outliers, "
+                   "negative; with a task of more "
+                   "than 256 MiB huge alone, and one draw of its own");
   command.add_flag(
       "--time-only", options.time_only,
       "Of --batch: all were Verified before and are only timed, each reference once; a line's `trace`, "
@@ -250,33 +257,40 @@ void add_options(CLI::App& command, VerifyOptions& options) {
                   "Of --batch: sampling of a pair takes at most so long (default: 0.1)")
       ->check(CLI::Range(0.001, 60.0));
   command
-      .add_option("--timing-width", options.timing_width,
-                  "Sampling ends where the interval of 95 % around the speedup is so narrow, as a share of it")
+      .add_option(
+          "--timing-width", options.timing_width,
+          "Sampling ends where the interval of 95 % around the speedup is so narrow, as a share of it")
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str();
   command
       .add_option("--compile-for", options.compile_for,
-                  "Of --batch on a CPU: kernels of what is Verified are compiled for GPUs of this architecture (90: compute "
+                  "Of --batch on a CPU: kernels of what is Verified are compiled for GPUs of this "
+                  "architecture (90: compute "
                   "capability 9.0), so that a later --time-only finds them in the cache")
       ->check(CLI::Range(70, 999));
   command
       .add_option("--traces", options.traces,
-                  "Of --batch: what is Verified leaves its trace in this folder, and --time-only with the same seed takes it "
+                  "Of --batch: what is Verified leaves its trace in this folder, and --time-only with the "
+                  "same seed takes it "
                   "from there instead of tracing again")
       ->check(CLI::ExistingDirectory);
   command.add_flag("--shrink", options.shrink,
                    "Trace both files with smaller module-level integers, so that the task fits");
   command.add_option("--also-at", options.also_at,
-                     "NAME=VALUE,...: judge the candidate with other module-level integers, too; may be given several times");
+                     "NAME=VALUE,...: judge the candidate with other module-level integers, too; may be "
+                     "given several times");
   command.add_flag(
       "--ignore-rules", options.ignore_rules,
       "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
   command
       .add_option("--reward", options.reward,
-                  "Of --batch: adds the reward of plan and code: binary (1 where it is Verified), hierarchical (the plan's "
+                  "Of --batch: adds the reward of plan and code: binary (1 where it is Verified), "
+                  "hierarchical (the plan's "
                   "times its speed-up), uniform (of both that of hierarchical's plan)")
       ->check(CLI::IsMember({"binary", "hierarchical", "uniform"}));
-  command.add_option("--speedup-limit", options.speedup_limit, "Of --reward: a speed-up counts no more than this")
+  command
+      .add_option("--speedup-limit", options.speedup_limit,
+                  "Of --reward: a speed-up counts no more than this")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
   command.add_flag("--explain", options.explain, "The evidence in prose, with source excerpts");
@@ -309,7 +323,8 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
       throw CLI::ValidationError(options->time_only ? "--time-only" : "--timing-seconds",
                                  "only with --batch");
     if ((options->compile_for > 0 || !options->traces.empty()) && options->batch.empty())
-      throw CLI::ValidationError(options->compile_for > 0 ? "--compile-for" : "--traces", "only with --batch");
+      throw CLI::ValidationError(options->compile_for > 0 ? "--compile-for" : "--traces",
+                                 "only with --batch");
     options->json = chosen.json;
     chosen.run = [options] { return options->batch.empty() ? one(*options) : many(*options); };
   });

@@ -6,22 +6,22 @@
 #include <array>
 #include <set>
 
-#include "nereid/compiler/transforms/algebra.h"
-#include "nereid/compiler/transforms/channels_last.h"
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/emit_reduction.h"
-#include "nereid/compiler/transforms/flash.h"
-#include "nereid/compiler/output/forward_text.h"
-#include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/output/collapsed_dims.h"
+#include "nereid/compiler/output/forward_text.h"
 #include "nereid/compiler/output/plan.h"
 #include "nereid/compiler/output/python_text.h"
 #include "nereid/compiler/output/shared_kernels.h"
 #include "nereid/compiler/output/source_file.h"
+#include "nereid/compiler/output/symbolic_sizes.h"
+#include "nereid/compiler/transforms/algebra.h"
+#include "nereid/compiler/transforms/channels_last.h"
+#include "nereid/compiler/transforms/flash.h"
+#include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/split_factors.h"
 #include "nereid/compiler/transforms/thin_channels.h"
-#include "nereid/compiler/output/symbolic_sizes.h"
 #include "nereid/compiler/transforms/update_in_place.h"
 
 namespace nereid::compiler {
@@ -92,9 +92,9 @@ class ModuleWriter {
     for (const auto& helper : helpers) module_.text += helper_text(helper) + "\n\n";
     for (const auto& kernel : texts_)
       if (!kernel.text.empty()) module_.text += kernel.text + "\n\n";
-    module_.text +=
-        fmt::format("class ModelNew({}):\n{}{}", file_.bases, file_.members, file_.members.empty() ? "" : "\n") +
-        forward;
+    module_.text += fmt::format("class ModelNew({}):\n{}{}", file_.bases, file_.members,
+                                file_.members.empty() ? "" : "\n") +
+                    forward;
     return std::move(module_);
   }
 
@@ -133,8 +133,15 @@ class ModuleWriter {
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, target_);
       module_.seconds += cost.seconds;
-      module_.kernels.push_back({name, text.comment, name, text.choice, alternatives(kernel, text, target_), cost,
-                                 text.programs, text.steps, {}});
+      module_.kernels.push_back({name,
+                                 text.comment,
+                                 name,
+                                 text.choice,
+                                 alternatives(kernel, text, target_),
+                                 cost,
+                                 text.programs,
+                                 text.steps,
+                                 {}});
       module_.kernels.back().rows = kernel.rows, module_.kernels.back().columns = kernel.columns;
       module_.kernels.back().work = step_words_of(graph_, kernel);
       module_.kernels.back().reduces = std::ranges::any_of(
@@ -174,12 +181,14 @@ class ModuleWriter {
         if (const auto* call = std::get_if<trace::Call>(&step))
           for (const trace::ValueId id : trace::tensors_in(call->result)) {
             const trace::Value& view = trace_.values[static_cast<size_t>(id)];
-            if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage) shapes.push_back(view.sizes);
+            if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage)
+              shapes.push_back(view.sizes);
           }
     }
     std::map<std::string, Extents> pointers;
     for (const auto& pointer : text.pointers)
-      if (const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)]; tensor.strides == row_major(tensor.sizes))
+      if (const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)];
+          tensor.strides == row_major(tensor.sizes))
         pointers[pointer.name] = tensor.sizes;
     const SymbolicSizes sizes(shapes, known_, &all_shapes_, pointers);
     text.text = sizes.rewrite(text.text);
@@ -225,7 +234,7 @@ class ModuleWriter {
   Graph graph_;
   const Fused& fused_;
   std::vector<Extents> all_shapes_;  // of tensors
-  std::vector<KernelText> texts_;  // of each kernel; empty for an operator that stays PyTorch's
+  std::vector<KernelText> texts_;    // of each kernel; empty for an operator that stays PyTorch's
   Module module_;
 };
 
@@ -246,7 +255,8 @@ struct Lowering::Cut {
   Fused fused;
 };
 
-Lowering::Lowering(const trace::Trace& trace, const std::string& source, bool prose) : trace_(trace), source_(source), prose_(prose) {}
+Lowering::Lowering(const trace::Trace& trace, const std::string& source, bool prose)
+    : trace_(trace), source_(source), prose_(prose) {}
 Lowering::~Lowering() = default;
 
 Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
@@ -258,7 +268,8 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
     read_ = std::make_unique<Result<Read>>([&]() -> Result<Read> {
       const std::string code = prose_ ? source_ : without_prose(source_);
       std::set<std::string> types, imports;  // of what goes in and what forward hands out
-      for (const trace::Arg* arg : {&trace_.init_inputs, &trace_.phases.back().inputs, &trace_.phases.back().output})
+      for (const trace::Arg* arg :
+           {&trace_.init_inputs, &trace_.phases.back().inputs, &trace_.phases.back().output})
         own_types(*arg, types);
       imports_of_types(trace_.phases.back().output, imports);
       NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew", types));

@@ -31,8 +31,8 @@ struct LoweredKernel {
   std::vector<KernelChoice> others;  // other ways that fit the target, the cheapest by the model first
   Estimate estimate;
   int64_t programs = 1;
-  int64_t steps = 0;  // launches one after the other; 0: one
-  std::set<int> covers;  // of the traced forward, that it does; one may be done in several kernels
+  int64_t steps = 0;                // launches one after the other; 0: one
+  std::set<int> covers;             // of the traced forward, that it does; one may be done in several kernels
   std::vector<StepWord> work = {};  // what it does, in the order of the steps
   Extents rows = {}, columns = {};  // what its programs share out, and what each goes over
   bool reduces = false;             // over the columns

@@ -6,11 +6,11 @@
 #include "nereid/base/json.h"
 #include "nereid/compiler/output/collapsed_dims.h"
 #include "nereid/compiler/output/source_file.h"
-#include "nereid/compiler/output/trace_summary.h"
 #include "nereid/compiler/output/symbolic_sizes.h"
-#include "nereid/dataset/whole_task_subgraph.h"
-#include "nereid/dataset/weak_task.h"
+#include "nereid/compiler/output/trace_summary.h"
 #include "nereid/dataset/plan_text.h"
+#include "nereid/dataset/weak_task.h"
+#include "nereid/dataset/whole_task_subgraph.h"
 #include "nereid/synth/traced.h"
 #include "nereid/verify/normal_form.h"
 
@@ -209,8 +209,10 @@ bool PairMaker::is_judged(const Task& task) const {
 Status PairMaker::write(Task& task) {
   const synth::Made& made = *task.made;
   std::vector<std::string> lines;
-  const auto merged = compiler::collapsed_dims(task.lowered_trace(), compiler::numbers_in(compiler::without_prose(task.source())));
-  const std::string steps = options_.brief ? compiler::trace_summary(task.lowered_trace(), task.source()) : "";
+  const auto merged = compiler::collapsed_dims(task.lowered_trace(),
+                                               compiler::numbers_in(compiler::without_prose(task.source())));
+  const std::string steps =
+      options_.brief ? compiler::trace_summary(task.lowered_trace(), task.source()) : "";
   for (size_t v = 0; v < task.variants.size(); ++v) {
     const Variant& variant = task.variants[v];
     verify::Verdict verdict;
@@ -240,7 +242,8 @@ Status PairMaker::write(Task& task) {
     synth::Rng rng(options_.seed, number_of(made) * 64 + v, kPlanTextStream);
     std::vector<std::pair<std::string, std::string>> said;
     for (int w = 0; w < (options_.brief ? 1 : options_.wordings); ++w) {
-      PlanText plan_text = options_.brief ? write_brief_plan(steps, variant) : write_plan_text(task.facts, variant, w, rng);
+      PlanText plan_text =
+          options_.brief ? write_brief_plan(steps, variant) : write_plan_text(task.facts, variant, w, rng);
       if (options_.brief) plan_text.plan = compiler::with_collapsed_dims(plan_text.plan, merged);
       if (verify::normal_form(plan_text.code) != variant.normal_form)
         return our_error("{}: wording {} is another program", id, w);

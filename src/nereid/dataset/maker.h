@@ -22,11 +22,13 @@ namespace nereid::dataset {
 struct Options {
   int variants = 4;  // of each task at most: the compiler's own answer and others
   int wordings = 4;  // of each variant
-  bool brief = false;  // one short plan instead; some tasks are written as subgraphs are (whole_task_subgraph.h)
+  bool brief =
+      false;  // one short plan instead; some tasks are written as subgraphs are (whole_task_subgraph.h)
   uint64_t seed = 0;
   verify::Policy policy = verify::Policy::kStrict;
   int trials = 3;
-  uint64_t verify_every = 1;  // of the programs, by their number; 0: none; what is made of the others has no verdict
+  uint64_t verify_every =
+      1;  // of the programs, by their number; 0: none; what is made of the others has no verdict
 };
 
 // What one program gave.

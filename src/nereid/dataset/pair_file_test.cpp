@@ -44,13 +44,16 @@ TEST_F(PairFileTest, ForgetsWhatWasNotSaved) {
   auto again = PairFile::open(path(), "options", kLong).value();
   EXPECT_EQ(again.progress(), first);
   EXPECT_EQ(text(), "{1}\n");
-  ASSERT_TRUE(again.append("{2}\n", {.next = 2}).ok() && again.append("{3}\n", third).ok() && again.save().ok());
+  ASSERT_TRUE(again.append("{2}\n", {.next = 2}).ok() && again.append("{3}\n", third).ok() &&
+              again.save().ok());
   EXPECT_EQ(PairFile::open(path(), "options").value().progress(), third);
   EXPECT_EQ(text(), "{1}\n{2}\n{3}\n");
 }
 
 TEST_F(PairFileTest, RefusesWhatIsNotItsOwn) {
-  { ASSERT_TRUE(PairFile::open(path(), "options").value().append("{}\n", {}).ok()); }
+  {
+    ASSERT_TRUE(PairFile::open(path(), "options").value().append("{}\n", {}).ok());
+  }
   EXPECT_THAT(PairFile::open(path(), "others").error().message, HasSubstr("options; now others"));
   std::filesystem::resize_file(path(), 1);
   EXPECT_THAT(PairFile::open(path(), "options").error().message, HasSubstr("should have 3"));

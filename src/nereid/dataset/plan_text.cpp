@@ -91,8 +91,7 @@ class PlanWriter {
   }
 
   std::string situation() {
-    const std::string ops =
-        fmt::format("{}", fmt::join(task_.operators, rng_.below(2) == 0 ? ", " : " -> "));
+    const std::string ops = fmt::format("{}", fmt::join(task_.operators, rng_.below(2) == 0 ? ", " : " -> "));
     const std::string moved = bytes(task_.bytes);
     switch (rng_.below(4)) {
       case 0:
@@ -333,7 +332,8 @@ std::string named(const compiler::KernelArgument& argument) {
     sizes.push_back(argument.sizes[d]);
     if (argument.sizes[d] == 1) strides[d] = 0;  // any would do, as in compiler/output/trace_summary.h
   }
-  return text + compiler::SymbolicSizes({sizes}, {}).rewrite(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
+  return text +
+         compiler::SymbolicSizes({sizes}, {}).rewrite(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
 }
 
 // "#1 relu, #2 #3 mean, mean_rest, variance": what is done, behind the step that it is of, or the steps.

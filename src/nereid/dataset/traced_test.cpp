@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "nereid/dataset/whole_task_subgraph.h"
 #include "nereid/dataset/variants.h"
+#include "nereid/dataset/whole_task_subgraph.h"
 #include "nereid/synth/maker.h"
 #include "nereid/tracer/tracer.h"
 
@@ -27,7 +27,8 @@ class Teller {
     std::vector<std::string> lines = {trace_.file + " " + trace_.class_name};
     for (const auto& state : trace_.state)
       lines.push_back(fmt::format("{} {}{}{}", state.name, tensor(state.value),
-                                  state.parameter ? " parameter" : "", state.persistent ? " persistent" : ""));
+                                  state.parameter ? " parameter" : "",
+                                  state.persistent ? " persistent" : ""));
     const trace::Phase& forward = trace_.phases.back();
     lines.push_back("forward of " + text_of(forward.inputs));
     for (const auto& step : forward.steps) {
@@ -50,7 +51,8 @@ class Teller {
     std::string text = fmt::format("{}{}", trace::to_string(value.dtype), fmt::join(value.sizes, "x"));
     text += fmt::format("({})+{}@{}", fmt::join(value.strides, ","), value.offset, known.first->second);
     if (known.second)
-      text += fmt::format("[{} bytes {} role {}]", storage.bytes, storage.name, static_cast<int>(storage.role));
+      text +=
+          fmt::format("[{} bytes {} role {}]", storage.bytes, storage.name, static_cast<int>(storage.role));
     return text;
   }
   std::string text_of(const trace::Arg& arg) {
@@ -154,10 +156,11 @@ size_t times() {
   return told == nullptr ? 1 : static_cast<size_t>(std::atoi(told));
 }
 
-constexpr const char* kOnViews[] = {"transpose", "permute", "chunk", "split",       "slice",      "elu",
-                                    "selu",      "gelu",    "relu",  "hardsigmoid", "hardswish",  "hardtanh",
-                                    "clamp",     "sigmoid", "mish",  "logsigmoid",  "leaky_relu", "softsign",
-                                    "prelu_channels", "masked_fill", "fill_negative", "where_larger", "positive_by_mask"};
+constexpr const char* kOnViews[] = {
+    "transpose",      "permute",     "chunk",         "split",        "slice",           "elu",
+    "selu",           "gelu",        "relu",          "hardsigmoid",  "hardswish",       "hardtanh",
+    "clamp",          "sigmoid",     "mish",          "logsigmoid",   "leaky_relu",      "softsign",
+    "prelu_channels", "masked_fill", "fill_negative", "where_larger", "positive_by_mask"};
 
 TEST_F(TracedTest, IsTheTracersOfEveryOperator) {
   for (const ops::Operator& op : ops::catalogue()) compare(1, times(), 2 * times(), {&op});
@@ -174,7 +177,8 @@ TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
 // Windows that no form has, layers without a bias, other parts of axes.
 TEST_F(TracedTest, IsTheTracersOfFreeForms) {
   std::vector<const ops::Operator*> chosen = {ops::find("transpose")};
-  for (const char* name : {"linear", "group_norm", "cat", "pad", "slice", "split", "chunk", "flatten", "merge"}) {
+  for (const char* name :
+       {"linear", "group_norm", "cat", "pad", "slice", "split", "chunk", "flatten", "merge"}) {
     chosen.push_back(ops::find(name));
     compare(1, times(), 6 * times(), {chosen.back()}, 1);
   }

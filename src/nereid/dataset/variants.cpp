@@ -76,7 +76,8 @@ void add_cuts(const compiler::LoweredKernel& kernel, std::vector<Move>& moves) {
 }
 
 // Between two operators that one kernel does.
-void add_boundaries(const trace::Trace& trace, const compiler::LoweredKernel& kernel, std::vector<Move>& moves) {
+void add_boundaries(const trace::Trace& trace, const compiler::LoweredKernel& kernel,
+                    std::vector<Move>& moves) {
   const auto& steps = trace.phases.back().steps;
   for (const int step : kernel.covers) {
     if (step == *kernel.covers.begin()) continue;
@@ -126,7 +127,7 @@ compiler::Choices one_by_one(const trace::Trace& trace) {
 }
 
 void add_ways(std::vector<Move>& moves) {
-  const auto way = [&](const char* name, bool compiler::Choices::*flag) {
+  const auto way = [&](const char* name, bool compiler::Choices::* flag) {
     moves.push_back(
         {{Choice::Kind::kWay, "", name}, {}, [flag](compiler::Choices& c) { c.*flag = !(c.*flag); }});
   };
@@ -175,11 +176,13 @@ compiler::Choices fused(compiler::Fusion fusion) {
   return {.split_sums = false, .masked = true, .fusion = fusion};
 }
 
-constexpr std::array kKinds = {Kind::kOneByOne, Kind::kSimplyFused, Kind::kFused};  // that a small model learns
+constexpr std::array kKinds = {Kind::kOneByOne, Kind::kSimplyFused,
+                               Kind::kFused};  // that a small model learns
 constexpr size_t kAllKinds = kKinds.size() + 1;
 
 // The same operators in the same kernels, whatever their blocks.
-bool same_kernels(const std::vector<compiler::LoweredKernel>& a, const std::vector<compiler::LoweredKernel>& b) {
+bool same_kernels(const std::vector<compiler::LoweredKernel>& a,
+                  const std::vector<compiler::LoweredKernel>& b) {
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
     return x.name == y.name && x.covers == y.covers && x.rows == y.rows && x.columns == y.columns;
   });

@@ -57,8 +57,8 @@ Result<std::string> why_weak(const verify::VerifierBackends& backends, const tra
   return std::string();
 }
 
-Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& processes, const std::vector<std::string>& sources,
-                                         uint64_t seed) {
+Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& processes,
+                                         const std::vector<std::string>& sources, uint64_t seed) {
   constexpr double kTraceSeconds = 60;
   std::vector<tracer::TraceRequest> requests;
   for (const auto& source : sources)

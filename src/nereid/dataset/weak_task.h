@@ -24,7 +24,7 @@ struct Checked {
 };
 // Of each of these tasks' sources, traced together. `bench` was opened for one author. An Error is a fault of
 // ours, or an interrupt.
-Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& processes, const std::vector<std::string>& sources,
-                                         uint64_t seed);
+Result<std::vector<Checked>> check_tasks(verify::VerifierProcesses& processes,
+                                         const std::vector<std::string>& sources, uint64_t seed);
 
 }  // namespace nereid::dataset

@@ -39,7 +39,8 @@ Result<SubgraphTask> as_subgraph(const trace::Trace& trace) {
         return input_error("two inputs lie in the same memory");
       if (!render::is_contiguous(trace.values[static_cast<size_t>(id)]))
         return input_error("an input is not contiguous");
-      if (trace.values[static_cast<size_t>(id)].sizes.empty()) return input_error("an input has no dimensions");
+      if (trace.values[static_cast<size_t>(id)].sizes.empty())
+        return input_error("an input has no dimensions");
       inputs.push_back(id);
     }
     for (const ValueId id : trace::tensors_in(call->result)) made.insert(id);

@@ -106,12 +106,14 @@ TEST(TaskResults, AreReadAsTheyWereWritten) {
 }
 
 TEST(Pages, TellAllAndEscapeAll) {
-  std::vector<TaskResult> results = {
-      {.id = "one",
-       .score = {.samples = 1, .verified = 1, .over_eager = 2.5},
-       .verdict = verify::VerdictKind::kVerified,
-       .proposer = "compiler"},
-      {.id = "<script>", .score = {.samples = 1}, .verdict = verify::VerdictKind::kMismatch, .reason = "a < b & \"c\""}};
+  std::vector<TaskResult> results = {{.id = "one",
+                                      .score = {.samples = 1, .verified = 1, .over_eager = 2.5},
+                                      .verdict = verify::VerdictKind::kVerified,
+                                      .proposer = "compiler"},
+                                     {.id = "<script>",
+                                      .score = {.samples = 1},
+                                      .verdict = verify::VerdictKind::kMismatch,
+                                      .reason = "a < b & \"c\""}};
   const Summary summary = summarize({results[0].score, results[1].score});
   const std::string html =
       html_page(results, summary, {.suite = "s<u>ite", .hardware = "H200", .versions = "v", .question = "q"});

@@ -25,7 +25,8 @@ using verify::VerdictKind;
 
 constexpr std::string_view kDeclined = "Declined";
 
-constexpr double kTracePatience = 600;    // beyond a task's budget, for its reference: on a loaded machine it waits
+constexpr double kTracePatience =
+    600;  // beyond a task's budget, for its reference: on a loaded machine it waits
 constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
 // What a language model of ours writes at a time, all tasks together: more gains little, and a task that waits
 // for its turn to be judged is using up its budget.
@@ -36,7 +37,8 @@ int tasks_at_once(const std::vector<proposers::Proposer*>& proposers, const Eval
   if (options.model_on_gpu) return kTasksOfAJob * options.jobs;
   for (const auto* proposer : proposers)
     if (proposer->samples() && !proposer->paid())
-      return std::max(options.jobs, std::min(kMostTasksAsked, kMostWritten / std::max(1, options.search.samples)));
+      return std::max(options.jobs,
+                      std::min(kMostTasksAsked, kMostWritten / std::max(1, options.search.samples)));
   return options.jobs;
 }
 
@@ -71,7 +73,8 @@ class ResultFile {
 
   const TaskResult* find(const std::string& id, const std::string& hash) const {
     const auto found = results_.find(id);
-    const bool there = found != results_.end() && found->second.task == hash && found->second.verdict != VerdictKind::kError;
+    const bool there =
+        found != results_.end() && found->second.task == hash && found->second.verdict != VerdictKind::kError;
     return there ? &found->second : nullptr;
   }
 
@@ -276,7 +279,8 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
   int64_t done = 0;
 
   const auto trace = [&](const TaskFile& task_file, const std::string& source) {
-    return evaluator.trace(task_file.path.filename().string(), source, Deadline::after(options.budget + kTracePatience));
+    return evaluator.trace(task_file.path.filename().string(), source,
+                           Deadline::after(options.budget + kTracePatience));
   };
   const auto solution_of = [&](const TaskFile& task_file) {
     return options.folder / "solutions" / (task_file.id + ".py");
@@ -285,8 +289,10 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
     auto task = trace(task_file, source);
     if (!task.ok()) {
       if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-      return TaskResult{
-          .id = task_file.id, .task = sha256_hex(source), .verdict = VerdictKind::kError, .reason = task.error().message};
+      return TaskResult{.id = task_file.id,
+                        .task = sha256_hex(source),
+                        .verdict = VerdictKind::kError,
+                        .reason = task.error().message};
     }
     auto how = options.search;
     how.deadline = Deadline::after(options.budget);

@@ -35,12 +35,12 @@ nlohmann::json to_json(const Summary& summary);
 struct EvaluationOptions {
   std::filesystem::path
       folder{};  // results.jsonl, and below solutions/ each best candidate; made where it is not there
-  std::string question{};          // what was asked: another question may not go on in the same folder
-  int jobs = 1;                    // tasks at a time; more where a language model of ours writes for many at once,
-                                   // of which the evaluator judges as many as it was told to
-  bool model_on_gpu = false;       // it writes for still more, and nobody who judges waits for it
-  double budget = 60;              // seconds for a task
-  search::SearchOptions search{};  // its deadline is set for each task
+  std::string question{};     // what was asked: another question may not go on in the same folder
+  int jobs = 1;               // tasks at a time; more where a language model of ours writes for many at once,
+                              // of which the evaluator judges as many as it was told to
+  bool model_on_gpu = false;  // it writes for still more, and nobody who judges waits for it
+  double budget = 60;         // seconds for a task
+  search::SearchOptions search{};              // its deadline is set for each task
   search::BaselineClock* baselines = nullptr;  // PyTorch's times of every verified task too
   std::function<void(const TaskResult&, int64_t done, int64_t of)> report{};  // called under a lock
 };

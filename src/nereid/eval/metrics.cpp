@@ -9,7 +9,7 @@ namespace nereid::eval {
 namespace {
 
 // fast_p and the geometric mean of one kind of speed-up.
-void speeds(const std::vector<Score>& scores, std::optional<double> Score::*kind,
+void speeds(const std::vector<Score>& scores, std::optional<double> Score::* kind,
             std::map<std::string, double>& fast, std::optional<double>& geomean) {
   double logs = 0;
   int64_t measured = 0;

@@ -80,8 +80,8 @@ std::string html_page(const std::vector<TaskResult>& results, const Summary& s, 
         "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}/{}</td><td class=\"n\">{:.1f}</td>"
         "<td class=\"wide\">{}</td></tr>\n",
-        escaped(r.id), r.verdict == verify::VerdictKind::kVerified ? "good" : "bad", verdict_name(r), escaped(r.proposer),
-        times_text(r.score.over_eager), times_text(r.score.over_compile),
+        escaped(r.id), r.verdict == verify::VerdictKind::kVerified ? "good" : "bad", verdict_name(r),
+        escaped(r.proposer), times_text(r.score.over_eager), times_text(r.score.over_compile),
         times_text(r.score.called_over_eager), times_text(r.score.called_over_compile),
         times_text(r.score.modelled), ms_text(r.candidate_ms), r.score.verified, r.score.samples, r.seconds,
         r.verdict == verify::VerdictKind::kVerified ? "" : escaped(r.reason.substr(0, 300)));
@@ -95,15 +95,16 @@ std::string text_table(const std::vector<TaskResult>& results, const Summary& s)
                                  "by", "speed-up", "modelled", "time", "verified");
   for (const auto& r : results)
     text +=
-        fmt::format("{:{}}  {:13}  {:9}  {:>9}  {:>9}  {:>9}  {}/{}\n", trace::safe_text(r.id), width, verdict_name(r),
-                    r.proposer.empty() ? "-" : r.proposer, times_text(r.score.over_eager),
+        fmt::format("{:{}}  {:13}  {:9}  {:>9}  {:>9}  {:>9}  {}/{}\n", trace::safe_text(r.id), width,
+                    verdict_name(r), r.proposer.empty() ? "-" : r.proposer, times_text(r.score.over_eager),
                     times_text(r.score.modelled), ms_text(r.candidate_ms), r.score.verified, r.score.samples);
   text +=
       fmt::format("\nverified  {} of {} ({})\n", s.verified, s.tasks,
                   percent(s.tasks > 0 ? static_cast<double>(s.verified) / static_cast<double>(s.tasks) : 0));
   for (const auto& [folder, own] : by_folder(results)) {
-    text += fmt::format("  {}  {} of {} ({})", trace::safe_text(folder.empty() ? "." : folder), own.verified, own.tasks,
-                        percent(static_cast<double>(own.verified) / static_cast<double>(own.tasks)));
+    text +=
+        fmt::format("  {}  {} of {} ({})", trace::safe_text(folder.empty() ? "." : folder), own.verified,
+                    own.tasks, percent(static_cast<double>(own.verified) / static_cast<double>(own.tasks)));
     for (const auto& [k, value] : own.pass_at_k) text += fmt::format(", pass@{} {}", k, percent(value));
     text += "\n";
   }

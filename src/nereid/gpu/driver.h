@@ -14,31 +14,26 @@
 
 // Every function that is used; those behind a macro in cuda.h (cuMemAlloc is cuMemAlloc_v2) resolve to what
 // it names.
-#define NEREID_CUDA_FUNCTIONS(X)                                                                            \
-  X(cuInit)                                                                                                 \
-  X(cuDriverGetVersion)                                                                                     \
-  X(cuDeviceGet)                                                                                            \
-  X(cuDeviceGetCount)                                                                                       \
-  X(cuDeviceGetName)                                                                                        \
-  X(cuDeviceGetAttribute)                                                                                   \
-  X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(        \
-      cuCtxGetCurrent) X(cuCtxSynchronize) X(cuGetErrorName) X(cuGetErrorString) X(cuModuleLoadData)        \
-      X(cuModuleUnload) X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(               \
-          cuFuncSetCacheConfig) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled) X(cuMemGetInfo) X(cuMemAlloc) \
-          X(cuMemFree) X(cuMemcpyDtoH) X(cuMemcpyHtoD) X(cuMemcpyDtoDAsync) X(cuMemcpyDtoHAsync)            \
-              X(cuMemcpyHtoDAsync) X(cuMemsetD8Async) X(cuMemsetD32Async) X(cuMemAddressReserve)            \
-                  X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)              \
-                      X(cuMemSetAccess) X(cuMemGetAllocationGranularity) X(cuMemExportToShareableHandle)    \
-                          X(cuMemImportFromShareableHandle) X(cuStreamCreate) X(cuStreamDestroy)            \
-                              X(cuStreamSynchronize) X(cuStreamQuery) X(cuEventCreate) X(cuEventDestroy)    \
-                                  X(cuEventRecord) X(cuEventSynchronize) X(cuEventQuery)                    \
-                                      X(cuEventElapsedTime) X(cuStreamBeginCapture) X(cuStreamEndCapture)   \
-                                          X(cuGraphCreate) X(cuGraphDestroy) X(cuGraphInstantiateWithFlags) \
-                                              X(cuGraphExecDestroy) X(cuGraphLaunch)                        \
-                                                  X(cuGraphAddChildGraphNode) X(cuGraphAddEventRecordNode)  \
-                                                      X(cuGraphAddMemsetNode) X(cuGraphAddMemcpyNode)       \
-                                                          X(cuGraphGetNodes) X(cuGraphNodeGetType)          \
-                                                              X(cuGraphUpload)
+// clang-format off
+#define NEREID_CUDA_FUNCTIONS(X)                                                                    \
+  X(cuInit) X(cuDriverGetVersion) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName)             \
+  X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDevicePrimaryCtxRetain)                           \
+  X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxSynchronize)            \
+  X(cuGetErrorName) X(cuGetErrorString) X(cuModuleLoadData) X(cuModuleUnload)                       \
+  X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuFuncSetCacheConfig)        \
+  X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled) X(cuMemGetInfo) X(cuMemAlloc) X(cuMemFree)          \
+  X(cuMemcpyDtoH) X(cuMemcpyHtoD) X(cuMemcpyDtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyHtoDAsync)    \
+  X(cuMemsetD8Async) X(cuMemsetD32Async) X(cuMemAddressReserve) X(cuMemAddressFree)                 \
+  X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess)                        \
+  X(cuMemGetAllocationGranularity) X(cuMemExportToShareableHandle)                                  \
+  X(cuMemImportFromShareableHandle) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize)     \
+  X(cuStreamQuery) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize)        \
+  X(cuEventQuery) X(cuEventElapsedTime) X(cuStreamBeginCapture) X(cuStreamEndCapture)               \
+  X(cuGraphCreate) X(cuGraphDestroy) X(cuGraphInstantiateWithFlags) X(cuGraphExecDestroy)           \
+  X(cuGraphLaunch) X(cuGraphAddChildGraphNode) X(cuGraphAddEventRecordNode)                         \
+  X(cuGraphAddMemsetNode) X(cuGraphAddMemcpyNode) X(cuGraphGetNodes) X(cuGraphNodeGetType)          \
+  X(cuGraphUpload)
+// clang-format on
 
 namespace nereid::gpu {
 
@@ -64,7 +59,7 @@ bool is_kernel_fault(CUresult code);
 #define NEREID_CUDA(driver, call)                                                \
   do {                                                                           \
     if (const CUresult nereid_code = (driver).call; nereid_code != CUDA_SUCCESS) \
-      return ::nereid::gpu::cuda_error(driver, nereid_code, #call);     \
+      return ::nereid::gpu::cuda_error(driver, nereid_code, #call);              \
   } while (false)
 
 struct DeviceFacts {

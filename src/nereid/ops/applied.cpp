@@ -39,7 +39,8 @@ Applied apply(const Operator& op, const Form& form, const Shape& out,
   for (size_t d = 2; d < out.rank; ++d) {
     int32_t& size = applied.operands[0].dims[d];
     if (details.window.given()) size = operand_size(window, d - 2, transposed, out.dims[d]);
-    if (transposed) window.rest[d - 2] = static_cast<int8_t>(out.dims[d] - result_size(window, d - 2, true, size));
+    if (transposed)
+      window.rest[d - 2] = static_cast<int8_t>(out.dims[d] - result_size(window, d - 2, true, size));
   }
   return applied;
 }
@@ -47,17 +48,21 @@ Applied apply(const Operator& op, const Form& form, const Shape& out,
 bool is_sound(const Applied& applied) {
   const Form& form = *applied.form;
   for (size_t d = 0; d < applied.out.rank; ++d)
-    if (applied.out.dims[d] < (form.low[d] > 0 ? 2 : 1) || (form.high[d] < 2 && applied.out.dims[d] > (form.high[d] == 0 ? 1 : 8)))
+    if (applied.out.dims[d] < (form.low[d] > 0 ? 2 : 1) ||
+        (form.high[d] < 2 && applied.out.dims[d] > (form.high[d] == 0 ? 1 : 8)))
       return false;
   for (size_t s = 0; s < form.slots; ++s)
     for (size_t d = 0; d < applied.operands[s].rank; ++d)
       if (applied.operands[s].dims[d] < 1) return false;
-  if (applied.op->rule == Rule::kFlatten && applied.operands[0].elements() != applied.out.elements()) return false;
+  if (applied.op->rule == Rule::kFlatten && applied.operands[0].elements() != applied.out.elements())
+    return false;
   if (applied.op->rule == Rule::kGroupNorm && applied.out.dims[1] % group_count(applied) != 0) return false;
   if (applied.op->name == "avg_pool3d")  // PyTorch refuses a window larger than the input, padded or not
     for (size_t d = 2; d < kMaxRank; ++d)
       if (applied.operands[0].dims[d] < applied.window.kernel[d - 2]) return false;
-  if (applied.op->lowering == Lowering::kConvolution && (applied.operands[0].dims[1] % groups_of(applied) != 0 || applied.out.dims[1] % groups_of(applied) != 0))
+  if (applied.op->lowering == Lowering::kConvolution &&
+      (applied.operands[0].dims[1] % groups_of(applied) != 0 ||
+       applied.out.dims[1] % groups_of(applied) != 0))
     return false;
   for (size_t d = 2; has_window(*applied.op) && d < applied.out.rank; ++d) {
     const int32_t in = applied.operands[0].dims[d], out = applied.out.dims[d];
@@ -70,10 +75,11 @@ bool is_sound(const Applied& applied) {
 
 int written_axis(const Applied& applied, int dim) {
   const Rule rule = applied.op->rule;
-  const bool either = rule == Rule::kReduce || rule == Rule::kArgReduce || rule == Rule::kAxis || rule == Rule::kTranspose || rule == Rule::kCat ||
-                      rule == Rule::kSlice;
+  const bool either = rule == Rule::kReduce || rule == Rule::kArgReduce || rule == Rule::kAxis ||
+                      rule == Rule::kTranspose || rule == Rule::kCat || rule == Rule::kSlice;
   const int rank = applied.operands[0].rank;
-  const bool from_end = either && (applied.axes == Applied::kFromEnd || (applied.axes == Applied::kLastFromEnd && dim == rank - 1));
+  const bool from_end = either && (applied.axes == Applied::kFromEnd ||
+                                   (applied.axes == Applied::kLastFromEnd && dim == rank - 1));
   return from_end ? dim - rank : dim;
 }
 
@@ -109,7 +115,8 @@ int64_t index_bound(const Applied& applied) {
 }
 
 int64_t contracted_length(const Applied& applied) {
-  const bool product = applied.op->rule == Rule::kMatmul || applied.op->rule == Rule::kBmm || applied.op->rule == Rule::kMatmulTransposed;
+  const bool product = applied.op->rule == Rule::kMatmul || applied.op->rule == Rule::kBmm ||
+                       applied.op->rule == Rule::kMatmulTransposed;
   return product ? applied.born[0] : 1;
 }
 

@@ -16,14 +16,14 @@ struct Applied {
   std::array<Shape, kMaxSlots> operands;
   std::array<int32_t, kMaxBorn> born{};
   std::array<uint8_t, 2> constants{};  // which of the values that `a` and `b` may take
-  Window window{};  // of what has one
+  Window window{};                     // of what has one
   bool bias = true;
   int32_t groups = 0;  // of a group norm
   Cut cut{};           // of what takes part of an axis, or fills it
   // How axes of reductions, of what works along an axis and of transposes are told.
   enum Axes : uint8_t { kFromStart, kLastFromEnd, kFromEnd } axes = kFromStart;
   bool bare_axes = false, listed_axes = false;  // sum(1), not sum(dim=1); [0, 1], not (0, 1)
-  bool short_transpose = false;                  // x.t() of a matrix
+  bool short_transpose = false;                 // x.t() of a matrix
   // Which size of a reshape's result is told as -1.
   enum Inferred : uint8_t { kNone, kFirst, kLast } inferred = kNone;
 };
@@ -36,8 +36,8 @@ Applied apply(const Operator& op, const Form& form, const Shape& out,
 
 // Whether every size is at least 1, and 2 where the form needs that to mean something.
 bool is_sound(const Applied& applied);
-int operand_count(const Applied& applied);          // slots, but of `stack` as many as the new axis is long
-int group_count(const Applied& applied);            // of a group norm
+int operand_count(const Applied& applied);  // slots, but of `stack` as many as the new axis is long
+int group_count(const Applied& applied);    // of a group norm
 int32_t groups_of(const Applied& convolution);
 int64_t index_bound(const Applied& applied);        // operands that are indices lie in [0, this)
 int64_t contracted_length(const Applied& applied);  // what a product sums over; 1 of others

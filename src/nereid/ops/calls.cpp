@@ -21,8 +21,8 @@ Arg Calling::constant(char which) const {
 
 Sizes Calling::out() const { return {applied.out.dims.begin(), applied.out.dims.begin() + applied.out.rank}; }
 
-Tensor Calling::elementwise(std::string_view op, std::initializer_list<Tensor> operands, std::vector<Arg> more,
-                            DType type) {
+Tensor Calling::elementwise(std::string_view op, std::initializer_list<Tensor> operands,
+                            std::vector<Arg> more, DType type) {
   std::vector<Laid> lie;
   std::vector<Arg> args;
   for (const Tensor tensor : operands) lie.push_back(to.laid(tensor)), args.push_back(arg(tensor));

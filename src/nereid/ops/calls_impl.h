@@ -37,7 +37,9 @@ struct Calling {
   // aten::view where the elements lie so, else a copy. `requested`: the sizes as they are asked for.
   Tensor reshape(Tensor tensor, const Sizes& sizes) { return reshape(tensor, sizes, sizes); }
   Tensor reshape(Tensor tensor, const Sizes& sizes, const Sizes& requested);
-  Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes) { return look_as(op, tensor, sizes, sizes); }
+  Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes) {
+    return look_as(op, tensor, sizes, sizes);
+  }
   Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes, const Sizes& requested);
   Tensor contiguous(Tensor tensor);
   Tensor expand(Tensor tensor, const Sizes& sizes);

@@ -6,9 +6,7 @@
 namespace nereid::ops {
 namespace {
 
-std::optional<Tensor> bmm(Calling& c) {
-  return c.fresh("bmm", {arg(c.x[0]), arg(c.x[1])}, c.out());
-}
+std::optional<Tensor> bmm(Calling& c) { return c.fresh("bmm", {arg(c.x[0]), arg(c.x[1])}, c.out()); }
 
 // A matrix times each matrix of a batch is one product where the batch lies row by row, or where a weight
 // would have to be repeated (should_fold in aten/src/ATen/native/LinearAlgebra.cpp).
@@ -56,7 +54,8 @@ std::optional<Tensor> matmul(Calling& c) {
 
 std::optional<Tensor> matmul_transposed(Calling& c) {
   const size_t last = c.out().size() - 1;
-  const Tensor turned = c.transpose(c.x[1], last - 1, last, "transpose.int", {arg(int64_t{-2}), arg(int64_t{-1})});
+  const Tensor turned =
+      c.transpose(c.x[1], last - 1, last, "transpose.int", {arg(int64_t{-2}), arg(int64_t{-1})});
   if (last == 1) return c.fresh("mm", {arg(c.x[0]), arg(turned)}, c.out());
   return batched(c, c.x[0], turned, c.out());
 }
@@ -94,12 +93,12 @@ Arg by_axis(const Calling& c, const List& values) {
 std::optional<Tensor> convolution(Calling& c) {
   const Window& window = c.applied.window;
   const bool transposed = is_transposed(*c.applied.op);
-  return c.to.call("convolution",
-                   {arg(c.x[0]), arg(c.own[0]), c.applied.bias ? arg(c.own[1]) : none(), by_axis(c, window.stride),
-                    by_axis(c, window.padding), by_axis(c, window.dilation), arg(transposed),
-                    transposed ? by_axis(c, window.rest) : integers(c.each_axis(0)),
-                    arg(int64_t{groups_of(c.applied)})},
-                   as_input(c, c.out()));
+  return c.to.call(
+      "convolution",
+      {arg(c.x[0]), arg(c.own[0]), c.applied.bias ? arg(c.own[1]) : none(), by_axis(c, window.stride),
+       by_axis(c, window.padding), by_axis(c, window.dilation), arg(transposed),
+       transposed ? by_axis(c, window.rest) : integers(c.each_axis(0)), arg(int64_t{groups_of(c.applied)})},
+      as_input(c, c.out()));
 }
 
 // Kernel, stride, padding and so on, as far as they are written; defaults behind the last one are left out.
@@ -188,15 +187,15 @@ std::optional<Tensor> batch_norm(Calling& c) {
 std::optional<Tensor> batch_norm_eval(Calling& c) {
   const Laid flat[] = {c.laid(), c.to.laid(c.own[0])};
   return c.to.call("batch_norm",
-                   {arg(c.x[0]), arg(c.own[0]), arg(c.own[1]), arg(c.own[2]), arg(c.own[3]), arg(false), arg(0.1),
-                    arg(1e-5), arg(true)},
+                   {arg(c.x[0]), arg(c.own[0]), arg(c.own[1]), arg(c.own[2]), arg(c.own[3]), arg(false),
+                    arg(0.1), arg(1e-5), arg(true)},
                    c.out().size() == 2 ? c.to.made(elementwise(flat)) : as_input(c, c.out()));
 }
 std::optional<Tensor> instance_norm(Calling& c) {
   const bool affine = !c.own.empty();
   return c.fresh("instance_norm",
-                 {arg(c.x[0]), affine ? arg(c.own[0]) : none(), affine ? arg(c.own[1]) : none(), none(), none(), arg(true),
-                  arg(0.1), arg(1e-5), arg(true)},
+                 {arg(c.x[0]), affine ? arg(c.own[0]) : none(), affine ? arg(c.own[1]) : none(), none(),
+                  none(), arg(true), arg(0.1), arg(1e-5), arg(true)},
                  c.out());
 }
 std::optional<Tensor> group_norm(Calling& c) {
@@ -213,12 +212,14 @@ std::optional<Tensor> group_norm(Calling& c) {
 }
 std::optional<Tensor> layer_norm(Calling& c) {
   Sizes rows = c.out(), over;
-  for (auto d = rows.size() - (c.applied.op->rule == Rule::kTriangle ? 2 : 1); d < rows.size(); ++d) over.push_back(std::exchange(rows[d], 1));
+  for (auto d = rows.size() - (c.applied.op->rule == Rule::kTriangle ? 2 : 1); d < rows.size(); ++d)
+    over.push_back(std::exchange(rows[d], 1));
   const Tensor made = c.to.made(c.out()), mean = c.to.made(rows), scale = c.to.made(rows);
-  c.to.call("native_layer_norm",
-            {arg(c.x[0]), integers(over), c.own.empty() ? none() : arg(c.own[0]),
-             c.own.empty() ? none() : arg(c.own[1]), c.applied.op->constants.empty() ? arg(1e-5) : c.constant('a')},
-            tensors({made, mean, scale}, true));
+  c.to.call(
+      "native_layer_norm",
+      {arg(c.x[0]), integers(over), c.own.empty() ? none() : arg(c.own[0]),
+       c.own.empty() ? none() : arg(c.own[1]), c.applied.op->constants.empty() ? arg(1e-5) : c.constant('a')},
+      tensors({made, mean, scale}, true));
   return made;
 }
 std::optional<Tensor> rms_norm(Calling& c) {
@@ -231,8 +232,7 @@ std::optional<Tensor> rms_norm(Calling& c) {
   const bool copied = last ? !is_channels_last(made) : !is_row_major(made);
   std::vector<Arg> args = {arg(c.x[0]), integers({c.out().back()}), arg(c.own[0])};
   if (!c.applied.op->constants.empty()) args.push_back(c.constant('a'));
-  return c.to.call("rms_norm", std::move(args),
-                   copied ? as_input(c, c.out()) : c.to.made(made));
+  return c.to.call("rms_norm", std::move(args), copied ? as_input(c, c.out()) : c.to.made(made));
 }
 
 // Of what the last axis has: its size taken out, kept one long.
@@ -258,7 +258,8 @@ std::optional<Tensor> layer_norm_by_hand(Calling& c) {
 std::optional<Tensor> normalize(Calling& c) {
   Sizes rows = c.out();
   rows[static_cast<size_t>(c.dim())] = 1;
-  const Tensor length = c.fresh("linalg_vector_norm", {arg(c.x[0]), arg(2.0), integers({c.written_dim()}), arg(true)}, rows);
+  const Tensor length =
+      c.fresh("linalg_vector_norm", {arg(c.x[0]), arg(2.0), integers({c.written_dim()}), arg(true)}, rows);
   const Tensor least = c.elementwise("clamp_min", {length}, {arg(1e-12)});
   return c.elementwise("div.Tensor", {c.x[0], c.expand(least, c.out())});
 }
@@ -280,20 +281,22 @@ std::optional<Tensor> cell(Calling& c) {
 }
 std::optional<Tensor> lstm_cell(Calling& c) {
   const Tensor hidden = c.to.made(c.out()), state = c.to.made(c.out());
-  c.to.call("lstm_cell",
-            {arg(c.x[0]), tensors({c.x[1], c.x[1]}), arg(c.own[0]), arg(c.own[1]), arg(c.own[2]),
-             arg(c.own[3])},
-            tensors({hidden, state}, true));
+  c.to.call(
+      "lstm_cell",
+      {arg(c.x[0]), tensors({c.x[1], c.x[1]}), arg(c.own[0]), arg(c.own[1]), arg(c.own[2]), arg(c.own[3])},
+      tensors({hidden, state}, true));
   return hidden;
 }
 
 }  // namespace
 
 void add_contraction_records(Records& records) {
-  records["bmm"] = bmm, records["matmul"] = matmul, records["matmul_transposed"] = matmul_transposed, records["linear"] = linear;
+  records["bmm"] = bmm, records["matmul"] = matmul, records["matmul_transposed"] = matmul_transposed,
+  records["linear"] = linear;
   for (const Operator& op : catalogue())
     if (op.lowering == Lowering::kConvolution) records[op.name] = convolution;
-  for (const char* name : {"scaled_dot_product_attention", "causal_attention", "scaled_attention", "causal_scaled_attention", "masked_attention"})
+  for (const char* name : {"scaled_dot_product_attention", "causal_attention", "scaled_attention",
+                           "causal_scaled_attention", "masked_attention"})
     records[name] = attention;
   records["attention_by_hand"] = attention_by_hand;
 }
@@ -305,7 +308,8 @@ void add_layer_records(Records& records) {
   records["batch_norm"] = batch_norm, records["instance_norm"] = instance_norm;
   records["group_norm"] = group_norm, records["layer_norm"] = layer_norm, records["rms_norm"] = rms_norm;
   records["batch_norm_eval"] = batch_norm_eval;
-  records["instance_norm_affine"] = instance_norm, records["layer_norm_plain"] = records["layer_norm_eps"] = layer_norm;
+  records["instance_norm_affine"] = instance_norm,
+  records["layer_norm_plain"] = records["layer_norm_eps"] = layer_norm;
   records["layer_norm_of_two"] = layer_norm;
   records["rms_norm_eps"] = rms_norm, records["rms_norm_by_hand"] = rms_by_hand;
   records["layer_norm_by_hand"] = layer_norm_by_hand, records["normalize"] = normalize;

@@ -10,8 +10,9 @@ namespace {
 std::optional<Tensor> transpose(Calling& c) {
   const auto a = static_cast<size_t>(c.dim()), b = static_cast<size_t>(c.applied.form->dim2);
   if (c.applied.short_transpose && c.laid().sizes.size() == 2) return c.transpose(c.x[0], a, b, "t", {});
-  return c.transpose(c.x[0], a, b, "transpose.int",
-                     {arg(c.written_dim()), arg(static_cast<int64_t>(written_axis(c.applied, c.applied.form->dim2)))});
+  return c.transpose(
+      c.x[0], a, b, "transpose.int",
+      {arg(c.written_dim()), arg(static_cast<int64_t>(written_axis(c.applied, c.applied.form->dim2)))});
 }
 std::optional<Tensor> permute(Calling& c) {
   const Laid from = c.laid();
@@ -26,7 +27,8 @@ std::optional<Tensor> permute(Calling& c) {
 }
 std::optional<Tensor> view(Calling& c) {
   Sizes dim = c.out();
-  const bool reshapes = c.applied.op->name == "merge" ? !c.module() : c.applied.op->name == "view" && c.method();
+  const bool reshapes =
+      c.applied.op->name == "merge" ? !c.module() : c.applied.op->name == "view" && c.method();
   for (size_t d = 0; d < dim.size(); ++d)
     if (reshapes && is_inferred(c.applied, d)) dim[d] = -1;
   return c.reshape(c.x[0], c.out(), dim);
@@ -36,7 +38,8 @@ std::optional<Tensor> unsqueeze(Calling& c) {
   Laid lies = c.laid();
   const auto d = static_cast<size_t>(c.dim());
   const int64_t stride = d < lies.sizes.size() ? lies.sizes[d] * lies.strides[d] : 1;
-  lies.sizes.insert(lies.sizes.begin() + c.dim(), 1), lies.strides.insert(lies.strides.begin() + c.dim(), stride);
+  lies.sizes.insert(lies.sizes.begin() + c.dim(), 1),
+      lies.strides.insert(lies.strides.begin() + c.dim(), stride);
   return c.to.call("unsqueeze", {arg(c.x[0]), arg(c.dim())}, c.to.look(c.x[0], std::move(lies)));
 }
 std::optional<Tensor> squeeze(Calling& c) {
@@ -56,7 +59,8 @@ Tensor part(Calling& c, int64_t from) {
 std::optional<Tensor> slice(Calling& c) {
   const Cut& cut = c.applied.cut;
   const int64_t size = c.out()[static_cast<size_t>(c.dim())], begin = cut.before;
-  if (!c.method()) return c.to.call("narrow", {arg(c.x[0]), arg(c.written_dim()), arg(begin), arg(size)}, part(c, begin));
+  if (!c.method())
+    return c.to.call("narrow", {arg(c.x[0]), arg(c.written_dim()), arg(begin), arg(size)}, part(c, begin));
   const int64_t end = begin != 0 && cut.behind == 0 ? std::numeric_limits<int64_t>::max() : begin + size;
   return c.to.call("slice.Tensor", {arg(c.x[0]), arg(c.dim()), arg(begin), arg(end)}, part(c, begin));
 }
@@ -73,7 +77,8 @@ std::optional<Tensor> parts(Calling& c, std::string_view op, int64_t dim, int64_
   return all_parts(c, op, dim, count)[static_cast<size_t>(which)];
 }
 std::optional<Tensor> split(Calling& c) {
-  return parts(c, "split.Tensor", c.out()[static_cast<size_t>(c.dim())], c.applied.cut.parts, c.applied.cut.part);
+  return parts(c, "split.Tensor", c.out()[static_cast<size_t>(c.dim())], c.applied.cut.parts,
+               c.applied.cut.part);
 }
 std::optional<Tensor> chunk(Calling& c) {
   return parts(c, "chunk", c.applied.cut.parts, c.applied.cut.parts, c.applied.cut.part);
@@ -135,12 +140,14 @@ Tensor rotated(Calling& c) {
     Laid lies = c.laid();
     lies.sizes.back() = to - from;
     const int64_t further = from * lies.strides.back();
-    return c.to.call("slice.Tensor", {arg(c.x[0]), arg(last), arg(from), arg(dim)}, c.to.look(c.x[0], std::move(lies), further));
+    return c.to.call("slice.Tensor", {arg(c.x[0]), arg(last), arg(from), arg(dim)},
+                     c.to.look(c.x[0], std::move(lies), further));
   };
   const Tensor second = c.elementwise("neg", {between(middle, size, std::numeric_limits<int64_t>::max())});
   const Tensor first = between(0, middle, middle);
   const Laid lie[] = {c.to.laid(second), c.to.laid(first)};
-  return c.to.call("cat", {tensors({second, first}), arg(int64_t{-1})}, c.to.made({c.out(), joined(c.out(), lie)}));
+  return c.to.call("cat", {tensors({second, first}), arg(int64_t{-1})},
+                   c.to.made({c.out(), joined(c.out(), lie)}));
 }
 std::optional<Tensor> rotate_half(Calling& c) { return rotated(c); }
 std::optional<Tensor> rope(Calling& c) {
@@ -162,7 +169,8 @@ std::optional<Tensor> pad(Calling& c) {
 }
 
 std::optional<Tensor> by_index(Calling& c) {
-  return c.fresh(c.applied.op->name, {arg(c.x[0]), arg(c.dim()), arg(c.x[1])}, c.out(), {}, c.to.type(c.x[0]));
+  return c.fresh(c.applied.op->name, {arg(c.x[0]), arg(c.dim()), arg(c.x[1])}, c.out(), {},
+                 c.to.type(c.x[0]));
 }
 std::optional<Tensor> embedding(Calling& c) {
   return c.fresh("embedding", {arg(c.own[0]), arg(c.x[0])}, c.out());
@@ -171,7 +179,8 @@ std::optional<Tensor> embedding(Calling& c) {
 }  // namespace
 
 void add_layout_records(Records& records) {
-  records["flatten"] = records["merge"] = view, records["unsqueeze"] = unsqueeze, records["squeeze"] = squeeze;
+  records["flatten"] = records["merge"] = view, records["unsqueeze"] = unsqueeze,
+  records["squeeze"] = squeeze;
   records["glu"] = glu, records["swiglu"] = swiglu, records["geglu"] = geglu;
   records["rotate_half"] = rotate_half, records["rope"] = rope;
   records["transpose"] = transpose, records["permute"] = permute, records["view"] = view;

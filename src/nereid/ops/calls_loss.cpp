@@ -32,7 +32,8 @@ std::optional<Tensor> mse_by_hand(Calling& c) {
   return c.fresh("mean", {arg(c.elementwise("pow.Tensor_Scalar", {between}, {arg(int64_t{2})}))}, {});
 }
 std::optional<Tensor> dot(Calling& c) {
-  return c.fresh("sum.dim_IntList", {arg(c.elementwise("mul.Tensor", {c.x[0], c.x[1]})), integers({-1})}, c.out());
+  return c.fresh("sum.dim_IntList", {arg(c.elementwise("mul.Tensor", {c.x[0], c.x[1]})), integers({-1})},
+                 c.out());
 }
 
 std::optional<Tensor> kl_div(Calling& c) {
@@ -66,8 +67,7 @@ std::optional<Tensor> hinge(Calling& c) {
 }
 
 std::optional<Tensor> cross_entropy(Calling& c) {
-  const Tensor scores =
-      c.fresh("_log_softmax", {arg(c.x[0]), arg(int64_t{1}), arg(false)}, c.laid().sizes);
+  const Tensor scores = c.fresh("_log_softmax", {arg(c.x[0]), arg(int64_t{1}), arg(false)}, c.laid().sizes);
   const Tensor loss = c.to.made(Sizes()), weight = c.to.made(Sizes());
   c.to.call("nll_loss_forward", {arg(scores), arg(c.x[1]), none(), arg(int64_t{1}), arg(int64_t{-100})},
             tensors({loss, weight}, true));
@@ -91,14 +91,13 @@ std::optional<Tensor> cosine(Calling& c) {
   rows.push_back(1);
   Tensor lengths[2];
   for (const size_t i : {0, 1}) {
-    const Tensor length = c.fresh(
-        "linalg_vector_norm", {arg(c.x[i]), arg(int64_t{2}), integers({-1}), arg(true)}, rows);
+    const Tensor length =
+        c.fresh("linalg_vector_norm", {arg(c.x[i]), arg(int64_t{2}), integers({-1}), arg(true)}, rows);
     lengths[i] = c.fresh("clone", {arg(length)}, rows);
   }
   const Tensor least = c.fresh("scalar_tensor", {arg(1e-8)}, {},
                                {{"dtype", named("dtype", "f32")}, {"device", named("device", "cuda")}});
-  for (const Tensor length : lengths)
-    c.to.call("clamp_min_.Tensor", {arg(length), arg(least)}, length);
+  for (const Tensor length : lengths) c.to.call("clamp_min_.Tensor", {arg(length), arg(least)}, length);
   const Tensor second = c.elementwise("div.Tensor", {c.x[1], lengths[1]});
   const Tensor first = c.elementwise("div.Tensor", {c.x[0], lengths[0]});
   const Tensor product = c.elementwise("mul.Tensor", {first, second});
@@ -109,7 +108,8 @@ std::optional<Tensor> cosine(Calling& c) {
 
 void add_loss_records(Records& records) {
   records["mse_loss"] = records["smooth_l1_loss"] = whole;
-  for (const char* name : {"mse_loss_sum", "huber_loss", "huber_loss_sum", "smooth_l1_beta"}) records[name] = whole_or_sum;
+  for (const char* name : {"mse_loss_sum", "huber_loss", "huber_loss_sum", "smooth_l1_beta"})
+    records[name] = whole_or_sum;
   records["bce_with_logits"] = records["bce_with_logits_sum"] = bce_with_logits;
   records["l1_loss"] = records["l1_loss_sum"] = records["l1_by_hand"] = l1;
   records["mse_by_hand"] = mse_by_hand, records["dot"] = dot;

@@ -43,7 +43,8 @@ std::optional<Tensor> clamp(Calling& c) {
   }
   std::vector<Arg> args = {arg(c.x[0])};
   if (c.applied.op->name == "relu6") {
-    for (const int64_t bound : {0, 6}) args.push_back(c.module() ? arg(static_cast<double>(bound)) : arg(bound));
+    for (const int64_t bound : {0, 6})
+      args.push_back(c.module() ? arg(static_cast<double>(bound)) : arg(bound));
   } else {
     if (c.applied.op->name == "clamp_max") args.push_back(none());
     args.push_back(c.constant('a'));
@@ -62,7 +63,8 @@ std::optional<Tensor> where(Calling& c) { return c.elementwise("where.self", {c.
 Tensor filled(Calling& c, Tensor mask, Arg value) {
   const Laid lie[] = {c.to.laid(mask), c.laid()};
   const Laid chosen = elementwise(lie);
-  return c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(mask), std::move(value)}, is_row_major(chosen) ? c.to.made(chosen) : c.to.made(c.out()));
+  return c.to.call("masked_fill.Scalar", {arg(c.x[0]), arg(mask), std::move(value)},
+                   is_row_major(chosen) ? c.to.made(chosen) : c.to.made(c.out()));
 }
 std::optional<Tensor> masked_fill(Calling& c) { return filled(c, c.x[1], c.constant('a')); }
 std::optional<Tensor> leaky_relu(Calling& c) {
@@ -73,7 +75,8 @@ std::optional<Tensor> leaky_relu(Calling& c) {
 std::optional<Tensor> gelu_tanh(Calling& c) {
   const Laid from[] = {c.laid()};
   const Laid first[] = {elementwise(from)};
-  return c.to.call("gelu", {arg(c.x[0])}, c.to.made(elementwise(first)), {{"approximate", Arg{trace::Text{"tanh"}}}});
+  return c.to.call("gelu", {arg(c.x[0])}, c.to.made(elementwise(first)),
+                   {{"approximate", Arg{trace::Text{"tanh"}}}});
 }
 std::optional<Tensor> prelu(Calling& c) {
   Sizes sizes(c.out().size(), 1);
@@ -85,20 +88,26 @@ std::optional<Tensor> prelu(Calling& c) {
   return c.to.call("_prelu_kernel", {arg(c.x[0]), arg(weight)}, c.to.made(elementwise(chosen)));
 }
 // A loss for each element.
-std::optional<Tensor> each_loss(Calling& c, std::vector<Arg> more) { return c.elementwise(aten(c), {c.x[0], c.x[1]}, std::move(more)); }
+std::optional<Tensor> each_loss(Calling& c, std::vector<Arg> more) {
+  return c.elementwise(aten(c), {c.x[0], c.x[1]}, std::move(more));
+}
 std::optional<Tensor> plain_each(Calling& c) { return each_loss(c, {arg(int64_t{0})}); }
 std::optional<Tensor> huber_each(Calling& c) {
   const Arg delta = c.constant('a');
-  return std::get<double>(delta.node) == 1.0 ? each_loss(c, {arg(int64_t{0})}) : each_loss(c, {arg(int64_t{0}), delta});
+  return std::get<double>(delta.node) == 1.0 ? each_loss(c, {arg(int64_t{0})})
+                                             : each_loss(c, {arg(int64_t{0}), delta});
 }
 // (1 - target) x - logsigmoid(x): the target is laid out first.
 std::optional<Tensor> bce_each(Calling& c) {
   const Laid target[] = {c.laid(1)}, x[] = {c.laid(0)};
   const Laid factors[] = {elementwise(target), c.laid(0)};
   const Laid terms[] = {elementwise(factors), elementwise(x)};
-  return c.to.call(aten(c), {arg(c.x[0]), arg(c.x[1]), none(), none(), arg(int64_t{0})}, c.to.made(elementwise(terms)));
+  return c.to.call(aten(c), {arg(c.x[0]), arg(c.x[1]), none(), none(), arg(int64_t{0})},
+                   c.to.made(elementwise(terms)));
 }
-std::optional<Tensor> l1_each(Calling& c) { return c.elementwise("abs", {c.elementwise("sub.Tensor", {c.x[0], c.x[1]})}); }
+std::optional<Tensor> l1_each(Calling& c) {
+  return c.elementwise("abs", {c.elementwise("sub.Tensor", {c.x[0], c.x[1]})});
+}
 
 std::optional<Tensor> unary_in_steps(Calling& c) { return in_steps(c, aten(c)); }
 std::optional<Tensor> elu(Calling& c) { return in_steps(c, "elu", {c.constant('a')}); }
@@ -206,13 +215,16 @@ std::optional<Tensor> fill_negative(Calling& c) {
 std::optional<Tensor> keep_above(Calling& c) {
   const Tensor above = compared(c, c.x[1], "gt.Scalar", c.constant('a'));
   const Laid lies[] = {c.to.laid(above)};
-  const Tensor number = c.to.call("_to_copy", {arg(above)}, c.to.made(elementwise(lies)), {{"dtype", named("dtype", "f32")}});
+  const Tensor number =
+      c.to.call("_to_copy", {arg(above)}, c.to.made(elementwise(lies)), {{"dtype", named("dtype", "f32")}});
   return c.elementwise("mul.Tensor", {c.x[0], number});
 }
 std::optional<Tensor> positive_by_mask(Calling& c) {
   return c.elementwise("mul.Tensor", {c.x[0], compared(c, c.x[0], "gt.Scalar", arg(int64_t{0}))});
 }
-std::optional<Tensor> swish_by_hand(Calling& c) { return c.elementwise("mul.Tensor", {c.x[0], c.elementwise("sigmoid", {c.x[0]})}); }
+std::optional<Tensor> swish_by_hand(Calling& c) {
+  return c.elementwise("mul.Tensor", {c.x[0], c.elementwise("sigmoid", {c.x[0]})});
+}
 std::optional<Tensor> squared_relu(Calling& c) {
   const Laid from[] = {c.laid()};
   const Laid chosen[] = {elementwise(from), kNumber, c.laid()};
@@ -220,7 +232,8 @@ std::optional<Tensor> squared_relu(Calling& c) {
   return c.elementwise("pow.Tensor_Scalar", {positive}, {arg(int64_t{2})});
 }
 // Over what an elementwise operator has made of the operand.
-std::optional<Tensor> reduced(Calling& c, Tensor made, std::string_view over_all, std::string_view over_axis) {
+std::optional<Tensor> reduced(Calling& c, Tensor made, std::string_view over_all,
+                              std::string_view over_axis) {
   Calling then = c;
   const Tensor only[] = {made};
   then.x = only;
@@ -229,27 +242,35 @@ std::optional<Tensor> reduced(Calling& c, Tensor made, std::string_view over_all
 Tensor squares(Calling& c) { return c.elementwise("pow.Tensor_Scalar", {c.x[0]}, {arg(int64_t{2})}); }
 std::optional<Tensor> mean_square(Calling& c) { return reduced(c, squares(c), "mean", "mean.dim"); }
 std::optional<Tensor> sum_square(Calling& c) { return reduced(c, squares(c), "sum", "sum.dim_IntList"); }
-std::optional<Tensor> mean_abs(Calling& c) { return reduced(c, c.elementwise("abs", {c.x[0]}), "mean", "mean.dim"); }
+std::optional<Tensor> mean_abs(Calling& c) {
+  return reduced(c, c.elementwise("abs", {c.x[0]}), "mean", "mean.dim");
+}
 // Ones where a causal mask lets look.
 Tensor lower_ones(Calling& c) {
   const Sizes sizes = c.out(), last(sizes.end() - 2, sizes.end());
-  const Tensor ones = c.fresh("ones", {integers(last)}, last, {{"device", named("device", "cuda")}, {"pin_memory", arg(false)}});
+  const Tensor ones = c.fresh("ones", {integers(last)}, last,
+                              {{"device", named("device", "cuda")}, {"pin_memory", arg(false)}});
   return c.fresh("tril", {arg(ones)}, last);
 }
-std::optional<Tensor> tril_by_mask(Calling& c) { return c.elementwise("mul.Tensor", {c.x[0], lower_ones(c)}); }
+std::optional<Tensor> tril_by_mask(Calling& c) {
+  return c.elementwise("mul.Tensor", {c.x[0], lower_ones(c)});
+}
 std::optional<Tensor> causal_tril_softmax(Calling& c) {
   const Tensor hidden = compared(c, lower_ones(c), "eq.Scalar", arg(int64_t{0}));
-  const Tensor scores = c.fresh("masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())}, c.out());
+  const Tensor scores =
+      c.fresh("masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())},
+              c.out());
   return c.fresh("_softmax", {arg(scores), arg(int64_t{-1}), arg(false)}, c.out());
 }
 std::optional<Tensor> causal_softmax(Calling& c) {
   const Sizes sizes = c.out(), last(sizes.end() - 2, sizes.end());
-  const Tensor ones = c.fresh("ones", {integers(last)}, last,
-                              {{"dtype", named("dtype", "bool")}, {"device", named("device", "cuda")}, {"pin_memory", arg(false)}},
-                              DType::kBool);
+  const Tensor ones = c.fresh(
+      "ones", {integers(last)}, last,
+      {{"dtype", named("dtype", "bool")}, {"device", named("device", "cuda")}, {"pin_memory", arg(false)}},
+      DType::kBool);
   const Tensor hidden = c.fresh("triu", {arg(ones), arg(int64_t{1})}, last, {}, DType::kBool);
-  const Tensor scores =
-      c.fresh("masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())}, sizes);
+  const Tensor scores = c.fresh(
+      "masked_fill.Scalar", {arg(c.x[0]), arg(hidden), arg(-std::numeric_limits<double>::infinity())}, sizes);
   return c.fresh("_softmax", {arg(scores), arg(int64_t{-1}), arg(false)}, sizes);
 }
 std::optional<Tensor> flip(Calling& c) {
@@ -276,7 +297,8 @@ void add_pointwise_records(Records& records) {
   records["gelu_tanh"] = gelu_tanh, records["prelu"] = records["prelu_channels"] = prelu;
   records["mse_loss_none"] = records["smooth_l1_none"] = plain_each, records["huber_loss_none"] = huber_each;
   records["bce_with_logits_none"] = bce_each, records["l1_loss_none"] = l1_each;
-  for (const char* name : {"pow", "pow_positive", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar", "rsub"})
+  for (const char* name :
+       {"pow", "pow_positive", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar", "rsub"})
     records[name] = with_constant;
   for (const char* name : {"hardtanh", "relu6", "clamp", "clamp_min", "clamp_max"}) records[name] = clamp;
   records["where_positive"] = where_positive;

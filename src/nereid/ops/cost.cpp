@@ -12,12 +12,14 @@ double elements(const Shape& shape) { return static_cast<double>(shape.elements(
 
 double window(const Applied& applied) {
   double elements = 1;
-  for (size_t d = 0; d < static_cast<size_t>(spatial_axes(applied)); ++d) elements *= applied.window.kernel[d];
+  for (size_t d = 0; d < static_cast<size_t>(spatial_axes(applied)); ++d)
+    elements *= applied.window.kernel[d];
   return elements;
 }
 
 double convolution_weight(const Applied& applied) {
-  return applied.out.dims[1] * (applied.operands[0].dims[1] / static_cast<double>(groups_of(applied))) * window(applied);
+  return applied.out.dims[1] * (applied.operands[0].dims[1] / static_cast<double>(groups_of(applied))) *
+         window(applied);
 }
 
 double convolution_flops(const Applied& applied) {

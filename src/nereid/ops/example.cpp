@@ -20,7 +20,9 @@ Applied example(const Operator& op, const Form& form, int variant) {
   };
   const std::function<uint32_t(uint32_t)> dice = below;
   for (int tries = 0; variant >= static_cast<int>(std::size(kOut)) && tries < 20; ++tries)
-    if (const Applied free = apply(op, form, out, born, draw_layer_options(dice, plain, false)); is_sound(free)) return free;
+    if (const Applied free = apply(op, form, out, born, draw_layer_options(dice, plain, false));
+        is_sound(free))
+      return free;
   return plain;
 }
 

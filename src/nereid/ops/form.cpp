@@ -110,8 +110,10 @@ Form kept_reduction(int rank, int dim) {
 // Over the last two axes.
 Form reduction_of_two(int rank) {
   Form form;
-  form.out_rank = static_cast<uint8_t>(rank - 2), form.slot[0].rank = static_cast<uint8_t>(rank), form.born = 2;
-  for (int d = 0; d < rank; ++d) form.slot[0].dims[static_cast<size_t>(d)] = d < rank - 2 ? out(d) : born(d - rank + 2);
+  form.out_rank = static_cast<uint8_t>(rank - 2), form.slot[0].rank = static_cast<uint8_t>(rank),
+  form.born = 2;
+  for (int d = 0; d < rank; ++d)
+    form.slot[0].dims[static_cast<size_t>(d)] = d < rank - 2 ? out(d) : born(d - rank + 2);
   form.dim = static_cast<int8_t>(rank - 2), form.dim2 = static_cast<int8_t>(rank - 1);
   return form;
 }
@@ -413,7 +415,8 @@ Forms squeeze() {
     for (int dim = 0; dim <= rank; ++dim) {
       Form form;
       form.out_rank = static_cast<uint8_t>(rank), form.dim = static_cast<int8_t>(dim);
-      for (int d = 0; d <= rank; ++d) form.slot[0].dims[form.slot[0].rank++] = d == dim ? kOne : out(d < dim ? d : d - 1);
+      for (int d = 0; d <= rank; ++d)
+        form.slot[0].dims[form.slot[0].rank++] = d == dim ? kOne : out(d < dim ? d : d - 1);
       made.push_back(form);
     }
   return made;
@@ -471,7 +474,8 @@ Forms attention() {
 Forms masked_attention() {
   Form form;
   form.out_rank = 4, form.slots = 3, form.born = 1;
-  form.slot[0] = whole(4), form.slot[1] = slot({out(0), out(1), born(0), out(3)}), form.slot[2] = slot({out(2), born(0)});
+  form.slot[0] = whole(4), form.slot[1] = slot({out(0), out(1), born(0), out(3)}),
+  form.slot[2] = slot({out(2), born(0)});
   form.preserving = true, form.work_is_product = true;
   at_least_two(form, 2);
   return {form};

@@ -85,7 +85,10 @@ class Speller {
     if (name == "order")
       return list(applied_.out.rank,
                   [&](size_t d) { to_ += static_cast<char>('0' + applied_.form->order[d]); });
-    if (name == "shape") return list(applied_.out.rank, [&](size_t d) { is_inferred(applied_, d) ? void(to_ += "-1") : size(applied_.out.dims[d]); });
+    if (name == "shape")
+      return list(applied_.out.rank, [&](size_t d) {
+        is_inferred(applied_, d) ? void(to_ += "-1") : size(applied_.out.dims[d]);
+      });
     if (name == "split") return list(2, [&](size_t d) { size(applied_.out.dims[axis() + d]); });
     if (name == "half") return size(applied_.out.dims[axis()]), true;
     if (name == "mid") return size(applied_.out.dims[applied_.out.rank - 1U] / 2), true;
@@ -115,7 +118,8 @@ class Speller {
     if (form.dim2 < 0) {
       fmt::format_to(std::back_inserter(to_), "{}", first);
     } else {
-      fmt::format_to(std::back_inserter(to_), "{}{}, {}", applied_.listed_axes ? '[' : '(', first, written_axis(applied_, form.dim2));
+      fmt::format_to(std::back_inserter(to_), "{}{}, {}", applied_.listed_axes ? '[' : '(', first,
+                     written_axis(applied_, form.dim2));
       if (form.dim3 >= 0) fmt::format_to(std::back_inserter(to_), ", {}", written_axis(applied_, form.dim3));
       to_ += applied_.listed_axes ? ']' : ')';
     }
@@ -154,9 +158,11 @@ class Speller {
   template <typename List>
   void each(std::string_view name, const List& values) {
     const auto axes = static_cast<size_t>(spatial_axes(applied_));
-    const bool alike = std::all_of(values.begin(), values.begin() + axes, [&](auto value) { return value == values[0]; });
+    const bool alike =
+        std::all_of(values.begin(), values.begin() + axes, [&](auto value) { return value == values[0]; });
     to_ += name;
-    if (alike && (!applied_.window.listed || axes == 1)) return void(fmt::format_to(std::back_inserter(to_), "{}", values[0]));
+    if (alike && (!applied_.window.listed || axes == 1))
+      return void(fmt::format_to(std::back_inserter(to_), "{}", values[0]));
     to_ += '(';
     list(axes, [&](size_t d) { fmt::format_to(std::back_inserter(to_), "{}", values[d]); });
     to_ += ')';
@@ -181,7 +187,8 @@ class Speller {
   bool pool() {
     const Window& window = applied_.window;
     bool own = true;  // the stride is the window's size
-    for (int d = 0; d < spatial_axes(applied_); ++d) own &= window.stride[static_cast<size_t>(d)] == window.kernel[static_cast<size_t>(d)];
+    for (int d = 0; d < spatial_axes(applied_); ++d)
+      own &= window.stride[static_cast<size_t>(d)] == window.kernel[static_cast<size_t>(d)];
     if (!own) each(", stride=", window.stride);
     unless(0, ", padding=", window.padding);
     unless(1, ", dilation=", window.dilation);
@@ -275,7 +282,7 @@ std::vector<int64_t> shape_of(const Weight& weight, const Applied& applied) {
   spell(text, weight.shape, applied, {});
   std::vector<int64_t> sizes;
   int64_t size = 1;
-  for (const char* at = text.data(), *end = at + text.size(); at < end;) {  // "3 * 8, 16"
+  for (const char *at = text.data(), *end = at + text.size(); at < end;) {  // "3 * 8, 16"
     int64_t factor = 0;
     const auto read = std::from_chars(at, end, factor);
     if (read.ptr == at) {

@@ -47,8 +47,9 @@ class Drawer {
       const auto half = static_cast<uint8_t>(window.kernel[d] / 2);  // PyTorch allows no more
       window.padding[d] = std::min(half, one_of({0, 0, 0, 1, 1, 2, 3}));
       const int seen = std::min<int>(window.stride[d], window.reach(d) - window.padding[d]);
-      window.rest[d] = static_cast<int8_t>(window.ceil ? -static_cast<int>(below_(static_cast<uint32_t>(seen)))
-                                                       : static_cast<int>(below_(window.stride[d])));
+      window.rest[d] =
+          static_cast<int8_t>(window.ceil ? -static_cast<int>(below_(static_cast<uint32_t>(seen)))
+                                          : static_cast<int>(below_(window.stride[d])));
     });
     manner(window);
     return made;
@@ -67,7 +68,8 @@ class Drawer {
         draw(d);
         continue;
       }
-      for (auto* list : {&window.kernel, &window.stride, &window.padding, &window.dilation}) (*list)[d] = (*list)[0];
+      for (auto* list : {&window.kernel, &window.stride, &window.padding, &window.dilation})
+        (*list)[d] = (*list)[0];
       window.rest[d] = window.rest[0];
     }
   }
@@ -94,7 +96,8 @@ class Drawer {
 }  // namespace
 
 bool has_window(const Operator& op) {
-  return op.lowering == Lowering::kConvolution || (op.lowering == Lowering::kPooling && op.rule != Rule::kGlobalPool);
+  return op.lowering == Lowering::kConvolution ||
+         (op.lowering == Lowering::kPooling && op.rule != Rule::kGlobalPool);
 }
 bool is_transposed(const Operator& op) { return op.name.starts_with("conv_transpose"); }
 
@@ -153,7 +156,10 @@ Cut draw_cut(const std::function<uint32_t(uint32_t)>& below, const Applied& plai
   } else if (name == "slice") {
     const auto margin = [&] {
       const uint32_t kind = below(5);
-      return kind < 2 ? 0 : kind == 2 ? 1 + some(3) : kind == 3 ? size : some(static_cast<uint32_t>(size) + 1);
+      return kind < 2    ? 0
+             : kind == 2 ? 1 + some(3)
+             : kind == 3 ? size
+                         : some(static_cast<uint32_t>(size) + 1);
     };
     cut.before = margin(), cut.behind = margin();
     if (cut.before + cut.behind == 0) cut.before = 1;
@@ -187,7 +193,8 @@ Cut draw_factors(const std::function<uint32_t(uint32_t)>& below, const Applied& 
 
 }  // namespace
 
-LayerOptions draw_layer_options(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape) {
+LayerOptions draw_layer_options(const std::function<uint32_t(uint32_t)>& below, const Applied& plain,
+                                bool keeps_shape) {
   const Operator& op = *plain.op;
   if (op.lowering == Lowering::kConvolution && !keeps_shape) return Drawer(below, plain).convolution();
   if (has_window(op) && !keeps_shape) return Drawer(below, plain).pool();
@@ -199,7 +206,8 @@ LayerOptions draw_layer_options(const std::function<uint32_t(uint32_t)>& below, 
     if (groups != 0 && channels % groups == 0) made.groups = groups;
   }
   if (op.rule == Rule::kFlatten) made.cut = draw_factors(below, plain);
-  if (op.rule == Rule::kSlice || op.rule == Rule::kCat || op.rule == Rule::kPad) made.cut = draw_cut(below, plain);
+  if (op.rule == Rule::kSlice || op.rule == Rule::kCat || op.rule == Rule::kPad)
+    made.cut = draw_cut(below, plain);
   return made;
 }
 

@@ -61,6 +61,7 @@ int32_t result_size(const Window& window, size_t axis, bool transposed, int32_t 
 bool sees(const Window& window, size_t axis, bool transposed, int32_t in, int32_t out);
 
 // `below(n)`: a number in [0, n). `keeps_shape`: the operand must stay of the result's shape.
-LayerOptions draw_layer_options(const std::function<uint32_t(uint32_t)>& below, const Applied& plain, bool keeps_shape);
+LayerOptions draw_layer_options(const std::function<uint32_t(uint32_t)>& below, const Applied& plain,
+                                bool keeps_shape);
 
 }  // namespace nereid::ops

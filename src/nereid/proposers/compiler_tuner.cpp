@@ -36,7 +36,7 @@ CompilerTuner::CompilerTuner(const trace::Trace& trace, std::string source, doub
   const auto module = lowered(best_);
   if (!module.ok()) return;
   seen_.insert(module->text);
-  const auto way = [this](const char* name, bool compiler::Choices::*flag) {
+  const auto way = [this](const char* name, bool compiler::Choices::* flag) {
     ways_.push_back({name, [flag](compiler::Choices& c) { c.*flag = !(c.*flag); }, true});
   };
   way("attention as products", &compiler::Choices::one_pass_attention);

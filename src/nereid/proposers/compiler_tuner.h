@@ -34,7 +34,7 @@ class CompilerTuner : public Tuner {
   double best_ms_;
   compiler::Choices best_{}, last_{};
   Move move_{};
-  compiler::Module module_{};            // of `last_`
+  compiler::Module module_{};         // of `last_`
   std::deque<Move> ways_{}, cuts_{};  // still to try
   std::set<std::string> seen_{};      // texts: what makes no difference is not tried
 };

@@ -1,8 +1,8 @@
 // Any OpenAI-compatible chat endpoint as a proposer. It is told a verdict's evidence and may repair.
 #pragma once
 
-#include "nereid/proposers/chat.h"
 #include "nereid/lm/chat/prompts.h"
+#include "nereid/proposers/chat.h"
 #include "nereid/proposers/proposer.h"
 
 namespace nereid::proposers {

@@ -249,7 +249,9 @@ TEST(Chat, AHugeAnswerIsRefusedWithoutHoldingIt) {
 
 TEST(Chat, NobodyListens) {
   std::string base;
-  { base = Server({{kGood}}).base(); }
+  {
+    base = Server({{kGood}}).base();
+  }
   const auto answer =
       chat({.base = base, .model = "m", .tries = 2, .first_pause = 0.01, .connect_seconds = 1},
            {{"user", "hi"}}, Deadline::after(5));

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr uintmax_t kHashedWhole = uintmax_t{256} << 20, kPiece = uintmax_t{1} << 20;
 constexpr int kPieces = 64;
 constexpr size_t kMostThought = 4000;
-constexpr const char* kTaskName = "model.py";  // as in training, whatever the file is called
+constexpr const char* kTaskName = "model.py";          // as in training, whatever the file is called
 constexpr double kHotter = 0.5, kKeptWhereHot = 0.98;  // a round's temperature more, and its top_p
 
 Result<std::string> file_hash(const fs::path& path) {
@@ -40,13 +40,15 @@ Result<std::string> file_hash(const fs::path& path) {
 }
 
 uint64_t seed_of(const std::string& source) {
-  return std::stoull(sha256_hex(source).substr(0, 16), nullptr, 16) >> 1;  // JSON has no larger numbers for all
+  return std::stoull(sha256_hex(source).substr(0, 16), nullptr, 16) >>
+         1;  // JSON has no larger numbers for all
 }
 
 // What a model process writes, as answers.
 class WrittenAnswers : public Answers {
  public:
-  explicit WrittenAnswers(Result<std::unique_ptr<ModelProcess::Answers>> written) : written_(std::move(written)) {}
+  explicit WrittenAnswers(Result<std::unique_ptr<ModelProcess::Answers>> written)
+      : written_(std::move(written)) {}
 
   Result<std::optional<One>> next(Deadline deadline) override {
     if (!written_.ok()) return written_.error();
@@ -112,8 +114,12 @@ Result<std::unique_ptr<ModelProposer>> ModelProposer::start(const Installation& 
   proposer->repairs_ = asked_with != usual && !trimmed(proposer->prompts_.repair).empty();
   NEREID_TRY(const std::string hash, checkpoint_hash(options.folder));
   proposer->identity_ = fmt::format("model {} {} on {}", hash, proposer->prompts_.hash, options.device);
-  std::vector<std::string> words = {(installation.bin / "nereid-lm").string(), "propose", "--model",
-                                    options.folder.string(), "--device", options.device};
+  std::vector<std::string> words = {(installation.bin / "nereid-lm").string(),
+                                    "propose",
+                                    "--model",
+                                    options.folder.string(),
+                                    "--device",
+                                    options.device};
   if (options.turn) words.emplace_back("--turns");
   NEREID_TRY(proposer->process_, ModelProcess::start(std::move(words), std::move(options.turn)));
   return proposer;
@@ -127,8 +133,10 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
   }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
   if (!prompts_.prefill.empty() && request.trace != nullptr && request.attempts.empty()) {
-    NEREID_TRY(question.prefills, prompts_.prefills_for(compiler::prefill_summary(*request.trace, request.source)));
-    if (request.round > 0 && !question.prefills.empty()) question.prefills.resize(1);  // what is greedy was had
+    NEREID_TRY(question.prefills,
+               prompts_.prefills_for(compiler::prefill_summary(*request.trace, request.source)));
+    if (request.round > 0 && !question.prefills.empty())
+      question.prefills.resize(1);  // what is greedy was had
   }
   return question;
 }

@@ -34,11 +34,9 @@ std::string how_it_ended(int status) {
 }  // namespace
 
 ModelProcess::ModelProcess(pid_t pid, Fd talk, Fd errors, std::function<std::shared_ptr<void>()> turn)
-    : pid_(pid),
-      talk_(std::move(talk)),
-      errors_(std::move(errors)),
-      turn_(std::move(turn)),
-      reader_([this] { read(); }) {
+    : pid_(pid), talk_(std::move(talk)), errors_(std::move(errors)), turn_(std::move(turn)), reader_([this] {
+        read();
+      }) {
   if (turn_) turns_ = std::thread([this] { give_turns(); });
 }
 
@@ -54,7 +52,8 @@ Result<std::unique_ptr<ModelProcess>> ModelProcess::start(std::vector<std::strin
   spec.descriptors = {{its.get(), 0}, {its.get(), 1}, {its_errors.get(), 2}};
   spec.own_session = true;  // Ctrl-C is ours to tell
   NEREID_TRY(const pid_t pid, sandbox::spawn(spec));
-  return std::unique_ptr<ModelProcess>(new ModelProcess(pid, std::move(talk), std::move(errors), std::move(turn)));
+  return std::unique_ptr<ModelProcess>(
+      new ModelProcess(pid, std::move(talk), std::move(errors), std::move(turn)));
 }
 
 ModelProcess::~ModelProcess() {
@@ -97,8 +96,9 @@ void ModelProcess::read() {
   std::string rest;
   bool talks = true, errs = true, lives = true;
   while (lives || talks || errs) {
-    pollfd all[3] = {
-        {talks ? talk_.get() : -1, POLLIN, 0}, {errs ? errors_.get() : -1, POLLIN, 0}, {lives ? process.get() : -1, POLLIN, 0}};
+    pollfd all[3] = {{talks ? talk_.get() : -1, POLLIN, 0},
+                     {errs ? errors_.get() : -1, POLLIN, 0},
+                     {lives ? process.get() : -1, POLLIN, 0}};
     const int ready = ::poll(all, 3, lives ? -1 : 0);
     if (ready < 0) continue;
     if (ready == 0) break;
@@ -116,7 +116,8 @@ void ModelProcess::read() {
     if (got > 0) rest.append(chunk, static_cast<size_t>(got));
     size_t at = 0;
     Status taken = ok_status();
-    for (size_t end; taken.ok() && (end = rest.find('\n', at)) != rest.npos; at = end + 1) taken = take(rest.substr(at, end - at));
+    for (size_t end; taken.ok() && (end = rest.find('\n', at)) != rest.npos; at = end + 1)
+      taken = take(rest.substr(at, end - at));
     rest.erase(0, at);
     if (rest.size() > kMostModelLine) taken = our_error("a line without an end");
     if (!taken.ok()) {

@@ -30,11 +30,11 @@ struct Question {
   // Of each answer: what is written goes on from there, and starts with it. Sample s has the s-th, and is greedy;
   // those for which there is none have the first.
   std::vector<std::string> prefills{};
-  std::vector<int> samples{};           // sample 0 is greedy
-  uint64_t seed = 0;                    // each sample has its own, made of it
+  std::vector<int> samples{};                    // sample 0 is greedy
+  uint64_t seed = 0;                             // each sample has its own, made of it
   std::optional<double> temperature{}, top_p{};  // else the checkpoint's own word, else 1
-  int64_t most_tokens = 0;              // of a sample; 0: as many as the model's context has
-  int64_t enough = 0;                   // so many samples that are done end the others; 0: all are wanted
+  int64_t most_tokens = 0;                       // of a sample; 0: as many as the model's context has
+  int64_t enough = 0;  // so many samples that are done end the others; 0: all are wanted
 };
 
 struct Written {

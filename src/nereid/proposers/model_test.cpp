@@ -49,7 +49,8 @@ TEST(ModelProcess, SamplesComeAsTheyAreDone) {
 
 // What is written is told while it is, and not when nobody waits for anything.
 TEST(ModelProcess, TellsItsPace) {
-  const auto process = scripted(R"(read -r question; echo '{"written": 90, "seconds": 0.5}'; echo '{"written": 30, "seconds": 0.25}'
+  const auto process = scripted(
+      R"(read -r question; echo '{"written": 90, "seconds": 0.5}'; echo '{"written": 30, "seconds": 0.25}'
     echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 120, "prompt_tokens": 5, "seconds": 0.75}'
     read -r question; echo '{"id": 0, "over": true}'; read -r question)");
   EXPECT_EQ(process->pace().a_second, 0);
@@ -65,7 +66,8 @@ TEST(ModelProcess, TellsItsPace) {
 TEST(ModelProcess, SaysHowSamplesAreDrawn) {
   const auto folder = TemporaryFolder::create();
   const auto heard = folder->path() / "heard";
-  const auto process = scripted("read -r question; echo \"$question\" > " + heard.string() + R"(; echo '{"id": 0, "over": true}'; read -r question)");
+  const auto process = scripted("read -r question; echo \"$question\" > " + heard.string() +
+                                R"(; echo '{"id": 0, "over": true}'; read -r question)");
   Question hot = kQuestion;
   hot.temperature = 1.5, hot.top_p = 0.98, hot.prefills = {"<think>#1"};
   ASSERT_TRUE(process->ask(hot)->next(kSoon).ok());
@@ -83,7 +85,8 @@ TEST(ModelProcess, WritesOnWhileASampleIsJudged) {
     echo '{"id": 0, "sample": 3, "text": "three", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
     long=$(head -c 400000 /dev/zero | tr '\0' x)
     echo '{"id": 0, "sample": 0, "text": "'$long'", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
-    echo '{"id": 0, "over": true}'; echo yes > )" + written.string() + "; read -r question");
+    echo '{"id": 0, "over": true}'; echo yes > )" +
+                                written.string() + "; read -r question");
   const auto answers = process->ask(kQuestion);
   const auto first = answers->next(kSoon);
   ASSERT_TRUE(first.ok() && *first);
@@ -111,9 +114,10 @@ TEST(ModelProcess, WhatIsNoLongerWantedIsCancelled) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (auto read = read_file(heard); read.ok()) text = *read;
   }
-  EXPECT_EQ(text,
-            R"({"enough":0,"id":0,"messages":[{"content":"a 'task'\n","role":"user"}],"samples":[0,3],"seed":7})"
-            "\n{\"cancel\":0}\n");
+  EXPECT_EQ(
+      text,
+      R"({"enough":0,"id":0,"messages":[{"content":"a 'task'\n","role":"user"}],"samples":[0,3],"seed":7})"
+      "\n{\"cancel\":0}\n");
 }
 
 TEST(ModelProcess, AnEndIsToldWithTheLastWords) {
@@ -155,7 +159,8 @@ TEST(ModelProcess, ComputesInTurns) {
   ASSERT_TRUE(one.ok()) << one.error().message;
   EXPECT_EQ((*one)->text, "x");
   EXPECT_EQ(turns, 2);
-  for (const auto end = Deadline::after(20); !end.passed() && inside > 0;) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (const auto end = Deadline::after(20); !end.passed() && inside > 0;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(inside, 0);
 }
 

@@ -51,8 +51,8 @@ struct Request {
   std::string source{};                 // the reference: class Model, get_inputs(), get_init_inputs()
   const trace::Trace* trace = nullptr;  // of that reference
   int sample = 0;                       // which answer, where the same question has several
-  int round = 0;                        // later ones are drawn more boldly, where all of those before were wrong
-  std::vector<Attempt> attempts{};      // for a proposer that repairs
+  int round = 0;                    // later ones are drawn more boldly, where all of those before were wrong
+  std::vector<Attempt> attempts{};  // for a proposer that repairs
 };
 
 struct Answer {
@@ -79,7 +79,7 @@ class Answers {
 class Tuner {
  public:
   virtual ~Tuner() = default;
-  virtual std::optional<Proposal> next() = 0;       // nothing: all was tried
+  virtual std::optional<Proposal> next() = 0;          // nothing: all was tried
   virtual void observe(std::optional<double> ms) = 0;  // of the last; nothing where it was not verified
 };
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,16 +22,17 @@ using Dims = std::vector<int64_t>;
 // Which argument holds the dimension, or several.
 const std::map<std::string_view, size_t>& dimension_arguments() {
   static const std::map<std::string_view, size_t> kArguments = {
-      {"aten::_softmax", 1}, {"aten::_log_softmax", 1}, {"aten::softmax.int", 1}, {"aten::log_softmax.int", 1},
-      {"aten::cumsum", 1},   {"aten::cumprod", 1},      {"aten::cummax", 1},      {"aten::cummin", 1},
-      {"aten::gather", 1},   {"aten::index_select", 1}, {"aten::cat", 1},         {"aten::flip", 1}};
+      {"aten::_softmax", 1},        {"aten::_log_softmax", 1}, {"aten::softmax.int", 1},
+      {"aten::log_softmax.int", 1}, {"aten::cumsum", 1},       {"aten::cumprod", 1},
+      {"aten::cummax", 1},          {"aten::cummin", 1},       {"aten::gather", 1},
+      {"aten::index_select", 1},    {"aten::cat", 1},          {"aten::flip", 1}};
   return kArguments;
 }
 
 struct Reduction {
-  size_t dims;            // the argument; `keepdim` is the next, or a keyword
-  std::string_view all;   // the call that reduces all dimensions; empty: there is none
-  bool list;              // of dimensions; else one number
+  size_t dims;           // the argument; `keepdim` is the next, or a keyword
+  std::string_view all;  // the call that reduces all dimensions; empty: there is none
+  bool list;             // of dimensions; else one number
 };
 const std::map<std::string_view, Reduction>& reductions() {
   static const std::map<std::string_view, Reduction> kReductions = {
@@ -72,7 +72,11 @@ class Teller {
   Teller(const trace::Trace& trace, const trace::Phase& forward) {
     told_.trace.values = trace.values;
     for (const auto& storage : trace.storages) {
-      told_.trace.storages.push_back({.bytes = storage.bytes, .role = storage.role, .device = storage.device, .name = storage.name, .data = {}});
+      told_.trace.storages.push_back({.bytes = storage.bytes,
+                                      .role = storage.role,
+                                      .device = storage.device,
+                                      .name = storage.name,
+                                      .data = {}});
     }
     told_.forward = forward;
   }
@@ -108,7 +112,11 @@ class Teller {
     int64_t stride = 1;
     for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) v.strides[d] = stride;
     if (!storage) {
-      told_.trace.storages.push_back({.bytes = stride * trace::element_bytes(type), .role = trace::Role::kTemporary, .device = {}, .name = {}, .data = {}});
+      told_.trace.storages.push_back({.bytes = stride * trace::element_bytes(type),
+                                      .role = trace::Role::kTemporary,
+                                      .device = {},
+                                      .name = {},
+                                      .data = {}});
       storage = static_cast<trace::StorageId>(told_.trace.storages.size() - 1);
     }
     v.storage = *storage;
@@ -120,14 +128,21 @@ class Teller {
   Arg viewed(const Arg& x, const Dims& sizes, const Call& of, const Arg* result = nullptr) {
     const auto& before = value(std::get<trace::TensorRef>(x.node).value);
     const Arg after = result != nullptr ? *result : made(sizes, before.dtype, before.storage);
-    Call view{.op = "aten::view", .args = {x, list_of(sizes)}, .kwargs = {}, .result = after, .parts = {}, .place = of.place};
+    Call view{.op = "aten::view",
+              .args = {x, list_of(sizes)},
+              .kwargs = {},
+              .result = after,
+              .parts = {},
+              .place = of.place};
     add(std::move(view));
     return after;
   }
 
   Arg filled(double x, const Dims& sizes) {
     const Arg arg = made(sizes, trace::DType::kF32);
-    if (x > 0) told_.trace.storages.back().name = kPositive;  // what takes a root of it meets none below zero in its test, too
+    if (x > 0)
+      told_.trace.storages.back().name =
+          kPositive;  // what takes a root of it meets none below zero in its test, too
     told_.numbers.emplace_back(std::get<trace::TensorRef>(arg.node).value, x);
     return arg;
   }
@@ -155,7 +170,8 @@ class Teller {
 
   void counted_from_the_front(Call& call) {
     const auto found = dimension_arguments().find(call.op);
-    if (found == dimension_arguments().end() || found->second >= call.args.size() || call.args.empty()) return;
+    if (found == dimension_arguments().end() || found->second >= call.args.size() || call.args.empty())
+      return;
     const auto tensors = trace::tensors_in(call.args[0]);
     if (tensors.empty()) return;
     Arg& at = call.args[found->second];
@@ -167,7 +183,8 @@ class Teller {
       const auto* d = std::get_if<int64_t>(&arg.node);
       return d != nullptr && *d < 0;
     };
-    told_.changed |= list ? std::ranges::any_of(std::get<trace::List>(at.node).items, negative) : negative(at);
+    told_.changed |=
+        list ? std::ranges::any_of(std::get<trace::List>(at.node).items, negative) : negative(at);
     at = after;
   }
 
@@ -192,13 +209,21 @@ class Teller {
         {"aten::rms_norm", &Teller::with_weights}};
     const auto found = kParts.find(call.op);
     const auto* x = tensor(call, 0);
-    return found != kParts.end() && x != nullptr && value(x->value).dtype == trace::DType::kF32 && !value(x->value).sizes.empty() && (this->*found->second)(call);
+    return found != kParts.end() && x != nullptr && value(x->value).dtype == trace::DType::kF32 &&
+           !value(x->value).sizes.empty() && (this->*found->second)(call);
   }
 
-  const Dims& sizes_of(const Arg& arg) const { return value(std::get<trace::TensorRef>(arg.node).value).sizes; }
+  const Dims& sizes_of(const Arg& arg) const {
+    return value(std::get<trace::TensorRef>(arg.node).value).sizes;
+  }
   // A part with a result of its own, or that of the whole.
   void part(std::string op, std::vector<Arg> args, Arg result, const Call& of) {
-    tell({.op = std::move(op), .args = std::move(args), .kwargs = {}, .result = std::move(result), .parts = {}, .place = of.place});
+    tell({.op = std::move(op),
+          .args = std::move(args),
+          .kwargs = {},
+          .result = std::move(result),
+          .parts = {},
+          .place = of.place});
   }
   Arg part(std::string op, std::vector<Arg> args, const Call& of) {
     Arg result = made(Dims(sizes_of(args[0])), trace::DType::kF32);
@@ -226,13 +251,15 @@ class Teller {
   // The first half along a dimension times the second's sigmoid.
   bool gated(const Call& call) {
     const auto& x = value(tensor(call, 0)->value);
-    const auto dims = call.args.size() > 1 ? dims_of(call.args[1], x.sizes.size()) : Dims{std::ssize(x.sizes) - 1};
+    const auto dims =
+        call.args.size() > 1 ? dims_of(call.args[1], x.sizes.size()) : Dims{std::ssize(x.sizes) - 1};
     if (!dims || dims->size() != 1) return false;
     Dims sizes = x.sizes;
     auto& size = sizes[static_cast<size_t>(dims->front())];
     size /= 2;
     const auto storage = x.storage;
-    const Arg first = made(sizes, trace::DType::kF32, storage), second = made(sizes, trace::DType::kF32, storage);
+    const Arg first = made(sizes, trace::DType::kF32, storage),
+              second = made(sizes, trace::DType::kF32, storage);
     trace::List halves;
     halves.items = {first, second};
     part("aten::split.Tensor", {call.args[0], {size}, {dims->front()}}, {std::move(halves)}, call);
@@ -267,7 +294,9 @@ class Teller {
     const Arg left = part("aten::sub.Tensor", {away, part("aten::mul.Tensor", {near, one(0.5)}, call)}, call);
     const bool scaled = !huber && delta != 1;
     const Arg last = scaled ? part("aten::mul.Tensor", {near, one(1 / delta)}, call) : near;
-    as_reduced(made(Dims(sizes_of(near)), trace::DType::kF32), how, [&](Arg each) { part("aten::mul.Tensor", {left, last}, std::move(each), call); }, call);
+    as_reduced(
+        made(Dims(sizes_of(near)), trace::DType::kF32), how,
+        [&](Arg each) { part("aten::mul.Tensor", {left, last}, std::move(each), call); }, call);
     return true;
   }
 
@@ -276,7 +305,10 @@ class Teller {
     const int64_t how = reduction_of(call, 2);
     if (how == 1) return false;
     const Arg apart = part("aten::sub.Tensor", {call.args[0], call.args[1]}, call);
-    as_reduced(made(Dims(sizes_of(apart)), trace::DType::kF32), how, [&](Arg each) { part("aten::pow.Tensor_Scalar", {apart, {int64_t{2}}}, std::move(each), call); }, call);
+    as_reduced(
+        made(Dims(sizes_of(apart)), trace::DType::kF32), how,
+        [&](Arg each) { part("aten::pow.Tensor_Scalar", {apart, {int64_t{2}}}, std::move(each), call); },
+        call);
     return true;
   }
 
@@ -291,8 +323,11 @@ class Teller {
   bool cross_entropy_of_logits(const Call& call) {
     for (size_t weight = 2; weight < 4 && weight < call.args.size(); ++weight)
       if (!is_none(call.args[weight])) return false;
-    const Arg plus = part("aten::softplus", {call.args[0], {1.0}}, call), product = part("aten::mul.Tensor", {call.args[0], call.args[1]}, call);
-    as_reduced(made(Dims(sizes_of(plus)), trace::DType::kF32), reduction_of(call, 4), [&](Arg each) { part("aten::sub.Tensor", {plus, product}, std::move(each), call); }, call);
+    const Arg plus = part("aten::softplus", {call.args[0], {1.0}}, call),
+              product = part("aten::mul.Tensor", {call.args[0], call.args[1]}, call);
+    as_reduced(
+        made(Dims(sizes_of(plus)), trace::DType::kF32), reduction_of(call, 4),
+        [&](Arg each) { part("aten::sub.Tensor", {plus, product}, std::move(each), call); }, call);
     return true;
   }
 
@@ -301,7 +336,9 @@ class Teller {
     const auto& x = value(tensor(call, 0)->value);
     const bool root = call.op == "aten::std.correction";
     const auto correction = std::ranges::find(call.kwargs, "correction", &std::pair<std::string, Arg>::first);
-    const double by = correction == call.kwargs.end() || is_none(correction->second) ? 1 : number({correction->second}, 0).is;
+    const double by = correction == call.kwargs.end() || is_none(correction->second)
+                          ? 1
+                          : number({correction->second}, 0).is;
     if ((!root && by == 1) || call.args.size() < 2) return false;
     Dims dims(x.sizes.size());
     std::iota(dims.begin(), dims.end(), 0);
@@ -324,8 +361,11 @@ class Teller {
     tell(std::move(own));
     const bool scaled = by != 1;
     const Arg scale = scaled ? one((count - 1) / (count - by)) : Arg();
-    if (!root) part("aten::mul.Tensor", {corrected, scale}, call.result, call);
-    else part("aten::sqrt", {scaled ? part("aten::mul.Tensor", {corrected, scale}, call) : corrected}, call.result, call);
+    if (!root)
+      part("aten::mul.Tensor", {corrected, scale}, call.result, call);
+    else
+      part("aten::sqrt", {scaled ? part("aten::mul.Tensor", {corrected, scale}, call) : corrected},
+           call.result, call);
     return true;
   }
 
@@ -336,7 +376,9 @@ class Teller {
     const auto places = value(results[1]).storage;
     const auto reads = [&](ValueId id) { return value(id).storage == places; };
     for (const auto& step : told_.forward.steps)
-      if (const auto* other = std::get_if<Call>(&step); other != nullptr && std::ranges::any_of(read_by(*other), reads)) return false;
+      if (const auto* other = std::get_if<Call>(&step);
+          other != nullptr && std::ranges::any_of(read_by(*other), reads))
+        return false;
     if (std::ranges::any_of(trace::tensors_in(told_.forward.output), reads)) return false;
     Call own = call;
     own.op = call.op == "aten::max.dim" ? "aten::amax" : "aten::amin";
@@ -371,8 +413,11 @@ class Teller {
   bool by_running_statistics(const Call& call) {
     const auto* by_input = call.args.size() < 8 ? nullptr : std::get_if<bool>(&call.args[5].node);
     const Dims sizes = sizes_of(call.args[0]);
-    if (by_input == nullptr || *by_input || tensor(call, 3) == nullptr || tensor(call, 4) == nullptr || sizes.size() < 2) return false;
-    const Arg root = part("aten::rsqrt", {part("aten::add.Tensor", {call.args[4], one(number(call.args, 7).is)}, call)}, call);
+    if (by_input == nullptr || *by_input || tensor(call, 3) == nullptr || tensor(call, 4) == nullptr ||
+        sizes.size() < 2)
+      return false;
+    const Arg root = part(
+        "aten::rsqrt", {part("aten::add.Tensor", {call.args[4], one(number(call.args, 7).is)}, call)}, call);
     const Arg apart = part("aten::sub.Tensor", {call.args[0], by_channels(call.args[3], sizes, call)}, call);
     const bool weights = tensor(call, 1) != nullptr, bias = tensor(call, 2) != nullptr;
     const Arg scale = weights ? part("aten::mul.Tensor", {root, call.args[1]}, call) : root;
@@ -405,7 +450,8 @@ class Teller {
   bool reduced(Call& call) {
     const auto found = reductions().find(call.op);
     const auto* input = tensor(call, 0);
-    if (found == reductions().end() || input == nullptr || trace::tensors_in(call.result).size() != 1) return false;
+    if (found == reductions().end() || input == nullptr || trace::tensors_in(call.result).size() != 1)
+      return false;
     const auto& [at, all, list] = found->second;
     const trace::Value x = value(input->value);
     if (at >= call.args.size() || is_none(call.args[at])) return false;
@@ -419,7 +465,8 @@ class Teller {
     if (call.args.size() > at + 1) taken(call.args[at + 1]);
     for (const auto& [name, arg] : call.kwargs)
       if (name == "keepdim") taken(arg);
-    for (const auto& item : list ? std::get<trace::List>(call.args[at].node).items : std::vector<Arg>{call.args[at]})
+    for (const auto& item :
+         list ? std::get<trace::List>(call.args[at].node).items : std::vector<Arg>{call.args[at]})
       negative |= std::get<int64_t>(item.node) < 0;
     if (dims->size() == 1 && !keeps && !negative) return false;
     std::ranges::sort(*dims);
@@ -445,7 +492,10 @@ class Teller {
       call.args[at] = list ? list_of({static_cast<int64_t>(first)}) : Arg{static_cast<int64_t>(first)};
     }
     call.args[0] = from;
-    std::erase_if(call.kwargs, [&](const auto& item) { return item.first == "keepdim" || (whole && item.first == "correction" && number({item.second}, 0).is == 1); });
+    std::erase_if(call.kwargs, [&](const auto& item) {
+      return item.first == "keepdim" ||
+             (whole && item.first == "correction" && number({item.second}, 0).is == 1);
+    });
     if (!keeps) {
       add(std::move(call));
       return true;
@@ -468,20 +518,29 @@ class Teller {
   // A number as an operand: a tensor of one element.
   bool with_number(const Call& call) {
     const auto* x = tensor(call, 0);
-    if (x == nullptr || value(x->value).dtype != trace::DType::kF32 || value(x->value).sizes.empty() || !call.kwargs.empty()) return false;
+    if (x == nullptr || value(x->value).dtype != trace::DType::kF32 || value(x->value).sizes.empty() ||
+        !call.kwargs.empty())
+      return false;
     const auto rewrite = [&](std::string op, Arg of, double operand, Arg result) {
       const Arg with = filled(operand, {1});
-      add({.op = std::move(op), .args = {std::move(of), with}, .kwargs = {}, .result = std::move(result), .parts = {}, .place = call.place});
+      add({.op = std::move(op),
+           .args = {std::move(of), with},
+           .kwargs = {},
+           .result = std::move(result),
+           .parts = {},
+           .place = call.place});
     };
     const auto& args = call.args;
     const Number second = number(args, 1);
     const auto& sizes = value(x->value).sizes;
     static const std::map<std::string_view, std::string_view> kBinary = {
-        {"aten::add.Tensor", "aten::add.Tensor"}, {"aten::sub.Tensor", "aten::sub.Tensor"}, {"aten::mul.Tensor", "aten::mul.Tensor"},
-        {"aten::div.Tensor", "aten::div.Tensor"}, {"aten::add.Scalar", "aten::add.Tensor"}, {"aten::sub.Scalar", "aten::sub.Tensor"},
-        {"aten::mul.Scalar", "aten::mul.Tensor"}, {"aten::div.Scalar", "aten::div.Tensor"}, {"aten::clamp_min", "aten::maximum"},
-        {"aten::clamp_max", "aten::minimum"}};
-    if (const auto found = kBinary.find(call.op); found != kBinary.end() && args.size() == 2 && second.there) {
+        {"aten::add.Tensor", "aten::add.Tensor"}, {"aten::sub.Tensor", "aten::sub.Tensor"},
+        {"aten::mul.Tensor", "aten::mul.Tensor"}, {"aten::div.Tensor", "aten::div.Tensor"},
+        {"aten::add.Scalar", "aten::add.Tensor"}, {"aten::sub.Scalar", "aten::sub.Tensor"},
+        {"aten::mul.Scalar", "aten::mul.Tensor"}, {"aten::div.Scalar", "aten::div.Tensor"},
+        {"aten::clamp_min", "aten::maximum"},     {"aten::clamp_max", "aten::minimum"}};
+    if (const auto found = kBinary.find(call.op);
+        found != kBinary.end() && args.size() == 2 && second.there) {
       rewrite(std::string(found->second), args[0], second.is, call.result);
       return true;
     }
@@ -499,10 +558,12 @@ class Teller {
     if (call.op != "aten::clamp" || args.size() < 2) return false;
     const Number upper = number(args, 2);
     if (second.there != upper.there) {
-      rewrite(second.there ? "aten::maximum" : "aten::minimum", args[0], second.there ? second.is : upper.is, call.result);
+      rewrite(second.there ? "aten::maximum" : "aten::minimum", args[0], second.there ? second.is : upper.is,
+              call.result);
       return true;
     }
-    const bool whole = std::holds_alternative<int64_t>(args[1].node) || (args.size() > 2 && std::holds_alternative<int64_t>(args[2].node));
+    const bool whole = std::holds_alternative<int64_t>(args[1].node) ||
+                       (args.size() > 2 && std::holds_alternative<int64_t>(args[2].node));
     if (!second.there || !whole) return false;
     Call clamp = call;
     for (auto& arg : clamp.args)
@@ -513,20 +574,27 @@ class Teller {
 
   // Of two tensors the larger one first; what the smaller one has in several dimensions, all of the larger one's last, as one.
   bool larger_first(const Call& call) {
-    static const std::set<std::string_view> kBinary = {"aten::add.Tensor", "aten::mul.Tensor", "aten::maximum", "aten::minimum", "aten::sub.Tensor", "aten::div.Tensor"};
+    static const std::set<std::string_view> kBinary = {"aten::add.Tensor", "aten::mul.Tensor",
+                                                       "aten::maximum",    "aten::minimum",
+                                                       "aten::sub.Tensor", "aten::div.Tensor"};
     const auto *a = tensor(call, 0), *b = tensor(call, 1);
-    if (!kBinary.contains(call.op) || a == nullptr || b == nullptr || call.args.size() != 2 || !call.kwargs.empty()) return false;
+    if (!kBinary.contains(call.op) || a == nullptr || b == nullptr || call.args.size() != 2 ||
+        !call.kwargs.empty())
+      return false;
     Call own = call;
     bool other = false;
-    if (trace::element_count(value(a->value)) < trace::element_count(value(b->value)) && call.op != "aten::sub.Tensor" && call.op != "aten::div.Tensor") {
+    if (trace::element_count(value(a->value)) < trace::element_count(value(b->value)) &&
+        call.op != "aten::sub.Tensor" && call.op != "aten::div.Tensor") {
       std::swap(own.args[0], own.args[1]), std::swap(a, b);
       other = true;
     }
     const trace::Value large = value(a->value), small = value(b->value);
     const auto& result = value(std::get<trace::TensorRef>(call.result.node).value);
-    const bool last = small.sizes.size() > 1 && small.sizes.size() < large.sizes.size() && std::equal(small.sizes.rbegin(), small.sizes.rend(), large.sizes.rbegin());
+    const bool last = small.sizes.size() > 1 && small.sizes.size() < large.sizes.size() &&
+                      std::equal(small.sizes.rbegin(), small.sizes.rend(), large.sizes.rbegin());
     if (last && result.sizes == large.sizes && is_contiguous(large) && is_contiguous(small)) {
-      const int64_t inner = trace::element_count(small), outer = inner == 0 ? 0 : trace::element_count(large) / inner;
+      const int64_t inner = trace::element_count(small),
+                    outer = inner == 0 ? 0 : trace::element_count(large) / inner;
       const Arg to = call.result;
       const Dims sizes = result.sizes;
       own.args = {viewed(own.args[0], {outer, inner}, call), viewed(own.args[1], {inner}, call)};
@@ -544,7 +612,9 @@ class Teller {
   bool with_bias(const Call& call) {
     const auto *x = tensor(call, 0), *weight = tensor(call, 1);
     const bool linear = call.op == "aten::linear";
-    if ((!linear && call.op != "aten::convolution") || x == nullptr || weight == nullptr || value(x->value).dtype != trace::DType::kF32 || value(weight->value).sizes.empty()) return false;
+    if ((!linear && call.op != "aten::convolution") || x == nullptr || weight == nullptr ||
+        value(x->value).dtype != trace::DType::kF32 || value(weight->value).sizes.empty())
+      return false;
     if (call.args.size() > 2 ? !is_none(call.args[2]) : !linear) return false;
     const auto* turned = call.args.size() > 8 ? std::get_if<bool>(&call.args[6].node) : nullptr;
     const auto* groups = call.args.size() > 8 ? std::get_if<int64_t>(&call.args[8].node) : nullptr;
@@ -562,7 +632,8 @@ class Teller {
 
 }  // namespace
 
-CanonicalSteps canonical_steps(const trace::Trace& trace, const trace::Phase& forward, const std::vector<size_t>& steps) {
+CanonicalSteps canonical_steps(const trace::Trace& trace, const trace::Phase& forward,
+                               const std::vector<size_t>& steps) {
   Teller teller(trace, forward);
   for (const size_t step : steps) teller.tell(std::get<Call>(forward.steps[step]));
   return teller.take();

@@ -21,6 +21,7 @@ struct CanonicalSteps {
 };
 
 // `steps` are calls, all of them. What there are no other words for stays as it is.
-CanonicalSteps canonical_steps(const trace::Trace& trace, const trace::Phase& forward, const std::vector<size_t>& steps);
+CanonicalSteps canonical_steps(const trace::Trace& trace, const trace::Phase& forward,
+                               const std::vector<size_t>& steps);
 
 }  // namespace nereid::render

@@ -6,8 +6,8 @@
 #include <set>
 #include <string_view>
 
-#include "nereid/render/subgraph_source.h"
 #include "nereid/render/python_text.h"
+#include "nereid/render/subgraph_source.h"
 
 namespace nereid::render {
 namespace {
@@ -17,22 +17,29 @@ using trace::ValueId;
 using Calls = std::vector<std::string_view>;
 
 const Calls& calls_of_cosine_similarity() {
-  static const Calls kCalls = {
-      "aten::linalg_vector_norm", "aten::clone", "aten::linalg_vector_norm", "aten::clone", "aten::scalar_tensor", "aten::clamp_min_.Tensor",
-      "aten::clamp_min_.Tensor", "aten::div.Tensor", "aten::div.Tensor", "aten::mul.Tensor", "aten::sum.dim_IntList"};
+  static const Calls kCalls = {"aten::linalg_vector_norm", "aten::clone",
+                               "aten::linalg_vector_norm", "aten::clone",
+                               "aten::scalar_tensor",      "aten::clamp_min_.Tensor",
+                               "aten::clamp_min_.Tensor",  "aten::div.Tensor",
+                               "aten::div.Tensor",         "aten::mul.Tensor",
+                               "aten::sum.dim_IntList"};
   return kCalls;
 }
 
 const Calls& calls_of_hinge_embedding_loss() {
-  static const Calls kCalls = {"aten::zeros_like", "aten::empty_like", "aten::fill_.Scalar", "aten::sub_.Tensor", "aten::clamp_min_", "aten::ne.Scalar",
-                               "aten::where.self", "aten::ne.Scalar",  "aten::where.self",   "aten::add.Tensor",  "aten::mean"};
+  static const Calls kCalls = {"aten::zeros_like",  "aten::empty_like", "aten::fill_.Scalar",
+                               "aten::sub_.Tensor", "aten::clamp_min_", "aten::ne.Scalar",
+                               "aten::where.self",  "aten::ne.Scalar",  "aten::where.self",
+                               "aten::add.Tensor",  "aten::mean"};
   return kCalls;
 }
 
 bool begins(const trace::Phase& forward, size_t step, const Calls& calls) {
   if (forward.steps.size() - step < calls.size()) return false;
   for (size_t i = 0; i < calls.size(); ++i)
-    if (const auto* call = std::get_if<Call>(&forward.steps[step + i]); call == nullptr || call->op != calls[i]) return false;
+    if (const auto* call = std::get_if<Call>(&forward.steps[step + i]);
+        call == nullptr || call->op != calls[i])
+      return false;
   return true;
 }
 
@@ -73,7 +80,8 @@ std::optional<Said> pool_of_lines(const trace::Trace& trace, const Call& call) {
   if (call.op != "aten::avg_pool2d" || x == nullptr || call.args.size() > 6) return std::nullopt;
   const auto& sizes = trace.values[static_cast<size_t>(x->value)].sizes;
   const auto window = list(call, 1), stride = list(call, 2), padding = list(call, 3);
-  if (sizes.size() < 3 || sizes[sizes.size() - 2] != 1 || window.size() != 2 || window[0] != 1) return std::nullopt;
+  if (sizes.size() < 3 || sizes[sizes.size() - 2] != 1 || window.size() != 2 || window[0] != 1)
+    return std::nullopt;
   if (!stride.empty() && (stride.size() != 2 || stride[0] != 1)) return std::nullopt;
   if (!padding.empty() && (padding.size() != 2 || padding[0] != 0)) return std::nullopt;
   std::string more;
@@ -93,19 +101,27 @@ std::optional<Said> cosine(const Call& norm, const Call& epsilon) {
 std::optional<Said> hinge(const Call& fill) {
   const auto margin = real(fill, 1);
   if (!margin) return std::nullopt;
-  return Said{.before = "F.hinge_embedding_loss(", .after = *margin == 1 ? ")" : fmt::format(", margin={})", float_text(*margin)), .signs = true};
+  return Said{.before = "F.hinge_embedding_loss(",
+              .after = *margin == 1 ? ")" : fmt::format(", margin={})", float_text(*margin)),
+              .signs = true};
 }
 
-std::optional<Said> recognize(const trace::Trace& trace, const trace::Phase& forward, const std::vector<size_t>& steps, const std::vector<ValueId>& inputs,
-                         const std::vector<ValueId>& outputs) {
+std::optional<Said> recognize(const trace::Trace& trace, const trace::Phase& forward,
+                              const std::vector<size_t>& steps, const std::vector<ValueId>& inputs,
+                              const std::vector<ValueId>& outputs) {
   const auto call = [&](size_t i) -> const Call& { return std::get<Call>(forward.steps[steps[i]]); };
-  const auto are = [&](const Calls& calls) { return steps.size() == calls.size() && steps.back() - steps[0] + 1 == steps.size() && begins(forward, steps[0], calls) && inputs.size() == 2; };
+  const auto are = [&](const Calls& calls) {
+    return steps.size() == calls.size() && steps.back() - steps[0] + 1 == steps.size() &&
+           begins(forward, steps[0], calls) && inputs.size() == 2;
+  };
   if (are(calls_of_cosine_similarity())) return cosine(call(0), call(4));
   if (are(calls_of_hinge_embedding_loss())) return hinge(call(2));
-  if (steps.size() == 2 && call(0).op == "aten::_log_softmax" && call(1).op == "aten::nll_loss_forward" && outputs[0] == trace::tensors_in(call(1).result)[0])
+  if (steps.size() == 2 && call(0).op == "aten::_log_softmax" && call(1).op == "aten::nll_loss_forward" &&
+      outputs[0] == trace::tensors_in(call(1).result)[0])
     return Said{.before = "F.cross_entropy(", .after = ")"};
   if (steps.size() != 1) return std::nullopt;
-  if (call(0).op == "aten::embedding") return Said{.before = "torch.index_select(", .after = ")", .rows = true};
+  if (call(0).op == "aten::embedding")
+    return Said{.before = "torch.index_select(", .after = ")", .rows = true};
   return pool_of_lines(trace, call(0));
 }
 
@@ -129,9 +145,9 @@ size_t composite_at(const trace::Phase& forward, size_t step) {
 }
 
 std::optional<IdiomaticText> idiomatic_torch(const trace::Trace& trace, const trace::Phase& forward,
-                                    const std::vector<size_t>& steps,
-                                    const std::vector<ValueId>& inputs,
-                                    const std::vector<ValueId>& outputs) {
+                                             const std::vector<size_t>& steps,
+                                             const std::vector<ValueId>& inputs,
+                                             const std::vector<ValueId>& outputs) {
   if (outputs.size() != 1) return std::nullopt;
   const auto& first = std::get<Call>(forward.steps[steps[0]]);
   const std::string_view function = steps.size() == 1 ? function_of(first) : "";
@@ -159,7 +175,8 @@ std::optional<IdiomaticText> idiomatic_torch(const trace::Trace& trace, const tr
     const bool sign = said && said->signs && plain.sizes.size() == 2;
     if (sign) names[id] = "target", bound = 2, value.dtype = trace::DType::kI64;
     list += (list.empty() ? "" : said && said->rows ? ", 0, " : ", ") + names[id];
-    samples += fmt::format("    {} = {}{}\n", names[id], sample_python(value, false, bound), sign ? " * 2.0 - 1.0" : "");
+    samples += fmt::format("    {} = {}{}\n", names[id], sample_python(value, false, bound),
+                           sign ? " * 2.0 - 1.0" : "");
   }
   std::set<std::string> distinct;
   for (const auto& [id, name] : names) distinct.insert(name);
@@ -168,7 +185,8 @@ std::optional<IdiomaticText> idiomatic_torch(const trace::Trace& trace, const tr
   if (said) {
     text = said->before + list + said->after;
   } else {
-    const auto whole = call_python(first, [&](ValueId id) -> Result<std::string> { return names.at(id); }, "x.device");
+    const auto whole =
+        call_python(first, [&](ValueId id) -> Result<std::string> { return names.at(id); }, "x.device");
     if (!whole.ok()) return std::nullopt;
     text = std::string(function) + whole->substr(whole->find('('));
   }
@@ -176,7 +194,8 @@ std::optional<IdiomaticText> idiomatic_torch(const trace::Trace& trace, const tr
   for (const ValueId id : inputs) parameters += ", " + names[id];
   plain.source = fmt::format(
       "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\nclass Model(nn.Module):\n"
-      "    def forward(self{0}):\n        out = {1}\n        return out\n\ndef get_inputs():\n{2}    return [{3}]\n\n"
+      "    def forward(self{0}):\n        out = {1}\n        return out\n\ndef get_inputs():\n{2}    return "
+      "[{3}]\n\n"
       "def get_init_inputs():\n    return []\n",
       parameters, text, samples, parameters.substr(2));
   return plain;

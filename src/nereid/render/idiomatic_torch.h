@@ -21,8 +21,8 @@ struct IdiomaticText {
   std::vector<std::vector<int64_t>> sizes{};  // of the inputs
 };
 std::optional<IdiomaticText> idiomatic_torch(const trace::Trace& trace, const trace::Phase& forward,
-                                    const std::vector<size_t>& steps,
-                                    const std::vector<trace::ValueId>& inputs,
-                                    const std::vector<trace::ValueId>& outputs);
+                                             const std::vector<size_t>& steps,
+                                             const std::vector<trace::ValueId>& inputs,
+                                             const std::vector<trace::ValueId>& outputs);
 
 }  // namespace nereid::render

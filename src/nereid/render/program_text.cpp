@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "nereid/base/json.h"
-#include "nereid/trace/allowed_ops.h"
 #include "nereid/render/python_text.h"
+#include "nereid/trace/allowed_ops.h"
 
 namespace nereid::render {
 namespace {

@@ -83,14 +83,16 @@ class ArgumentWriter {
   Result<std::string> object(const trace::Dict& dict) const {
     const size_t colon = std::min(dict.type.find(':'), dict.type.size() - 1);
     const std::string module = dict.type.substr(0, colon), name = dict.type.substr(colon + 1);
-    if (!dotted_name(name) || (!module.empty() && !dotted_name(module)) || dict.kind == trace::Dict::Kind::kEnum)
+    if (!dotted_name(name) || (!module.empty() && !dotted_name(module)) ||
+        dict.kind == trace::Dict::Kind::kEnum)
       return input_error("an object of class {} has no text", dict.type);
     std::vector<std::string> items;
     for (const auto& item : dict.items) {
       NEREID_TRY(auto text, (*this)(item.second));
       items.push_back(item.first + "=" + text);
     }
-    const std::string from = module.empty() ? "" : fmt::format("__import__(\"importlib\").import_module(\"{}\").", module);
+    const std::string from =
+        module.empty() ? "" : fmt::format("__import__(\"importlib\").import_module(\"{}\").", module);
     return fmt::format("{}{}({})", from, name, fmt::join(items, ", "));
   }
 
@@ -173,7 +175,8 @@ std::string targets_python(const trace::Arg& result, const std::function<std::st
   return fmt::format("{}{}", fmt::join(items, ", "), items.size() == 1 ? "," : "");
 }
 
-Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device, bool objects) {
+Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device,
+                                bool objects) {
   return ArgumentWriter(name_of, device, objects)(arg);
 }
 

@@ -76,7 +76,8 @@ std::string sample_python(const trace::Value& value, bool never_negative, std::o
   if (bound) {
     const std::string cast =
         value.dtype == trace::DType::kI64 ? "" : fmt::format(".to({})", dtype_text(value.dtype));
-    return fmt::format("torch.randint(0, {}, ({}{})){}", *bound, sizes, value.sizes.size() < 2 ? "," : "", cast);
+    return fmt::format("torch.randint(0, {}, ({}{})){}", *bound, sizes, value.sizes.size() < 2 ? "," : "",
+                       cast);
   }
   const std::string cast =
       value.dtype == trace::DType::kF32 ? "" : fmt::format(".to({})", dtype_text(value.dtype));
@@ -100,8 +101,8 @@ std::vector<ValueId> read_by(const trace::Call& call) {
 }
 
 Result<std::string> subgraph_source(const trace::Trace& trace, const trace::Phase& forward,
-                                  const std::vector<size_t>& steps, const std::vector<ValueId>& inputs,
-                                  const std::vector<ValueId>& outputs) {
+                                    const std::vector<size_t>& steps, const std::vector<ValueId>& inputs,
+                                    const std::vector<ValueId>& outputs) {
   const auto value = [&](ValueId id) -> const trace::Value& { return trace.values[static_cast<size_t>(id)]; };
   std::map<trace::StorageId, const trace::Call*> makers;
   for (const auto& step : forward.steps)
@@ -120,8 +121,9 @@ Result<std::string> subgraph_source(const trace::Trace& trace, const trace::Phas
     names[inputs[i]] = fmt::format("x{}", i);
     const auto maker = makers.find(v.storage);
     const auto& storage = trace.storages[static_cast<size_t>(v.storage)];
-    const bool never_negative =
-        maker != makers.end() ? makes_no_negatives(maker->second->op) : storage.name.ends_with("var") || storage.name == kPositive;
+    const bool never_negative = maker != makers.end()
+                                    ? makes_no_negatives(maker->second->op)
+                                    : storage.name.ends_with("var") || storage.name == kPositive;
     samples += fmt::format("        {},\n", sample_python(v, never_negative, bound));
     head += ", " + names[inputs[i]];
   }
@@ -129,12 +131,11 @@ Result<std::string> subgraph_source(const trace::Trace& trace, const trace::Phas
   size_t count = 0;
   for (const size_t step : steps) {
     const auto& call = std::get<trace::Call>(forward.steps[step]);
-    NEREID_TRY(const std::string text,
-               call_python(
-                   call, [&](ValueId id) -> Result<std::string> { return names.at(id); }, "x0.device"));
+    NEREID_TRY(
+        const std::string text,
+        call_python(call, [&](ValueId id) -> Result<std::string> { return names.at(id); }, "x0.device"));
     body += "        " +
-            targets_python(call.result,
-                           [&](ValueId id) { return names[id] = fmt::format("t{}", count++); }) +
+            targets_python(call.result, [&](ValueId id) { return names[id] = fmt::format("t{}", count++); }) +
             " = " + text + "\n";
   }
   std::vector<std::string> results;

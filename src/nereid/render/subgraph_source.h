@@ -28,11 +28,13 @@ inline constexpr int kFirstStepLine = 6;
 // what the steps index with them. An error names what has no text: integers that are no such index, an
 // argument that is none of Python's.
 Result<std::string> subgraph_source(const trace::Trace& trace, const trace::Phase& forward,
-                                  const std::vector<size_t>& steps, const std::vector<trace::ValueId>& inputs,
-                                  const std::vector<trace::ValueId>& outputs);
+                                    const std::vector<size_t>& steps,
+                                    const std::vector<trace::ValueId>& inputs,
+                                    const std::vector<trace::ValueId>& outputs);
 
 // What the steps take this value for an index into lies below this; nothing where none of them is known to take it for one.
-std::optional<int64_t> bound_of(const trace::Trace& trace, const trace::Phase& forward, const std::vector<size_t>& steps, const trace::Value& index);
+std::optional<int64_t> bound_of(const trace::Trace& trace, const trace::Phase& forward,
+                                const std::vector<size_t>& steps, const trace::Value& index);
 
 // Python for random data as an operator meets it where this value stood: what is never negative there is not here, indices lie below `bound`.
 std::string sample_python(const trace::Value& value, bool never_negative, std::optional<int64_t> bound);

@@ -155,7 +155,8 @@ Trial trial_from_json(const Json& j) {
 }
 
 Json to_json(const Tolerance& t) {
-  Json out = {{"factor", t.factor}, {"slack", t.slack}, {"kernelbench", t.kernelbench}, {"allow_tf32", t.allow_tf32}};
+  Json out = {
+      {"factor", t.factor}, {"slack", t.slack}, {"kernelbench", t.kernelbench}, {"allow_tf32", t.allow_tf32}};
   if (t.rtol) out["rtol"] = *t.rtol;
   if (t.atol) out["atol"] = *t.atol;
   return out;

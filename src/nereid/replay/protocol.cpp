@@ -131,7 +131,7 @@ Result<Fd> sealed_file(std::string_view bytes) {
 }
 
 Result<std::string> read_sealed_file(int fd, size_t max_bytes) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(fd, &status) != 0 || static_cast<size_t>(status.st_size) > max_bytes)
     return our_error("a document of {} bytes", status.st_size);
   std::string bytes(status.st_size, '\0');

@@ -19,7 +19,8 @@ int send_many() {
   for (int i = 0; i < 48; ++i) pairs.push_back(make_socket_pair().value());
   const Fd file = sealed_file("x").value();
   const rlimit few{32, 32};
-  if (::setrlimit(RLIMIT_NOFILE, &few) != 0 || (::getuid() == 0 && ::setresuid(61234, 61234, 61234) != 0)) return 2;
+  if (::setrlimit(RLIMIT_NOFILE, &few) != 0 || (::getuid() == 0 && ::setresuid(61234, 61234, 61234) != 0))
+    return 2;
   std::thread reader([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     for (auto& pair : pairs) (void)receive_message(pair.second.get(), Deadline::after(20));

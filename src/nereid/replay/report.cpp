@@ -5,9 +5,9 @@
 namespace nereid::replay {
 namespace {
 
-constexpr std::string_view kInputDistributions[] = {"own",  "zeros",   "ones",     "negative",   "tiny",   "huge",
-                                            "ramp", "one_hot", "outliers", "infinities", "nans",   "flipped",
-                                            "wide", "small", "state",   "lowest",   "highest",    "redrawn"};
+constexpr std::string_view kInputDistributions[] = {
+    "own",        "zeros", "ones",    "negative", "tiny",  "huge",  "ramp",   "one_hot", "outliers",
+    "infinities", "nans",  "flipped", "wide",     "small", "state", "lowest", "highest", "redrawn"};
 
 }  // namespace
 

@@ -34,7 +34,7 @@ enum class InputDistribution {
   kNans,        // one element in 64 is a NaN
   kFlipped,     // -x, where the task's own inputs are never negative
   kWide,        // x * 2^u with u even in [-6, 16], [-3, 4] in f16, of each element
-  kSmall,    // x / 2^10 (2^3 in f16): near what an eps is
+  kSmall,       // x / 2^10 (2^3 in f16): near what an eps is
   kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as
              // large
   kLowest,   // integers and booleans: the least that their domain holds (worker/integer_inputs.h)
@@ -60,7 +60,7 @@ struct Tolerance {
   double factor = 4;  // times the reference's own error
   double slack = 1;   // ... and times that, on other inputs than the task's own
   std::optional<double> rtol,
-      atol;                 // where either is set: |got - want| <= atol + rtol * |want|, and nothing else
+      atol;  // where either is set: |got - want| <= atol + rtol * |want|, and nothing else
   // KernelBench's rule and nothing else: |got - own| <= t + t * |got|, t by the output's dtype
   // (`kernelbench_tolerance`).
   bool kernelbench = false;
@@ -206,8 +206,8 @@ struct TimeRequest {
   double seconds =
       1.5;  // for sampling, all kinds together; choosing among alternatives may take as much again
   // What floating-point inputs hold while timed; the first is the task's own. Each is a trial first.
-  std::vector<InputDistribution> kinds = {InputDistribution::kOwn, InputDistribution::kOutliers, InputDistribution::kHuge,
-                                  InputDistribution::kNegative};
+  std::vector<InputDistribution> kinds = {InputDistribution::kOwn, InputDistribution::kOutliers,
+                                          InputDistribution::kHuge, InputDistribution::kNegative};
   double slack = 1;      // the tolerance's factor is multiplied by this on other kinds than the task's own
   LeastWork least = {};  // of the candidate
   // What other sessions found of the reference, and where what this one finds goes (known_reference.h). Where its time

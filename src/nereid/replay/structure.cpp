@@ -88,7 +88,8 @@ class Pairer {
   }
   // Whether code that reads the one as its class allows can read the other so.
   static bool serves(const trace::Dict& want, const trace::Dict& got) {
-    if (want.kind == trace::Dict::Kind::kEnum || got.kind == trace::Dict::Kind::kEnum) return want.kind == got.kind;
+    if (want.kind == trace::Dict::Kind::kEnum || got.kind == trace::Dict::Kind::kEnum)
+      return want.kind == got.kind;
     const Access asked = access(want), given = access(got);
     return (!asked.keys || given.keys) && (!asked.attributes || given.attributes) &&
            (!asked.places || (given.places && same_order(want, got)));
@@ -112,14 +113,16 @@ class Pairer {
                                    [&](const auto& item) { return item.first == key; });
       const bool keyed = want.kind == trace::Dict::Kind::kDict;
       if (it == got.items.end()) {
-        out.difference = fmt::format("{}: expected the {} '{}', which is missing", path, keyed ? "key" : "field", key);
+        out.difference =
+            fmt::format("{}: expected the {} '{}', which is missing", path, keyed ? "key" : "field", key);
         return;
       }
       walk(value, it->second, keyed ? fmt::format("{}['{}']", path, key) : fmt::format("{}.{}", path, key));
     }
     if (want.items.size() != got.items.size() && out.difference.empty())
-      out.difference = fmt::format("{}: expected {} {}, got {}", path, want.items.size(),
-                                   want.kind == trace::Dict::Kind::kDict ? "keys" : "fields", got.items.size());
+      out.difference =
+          fmt::format("{}: expected {} {}, got {}", path, want.items.size(),
+                      want.kind == trace::Dict::Kind::kDict ? "keys" : "fields", got.items.size());
   }
 
   static bool same_leaf(const Arg& want, const Arg& got) {
@@ -170,9 +173,11 @@ void order_as(const Arg& want, Arg& got) {
   const auto* want_dict = std::get_if<trace::Dict>(&want.node);
   auto* got_list = std::get_if<trace::List>(&got.node);
   auto* got_dict = std::get_if<trace::Dict>(&got.node);
-  for (size_t i = 0; want_list && got_list && i < std::min(want_list->items.size(), got_list->items.size()); ++i)
+  for (size_t i = 0; want_list && got_list && i < std::min(want_list->items.size(), got_list->items.size());
+       ++i)
     order_as(want_list->items[i], got_list->items[i]);
-  for (size_t i = 0; want_list && got_dict && i < std::min(want_list->items.size(), got_dict->items.size()); ++i)
+  for (size_t i = 0; want_list && got_dict && i < std::min(want_list->items.size(), got_dict->items.size());
+       ++i)
     order_as(want_list->items[i], got_dict->items[i].second);
   if (!want_dict || !got_dict) return;
   // The places of a named tuple mean something: another order is a difference.
@@ -184,8 +189,9 @@ void order_as(const Arg& want, Arg& got) {
   }
   size_t place = 0;
   for (const auto& [key, value] : want_dict->items) {
-    const auto found = std::find_if(got_dict->items.begin() + static_cast<std::ptrdiff_t>(place), got_dict->items.end(),
-                                    [&](const auto& item) { return item.first == key; });
+    const auto found =
+        std::find_if(got_dict->items.begin() + static_cast<std::ptrdiff_t>(place), got_dict->items.end(),
+                     [&](const auto& item) { return item.first == key; });
     if (found == got_dict->items.end()) continue;
     const auto to = got_dict->items.begin() + static_cast<std::ptrdiff_t>(place++);
     std::rotate(to, found, found + 1);

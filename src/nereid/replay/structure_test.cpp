@@ -44,10 +44,14 @@ TEST(StructureTest, AContainerServesWhereItsCallersCanReadIt) {
       return Arg{dict};
     });
   };
-  const auto tuple = with_output([](Sketch& s) { return Arg{List{{tensor_arg(s.tensor({})), Arg{int64_t{3}}}, true}}; });
-  const auto dict = object(Kind::kDict, ""), named = object(Kind::kNamedTuple, ":Out"), plain = object(Kind::kObject, ":Out"),
+  const auto tuple =
+      with_output([](Sketch& s) { return Arg{List{{tensor_arg(s.tensor({})), Arg{int64_t{3}}}, true}}; });
+  const auto dict = object(Kind::kDict, ""), named = object(Kind::kNamedTuple, ":Out"),
+             plain = object(Kind::kObject, ":Out"),
              mapping = object(Kind::kMapping, "transformers.modeling_outputs:Out");
-  const auto passes = [](const Trace& want, const Trace& got) { return pair_outputs(want, got).difference.empty(); };
+  const auto passes = [](const Trace& want, const Trace& got) {
+    return pair_outputs(want, got).difference.empty();
+  };
   for (const auto* same : {&dict, &named, &plain, &mapping}) EXPECT_TRUE(passes(*same, *same));
   EXPECT_TRUE(passes(plain, object(Kind::kObject, ":Output"))) << "names of classes do not count";
   EXPECT_TRUE(passes(tuple, named));
@@ -61,7 +65,8 @@ TEST(StructureTest, AContainerServesWhereItsCallersCanReadIt) {
   EXPECT_FALSE(passes(mapping, dict));
   EXPECT_FALSE(passes(mapping, plain));
   EXPECT_EQ(pair_outputs(plain, dict).difference, "output: expected an object of class Out, got a dict of 2");
-  EXPECT_EQ(pair_outputs(named, tuple).difference, "output: expected the named tuple Out of 2, got a tuple of 2");
+  EXPECT_EQ(pair_outputs(named, tuple).difference,
+            "output: expected the named tuple Out of 2, got a tuple of 2");
   EXPECT_EQ(pair_outputs(plain, mapping).pairs.at(0).path, "output.loss");
 }
 
@@ -69,11 +74,13 @@ TEST(StructureTest, NamedItemsAreTakenInTheReferencesOrder) {
   const auto make = [](std::vector<std::string> names) {
     return with_output([&](Sketch& s) {
       Dict dict;
-      for (const auto& name : names) dict.items.push_back({name, tensor_arg(s.tensor({static_cast<int64_t>(name.size())}))});
+      for (const auto& name : names)
+        dict.items.push_back({name, tensor_arg(s.tensor({static_cast<int64_t>(name.size())}))});
       return Arg{List{{Arg{dict}}, true}};
     });
   };
-  const auto reference = make({"a", "bb", "ccc"}), candidate = ordered_as(reference, make({"ccc", "a", "bb"}));
+  const auto reference = make({"a", "bb", "ccc"}),
+             candidate = ordered_as(reference, make({"ccc", "a", "bb"}));
   const auto pairing = pair_outputs(reference, candidate);
   EXPECT_EQ(pairing.difference, "");
   const auto in_order = tensors_in(judged_forward(candidate)->output);
@@ -99,8 +106,7 @@ TEST(StructureTest, ADifferenceIsOneSentence) {
             "output: expected a tensor, got a tuple of 1");
   Dict with_a;
   with_a.items = {{"a", Arg{None{}}}};
-  EXPECT_EQ(difference(Arg{with_a}, Arg{Dict{}}),
-            "output: expected the key 'a', which is missing");
+  EXPECT_EQ(difference(Arg{with_a}, Arg{Dict{}}), "output: expected the key 'a', which is missing");
 }
 
 }  // namespace

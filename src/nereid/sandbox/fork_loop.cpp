@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,7 +54,8 @@ Entry entry_now(int schedstat) {
   Entry entry{.at = seconds_on(CLOCK_MONOTONIC), .processor = seconds_on(CLOCK_PROCESS_CPUTIME_ID)};
   char text[128] = {};
   unsigned long long ran = 0, waited = 0;
-  if (schedstat >= 0 && ::read(schedstat, text, sizeof text - 1) > 0 && ::sscanf(text, "%llu %llu", &ran, &waited) == 2)
+  if (schedstat >= 0 && ::read(schedstat, text, sizeof text - 1) > 0 &&
+      ::sscanf(text, "%llu %llu", &ran, &waited) == 2)
     entry.waited = 1e-9 * static_cast<double>(waited);
   return entry;
 }
@@ -81,7 +82,7 @@ ForkLoop::ForkLoop(const Jail& jail, Compaction& compaction, int control, std::s
 
 Result<bool> ForkLoop::run(Child& child) {
   // Deaths are heard of while the loop waits and at no other time.
-  struct sigaction awake {};
+  struct sigaction awake{};
   awake.sa_handler = [](int) {};
   awake.sa_flags = SA_NOCLDSTOP;
   ::sigaction(SIGCHLD, &awake, nullptr);
@@ -165,7 +166,8 @@ void ForkLoop::become_child(uint64_t number, const Child& child, int says, int c
   char word[1 + sizeof entry] = {'+'};
   memcpy(word + 1, &entry, sizeof entry);
   const std::string why = entered.ok() ? "" : entered.error().message;
-  const ssize_t written = entered.ok() ? ::write(says, word, sizeof word) : ::write(says, why.data(), why.size());
+  const ssize_t written =
+      entered.ok() ? ::write(says, word, sizeof word) : ::write(says, why.data(), why.size());
   if (!entered.ok() || written != sizeof word) ::_exit(1);
   if (schedstat >= 0) ::close(schedstat);
   ::close(says);

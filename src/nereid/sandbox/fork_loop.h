@@ -98,8 +98,8 @@ class ForkLoop {
   const std::string folder_;
   const Interpreter interpreter_;
   bool compact_ = true;
-  cpu_set_t cores_;    // that this process may use: each child is held to one of them
-  int last_core_ = 0;  // that a child got
+  cpu_set_t cores_;                           // that this process may use: each child is held to one of them
+  int last_core_ = 0;                         // that a child got
   std::array<Living, kMostChildren> living_;  // the first `count_`
   size_t count_ = 0;
 };

@@ -12,7 +12,8 @@ std::string describe(const Isolation& isolation) {
   say(isolation.network, "network");
   say(isolation.pid, "pid");
   say(isolation.ipc, "ipc");
-  say(isolation.landlock > 0, isolation.landlock > 0 ? fmt::format("landlock({})", isolation.landlock) : "landlock");
+  say(isolation.landlock > 0,
+      isolation.landlock > 0 ? fmt::format("landlock({})", isolation.landlock) : "landlock");
   say(isolation.seccomp, "seccomp");
   say(isolation.limits, "limits");
   say(isolation.scratch, "scratch");

@@ -205,10 +205,10 @@ void Jail::probe_namespaces(const Isolation& outer) {
                  }));
   };
   isolation_.pid = policy_.pid_namespace && works("pid namespace", try_in_child([](int) {
-                                                if (::unshare(CLONE_NEWPID) != 0)
-                                                  return Status(failure("unshare"));
-                                                return return_to_own_pid_namespace();
-                                              }));
+                                                    if (::unshare(CLONE_NEWPID) != 0)
+                                                      return Status(failure("unshare"));
+                                                    return return_to_own_pid_namespace();
+                                                  }));
   isolation_.scratch =
       outer.mount && works("private scratch folder",
                            try_in_child([&](int) { return mount_scratch(policy_.limits.scratch_bytes); }));

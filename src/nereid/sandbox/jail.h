@@ -59,7 +59,9 @@ class Jail {
   bool probe_root();
   Status enter_namespaces(const std::string& folder) const;
   Status unshare_root() const;
-  bool scratch_on_disk() const { return policy_.needs_scratch && !isolation_.scratch && isolation_.landlock > 0; }
+  bool scratch_on_disk() const {
+    return policy_.needs_scratch && !isolation_.scratch && isolation_.landlock > 0;
+  }
 
   Policy policy_;
   std::vector<sock_filter> filter_;

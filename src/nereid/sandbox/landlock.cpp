@@ -34,7 +34,7 @@ long create_ruleset(const RulesetAttr* attr, size_t size, uint32_t flags) {
 Status add_path(int ruleset, const std::string& path, uint64_t allowed) {
   const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return ok_status();
-  struct stat info {};
+  struct stat info{};
   ::fstat(fd, &info);
   constexpr uint64_t kOfFiles = kExecute | kWriteFile | kReadFile | kTruncate | kIoctlDevice;
   if (!S_ISDIR(info.st_mode)) allowed &= kOfFiles;

@@ -39,7 +39,7 @@ bool write_file(const std::string& path, const std::string& text) {
 unsigned user_inside(const OuterSpec& spec) {
   if (::geteuid() != 0) return ::geteuid();
   for (const auto& path : spec.trees) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0) continue;
     const mode_t needed = S_ISDIR(info.st_mode) ? 0005 : 0004;
     if ((info.st_mode & needed) != needed) return 0;

@@ -11,7 +11,8 @@ namespace nereid::sandbox {
 
 struct ProcessTimes {
   double processor = 0;  // seconds that its threads and the processes below it have computed
-  double waited = 0;     // seconds in which its first thread, or a process below it, could have run and no core was free
+  double waited =
+      0;  // seconds in which its first thread, or a process below it, could have run and no core was free
 };
 
 // Nothing where the process is gone or the kernel keeps no such figures.

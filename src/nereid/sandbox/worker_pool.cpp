@@ -37,7 +37,7 @@ std::optional<fs::path> pool_folder() {
                               ? fs::path(runtime) / "nereid"
                               : fs::path("/tmp") / ("nereid-" + std::to_string(::geteuid()));
   ::mkdir(folder.c_str(), 0700);
-  struct stat info {};
+  struct stat info{};
   const bool ours = ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
                     info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0;
   if (!ours || (folder / "worker-pool").string().size() >= sizeof(sockaddr_un::sun_path)) return {};

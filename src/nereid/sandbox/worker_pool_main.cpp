@@ -8,11 +8,11 @@
 #include "nereid/sandbox/worker_pool.h"
 
 int main() {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(3, &info) != 0 || !S_ISSOCK(info.st_mode)) {
-    ::fprintf(
-        stderr,
-        "nereid-worker-pool is started by nereid (NEREID_KEEP_WARM=SECONDS), with a socket as descriptor 3\n");
+    ::fprintf(stderr,
+              "nereid-worker-pool is started by nereid (NEREID_KEEP_WARM=SECONDS), with a socket as "
+              "descriptor 3\n");
     return 2;
   }
   if (::chdir("/") != 0) return 1;  // no folder is kept busy

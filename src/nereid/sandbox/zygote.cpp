@@ -23,8 +23,9 @@ namespace {
 
 // For a killed child to be gone, before its zygote counts as lost: on a busy machine it waits for its turn to die.
 constexpr double kSecondsToDie = 60;
-constexpr int kMostLateReads = 1 << 13;  // of an answer that was begun in time: the largest, in pieces of a pipe
-constexpr double kSoonestLook = 0.05;  // seconds between two looks at what a late child has had
+constexpr int kMostLateReads =
+    1 << 13;  // of an answer that was begun in time: the largest, in pieces of a pipe
+constexpr double kSoonestLook = 0.05;   // seconds between two looks at what a late child has had
 constexpr double kSecondsToEnter = 60;  // its jail, which a loaded machine may delay
 
 // The answer as it comes through the pipe: 8 bytes of length, then as many.
@@ -64,8 +65,9 @@ double seconds_now() {
 }
 
 Error passed(const Deadline& deadline, const std::string& module) {
-  return our_error("the {} worker did not answer within {}", module,
-                   deadline.owner() == LimitOwner::kCaller ? "the caller's budget" : "the time that we wait for it");
+  return our_error(
+      "the {} worker did not answer within {}", module,
+      deadline.owner() == LimitOwner::kCaller ? "the caller's budget" : "the time that we wait for it");
 }
 
 // `gone.status` as waitpid gives it. Number 1 of a pid namespace is spared all signals but SIGKILL and those
@@ -168,7 +170,8 @@ class RealZygote : public Zygote {
         // Number 1 of a pid namespace cannot kill itself, and memory within its limit is ours to provide.
         if (ready->isolation.pid)
           return our_error(
-              "a child of the {} worker was killed twice from outside its jail: this machine may be short of memory",
+              "a child of the {} worker was killed twice from outside its jail: this machine may be short of "
+              "memory",
               options_.module);
       }
       if (outcome) return std::move(*outcome);
@@ -250,7 +253,8 @@ class RealZygote : public Zygote {
     if (!shown->entry) {
       if (wall < kSecondsToEnter) return kSoonestLook;
       process.kill(child);
-      return our_error("a child of the {} worker did not enter its jail within {} s", options_.module, kSecondsToEnter);
+      return our_error("a child of the {} worker did not enter its jail within {} s", options_.module,
+                       kSecondsToEnter);
     }
     const double at_work = std::min(wall, seconds_now() - shown->entry->at);
     const pid_t pid = process_of(shown->process);

@@ -30,8 +30,8 @@ struct ZygoteOptions {
   Limits limits = {};                         // of each child
   int children = 0;                           // at a time; 0: one a core
   size_t max_answer_bytes = size_t{256} << 20;
-  double start_seconds = 300;      // for the worker to be warm
-  bool namespaces = true;          // false: behave as on a kernel without them
+  double start_seconds = 300;          // for the worker to be warm
+  bool namespaces = true;              // false: behave as on a kernel without them
   bool accept_weak_isolation = false;  // run even where Isolation::enough() says no
 };
 
@@ -43,8 +43,9 @@ struct OutOfTime {
   double seconds = 0;
 };
 struct Killed {
-  std::string limit;      // "a signal 11 (Segmentation fault)", "an answer larger than 1024 bytes", ...
-  bool by_force = false;  // by SIGKILL, and no limit of ours says why: the kernel, short of memory, or a person
+  std::string limit;  // "a signal 11 (Segmentation fault)", "an answer larger than 1024 bytes", ...
+  bool by_force =
+      false;  // by SIGKILL, and no limit of ours says why: the kernel, short of memory, or a person
 };
 using Outcome = std::variant<Answer, OutOfTime, Killed>;
 

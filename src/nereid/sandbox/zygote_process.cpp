@@ -19,10 +19,10 @@
 #include "nereid/base/json.h"
 #include "nereid/sandbox/channel.h"
 #include "nereid/sandbox/fork_loop.h"
-#include "nereid/sandbox/worker_pool.h"
 #include "nereid/sandbox/outer.h"
 #include "nereid/sandbox/policy_json.h"
 #include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/worker_pool.h"
 
 namespace nereid::sandbox {
 namespace {
@@ -92,9 +92,11 @@ std::vector<std::string> worker_environment(const ZygoteOptions& options) {
 
 Isolation isolation_from(const Json& json) {
   Isolation isolation;
-  isolation.user = json.at("user"), isolation.mount = json.at("mount"), isolation.network = json.at("network");
+  isolation.user = json.at("user"), isolation.mount = json.at("mount"),
+  isolation.network = json.at("network");
   isolation.pid = json.at("pid"), isolation.ipc = json.at("ipc"), isolation.landlock = json.at("landlock");
-  isolation.seccomp = json.at("seccomp"), isolation.limits = json.at("limits"), isolation.scratch = json.at("scratch");
+  isolation.seccomp = json.at("seccomp"), isolation.limits = json.at("limits"),
+  isolation.scratch = json.at("scratch");
   isolation.notes = json.at("notes").get<std::vector<std::string>>();
   return isolation;
 }
@@ -106,7 +108,7 @@ std::string key_of(const SpawnSpec& spec, const ZygoteOptions& options,
   std::string all;
   const auto add = [&](const std::string& word) { all += word, all += '\0'; };
   const auto add_file = [&](const fs::path& path) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0) return;
     add(fmt::format("{} {} {} {}.{}", path.string(), info.st_ino, info.st_size, info.st_mtim.tv_sec,
                     info.st_mtim.tv_nsec));

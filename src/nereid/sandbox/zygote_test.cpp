@@ -82,7 +82,8 @@ TEST(Zygote, ALoadedMachineStretchesALimit) {
       while (!done) continue;
     });
   // 0.3 s of work under a limit of 1 s takes several seconds here.
-  EXPECT_EQ(worker.result("t = time.process_time()\nwhile time.process_time() - t < 0.3: pass\nresult = 1", 1), 1);
+  EXPECT_EQ(
+      worker.result("t = time.process_time()\nwhile time.process_time() - t < 0.3: pass\nresult = 1", 1), 1);
   const Stopwatch watch;
   EXPECT_EQ(worker.result("while True: pass", 0.4), "out of time");
   EXPECT_GT(watch.seconds(), 0.45);
@@ -100,7 +101,8 @@ TEST(Zygote, ThreadsOfAChildShareOneCore) {
   // Two children at a time have two cores, where there are two.
   if (std::thread::hardware_concurrency() < 2) return;
   Json cores[2];
-  std::thread other([&] { cores[1] = worker.result("time.sleep(0.5)\nresult = list(os.sched_getaffinity(0))"); });
+  std::thread other(
+      [&] { cores[1] = worker.result("time.sleep(0.5)\nresult = list(os.sched_getaffinity(0))"); });
   cores[0] = worker.result("time.sleep(0.5)\nresult = list(os.sched_getaffinity(0))");
   other.join();
   EXPECT_NE(cores[0], cores[1]);
@@ -114,7 +116,8 @@ TEST(Zygote, ADeadlineOfTheCallerIsAnError) {
     const auto outcome =
         worker.zygote().run(Json{{"code", code}}.dump(), 50, Deadline::after(0.5, LimitOwner::kCaller));
     ASSERT_FALSE(outcome.ok()) << code;
-    EXPECT_NE(outcome.error().message.find("the caller's budget"), std::string::npos) << outcome.error().message;
+    EXPECT_NE(outcome.error().message.find("the caller's budget"), std::string::npos)
+        << outcome.error().message;
   }
   EXPECT_TRUE(worker.only_these_soon(2));
 }

@@ -78,13 +78,15 @@ BaselineClock::BaselineClock(Evaluator& evaluator, const Installation& installat
       called_.push_back(way);
 }
 
-Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Evaluator& evaluator, const Installation& installation,
+Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Evaluator& evaluator,
+                                                           const Installation& installation,
                                                            BaselineOptions options) {
   std::unique_ptr<BaselineClock> clock(new BaselineClock(evaluator, installation, std::move(options)));
   const auto& ways = clock->options_.ways;
   if (std::count(ways.begin(), ways.end(), "inductor") > 0) {
-    NEREID_TRY(clock->inductor_, proposers::InductorProposer::start(installation, clock->options_.jobs,
-                                                                 proposers::InductorProposer::Asked::kCompile));
+    NEREID_TRY(clock->inductor_,
+               proposers::InductorProposer::start(installation, clock->options_.jobs,
+                                                  proposers::InductorProposer::Asked::kCompile));
   }
   return clock;
 }
@@ -167,10 +169,10 @@ Baseline BaselineClock::taken(const store::Key& key, const Json& answer, const T
   auto baseline = baseline_from(answer.dump(-1, ' ', false, Json::error_handler_t::replace));
   if (!baseline.ok()) baseline = Baseline{.declined = baseline.error().message};
   evaluator_.keep({.key = key,
-               .state = baseline->call_ms ? "measured" : "declined",
-               .milliseconds = baseline->call_ms,
-               .document = json_of(*baseline).dump(-1, ' ', false, Json::error_handler_t::replace)},
-              {task.source});
+                   .state = baseline->call_ms ? "measured" : "declined",
+                   .milliseconds = baseline->call_ms,
+                   .document = json_of(*baseline).dump(-1, ' ', false, Json::error_handler_t::replace)},
+                  {task.source});
   return *std::move(baseline);
 }
 

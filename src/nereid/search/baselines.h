@@ -16,8 +16,8 @@
 #include <string>
 
 #include "nereid/base/installation.h"
-#include "nereid/search/evaluator.h"
 #include "nereid/search/call_server.h"
+#include "nereid/search/evaluator.h"
 
 namespace nereid::search {
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "nereid/compiler/output/any_batch.h"
 #include "nereid/compiler/module.h"
+#include "nereid/compiler/output/any_batch.h"
 #include "nereid/compiler/output/source_file.h"
 #include "nereid/search/guarded.h"
 
@@ -31,7 +31,9 @@ Result<BatchInput> batch_input(const Task& task) {
     const auto& sizes = task.trace.values[static_cast<size_t>(ref->value)].sizes;
     if (!sizes.empty()) return BatchInput{file.parameters[i].name, sizes[0]};
   }
-  return input_error("--dynamic batch: {}: expected a tensor with a leading size among forward's arguments, got none", task.name);
+  return input_error(
+      "--dynamic batch: {}: expected a tensor with a leading size among forward's arguments, got none",
+      task.name);
 }
 
 std::vector<int64_t> sizes_of(const trace::Trace& trace) {
@@ -48,7 +50,8 @@ int64_t most_elements(const trace::Trace& trace) {
 
 class Writer {
  public:
-  Writer(Evaluator& evaluator, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline)
+  Writer(Evaluator& evaluator, const Task& task, const compiler::Guard& guard, bool fallback,
+         Deadline deadline)
       : evaluator_(evaluator), task_(task), guard_(guard), fallback_(fallback), deadline_(deadline) {}
 
   Result<DynamicBatch> run() {
@@ -62,27 +65,30 @@ class Writer {
       written[i].batch = batches[i];
     }
     NEREID_TRY(std::string code, compiler::for_any_batch(written, input_.name));
-    code = "\"\"\"For any batch. Figures are those of a batch of " + std::to_string(batches[1]) + ".\n\n" + plan_ + "\"\"\"\n" + code;
+    code = "\"\"\"For any batch. Figures are those of a batch of " + std::to_string(batches[1]) + ".\n\n" +
+           plan_ + "\"\"\"\n" + code;
     NEREID_TRY(const trace::Trace candidate, evaluator_.trace_of(*tasks[2], code, "ModelNew"));
-    made_.largest = static_cast<int64_t>(static_cast<double>(kMostElements) * static_cast<double>(batches[2]) /
-                                         static_cast<double>(std::max(most_elements(tasks[2]->trace), most_elements(candidate))));
+    made_.largest = static_cast<int64_t>(
+        static_cast<double>(kMostElements) * static_cast<double>(batches[2]) /
+        static_cast<double>(std::max(most_elements(tasks[2]->trace), most_elements(candidate))));
     NEREID_TRY(const bool modes, mode_matters(evaluator_, *tasks[2], code));
     std::vector<int64_t> small = {1, 2, batches[0]};
     for (const int64_t least : small) {
       made_.judged.clear();
       made_.least = least;
       const compiler::Assumptions assumptions{.reference = tasks[2]->trace,
-                                           .candidate = candidate,
-                                           .modes = modes,
-                                           .fallback = fallback_ ? task_.source : "",
-                                           .other_batch = &tasks[1]->trace,
-                                           .batches = {batches[2], batches[1]},
-                                           .passing = {made_.least, made_.largest}};
+                                              .candidate = candidate,
+                                              .modes = modes,
+                                              .fallback = fallback_ ? task_.source : "",
+                                              .other_batch = &tasks[1]->trace,
+                                              .batches = {batches[2], batches[1]},
+                                              .passing = {made_.least, made_.largest}};
       NEREID_TRY(made_.source, guard_.around(code, assumptions));
       made_.assumptions = compiler::assumptions_text(assumptions);
       NEREID_TRY(const bool own, judge(input_.batch));
       if (!own) return std::move(made_);
-      NEREID_TRY(const bool many, judge(compiler::batches_around(4 * input_.batch, sizes_of(task_.trace))[1]));
+      NEREID_TRY(const bool many,
+                 judge(compiler::batches_around(4 * input_.batch, sizes_of(task_.trace))[1]));
       if (!many) return std::move(made_);
       const auto few = judge(least);
       if ((few.ok() && *few) || least == small.back()) break;
@@ -93,9 +99,11 @@ class Writer {
  private:
   Result<std::unique_ptr<const Task>> at(int64_t batch) {
     if (batch == input_.batch) return evaluator_.trace(task_.name, task_.source, deadline_);
-    auto made = evaluator_.trace(task_.name, compiler::with_batch(task_.source, input_.batch, batch), deadline_);
+    auto made =
+        evaluator_.trace(task_.name, compiler::with_batch(task_.source, input_.batch, batch), deadline_);
     if (!made.ok())
-      return Error{fmt::format("--dynamic batch: at a batch of {} in place of {}: {}", batch, input_.batch, made.error().message),
+      return Error{fmt::format("--dynamic batch: at a batch of {} in place of {}: {}", batch, input_.batch,
+                               made.error().message),
                    made.error().blame};
     return made;
   }
@@ -130,7 +138,8 @@ class Writer {
 
 }  // namespace
 
-Result<DynamicBatch> for_any_batch(Evaluator& evaluator, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline) {
+Result<DynamicBatch> for_any_batch(Evaluator& evaluator, const Task& task, const compiler::Guard& guard,
+                                   bool fallback, Deadline deadline) {
   return Writer(evaluator, task, guard, fallback, deadline).run();
 }
 

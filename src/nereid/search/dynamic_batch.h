@@ -15,9 +15,9 @@ struct AtBatch {
 };
 
 struct DynamicBatch {
-  std::string source;             // with its guard
-  std::string assumptions;        // of the header
-  std::vector<AtBatch> judged{};  // the task's own batch first; the first that is not verified ends it
+  std::string source;              // with its guard
+  std::string assumptions;         // of the header
+  std::vector<AtBatch> judged{};   // the task's own batch first; the first that is not verified ends it
   int64_t least = 1, largest = 0;  // batches that the guard lets pass
 
   bool verified() const { return judged.size() == 3 && judged.back().judged.verified(); }
@@ -25,6 +25,7 @@ struct DynamicBatch {
 
 // The batch is the leading size of forward's first tensor; every input with the same leading size has it. An Error (blamed on
 // the input) says why the kernels depend on the batch in another way than by numbers.
-Result<DynamicBatch> for_any_batch(Evaluator& evaluator, const Task& task, const compiler::Guard& guard, bool fallback, Deadline deadline);
+Result<DynamicBatch> for_any_batch(Evaluator& evaluator, const Task& task, const compiler::Guard& guard,
+                                   bool fallback, Deadline deadline);
 
 }  // namespace nereid::search

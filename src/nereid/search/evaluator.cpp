@@ -30,17 +30,17 @@ std::string refusal(const tracer::TraceAnswer& answer) {
 // All that a verdict depends on besides both files. A seed is not part of it: trials are fresh by design.
 std::string question_of(const verify::Settings& s, bool answer) {
   Json question = {{"policy", to_string(s.policy)},
-                         {"device", s.device == replay::Device::kCuda ? "cuda" : "cpu"},
-                         {"trials", s.trials},
-                         {"time", s.time ? s.timing_seconds : 0},
-                         {"fast_inputs", s.fast_inputs},
-                         {"time_limit", s.time_limit},
-                         {"shrink", s.shrink},
-                         {"protocol", to_string(s.protocol)},
-                         {"rtol", s.tolerance.rtol ? Json(*s.tolerance.rtol) : Json()},
-                         {"atol", s.tolerance.atol ? Json(*s.tolerance.atol) : Json()},
-                         {"allow_tf32", s.tolerance.allow_tf32},
-                         {"answer", answer}};
+                   {"device", s.device == replay::Device::kCuda ? "cuda" : "cpu"},
+                   {"trials", s.trials},
+                   {"time", s.time ? s.timing_seconds : 0},
+                   {"fast_inputs", s.fast_inputs},
+                   {"time_limit", s.time_limit},
+                   {"shrink", s.shrink},
+                   {"protocol", to_string(s.protocol)},
+                   {"rtol", s.tolerance.rtol ? Json(*s.tolerance.rtol) : Json()},
+                   {"atol", s.tolerance.atol ? Json(*s.tolerance.atol) : Json()},
+                   {"allow_tf32", s.tolerance.allow_tf32},
+                   {"answer", answer}};
   if (!s.forbid.empty()) question["forbid"] = s.forbid;
   return question.dump();
 }
@@ -67,14 +67,13 @@ Evaluator::Evaluator(verify::VerifierBackends backends, EvaluatorOptions options
       turns_(options_.judged_at_once > 0 ? options_.judged_at_once : std::counting_semaphore<>::max()) {}
 
 Result<std::unique_ptr<const Task>> Evaluator::trace(const std::string& name, const std::string& source,
-                                                 Deadline deadline) {
+                                                     Deadline deadline) {
   auto task = std::make_unique<Task>();
   task->name = name, task->source = source, task->hash = sha256_hex(source);
   tracer::TraceRequest request{.source = source, .path = name};
   request.seconds = kTraceSeconds;
-  NEREID_TRY(
-      auto answer,
-      backends_.trace(request, Deadline::earlier(deadline, Deadline::after(kTracePatience))));
+  NEREID_TRY(auto answer,
+             backends_.trace(request, Deadline::earlier(deadline, Deadline::after(kTracePatience))));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("the reference {}: {}", name, refusal(answer));
   task->trace = std::move(*trace);
@@ -85,17 +84,17 @@ Result<std::unique_ptr<const Task>> Evaluator::trace(const std::string& name, co
 }
 
 Judged Evaluator::judge(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
-                    Deadline deadline) {
+                        Deadline deadline) {
   return judge_by(judge_, task, proposer, proposal, deadline);
 }
 
 Judged Evaluator::measure(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
-                      Deadline deadline) {
+                          Deadline deadline) {
   return judge_by(measure_, task, proposer, proposal, deadline);
 }
 
 Judged Evaluator::judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,
-                       const proposers::Proposal& proposal, Deadline deadline) {
+                           const proposers::Proposal& proposal, Deadline deadline) {
   const store::Key key{store::Kind::kVerdict,     task.hash,
                        sha256_hex(proposal.text), question_of(judge.settings(), proposal.answer),
                        options_.hardware,         options_.versions};
@@ -159,7 +158,8 @@ Result<tracer::TraceAnswer> Evaluator::trace_candidate(const Task& task, const s
   return backends_.trace(request, Deadline::after(kTracePatience));
 }
 
-Result<trace::Trace> Evaluator::trace_of(const Task& task, const std::string& source, const std::string& class_name) {
+Result<trace::Trace> Evaluator::trace_of(const Task& task, const std::string& source,
+                                         const std::string& class_name) {
   const bool reference = class_name == "Model";
   tracer::TraceRequest request{
       .source = source, .path = reference ? task.name : "candidate.py", .class_name = class_name};
@@ -171,7 +171,8 @@ Result<trace::Trace> Evaluator::trace_of(const Task& task, const std::string& so
   return std::move(*trace);
 }
 
-Result<Evaluator::Candidate> Evaluator::candidate(const Task& task, const std::string& source, Deadline deadline) {
+Result<Evaluator::Candidate> Evaluator::candidate(const Task& task, const std::string& source,
+                                                  Deadline deadline) {
   NEREID_TRY(auto answer, trace_candidate(task, source));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("the candidate: {}", refusal(answer));
@@ -193,7 +194,7 @@ std::optional<Work> Evaluator::work_of_candidate(const Task& task, const std::st
 }
 
 store::Key Evaluator::proposal_key(const proposers::Proposer& proposer, const Task& task, int sample,
-                               const std::vector<proposers::Attempt>& attempts, int round) const {
+                                   const std::vector<proposers::Attempt>& attempts, int round) const {
   Json question = {{"sample", sample}, {"attempts", attempts_hash(attempts)}, {"name", task.name}};
   if (round > 0) question["round"] = round;
   return {store::Kind::kProposal, task.hash, proposer.identity(), question.dump(), "", options_.versions};
@@ -218,7 +219,7 @@ void Evaluator::remember(const store::Key& key, const Task& task, const proposer
 }
 
 Result<proposers::Answer> Evaluator::ask(proposers::Proposer& proposer, const Task& task, int sample,
-                                  const std::vector<proposers::Attempt>& attempts, Deadline deadline) {
+                                         const std::vector<proposers::Attempt>& attempts, Deadline deadline) {
   const auto key = proposal_key(proposer, task, sample, attempts);
   if (auto known = remembered(key)) return *std::move(known);
   NEREID_TRY(auto answer, proposer.propose({.name = task.name,
@@ -233,7 +234,8 @@ Result<proposers::Answer> Evaluator::ask(proposers::Proposer& proposer, const Ta
 
 class Evaluator::SeveralAnswers : public proposers::Answers {
  public:
-  SeveralAnswers(Evaluator& evaluator, proposers::Proposer& proposer, const Task& task, const std::vector<int>& samples, int round)
+  SeveralAnswers(Evaluator& evaluator, proposers::Proposer& proposer, const Task& task,
+                 const std::vector<int>& samples, int round)
       : evaluator_(evaluator), proposer_(proposer), task_(task), round_(round) {
     std::vector<int> unknown;
     for (const int sample : samples) {
@@ -243,15 +245,17 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
         unknown.push_back(sample);
     }
     if (unknown.empty()) return;
-    asked_ = proposer.propose_several({.name = task.name, .source = task.source, .trace = &task.trace, .round = round},
-                                      std::move(unknown));
+    asked_ = proposer.propose_several(
+        {.name = task.name, .source = task.source, .trace = &task.trace, .round = round}, std::move(unknown));
   }
 
   Result<std::optional<One>> next(Deadline deadline) override {
     if (told_ < known_.size()) return std::optional(std::move(known_[told_++]));
     if (!asked_) return std::optional<One>();
     NEREID_TRY(auto one, asked_->next(deadline));
-    if (one) evaluator_.remember(evaluator_.proposal_key(proposer_, task_, one->sample, {}, round_), task_, one->answer);
+    if (one)
+      evaluator_.remember(evaluator_.proposal_key(proposer_, task_, one->sample, {}, round_), task_,
+                          one->answer);
     return one;
   }
 
@@ -266,7 +270,7 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
 };
 
 std::unique_ptr<proposers::Answers> Evaluator::ask_several(proposers::Proposer& proposer, const Task& task,
-                                                    const std::vector<int>& samples, int round) {
+                                                           const std::vector<int>& samples, int round) {
   return std::make_unique<SeveralAnswers>(*this, proposer, task, samples, round);
 }
 

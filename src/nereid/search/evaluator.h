@@ -59,11 +59,11 @@ class Evaluator {
   Result<trace::Trace> trace_of(const Task& task, const std::string& source, const std::string& class_name);
   Result<Candidate> candidate(const Task& task, const std::string& source, Deadline deadline);
   Result<proposers::Answer> ask(proposers::Proposer& proposer, const Task& task, int sample,
-                             const std::vector<proposers::Attempt>& attempts, Deadline deadline);
+                                const std::vector<proposers::Attempt>& attempts, Deadline deadline);
   // Samples of the first answer: first those that are remembered, then the others as they come. `round`: as in
   // proposers::Request.
   std::unique_ptr<proposers::Answers> ask_several(proposers::Proposer& proposer, const Task& task,
-                                               const std::vector<int>& samples, int round = 0);
+                                                  const std::vector<int>& samples, int round = 0);
 
   // What is remembered beside these; nothing where there is no store, or it is to be asked anew.
   std::optional<store::Record> look_up(const store::Key& key);
@@ -88,8 +88,8 @@ class Evaluator {
   verify::VerifierBackends backends_;
   EvaluatorOptions options_;
   verify::Judge judge_, measure_;
-  std::counting_semaphore<> turns_;  // to judge
-  mutable std::mutex mutex_;  // guards what follows
+  std::counting_semaphore<> turns_;         // to judge
+  mutable std::mutex mutex_;                // guards what follows
   std::map<std::string, Judged> judged_{};  // by task, question and code
   std::string trouble_;
 };

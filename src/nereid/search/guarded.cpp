@@ -16,7 +16,8 @@ std::string bytes_of(trace::Trace trace) {
 }
 
 // False where the file does the same in training and in evaluation, so that either holds.
-bool mode_changes(Evaluator& evaluator, const Task& task, const std::string& source, const std::string& traced) {
+bool mode_changes(Evaluator& evaluator, const Task& task, const std::string& source,
+                  const std::string& traced) {
   const auto reference = evaluator.trace_of(task, compiler::in_other_mode(task.source, "Model"), "Model");
   if (!reference.ok() || bytes_of(*reference) != bytes_of(task.trace)) return true;
   const auto candidate = evaluator.trace_of(task, compiler::in_other_mode(source, "ModelNew"), "ModelNew");
@@ -25,22 +26,26 @@ bool mode_changes(Evaluator& evaluator, const Task& task, const std::string& sou
 
 }  // namespace
 
-Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source, const compiler::Guard& guard, bool fallback) {
+Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
+                        const compiler::Guard& guard, bool fallback) {
   if (interrupted()) {
-    const compiler::Assumptions assumptions{.reference = task.trace, .candidate = task.trace, .state_known = false};
+    const compiler::Assumptions assumptions{
+        .reference = task.trace, .candidate = task.trace, .state_known = false};
     NEREID_TRY(std::string text, guard.around(source, assumptions));
     return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
   }
   NEREID_TRY(const trace::Trace candidate, evaluator.trace_of(task, source, "ModelNew"));
   const std::string traced = bytes_of(candidate);
   const compiler::Assumptions assumptions{.reference = task.trace,
-                                       .candidate = candidate,
-                                       .modes = mode_changes(evaluator, task, source, traced),
-                                       .fallback = fallback ? task.source : ""};
+                                          .candidate = candidate,
+                                          .modes = mode_changes(evaluator, task, source, traced),
+                                          .fallback = fallback ? task.source : ""};
   NEREID_TRY(std::string text, guard.around(source, assumptions));
   NEREID_TRY(const trace::Trace again, evaluator.trace_of(task, text, "ModelNew"));
   if (bytes_of(again) != traced)
-    return our_error("with its guard the file for {} has another trace than what was verified; nothing is written", task.name);
+    return our_error(
+        "with its guard the file for {} has another trace than what was verified; nothing is written",
+        task.name);
   return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
 }
 

@@ -18,7 +18,8 @@ struct Guarded {
 // tells whether the mode matters. `fallback`: calls elsewhere are done by the reference's own forward. An Error is blamed on
 // the input where such a fallback cannot be had. After an interrupt nothing can be traced: then the guard takes the mode to
 // matter and the state to be what the constructor makes, and there is no fallback.
-Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source, const compiler::Guard& guard, bool fallback);
+Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
+                        const compiler::Guard& guard, bool fallback);
 
 // Whether train() and eval() make a difference to the reference, or to the candidate.
 Result<bool> mode_matters(Evaluator& evaluator, const Task& task, const std::string& source);

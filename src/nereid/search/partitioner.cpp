@@ -8,10 +8,10 @@
 #include <set>
 #include <unordered_set>
 
-#include "nereid/render/subgraph_source.h"
+#include "nereid/render/canonicalize.h"
 #include "nereid/render/idiomatic_torch.h"
 #include "nereid/render/python_text.h"
-#include "nereid/render/canonicalize.h"
+#include "nereid/render/subgraph_source.h"
 #include "nereid/trace/access.h"
 #include "nereid/trace/op_class.h"
 
@@ -79,7 +79,9 @@ Result<Partitioner> Partitioner::cut(const Task& task) {
   return partitioner;
 }
 
-const trace::Call& Partitioner::call(size_t step) const { return std::get<trace::Call>(forward_->steps[step]); }
+const trace::Call& Partitioner::call(size_t step) const {
+  return std::get<trace::Call>(forward_->steps[step]);
+}
 
 std::vector<bool> Partitioner::reaches_output() const {
   std::set<trace::StorageId> wanted;
@@ -91,7 +93,8 @@ std::vector<bool> Partitioner::reaches_output() const {
       if (reaches[i]) continue;
       auto made = trace::tensors_in(call(i).result);
       for (const ValueId id : trace::written_arguments(call(i))) made.push_back(id);
-      if (std::ranges::none_of(made, [&](ValueId id) { return wanted.contains(value(id).storage); })) continue;
+      if (std::ranges::none_of(made, [&](ValueId id) { return wanted.contains(value(id).storage); }))
+        continue;
       reaches[i] = more = true;
       for (const ValueId id : render::read_by(call(i))) wanted.insert(value(id).storage);
     }
@@ -164,7 +167,8 @@ Status Partitioner::join(size_t step, const std::vector<ValueId>& written) {
     first = std::min(first, node_of_.at(made->second));
   }
   std::vector<size_t> joined;
-  for (size_t n = first; n < nodes_.size(); ++n) joined.insert(joined.end(), nodes_[n].begin(), nodes_[n].end());
+  for (size_t n = first; n < nodes_.size(); ++n)
+    joined.insert(joined.end(), nodes_[n].begin(), nodes_[n].end());
   joined.push_back(step);
   if (joined.size() > kMostJoined)
     return input_error("{} writes in place what was made many steps before", call(step).op);
@@ -198,7 +202,8 @@ std::optional<ValueId> Partitioner::same_place(const std::vector<ValueId>& value
   const auto& v = value(id);
   for (const ValueId each : values) {
     const auto& other = value(each);
-    if (other.storage == v.storage && other.sizes == v.sizes && other.strides == v.strides && other.offset == v.offset)
+    if (other.storage == v.storage && other.sizes == v.sizes && other.strides == v.strides &&
+        other.offset == v.offset)
       return each;
   }
   return std::nullopt;
@@ -253,7 +258,8 @@ std::vector<size_t> Partitioner::steps_with_views(const Nodes& set) const {
   while (!readers.empty()) {
     for (const ValueId id : render::read_by(call(readers.front()))) {
       const auto view = view_.find(id);
-      if (view == view_.end() || render::is_contiguous(value(id)) || call(view->second).op == "aten::as_strided")
+      if (view == view_.end() || render::is_contiguous(value(id)) ||
+          call(view->second).op == "aten::as_strided")
         continue;
       if (steps.insert(view->second).second) readers.push_back(view->second);
     }
@@ -280,7 +286,8 @@ Result<Subgraph> Partitioner::describe(const Nodes& set, SourceStyle style) cons
   each_node(set, [&](size_t n) {
     for (const size_t step : nodes_[n])
       for (const ValueId id : trace::tensors_in(call(step).result))
-        if (wanted.contains(value(id).storage) && !same_place(subgraph.outputs, id)) add_once(subgraph.outputs, id);
+        if (wanted.contains(value(id).storage) && !same_place(subgraph.outputs, id))
+          add_once(subgraph.outputs, id);
   });
   if (subgraph.outputs.empty()) return input_error("nobody needs it");
   if (subgraph.inputs.empty()) return input_error("it has no inputs");
@@ -300,9 +307,14 @@ Result<Subgraph> Partitioner::describe(const Nodes& set, SourceStyle style) cons
     subgraph.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
   if (taught) {
     auto inputs = subgraph.inputs;
-    for (const auto& [id, number] : taught->numbers) inputs.push_back(id), subgraph.numbers.emplace_back(taught->trace.values[static_cast<size_t>(id)].sizes, number);
-    NEREID_TRY(subgraph.source, render::subgraph_source(taught->trace, taught->forward, taught->steps, inputs, subgraph.outputs));
-  } else if (auto plain = style.idiomatic ? render::idiomatic_torch(task_->trace, *forward_, steps, subgraph.inputs, subgraph.outputs) : std::nullopt) {
+    for (const auto& [id, number] : taught->numbers)
+      inputs.push_back(id),
+          subgraph.numbers.emplace_back(taught->trace.values[static_cast<size_t>(id)].sizes, number);
+    NEREID_TRY(subgraph.source, render::subgraph_source(taught->trace, taught->forward, taught->steps, inputs,
+                                                        subgraph.outputs));
+  } else if (auto plain = style.idiomatic ? render::idiomatic_torch(task_->trace, *forward_, steps,
+                                                                    subgraph.inputs, subgraph.outputs)
+                                          : std::nullopt) {
     subgraph.source = std::move(plain->source), subgraph.sizes = std::move(plain->sizes);
   } else {
     NEREID_TRY(subgraph.source,
@@ -391,8 +403,10 @@ std::vector<Subgraph> Partitioner::alternative_sources(const Nodes& set) const {
   std::vector<Subgraph> found;
   std::set<std::string> sources;
   if (const auto usual = describe(set); usual.ok()) sources.insert(usual->source);
-  for (const SourceStyle style : {SourceStyle{.canonical = true}, SourceStyle{.views = false, .canonical = true}, SourceStyle{.views = false}, SourceStyle{.idiomatic = false},
-                                SourceStyle{.views = false, .idiomatic = false}})
+  for (const SourceStyle style :
+       {SourceStyle{.canonical = true}, SourceStyle{.views = false, .canonical = true},
+        SourceStyle{.views = false}, SourceStyle{.idiomatic = false},
+        SourceStyle{.views = false, .idiomatic = false}})
     if (auto subgraph = describe(set, style); subgraph.ok() && sources.insert(subgraph->source).second)
       found.push_back(*std::move(subgraph));
   return found;
@@ -426,7 +440,7 @@ Result<std::string> Partitioner::compose(const std::vector<Piece>& pieces) const
       NEREID_TRY(const std::string text, render::call_python(call(view->second), name_of, device));
       body += "        " +
               render::targets_python(call(view->second).result,
-                             [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
+                                     [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
               " = " + text + "\n";
       return names.at(id);
     }
@@ -450,7 +464,7 @@ Result<std::string> Partitioner::compose(const std::vector<Piece>& pieces) const
         NEREID_TRY(const std::string text, render::call_python(call(step), name_of, device));
         body += "        " +
                 render::targets_python(call(step).result,
-                               [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
+                                       [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
                 " = " + text + "\n";
       }
       continue;
@@ -482,7 +496,9 @@ Result<std::string> Partitioner::compose(const std::vector<Piece>& pieces) const
       }
       args.push_back(std::move(name));
     }
-    for (const auto& [sizes, number] : subgraph.numbers) args.push_back(fmt::format("torch.full([{}], {}, device={})", fmt::join(sizes, ", "), render::float_text(number), device));
+    for (const auto& [sizes, number] : subgraph.numbers)
+      args.push_back(fmt::format("torch.full([{}], {}, device={})", fmt::join(sizes, ", "),
+                                 render::float_text(number), device));
     for (const ValueId id : subgraph.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
     // What was written in place has several values in a trace.
     each_node(subgraph.nodes, [&](size_t n) {

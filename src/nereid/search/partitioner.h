@@ -88,11 +88,12 @@ class Partitioner {
   Status join(size_t step, const std::vector<trace::ValueId>& written);
   std::vector<trace::ValueId> read_by_node(size_t node) const;
   // That one of them which is the same elements of the same storage.
-  std::optional<trace::ValueId> same_place(const std::vector<trace::ValueId>& values, trace::ValueId id) const;
+  std::optional<trace::ValueId> same_place(const std::vector<trace::ValueId>& values,
+                                           trace::ValueId id) const;
   std::vector<size_t> steps_with_views(const Nodes& set) const;
   struct SourceStyle {
-    bool views = true;  // that lead to what is not contiguous are among the steps
-    bool idiomatic = true;  // as people write it, where that is known
+    bool views = true;       // that lead to what is not contiguous are among the steps
+    bool idiomatic = true;   // as people write it, where that is known
     bool canonical = false;  // in the words that our models are taught
   };
   Result<Subgraph> describe(const Nodes& set) const { return describe(set, {}); }
@@ -102,9 +103,9 @@ class Partitioner {
 
   const Task* task_;
   std::shared_ptr<const trace::Phase> forward_;  // without what no output depends on
-  std::vector<std::vector<size_t>> nodes_{};  // the steps of each: one, but for what writes in place
-  std::map<size_t, size_t> node_of_{};     // and back
-  std::vector<Nodes> before_{}, after_{};  // neighbours
+  std::vector<std::vector<size_t>> nodes_{};     // the steps of each: one, but for what writes in place
+  std::map<size_t, size_t> node_of_{};           // and back
+  std::vector<Nodes> before_{}, after_{};        // neighbours
   std::vector<Nodes> ancestors_{}, descendants_{};
   std::map<trace::StorageId, size_t> maker_{};  // the step that made a storage
   std::map<trace::ValueId, size_t> view_{};     // the view step that made a value, where one did

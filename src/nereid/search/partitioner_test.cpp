@@ -8,9 +8,9 @@
 #include <random>
 #include <set>
 
-#include "nereid/search/subgraph_search.h"
-#include "nereid/search/graph_svg.h"
 #include "nereid/render/python_text.h"
+#include "nereid/search/graph_svg.h"
+#include "nereid/search/subgraph_search.h"
 
 namespace nereid::search {
 namespace {
@@ -178,7 +178,8 @@ TEST(Partitioner, InputsAreToldAsContiguous) {
   middle.set(1);
   const auto otherwise = partitioner->alternative_sources(middle);
   ASSERT_THAT(otherwise, SizeIs(1));
-  EXPECT_THAT(otherwise[0].source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
+  EXPECT_THAT(otherwise[0].source,
+              HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
   EXPECT_THAT(otherwise[0].source, HasSubstr("torch.rand(4, 8)"));
   EXPECT_THAT(otherwise[0].inputs, ElementsAre(trace::tensors_in(view)[0]));
   EXPECT_THAT(partitioner->alternative_sources(third.nodes), IsEmpty());  // there is one way alone
@@ -188,9 +189,13 @@ TEST(Partitioner, InputsAreToldAsContiguous) {
   EXPECT_THAT(whole->source, HasSubstr("t2 = torch.ops.aten.relu.default(t1)"));
   const std::string viewless = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
   const Subgraph before = partitioner->alone(0);
-  const auto given = partitioner->compose({{&before, "", ""}, {&otherwise[0], viewless, "model"}, {&third, "", ""}});
+  const auto given =
+      partitioner->compose({{&before, "", ""}, {&otherwise[0], viewless, "model"}, {&third, "", ""}});
   ASSERT_TRUE(given.ok()) << given.error().message;
-  EXPECT_THAT(*given, HasSubstr("t1 = torch.ops.aten.transpose.int(t0, 0, 1)\n        t2 = self.subgraph_1_run(t1.contiguous())"));
+  EXPECT_THAT(
+      *given,
+      HasSubstr(
+          "t1 = torch.ops.aten.transpose.int(t0, 0, 1)\n        t2 = self.subgraph_1_run(t1.contiguous())"));
   // So it is given as told.
   const Subgraph first = partitioner->alone(0);
   const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
@@ -209,7 +214,8 @@ TEST(Partitioner, MasksAndIndicesAreDrawn) {
   mask.dtype = trace::DType::kBool;
   auto& fill = std::get<trace::Call>(steps[1]);
   fill.op = "aten::masked_fill.Scalar", fill.args.push_back(trace::Arg{0.0});
-  trace.storages.push_back({.bytes = 128, .role = trace::Role::kInput, .device = {}, .name = "1", .data = {}});
+  trace.storages.push_back(
+      {.bytes = 128, .role = trace::Role::kInput, .device = {}, .name = "1", .data = {}});
   trace::Value indices;
   indices.dtype = trace::DType::kI64, indices.storage = static_cast<int>(trace.storages.size()) - 1;
   indices.sizes = {9}, indices.strides = {1};
@@ -221,14 +227,18 @@ TEST(Partitioner, MasksAndIndicesAreDrawn) {
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   // Alone as people write it, with others as the trace has it.
-  EXPECT_THAT(partitioner->alone(1).source, HasSubstr("    def forward(self, x, mask):\n        out = torch.masked_fill(x, mask, 0.0)\n"));
+  EXPECT_THAT(partitioner->alone(1).source,
+              HasSubstr("    def forward(self, x, mask):\n        out = torch.masked_fill(x, mask, 0.0)\n"));
   const auto otherwise = partitioner->alternative_sources(partitioner->alone(1).nodes);
   ASSERT_THAT(otherwise, SizeIs(2));
-  EXPECT_THAT(otherwise[0].source, HasSubstr("t0 = torch.ops.aten.where.self(x0, x2, x1)"));  // named as they are read
-  EXPECT_THAT(otherwise[0].inputs, ElementsAre(partitioner->alone(1).inputs[1], partitioner->alone(1).inputs[0]));
+  EXPECT_THAT(otherwise[0].source,
+              HasSubstr("t0 = torch.ops.aten.where.self(x0, x2, x1)"));  // named as they are read
+  EXPECT_THAT(otherwise[0].inputs,
+              ElementsAre(partitioner->alone(1).inputs[1], partitioner->alone(1).inputs[0]));
   ASSERT_THAT(otherwise[0].numbers, SizeIs(1));
   EXPECT_THAT(otherwise[1].source, HasSubstr("t0 = torch.ops.aten.masked_fill.Scalar(x0, x1, 0.0)"));
-  EXPECT_THAT(partitioner->alone(1).source, HasSubstr("    mask = torch.rand(8, 4) < 0.5\n    return [x, mask]\n"));
+  EXPECT_THAT(partitioner->alone(1).source,
+              HasSubstr("    mask = torch.rand(8, 4) < 0.5\n    return [x, mask]\n"));
   EXPECT_THAT(partitioner->alone(2).source, HasSubstr("        out = torch.index_select(x, -1, idx)\n"));
   EXPECT_THAT(partitioner->alone(2).source, HasSubstr("    idx = torch.randint(0, 4, (9,))\n"));
   std::string both;
@@ -277,7 +287,8 @@ TEST(Partitioner, WhatALineDoesIsASubgraph) {
   // Nodes 1, 2 and 4 are of one line, but 4 hangs together with neither; 3 reads 2.
   const auto task = program({{-1}, {0}, {1}, {2}, {3}}, {4});
   auto& steps = task->trace.phases.back().steps;
-  for (size_t i = 0; i < 5; ++i) std::get<trace::Call>(steps[i]).place = {"m.py", i == 0 ? 1 : i == 3 ? 3 : 2};
+  for (size_t i = 0; i < 5; ++i)
+    std::get<trace::Call>(steps[i]).place = {"m.py", i == 0 ? 1 : i == 3 ? 3 : 2};
   const auto partitioner = Partitioner::cut(*task);
   Nodes expected;
   expected.set(1), expected.set(2);
@@ -296,13 +307,16 @@ TEST(Partitioner, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
   auto& steps = trace.phases.back().steps;
   auto& in_place = std::get<trace::Call>(steps[2]);
   in_place.op = "aten::relu_";
-  const auto result = [&](size_t step) { return trace::tensors_in(std::get<trace::Call>(steps[step]).result)[0]; };
+  const auto result = [&](size_t step) {
+    return trace::tensors_in(std::get<trace::Call>(steps[step]).result)[0];
+  };
   trace.values[static_cast<size_t>(result(2))] = trace.values[static_cast<size_t>(result(1))];
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   ASSERT_EQ(partitioner->nodes(), 3U);
   const Subgraph first = partitioner->alone(0), both = partitioner->alone(1), last = partitioner->alone(2);
-  EXPECT_THAT(both.source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        t1 = torch.ops.aten.relu_.default(t0)\n        return t"));
+  EXPECT_THAT(both.source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        t1 = "
+                                     "torch.ops.aten.relu_.default(t0)\n        return t"));
   EXPECT_THAT(both.outputs, SizeIs(1));
   Nodes middle;
   middle.set(1);
@@ -316,25 +330,31 @@ TEST(Partitioner, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
 
 TEST(Partitioner, ACosineSimilarityIsOneNode) {
   // norm(x), clone, norm(w), clone, 1e-8, clamp_min_ of both clones, w / clone, x / clone, their product, its sum; relu of it
-  const auto task = program({{-1}, {0}, {-2}, {2}, {-1}, {1, 4}, {3, 4}, {-2, 6}, {-1, 5}, {8, 7}, {9}, {10}});
+  const auto task =
+      program({{-1}, {0}, {-2}, {2}, {-1}, {1, 4}, {3, 4}, {-2, 6}, {-1, 5}, {8, 7}, {9}, {10}});
   auto& trace = task->trace;
   auto& steps = trace.phases.back().steps;
   const auto call = [&](size_t step) -> trace::Call& { return std::get<trace::Call>(steps[step]); };
   const auto result = [&](size_t step) { return trace::tensors_in(call(step).result)[0]; };
   size_t step = 0;
-  for (const char* op : {"linalg_vector_norm", "clone", "linalg_vector_norm", "clone", "scalar_tensor", "clamp_min_.Tensor", "clamp_min_.Tensor", "div.Tensor", "div.Tensor",
-                         "mul.Tensor", "sum.dim_IntList"})
+  for (const char* op :
+       {"linalg_vector_norm", "clone", "linalg_vector_norm", "clone", "scalar_tensor", "clamp_min_.Tensor",
+        "clamp_min_.Tensor", "div.Tensor", "div.Tensor", "mul.Tensor", "sum.dim_IntList"})
     call(step++).op = fmt::format("aten::{}", op);
   const trace::Arg dims{trace::List{{trace::Arg{int64_t{-1}}}}};
-  for (const size_t norm : {0, 2}) call(norm).args.insert(call(norm).args.end(), {trace::Arg{int64_t{2}}, dims, trace::Arg{true}});
+  for (const size_t norm : {0, 2})
+    call(norm).args.insert(call(norm).args.end(), {trace::Arg{int64_t{2}}, dims, trace::Arg{true}});
   call(10).args.push_back(dims);
   call(4).args = {trace::Arg{1e-8}};
-  for (const size_t clone : {1, 3}) trace.values[static_cast<size_t>(result(clone == 1 ? 5 : 6))] = trace.values[static_cast<size_t>(result(clone))];
+  for (const size_t clone : {1, 3})
+    trace.values[static_cast<size_t>(result(clone == 1 ? 5 : 6))] =
+        trace.values[static_cast<size_t>(result(clone))];
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   ASSERT_EQ(partitioner->nodes(), 2U);
   const Subgraph cosine = partitioner->alone(0);
-  EXPECT_THAT(cosine.source, HasSubstr("    def forward(self, x, b):\n        out = F.cosine_similarity(x, b, dim=-1)\n"));
+  EXPECT_THAT(cosine.source,
+              HasSubstr("    def forward(self, x, b):\n        out = F.cosine_similarity(x, b, dim=-1)\n"));
   EXPECT_THAT(cosine.outputs, ElementsAre(result(10)));
   EXPECT_THAT(partitioner->alone(1).source, HasSubstr("torch.ops.aten.relu.default(x0)"));
   const auto otherwise = partitioner->alternative_sources(cosine.nodes);
@@ -347,23 +367,30 @@ TEST(Partitioner, ACosineSimilarityIsOneNode) {
 
 TEST(Partitioner, AHingeLossIsOneNode) {
   // zeros_like(x), empty_like(x), fill_, sub_ x, clamp_min_ of it, w != 1, where, w != -1, where, their sum, its mean; relu of it
-  const auto task = program({{-1}, {-1}, {1}, {1, -1}, {1}, {-2}, {5, 1, 0}, {-2}, {7, -1, 0}, {6, 8}, {9}, {10}});
+  const auto task =
+      program({{-1}, {-1}, {1}, {1, -1}, {1}, {-2}, {5, 1, 0}, {-2}, {7, -1, 0}, {6, 8}, {9}, {10}});
   auto& trace = task->trace;
   auto& steps = trace.phases.back().steps;
   const auto call = [&](size_t step) -> trace::Call& { return std::get<trace::Call>(steps[step]); };
   const auto result = [&](size_t step) { return trace::tensors_in(call(step).result)[0]; };
   size_t step = 0;
-  for (const char* op : {"zeros_like", "empty_like", "fill_.Scalar", "sub_.Tensor", "clamp_min_", "ne.Scalar", "where.self", "ne.Scalar", "where.self", "add.Tensor", "mean"})
+  for (const char* op : {"zeros_like", "empty_like", "fill_.Scalar", "sub_.Tensor", "clamp_min_", "ne.Scalar",
+                         "where.self", "ne.Scalar", "where.self", "add.Tensor", "mean"})
     call(step++).op = fmt::format("aten::{}", op);
   call(2).args.push_back(trace::Arg{1.0});
-  for (const size_t i : {2, 3, 4}) trace.values[static_cast<size_t>(result(i))] = trace.values[static_cast<size_t>(result(1))];
+  for (const size_t i : {2, 3, 4})
+    trace.values[static_cast<size_t>(result(i))] = trace.values[static_cast<size_t>(result(1))];
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   ASSERT_EQ(partitioner->nodes(), 2U);
-  EXPECT_THAT(partitioner->alone(0).source, HasSubstr("    def forward(self, x, target):\n        out = F.hinge_embedding_loss(x, target)\n"));
-  EXPECT_THAT(partitioner->alone(0).source, HasSubstr("    target = torch.randint(0, 2, (8, 4)) * 2.0 - 1.0\n    return [x, target]\n"));
+  EXPECT_THAT(
+      partitioner->alone(0).source,
+      HasSubstr("    def forward(self, x, target):\n        out = F.hinge_embedding_loss(x, target)\n"));
+  EXPECT_THAT(partitioner->alone(0).source,
+              HasSubstr("    target = torch.randint(0, 2, (8, 4)) * 2.0 - 1.0\n    return [x, target]\n"));
   call(2).args.back() = trace::Arg{0.5};
-  EXPECT_THAT(Partitioner::cut(*task)->alone(0).source, HasSubstr("F.hinge_embedding_loss(x, target, margin=0.5)"));
+  EXPECT_THAT(Partitioner::cut(*task)->alone(0).source,
+              HasSubstr("F.hinge_embedding_loss(x, target, margin=0.5)"));
 }
 
 TEST(Partitioner, APoolOverLinesIsToldAsSuch) {
@@ -376,7 +403,8 @@ TEST(Partitioner, APoolOverLinesIsToldAsSuch) {
     return trace::Arg{list};
   };
   pool.op = "aten::avg_pool2d";
-  pool.args.insert(pool.args.end(), {ints({1, 3}), ints({1, 2}), ints({0, 1}), trace::Arg{true}, trace::Arg{false}});
+  pool.args.insert(pool.args.end(),
+                   {ints({1, 3}), ints({1, 2}), ints({0, 1}), trace::Arg{true}, trace::Arg{false}});
   auto& x = trace.values[static_cast<size_t>(std::get<trace::TensorRef>(pool.args[0].node).value)];
   auto& y = trace.values[static_cast<size_t>(trace::tensors_in(pool.result)[0])];
   x.sizes = {2, 4, 1, 4}, x.strides = {16, 4, 4, 1};
@@ -384,7 +412,8 @@ TEST(Partitioner, APoolOverLinesIsToldAsSuch) {
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   const Subgraph lines = partitioner->alone(1), relu = partitioner->alone(0);
-  EXPECT_THAT(lines.source, HasSubstr("        out = F.avg_pool1d(x, 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)\n"));
+  EXPECT_THAT(lines.source, HasSubstr("        out = F.avg_pool1d(x, 3, stride=2, padding=1, ceil_mode=True, "
+                                      "count_include_pad=False)\n"));
   EXPECT_THAT(lines.source, HasSubstr("    x = torch.randn(2, 4, 4)\n"));
   EXPECT_THAT(*partitioner->compose({{&relu, "", ""}, {&lines, "class ModelNew:\n    pass\n", "model"}}),
               HasSubstr("run(t0.contiguous().reshape(2, 4, 4))\n        t1 = t1.reshape([2, 4, 1, 2])\n"));
@@ -392,7 +421,8 @@ TEST(Partitioner, APoolOverLinesIsToldAsSuch) {
   pool.args[2] = ints({}), pool.args[3] = ints({0, 0}), pool.args.resize(4);
   EXPECT_THAT(Partitioner::cut(*task)->alone(1).source, HasSubstr("        out = F.avg_pool1d(x, 3)\n"));
   pool.args[1] = ints({3, 3});
-  EXPECT_THAT(Partitioner::cut(*task)->alone(1).source, HasSubstr("torch.ops.aten.avg_pool2d.default(x0, [3, 3]"));
+  EXPECT_THAT(Partitioner::cut(*task)->alone(1).source,
+              HasSubstr("torch.ops.aten.avg_pool2d.default(x0, [3, 3]"));
 }
 
 TEST(Partitioner, WhatNoOutputDependsOnIsNoPart) {
@@ -404,13 +434,16 @@ TEST(Partitioner, WhatNoOutputDependsOnIsNoPart) {
   auto& norm = std::get<trace::Call>(steps[1]);
   const trace::Arg x = norm.args[0], counter{trace::TensorRef{w}}, none{trace::None{}};
   norm.op = "aten::batch_norm";
-  norm.args = {x, none, none, counter, counter, trace::Arg{true}, trace::Arg{0.1}, trace::Arg{1e-5}, trace::Arg{true}};
+  norm.args = {
+      x, none, none, counter, counter, trace::Arg{true}, trace::Arg{0.1}, trace::Arg{1e-5}, trace::Arg{true}};
   auto& count = std::get<trace::Call>(steps[2]);
   count.op = "aten::add_.Tensor", count.args = {counter, trace::Arg{int64_t{1}}}, count.result = counter;
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   ASSERT_EQ(partitioner->nodes(), 2U);
-  EXPECT_THAT(partitioner->whole()->source, HasSubstr("t1 = torch.ops.aten.batch_norm.default(t0, None, None, None, None, True, 0.1, 1e-05, True)\n        return t1\n"));
+  EXPECT_THAT(partitioner->whole()->source,
+              HasSubstr("t1 = torch.ops.aten.batch_norm.default(t0, None, None, None, None, True, 0.1, "
+                        "1e-05, True)\n        return t1\n"));
   // By what it keeps it is another.
   norm.args[5] = trace::Arg{false};
   const auto kept = Partitioner::cut(*task);
@@ -427,13 +460,16 @@ TEST(Partitioner, AViewOfAllIsWhatItIsOf) {
   auto& value = trace.values[static_cast<size_t>(trace::tensors_in(made)[0])];
   value.strides = {1, 8};
   trace::Call expand;
-  expand.op = "aten::expand", expand.args = {made, trace::Arg{trace::List{{{int64_t{8}}, {int64_t{4}}}}}}, expand.result = made;
+  expand.op = "aten::expand", expand.args = {made, trace::Arg{trace::List{{{int64_t{8}}, {int64_t{4}}}}}},
+  expand.result = made;
   steps.insert(steps.begin() + 1, expand);
   task->facts.phases.back().steps.insert(task->facts.phases.back().steps.begin() + 1, {.name = "x"});
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
-  EXPECT_THAT(partitioner->alone(1).source, HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
-  EXPECT_THAT(partitioner->whole()->source, HasSubstr("        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
+  EXPECT_THAT(partitioner->alone(1).source,
+              HasSubstr("        t0 = torch.ops.aten.relu.default(x0)\n        return t0\n"));
+  EXPECT_THAT(partitioner->whole()->source,
+              HasSubstr("        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
 }
 
 TEST(Partitioner, WhatIsNotCut) {
@@ -466,7 +502,8 @@ TEST(Partitioner, PiecesMakeAProgram) {
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("t0 = torch.ops.aten.relu.default(inputs[0])"));
   EXPECT_THAT(*text, HasSubstr("t1 = self.subgraph_1_run(t0.contiguous())"));
-  EXPECT_THAT(*text, HasSubstr("t2 = self.subgraph_1_run(t0.contiguous(), self.block[0].w, t1.contiguous())"));  // one text, one class
+  EXPECT_THAT(*text, HasSubstr("t2 = self.subgraph_1_run(t0.contiguous(), self.block[0].w, "
+                               "t1.contiguous())"));  // one text, one class
   EXPECT_THAT(*text, HasSubstr("return (t2,)"));
   EXPECT_THAT(*text, HasSubstr("subgraph_1_kernel[(1,)](a)"));
   EXPECT_THAT(*text, HasSubstr("class subgraph_1_ModelNew(subgraph_1_Model):"));
@@ -548,10 +585,10 @@ TEST(Cover, IsFoundByAskingForFew) {
     // Nothing is cheaper than what is there, or somebody stops it.
     questions.clear();
     EXPECT_THAT(cheapest_cover_asked(*partitioner, hopes, ask, [&] { return best * 0.99; }), IsEmpty());
-    EXPECT_THAT(
-        cheapest_cover_asked(
-            *partitioner, hopes, [](const Subgraph&) { return std::optional<double>(); }, [] { return INFINITY; }),
-        IsEmpty());
+    EXPECT_THAT(cheapest_cover_asked(
+                    *partitioner, hopes, [](const Subgraph&) { return std::optional<double>(); },
+                    [] { return INFINITY; }),
+                IsEmpty());
   }
   EXPECT_LT(asked, could_ask * 3 / 4) << could_ask;
 }
@@ -607,9 +644,8 @@ TEST(PythonText, OfArguments) {
             "torch.ops.aten.softmax.int(v3, -1, torch.bfloat16, (1.0, float(\"inf\"), True, None), "
             "\"a\\\"b\", x.device, alpha=2e-05)");
   call.args = {trace::Arg{trace::Opaque{"X"}}};
-  EXPECT_FALSE(render::call_python(
-                   call, [](ValueId) -> Result<std::string> { return std::string(); }, "")
-                   .ok());
+  EXPECT_FALSE(
+      render::call_python(call, [](ValueId) -> Result<std::string> { return std::string(); }, "").ok());
   const render::NameOf none = [](ValueId) -> Result<std::string> { return std::string(); };
   // A forged trace writes no code.
   call.args = {trace::Arg{trace::Text{"\"\n\\"}}}, call.kwargs = {};
@@ -621,9 +657,8 @@ TEST(PythonText, OfArguments) {
   call.kwargs = {}, call.op = "aten::exit(); x";
   EXPECT_FALSE(render::call_python(call, none, "").ok());
   call.op = "other::thing";
-  EXPECT_FALSE(render::call_python(
-                   call, [](ValueId) -> Result<std::string> { return std::string(); }, "")
-                   .ok());
+  EXPECT_FALSE(
+      render::call_python(call, [](ValueId) -> Result<std::string> { return std::string(); }, "").ok());
 }
 
 }  // namespace

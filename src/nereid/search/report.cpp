@@ -24,8 +24,8 @@ std::string head(const Task& task, const Outcome& outcome, const ReportAbout& ab
                   escaped(about.hardware), escaped(about.policy), escaped(about.versions));
   const Judged* shown = outcome.best ? &*outcome.best : furthest(outcome);
   if (shown == nullptr) return out + "<p class=\"bad\">Nobody proposed anything.</p>\n";
-  out += fmt::format("<p class=\"{}\">{}: {}</p>\n", shown->verified() ? "good" : "bad", to_string(shown->kind),
-                     escaped(shown->reason));
+  out += fmt::format("<p class=\"{}\">{}: {}</p>\n", shown->verified() ? "good" : "bad",
+                     to_string(shown->kind), escaped(shown->reason));
   out += "<div class=\"tiles\">\n" + tile(label_of(*shown), "proposed it");
   if (shown->times) {
     out += tile(fmt::format("{:.2f}x", shown->times->speedup), "eager PyTorch's speed, measured");

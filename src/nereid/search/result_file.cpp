@@ -68,7 +68,8 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
   for (const auto& kind : coverage.value("inputs", Json::array()))
     if (kind.is_string()) kinds.push_back(kind.get<std::string>());
   if (!kinds.empty())
-    text += fmt::format("Inputs tried: {} (seed {}).\n", fmt::join(kinds, ", "), whole.value("seed", uint64_t{0}));
+    text += fmt::format("Inputs tried: {} (seed {}).\n", fmt::join(kinds, ", "),
+                        whole.value("seed", uint64_t{0}));
   text += p.assumptions;
   text += "Speed: " + speed_text(task, best) + ".\n";
   if (p.compiled != nullptr && p.compiled->ms() && best.ms())
@@ -86,7 +87,8 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
   if (best.source.find(best.plan.substr(0, best.plan.find('\n'))) == std::string::npos)
     text += "\nPlan:\n" + best.plan;
   // A model's code keeps the lines of its answer, of which the first are empty.
-  const std::string source = best.source.substr(std::min(best.source.find_first_not_of('\n'), best.source.size()));
+  const std::string source =
+      best.source.substr(std::min(best.source.find_first_not_of('\n'), best.source.size()));
   return comment(text) + "\n" + source + (source.ends_with('\n') ? "" : "\n");
 }
 

@@ -54,7 +54,8 @@ class Run {
       }
   }
 
-  void judge_samples(proposers::Proposer& proposer, int rank, const std::vector<int>& numbers, int round = 0) {
+  void judge_samples(proposers::Proposer& proposer, int rank, const std::vector<int>& numbers,
+                     int round = 0) {
     const std::string name(proposer.name());
     const int samples = static_cast<int>(numbers.size());
     event({Event::Kind::kAsked, name, {}});
@@ -81,7 +82,8 @@ class Run {
       }
       if (judged && !options_.every_sample && enough(expectation, *judged)) {
         if (sample + 1 < samples)
-          event({Event::Kind::kSaid, name, fmt::format("{} of {} samples of {} are enough", sample + 1, samples, name)});
+          event({Event::Kind::kSaid, name,
+                 fmt::format("{} of {} samples of {} are enough", sample + 1, samples, name)});
         return;
       }
     }
@@ -131,18 +133,17 @@ class Run {
          .first_is_enough = options_.first_is_enough,
          .samples = options_.samples,
          .whole_again = [this](int round) { again(round); }},
-        whole, to_beat,
-        [this](const std::string& text) {
-          event({Event::Kind::kSaid, "subgraphs", text});
-        });
+        whole, to_beat, [this](const std::string& text) { event({Event::Kind::kSaid, "subgraphs", text}); });
     outcome_.cost += findings.cost;
     if (findings.fault) decline(findings.faulty, *findings.fault);
-    if (!findings.fault && to_beat() == std::numeric_limits<double>::infinity()) again(kRounds);  // a program that was not cut
+    if (!findings.fault && to_beat() == std::numeric_limits<double>::infinity())
+      again(kRounds);  // a program that was not cut
   }
 
   Outcome finish() {
     outcome_.seconds = watch_.seconds();
-    outcome_.all_tried = !interrupted() && !options_.deadline.passed() && !(options_.first_is_enough && outcome_.best);
+    outcome_.all_tried =
+        !interrupted() && !options_.deadline.passed() && !(options_.first_is_enough && outcome_.best);
     return std::move(outcome_);
   }
 
@@ -177,7 +178,8 @@ class Run {
   bool too_large_for(const proposers::Proposer& proposer) {
     if (proposer.most_operators() == INT_MAX) return false;
     const auto partitioner = Partitioner::cut(task_);
-    if (!partitioner.ok() || static_cast<int>(partitioner->nodes()) <= proposer.most_operators()) return false;
+    if (!partitioner.ok() || static_cast<int>(partitioner->nodes()) <= proposer.most_operators())
+      return false;
     event({Event::Kind::kSaid, std::string(proposer.name()),
            fmt::format("{} is asked about subgraphs alone: the program has {} operators", proposer.name(),
                        partitioner->nodes())});
@@ -209,7 +211,8 @@ class Run {
     const std::lock_guard lock(mutex_);
     const Judged* others = nullptr;
     for (const auto& other : outcome_.tried)
-      if (other.verified() && other.proposer != judged.proposer && (others == nullptr || better(other, *others)))
+      if (other.verified() && other.proposer != judged.proposer &&
+          (others == nullptr || better(other, *others)))
         others = &other;
     return expectation.enough(judged, others);
   }
@@ -256,8 +259,8 @@ class Run {
   };
   std::vector<Drawn> drawn_{};  // who may be asked again; one thread's after `with`
   int round_ = 0;               // the next of `again`
-  std::mutex turn_;   // to judge, on a CPU
-  std::mutex mutex_;  // guards what follows
+  std::mutex turn_;             // to judge, on a CPU
+  std::mutex mutex_;            // guards what follows
   Outcome outcome_{};
 };
 
@@ -304,10 +307,12 @@ const Declined* fault_of(const Outcome& outcome) {
 
 const Judged* furthest(const Outcome& outcome) {
   using Kind = verify::VerdictKind;
-  constexpr std::array kWorstFirst = {Kind::kError,      Kind::kMalformed, Kind::kUntraceable,
+  constexpr std::array kWorstFirst = {Kind::kError,         Kind::kMalformed,  Kind::kUntraceable,
                                       Kind::kCompileFailed, Kind::kDisallowed, Kind::kUnsafe,
-                                      Kind::kTimedOut,   Kind::kMismatch,  Kind::kVerified};
-  const auto rank = [&](const Judged& judged) { return std::ranges::find(kWorstFirst, judged.kind) - kWorstFirst.begin(); };
+                                      Kind::kTimedOut,      Kind::kMismatch,   Kind::kVerified};
+  const auto rank = [&](const Judged& judged) {
+    return std::ranges::find(kWorstFirst, judged.kind) - kWorstFirst.begin();
+  };
   const auto found = std::max_element(outcome.tried.begin(), outcome.tried.end(),
                                       [&](const Judged& a, const Judged& b) { return rank(a) < rank(b); });
   return found == outcome.tried.end() ? nullptr : &*found;

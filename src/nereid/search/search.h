@@ -17,7 +17,7 @@ struct SearchOptions {
   Deadline deadline = Deadline::after(60);
   // Until then what was proposed in time is judged all the same, while nothing is verified.
   Deadline patience = Deadline::after(180);
-  int samples = 1;        // answers asked of a proposer that samples, side by side
+  int samples = 1;            // answers asked of a proposer that samples, side by side
   bool every_sample = false;  // all of them are judged, though one may be enough (see below)
   // The search ends with the first verified result, and a proposer's other samples wait for its first; those of
   // one that costs nothing wait for subgraphs, too.
@@ -45,7 +45,7 @@ struct Outcome {
   std::vector<Judged> tried;   // all, in the order in which they were judged
   std::vector<Declined> declined;
   std::optional<Judged> compiled;         // Inductor's kernels, where they were measured (baselines.h)
-  proposers::Cost cost;                      // of all proposers together
+  proposers::Cost cost;                   // of all proposers together
   double seconds = 0, first_seconds = 0;  // of the search; until the first verified result
   bool all_tried = false;                 // it ended because nothing was left to be tried
 };

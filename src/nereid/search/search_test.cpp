@@ -148,7 +148,7 @@ struct SearchTest : testing::Test {
       return facts;
     };
     backends.replay = [](const trace::Trace&, const trace::Trace& candidate, const replay::SessionOptions&,
-                          Deadline) -> Result<std::unique_ptr<replay::Session>> {
+                         Deadline) -> Result<std::unique_ptr<replay::Session>> {
       const std::string& source = candidate.notes.front();
       const bool slow = source.find("SLOW") != std::string::npos;
       const size_t ms = source.find("MS ");
@@ -215,7 +215,9 @@ class Drawing : public proposers::Proposer {
   explicit Drawing(std::vector<std::string> texts) : texts_(std::move(texts)) { ready.test_and_set(); }
   std::string_view name() const override { return "drawing"; }
   bool samples() const override { return true; }
-  Result<proposers::Answer> propose(const proposers::Request&, Deadline) override { return our_error("one by one"); }
+  Result<proposers::Answer> propose(const proposers::Request&, Deadline) override {
+    return our_error("one by one");
+  }
   std::unique_ptr<proposers::Answers> propose_several(proposers::Request, std::vector<int> samples) override {
     return std::make_unique<Samples>(*this, std::move(samples));
   }
@@ -248,12 +250,13 @@ TEST_F(SearchTest, SamplesEndWhereOneBeatsWhatOthersFound) {
     drawing.ready.clear();
     const auto b = evaluator();
     const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
-    const Outcome outcome = search(*b, **task, {&one, &drawing}, {.samples = 4, .every_sample = every, .subgraphs = false},
-                                   [&](const Event& e) {
-                                     if (e.kind != Event::Kind::kJudged || e.judged->proposer != "one") return;
-                                     drawing.ready.test_and_set();
-                                     drawing.ready.notify_all();
-                                   });
+    const Outcome outcome =
+        search(*b, **task, {&one, &drawing}, {.samples = 4, .every_sample = every, .subgraphs = false},
+               [&](const Event& e) {
+                 if (e.kind != Event::Kind::kJudged || e.judged->proposer != "one") return;
+                 drawing.ready.test_and_set();
+                 drawing.ready.notify_all();
+               });
     EXPECT_EQ(outcome.best->source, "BYTES 1e12");
     EXPECT_EQ(drawing.observed, every ? 4 : 3);
     EXPECT_EQ(drawing.cancelled, every ? 0 : 1);
@@ -265,7 +268,8 @@ TEST_F(SearchTest, SamplesEndWhereOneBeatsTheMeanOfThoseBefore) {
   Drawing drawing({"BYTES 0.1e12", "BYTES 2e12", "BYTES 4.1e12", "raise", "BYTES 4e12"});
   const Outcome outcome = run(*evaluator(), {&drawing}, {.samples = 5, .subgraphs = false});
   EXPECT_EQ(outcome.best->source, "BYTES 2e12");
-  EXPECT_EQ(drawing.observed, 4);  // 4.1 is above 4, and less than 3 % would be nothing that the model can tell
+  EXPECT_EQ(drawing.observed,
+            4);  // 4.1 is above 4, and less than 3 % would be nothing that the model can tell
 }
 
 TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
@@ -323,8 +327,10 @@ TEST_F(SearchTest, WhileNothingIsVerifiedItIsDrawnMoreBoldly) {
   const Outcome none = run(*evaluator(), {&wrong}, {.samples = 2, .first_is_enough = true});
   EXPECT_FALSE(none.best);
   EXPECT_TRUE(none.all_tried);
-  EXPECT_THAT(wrong.asked, ElementsAre("0.0", "again 0.0", "again 0.1", "0.1", "1.1", "again 1.1", "2.1", "again 2.1", "3.1", "again 3.1"));
-  EXPECT_EQ(std::ranges::count_if(none.tried, [](const Judged& j) { return j.sample; }), 2);  // what pass@k counts
+  EXPECT_THAT(wrong.asked, ElementsAre("0.0", "again 0.0", "again 0.1", "0.1", "1.1", "again 1.1", "2.1",
+                                       "again 2.1", "3.1", "again 3.1"));
+  EXPECT_EQ(std::ranges::count_if(none.tried, [](const Judged& j) { return j.sample; }),
+            2);  // what pass@k counts
   Reader late([](bool again, int, int round) { return again || round < 2 ? "raise" : "BYTES 1e12"; });
   const Outcome found = run(*evaluator(), {&late}, {.samples = 2});
   ASSERT_TRUE(found.best);
@@ -336,9 +342,11 @@ TEST_F(SearchTest, WhileNothingIsVerifiedItIsDrawnMoreBoldly) {
 
 TEST_F(SearchTest, TheSameCodeIsJudgedOnce) {
   Drawing different({"raise", "BYTES 1e12"}), alike({"raise", "raise", "raise", "BYTES 1e12", "raise"});
-  EXPECT_THAT(run(*evaluator(), {&different}, {.samples = 2, .every_sample = true, .subgraphs = false}).tried, SizeIs(2));
+  EXPECT_THAT(run(*evaluator(), {&different}, {.samples = 2, .every_sample = true, .subgraphs = false}).tried,
+              SizeIs(2));
   const int once = traced;
-  EXPECT_THAT(run(*evaluator(), {&alike}, {.samples = 5, .every_sample = true, .subgraphs = false}).tried, SizeIs(5));
+  EXPECT_THAT(run(*evaluator(), {&alike}, {.samples = 5, .every_sample = true, .subgraphs = false}).tried,
+              SizeIs(5));
   EXPECT_EQ(traced, 2 * once);
 }
 

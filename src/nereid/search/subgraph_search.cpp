@@ -22,7 +22,8 @@ constexpr size_t kComposeEvery = 8;  // questions
 constexpr size_t kMostOfALine = 20;  // nodes: a recurrent cell in its calls
 constexpr size_t kMostInAdvance = 64;
 constexpr size_t kLinesOfAWhole = 5;  // in the reference's file: as many calls as they take are one question
-constexpr double kLastResort = 1e9;  // ms: while nothing is verified, PyTorch's work is what a policy most often refuses
+constexpr double kLastResort =
+    1e9;  // ms: while nothing is verified, PyTorch's work is what a policy most often refuses
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double cost_of(const std::vector<Offer>& cover) {
@@ -50,7 +51,8 @@ class SubgraphSearch {
         whole_(whole),
         to_beat_(to_beat),
         say_(say) {
-    for (auto& subgraph : partitioner.subgraphs(options.most_nodes, options.most_subgraphs)) subgraphs_.push_back(std::move(subgraph));
+    for (auto& subgraph : partitioner.subgraphs(options.most_nodes, options.most_subgraphs))
+      subgraphs_.push_back(std::move(subgraph));
     for (size_t n = 0; n < partitioner.nodes(); ++n) alone_.push_back(partitioner.alone(n));
     for (auto& line : partitioner.lines_as_subgraphs(kMostOfALine)) {
       lines_.push_back(line.nodes);
@@ -68,9 +70,9 @@ class SubgraphSearch {
     if (partitioner_.nodes() < 2 || (options_.first_is_enough && found())) return std::move(findings_);
     const auto asked = [this](const Subgraph& subgraph) { return ask(subgraph); };
     const auto worth = [this] { return std::min(to_beat_(), composed_ms_) * kImproved; };
-    const auto cover = cheapest_cover_asked(
-        partitioner_, offers(true), asked, worth, beam(),
-        [this](const std::vector<const Subgraph*>& soon) { ask_in_advance(soon); });
+    const auto cover =
+        cheapest_cover_asked(partitioner_, offers(true), asked, worth, beam(),
+                             [this](const std::vector<const Subgraph*>& soon) { ask_in_advance(soon); });
     compose(cover.empty() ? cheapest_cover(partitioner_, offers(false), beam()) : cover);
     return std::move(findings_);
   }
@@ -103,7 +105,8 @@ class SubgraphSearch {
     if (found() || !ask_all(whole_again(), true) || made_whole()) return;
     with_neighbours(std::move(larger));
     if (made_whole()) return;
-    compose(cheapest_cover(partitioner_, offers(false), beam()));  // the rest stays PyTorch's, which a policy may let pass
+    compose(cheapest_cover(partitioner_, offers(false),
+                           beam()));  // the rest stays PyTorch's, which a policy may let pass
     if (found() || !go_on() || !rewrites_source()) return;
     std::vector<Nodes> more = lines_;
     if (whole_program_ != nullptr) more.push_back(whole_program_->nodes);
@@ -113,7 +116,8 @@ class SubgraphSearch {
       if (options_.whole_again) options_.whole_again(round);
       if (found()) return;
       std::vector<const Subgraph*> failed = whole_again();
-      for (const std::vector<const Subgraph*>* list : {&std::as_const(single), &std::as_const(lines), &std::as_const(otherwise)}) {
+      for (const std::vector<const Subgraph*>* list :
+           {&std::as_const(single), &std::as_const(lines), &std::as_const(otherwise)}) {
         const auto own = having(*list, nobodys());
         failed.insert(failed.end(), own.begin(), own.end());
       }
@@ -148,7 +152,8 @@ class SubgraphSearch {
     const Nodes missing = nobodys();
     for (const Nodes& set : sets) {
       if ((set & missing).none()) continue;
-      for (auto& subgraph : partitioner_.alternative_sources(set)) alternatives.push_back(&subgraphs_.emplace_back(std::move(subgraph)));
+      for (auto& subgraph : partitioner_.alternative_sources(set))
+        alternatives.push_back(&subgraphs_.emplace_back(std::move(subgraph)));
     }
     return alternatives;
   }
@@ -158,9 +163,13 @@ class SubgraphSearch {
     return subgraphs;
   }
 
-  static bool reads_rewritten_source(const proposers::Proposer& proposer) { return proposer.samples() && !proposer.paid(); }
+  static bool reads_rewritten_source(const proposers::Proposer& proposer) {
+    return proposer.samples() && !proposer.paid();
+  }
   bool rewrites_source() const {
-    return !findings_.fault && std::any_of(proposers_.begin(), proposers_.end(), [](const auto* proposer) { return reads_rewritten_source(*proposer); });
+    return !findings_.fault && std::any_of(proposers_.begin(), proposers_.end(), [](const auto* proposer) {
+      return reads_rewritten_source(*proposer);
+    });
   }
 
   // The whole program told from its trace, where it is not too large for who is told so; else nothing.
@@ -168,9 +177,11 @@ class SubgraphSearch {
     int most = 0;
     for (const auto* proposer : proposers_)
       if (reads_rewritten_source(*proposer)) most = std::max(most, proposer->most_operators());
-    if (whole_program_ == nullptr && (static_cast<int>(partitioner_.nodes()) <= most || partitioner_.lines(partitioner_.all()) <= kLinesOfAWhole))
+    if (whole_program_ == nullptr && (static_cast<int>(partitioner_.nodes()) <= most ||
+                                      partitioner_.lines(partitioner_.all()) <= kLinesOfAWhole))
       if (auto whole = partitioner_.whole()) whole_program_ = &subgraphs_.emplace_back(*std::move(whole));
-    return whole_program_ == nullptr ? std::vector<const Subgraph*>() : std::vector<const Subgraph*>{whole_program_};
+    return whole_program_ == nullptr ? std::vector<const Subgraph*>()
+                                     : std::vector<const Subgraph*>{whole_program_};
   }
 
   bool found() const { return to_beat_() != kNever; }
@@ -227,7 +238,8 @@ class SubgraphSearch {
     const auto ask_about = [&](size_t i) {
       Asked asked = i < subgraphs.size() && go_on() ? traced(*subgraphs[i]) : Asked();
       for (auto* proposer : proposers_)
-        if (asked.task && reads_rewritten_source(*proposer)) asked.others[proposer] = evaluator_.ask_several(*proposer, *asked.task, samples(1), round);
+        if (asked.task && reads_rewritten_source(*proposer))
+          asked.others[proposer] = evaluator_.ask_several(*proposer, *asked.task, samples(1), round);
       return asked;
     };
     Asked next = ask_about(0);
@@ -283,7 +295,8 @@ class SubgraphSearch {
 
   Asked& asked_about(const Subgraph& subgraph) {
     const auto found = asked_.find(subgraph.source);
-    return found != asked_.end() ? found->second : asked_.emplace(subgraph.source, traced(subgraph)).first->second;
+    return found != asked_.end() ? found->second
+                                 : asked_.emplace(subgraph.source, traced(subgraph)).first->second;
   }
 
   Asked traced(const Subgraph& subgraph) {
@@ -333,7 +346,9 @@ class SubgraphSearch {
       if (known.candidate.empty()) judge_answers(*proposer, *asked.task, *answers, known, true);
     for (auto* proposer : proposers_)
       if (proposer->paid() && known.candidate.empty() && go_on())
-        judge_answers(*proposer, *asked.task, *evaluator_.ask_several(*proposer, *asked.task, proposer->samples() ? samples(0) : std::vector<int>{0}),
+        judge_answers(*proposer, *asked.task,
+                      *evaluator_.ask_several(*proposer, *asked.task,
+                                              proposer->samples() ? samples(0) : std::vector<int>{0}),
                       known, true);
     return known;
   }
@@ -343,15 +358,16 @@ class SubgraphSearch {
     return samples;
   }
 
-  void judge_answers(proposers::Proposer& proposer, const Task& task, proposers::Answers& answers, Known& known,
-                     bool one_is_enough) {
+  void judge_answers(proposers::Proposer& proposer, const Task& task, proposers::Answers& answers,
+                     Known& known, bool one_is_enough) {
     while (go_on() && !(one_is_enough && !known.candidate.empty())) {
       const auto next = answers.next(options_.deadline);
       if (!next.ok()) return fail(proposer, next.error());
       if (!*next) return;
       findings_.cost += (*next)->answer.cost;
       for (const auto& proposal : (*next)->answer.proposals) {
-        const Judged judged = evaluator_.judge(task, std::string(proposer.name()), proposal, options_.deadline);
+        const Judged judged =
+            evaluator_.judge(task, std::string(proposer.name()), proposal, options_.deadline);
         if (!judged.verified() || !judged.ms() || *judged.ms() >= known.ms) continue;
         known = {.ms = *judged.ms(), .candidate = judged.source, .proposer = std::string(proposer.name())};
       }
@@ -379,7 +395,9 @@ class SubgraphSearch {
     }
     for (size_t n = 0; n < alone_.size(); ++n)
       if (!partitioner_.computes(n) || evaluator_.settings().policy != verify::Policy::kStrict)
-        offers.push_back({.subgraph = &alone_[n], .ms = alone_[n].eager_ms + (found() || !partitioner_.computes(n) ? 0 : kLastResort)});
+        offers.push_back(
+            {.subgraph = &alone_[n],
+             .ms = alone_[n].eager_ms + (found() || !partitioner_.computes(n) ? 0 : kLastResort)});
     return offers;
   }
 
@@ -411,22 +429,22 @@ class SubgraphSearch {
   const std::function<void(const proposers::Proposal&)>& whole_;
   const std::function<double()>& to_beat_;
   const std::function<void(const std::string&)>& say_;
-  std::deque<Subgraph> subgraphs_;      // grows: what was told otherwise
+  std::deque<Subgraph> subgraphs_;  // grows: what was told otherwise
   std::vector<Subgraph> alone_;
   const Subgraph* whole_program_ = nullptr;  // all of it, told again
-  std::vector<Nodes> lines_;            // of several nodes each
-  std::map<std::string, Known> known_;  // by source: equal subgraphs are judged once
-  std::map<std::string, Asked> asked_;  // by source: in advance
+  std::vector<Nodes> lines_;                 // of several nodes each
+  std::map<std::string, Known> known_;       // by source: equal subgraphs are judged once
+  std::map<std::string, Asked> asked_;       // by source: in advance
   SubgraphFindings findings_{};
-  double composed_ms_ = kNever;         // of the last composed program, by its pieces
+  double composed_ms_ = kNever;  // of the last composed program, by its pieces
 };
 
 }  // namespace
 
-std::vector<Offer> cheapest_cover_asked(const Partitioner& partitioner, std::vector<Offer> offers,
-                                        const std::function<std::optional<double>(const Subgraph&)>& ask,
-                                        const std::function<double()>& to_beat, size_t beam,
-                                        const std::function<void(const std::vector<const Subgraph*>&)>& soon) {
+std::vector<Offer> cheapest_cover_asked(
+    const Partitioner& partitioner, std::vector<Offer> offers,
+    const std::function<std::optional<double>(const Subgraph&)>& ask, const std::function<double()>& to_beat,
+    size_t beam, const std::function<void(const std::vector<const Subgraph*>&)>& soon) {
   while (true) {
     const auto cover = cheapest_cover(partitioner, offers, beam);
     if (cover.empty() || cost_of(cover) > to_beat()) return {};
@@ -447,7 +465,8 @@ std::vector<Offer> cheapest_cover_asked(const Partitioner& partitioner, std::vec
   }
 }
 
-std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vector<Offer>& offers, size_t beam) {
+std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vector<Offer>& offers,
+                                  size_t beam) {
   struct State {
     double ms = 0;
     Nodes from{};
@@ -486,11 +505,12 @@ std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vec
   return chosen;
 }
 
-SubgraphFindings search_subgraphs(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
-                      const SubgraphOptions& options,
-                      const std::function<void(const proposers::Proposal& proposal)>& whole,
-                      const std::function<double()>& to_beat,
-                      const std::function<void(const std::string&)>& say) {
+SubgraphFindings search_subgraphs(Evaluator& evaluator, const Task& task,
+                                  const std::vector<proposers::Proposer*>& proposers,
+                                  const SubgraphOptions& options,
+                                  const std::function<void(const proposers::Proposal& proposal)>& whole,
+                                  const std::function<double()>& to_beat,
+                                  const std::function<void(const std::string&)>& say) {
   const auto partitioner = Partitioner::cut(task);
   if (!partitioner.ok()) say("not cut into subgraphs: " + partitioner.error().message);
   if (!partitioner.ok() || partitioner->nodes() == 0) return {};

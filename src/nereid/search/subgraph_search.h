@@ -28,23 +28,24 @@ struct Offer {
 // The cheapest sequence of offers that are disjoint, cover every node, and can be computed in that order;
 // empty where there is none. Exact as long as no more than `beam` sets of finished nodes of one size are to
 // be looked at.
-std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vector<Offer>& offers, size_t beam = 256);
+std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vector<Offer>& offers,
+                                  size_t beam = 256);
 
 // The cheapest cover, found by asking for the cost of as few offers as will do. `ask` gives a cost (infinity:
 // nobody has a kernel), or nothing to stop. Empty where no cover is cheaper than `to_beat()`, or it was
 // stopped. `soon` is told before each question whom it is likely to be about next: all of the cheapest cover
 // that nobody has asked about.
-std::vector<Offer> cheapest_cover_asked(const Partitioner& partitioner, std::vector<Offer> offers,
-                                        const std::function<std::optional<double>(const Subgraph&)>& ask,
-                                        const std::function<double()>& to_beat, size_t beam = 256,
-                                        const std::function<void(const std::vector<const Subgraph*>&)>& soon = {});
+std::vector<Offer> cheapest_cover_asked(
+    const Partitioner& partitioner, std::vector<Offer> offers,
+    const std::function<std::optional<double>(const Subgraph&)>& ask, const std::function<double()>& to_beat,
+    size_t beam = 256, const std::function<void(const std::vector<const Subgraph*>&)>& soon = {});
 
 struct SubgraphOptions {
   Deadline deadline = Deadline::after(60);
   size_t most_nodes = 5;
   size_t most_subgraphs = 400;
   bool first_is_enough = false;  // nothing more is asked once a program is verified
-  int samples = 1;  // at most so many answers of a proposer that samples, to one subgraph
+  int samples = 1;               // at most so many answers of a proposer that samples, to one subgraph
   // Asks about the program as it is written, for answers that were not asked for yet: of round 0, those that a
   // search kept back; of later rounds, as of proposers::Request. May be empty.
   std::function<void(int round)> whole_again{};
@@ -77,10 +78,11 @@ struct SubgraphFindings {
 // Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
 // judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is
 // nothing).
-SubgraphFindings search_subgraphs(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
-                      const SubgraphOptions& options,
-                      const std::function<void(const proposers::Proposal& proposal)>& whole,
-                      const std::function<double()>& to_beat,
-                      const std::function<void(const std::string&)>& say);
+SubgraphFindings search_subgraphs(Evaluator& evaluator, const Task& task,
+                                  const std::vector<proposers::Proposer*>& proposers,
+                                  const SubgraphOptions& options,
+                                  const std::function<void(const proposers::Proposal& proposal)>& whole,
+                                  const std::function<double()>& to_beat,
+                                  const std::function<void(const std::string&)>& say);
 
 }  // namespace nereid::search

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "nereid/base/home.h"
 #include "nereid/base/hash.h"
+#include "nereid/base/home.h"
 
 namespace nereid::store {
 namespace {

@@ -40,7 +40,7 @@ struct Key {
 
 struct Record {
   Key key;
-  std::string state{};                    // the verdict's kind, a proposal's candidate, or a run's state
+  std::string state{};                   // the verdict's kind, a proposal's candidate, or a run's state
   std::optional<double> milliseconds{};  // of a timed candidate
   std::string document{};                // JSON: all there is to say
   int64_t made = 0;                      // seconds since 1970; 0 in `put`: now

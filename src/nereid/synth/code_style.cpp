@@ -21,7 +21,8 @@ class Drawer {
     const uint32_t flags = rng_.below(1 << 10);
     made_.docstring = (flags & 3) != 0, made_.forward_docstring = (flags & 12) == 0;
     made_.type_hints = (flags & 16) != 0, made_.long_super = (flags & 96) == 0;
-    made_.plain_import = (flags & 128) != 0, made_.spaced = (flags & 256) != 0, made_.tight = (flags & 512) != 0;
+    made_.plain_import = (flags & 128) != 0, made_.spaced = (flags & 256) != 0,
+    made_.tight = (flags & 512) != 0;
     const uint32_t comments = rng_.below(4);
     made_.shape_comments = comments == 0, made_.said_comments = comments == 1;
     if (program_.waiting >= 0)
@@ -34,19 +35,27 @@ class Drawer {
     inlines();
     if (rng_.below(2) == 0) made_.coined_sizes = 1 + rng_.below(1U << 30);
     if (rng_.below(2) == 0) made_.coined_names = 1 + rng_.below(1U << 30);
-    made_.docstring_style = static_cast<uint8_t>(rng_.below(6)), made_.made = static_cast<uint8_t>(rng_.below(8));
-    made_.kept_numbers = rng_.below(4) == 0, made_.defaults = rng_.below(5) == 0, made_.unpacked = rng_.below(5) == 0;
+    made_.docstring_style = static_cast<uint8_t>(rng_.below(6)),
+    made_.made = static_cast<uint8_t>(rng_.below(8));
+    made_.kept_numbers = rng_.below(4) == 0, made_.defaults = rng_.below(5) == 0,
+    made_.unpacked = rng_.below(5) == 0;
     made_.axes = static_cast<ops::Applied::Axes>(rng_.below(3));
-    made_.bare = rng_.below(3) == 0, made_.assigned_input = rng_.below(2) == 0, made_.whole_paths = rng_.below(10) == 0, made_.more_imports = rng_.below(6) == 0;
-    static constexpr CodeStyle::Returned kReturned[] = {CodeStyle::kTuple, CodeStyle::kTuple, CodeStyle::kTuple, CodeStyle::kList, CodeStyle::kDict};
+    made_.bare = rng_.below(3) == 0, made_.assigned_input = rng_.below(2) == 0,
+    made_.whole_paths = rng_.below(10) == 0, made_.more_imports = rng_.below(6) == 0;
+    static constexpr CodeStyle::Returned kReturned[] = {
+        CodeStyle::kTuple, CodeStyle::kTuple, CodeStyle::kTuple, CodeStyle::kList, CodeStyle::kDict};
     made_.returned = kReturned[rng_.below(5)];
     if (rng_.below(5) < 3) made_.prose = 1 + rng_.below(1U << 30);
     if (rng_.below(2) == 0) made_.shuffled = 1 + rng_.below(1U << 30);
     if (rng_.below(3) == 0) made_.spare = static_cast<uint8_t>(1 + rng_.below(3));
-    made_.passed_numbers = rng_.below(2) == 0, made_.global_numbers = rng_.below(8) == 0, made_.apart = rng_.below(2) == 0, made_.one_by_one = rng_.below(2) == 0;
-    made_.passed_windows = rng_.below(3) == 0, made_.inferred = static_cast<ops::Applied::Inferred>(std::max(2U, rng_.below(5)) - 2);
+    made_.passed_numbers = rng_.below(2) == 0, made_.global_numbers = rng_.below(8) == 0,
+    made_.apart = rng_.below(2) == 0, made_.one_by_one = rng_.below(2) == 0;
+    made_.passed_windows = rng_.below(3) == 0,
+    made_.inferred = static_cast<ops::Applied::Inferred>(std::max(2U, rng_.below(5)) - 2);
     if (rng_.below(3) != 0) made_.phrasing = rng_.below(1U << 20);
-    made_.bare_axes = rng_.below(3) == 0, made_.listed_axes = rng_.below(3) == 0, made_.inline_shapes = rng_.below(8) == 0, made_.loops = rng_.below(5) == 0, made_.short_transpose = rng_.below(2) == 0;
+    made_.bare_axes = rng_.below(3) == 0, made_.listed_axes = rng_.below(3) == 0,
+    made_.inline_shapes = rng_.below(8) == 0, made_.loops = rng_.below(5) == 0,
+    made_.short_transpose = rng_.below(2) == 0;
     const bool numbers_first = rng_.below(2) == 0;
     for (size_t i = 0; i < steps; ++i) made_.number_first.push_back(numbers_first && rng_.below(2) == 0);
     return std::move(made_);
@@ -170,7 +179,8 @@ class Drawer {
           region[i] == region[i + 1] &&
           (region[i] < 0 || made_.regions[static_cast<size_t>(region[i])].kind != Region::kSequential);
       const bool wanted = uses_.count[i] == 1 && uses_.last[i] == i + 1 && whole && depth < 3 &&
-                          made_.second_output != static_cast<int>(i) && mentioned_once(i + 1) && pattern_of(i).find('\n') == std::string_view::npos;
+                          made_.second_output != static_cast<int>(i) && mentioned_once(i + 1) &&
+                          pattern_of(i).find('\n') == std::string_view::npos;
       made_.inlined[i] = wanted && rng_.below(4) < often;
       depth = made_.inlined[i] ? depth + 1 : 0;
     }
@@ -192,7 +202,8 @@ class Drawer {
     const auto& operands = program_.steps[i].operands;
     for (size_t s = 1; s < operands.size() && s < 3; ++s) {
       const char name[] = {'{', static_cast<char>('x' + s), '}', '\0'};
-      if (!operands[s].fresh && operands[s].index + 1U == i && pattern.find(')') < pattern.find(name)) return false;
+      if (!operands[s].fresh && operands[s].index + 1U == i && pattern.find(')') < pattern.find(name))
+        return false;
     }
     return true;
   }
@@ -217,12 +228,14 @@ Uses uses_of(const Program& program) {
 ops::Applied styled_call(const Program& program, const CodeStyle& style, size_t step) {
   ops::Applied applied = program.steps[step].applied;
   applied.constants = style.constants[step], applied.axes = style.axes, applied.inferred = style.inferred;
-  applied.bare_axes = style.bare_axes, applied.listed_axes = style.listed_axes, applied.short_transpose = style.short_transpose;
+  applied.bare_axes = style.bare_axes, applied.listed_axes = style.listed_axes,
+  applied.short_transpose = style.short_transpose;
   return applied;
 }
 
 std::array<std::string_view, 2> result_keys(const CodeStyle& style) {
-  static constexpr std::array<std::string_view, 2> kKeys[] = {{"out", "aux"}, {"y", "z"}, {"result", "hidden"}, {"output", "state"}};
+  static constexpr std::array<std::string_view, 2> kKeys[] = {
+      {"out", "aux"}, {"y", "z"}, {"result", "hidden"}, {"output", "state"}};
   return kKeys[(style.spoken + 2U * style.input_names) % std::size(kKeys)];
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "nereid/ops/spelling.h"
-#include "nereid/synth/rng.h"
 #include "nereid/synth/program.h"
+#include "nereid/synth/rng.h"
 
 namespace nereid::synth {
 
@@ -35,29 +35,29 @@ struct CodeStyle {
   SizeStyle sizes{};
   uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists
   uint32_t coined_sizes = 0, coined_names = 0;  // not 0: names that are thought up (words.h), not those lists
-  uint8_t docstring_style = 0;                             // which kind of docstring
+  uint8_t docstring_style = 0;                  // which kind of docstring
   uint32_t prose = 0;                           // not 0: the number of an author who says more (prose.h)
-  uint32_t shuffled = 0;                        // not 0: sizes' names and the constructor's arguments in an order of their own
-  uint8_t spare = 0;                            // global sizes that nothing uses
-  uint32_t phrasing = 0;                        // phrasing.h
-  uint8_t made = 0;                             // how inputs of normal numbers are made
-  ops::Applied::Axes axes{};                    // how axes are told
+  uint32_t shuffled = 0;      // not 0: sizes' names and the constructor's arguments in an order of their own
+  uint8_t spare = 0;          // global sizes that nothing uses
+  uint32_t phrasing = 0;      // phrasing.h
+  uint8_t made = 0;           // how inputs of normal numbers are made
+  ops::Applied::Axes axes{};  // how axes are told
   bool bare_axes = false, listed_axes = false, short_transpose = false;  // as ops::Applied has them
-  bool inline_shapes = false;                   // `x.shape[0]` where a size is used
-  bool loops = false;                           // runs of layers as a ModuleList that forward() goes through
-  bool kept_numbers = false;                    // constants and axes are attributes of the module
-  bool passed_numbers = false;                  // and these are arguments of the constructor
-  bool passed_windows = false;                  // the numbers of layers are, too: kernel_size, padding, eps
-  bool global_numbers = false;                  // constants are globals
-  ops::Applied::Inferred inferred{};            // a reshape is given -1 for one of the sizes
-  bool apart = false;                           // the constructor's arguments are called otherwise than global sizes
-  bool defaults = false;                        // of the constructor's arguments, and none are passed
-  bool unpacked = false;                        // sizes in forward() come from an input's shape
-  bool one_by_one = false;                      // `n = x.shape[0]`, a line for each of these sizes that it has
-  bool assigned_input = false;                  // `x = ...; return [x]` of the only input, too
-  bool bare = false;            // no constructor where there is nothing to construct; else an empty one for a docstring
-  bool whole_paths = false;                     // torch.nn.functional.relu, not F.relu
-  bool more_imports = false;                    // some that nothing needs
+  bool inline_shapes = false;                                            // `x.shape[0]` where a size is used
+  bool loops = false;                 // runs of layers as a ModuleList that forward() goes through
+  bool kept_numbers = false;          // constants and axes are attributes of the module
+  bool passed_numbers = false;        // and these are arguments of the constructor
+  bool passed_windows = false;        // the numbers of layers are, too: kernel_size, padding, eps
+  bool global_numbers = false;        // constants are globals
+  ops::Applied::Inferred inferred{};  // a reshape is given -1 for one of the sizes
+  bool apart = false;                 // the constructor's arguments are called otherwise than global sizes
+  bool defaults = false;              // of the constructor's arguments, and none are passed
+  bool unpacked = false;              // sizes in forward() come from an input's shape
+  bool one_by_one = false;            // `n = x.shape[0]`, a line for each of these sizes that it has
+  bool assigned_input = false;        // `x = ...; return [x]` of the only input, too
+  bool bare = false;  // no constructor where there is nothing to construct; else an empty one for a docstring
+  bool whole_paths = false;   // torch.nn.functional.relu, not F.relu
+  bool more_imports = false;  // some that nothing needs
   bool docstring = false, forward_docstring = false, shape_comments = false, said_comments = false;
   bool type_hints = false, long_super = false, plain_import = false, spaced = false,
        tight = false;  // one empty line between functions and classes, not two

@@ -278,7 +278,9 @@ class Judge {
     return applied.operands[slot].elements() < applied.out.elements() && broadcast.rms() > times * other.sd;
   }
 
-  static int64_t applied_elements(const Step& step, size_t slot) { return step.applied.operands[slot].elements(); }
+  static int64_t applied_elements(const Step& step, size_t slot) {
+    return step.applied.operands[slot].elements();
+  }
 
   Value binary(const Step& step, const Value& x, const Value& y) {
     const std::string_view name = step.applied.op->name;
@@ -320,12 +322,16 @@ class Judge {
     made.at_lowest = std::max({below(x, row->low), row->turning_low, row->rising ? x.at_lowest : 0});
     made.at_highest = std::max({1 - below(x, row->high), row->turning_high, row->rising ? x.at_highest : 0});
     const bool identity =
-        x.nonnegative && (name == "relu" || name == "positive_by_mask" || name == "fill_negative" || name == "leaky_relu" || name == "abs" || name == "elu" || name == "where_positive" || name.starts_with("prelu"));
+        x.nonnegative &&
+        (name == "relu" || name == "positive_by_mask" || name == "fill_negative" || name == "leaky_relu" ||
+         name == "abs" || name == "elu" || name == "where_positive" || name.starts_with("prelu"));
     if (identity) return x;
     if (name == "exp") made.fixed_sum = x.fixed_exp;
     if (name == "pow" || name == "square") made.fixed_sum = x.fixed_square;
-    if (name == "add_scalar" || name == "sub_scalar" || name == "mul_scalar" || name == "div_scalar" || name == "neg" || name == "rsub")
-      made.fixed_sum = x.fixed_sum;  // of what sums to one number the same is true of what is shifted and scaled
+    if (name == "add_scalar" || name == "sub_scalar" || name == "mul_scalar" || name == "div_scalar" ||
+        name == "neg" || name == "rsub")
+      made.fixed_sum =
+          x.fixed_sum;  // of what sums to one number the same is true of what is shifted and scaled
     if (name == "mul_scalar" || name == "div_scalar" || name == "neg") made.fixed_square = x.fixed_square;
     if (name == "log") made.fixed_exp = x.fixed_sum;
     if (name == "abs") made.fixed_square = x.fixed_square;
@@ -342,7 +348,9 @@ class Judge {
     for (size_t i = 0; i < form.born; ++i) n *= applied.born[i];
     const std::string_view name = applied.op->name;
     const bool squares = name.ends_with("_square"), of_each = squares || name.ends_with("_abs");
-    Value made = of_each ? reduced(name.substr(0, name.find('_')), unary(squares ? "square" : "abs", x), axes, n) : reduced(name, x, axes, n);
+    Value made = of_each
+                     ? reduced(name.substr(0, name.find('_')), unary(squares ? "square" : "abs", x), axes, n)
+                     : reduced(name, x, axes, n);
     if (form.keep) made.forget();  // axes do not move up
     return made;
   }
@@ -361,7 +369,8 @@ class Judge {
     } else if (name.starts_with("var") || name.starts_with("std")) {
       if (within(x.fixed_square, axes) && within(x.fixed_sum, axes)) reason_ = "of what is fixed";
       const bool root = name.starts_with("std");
-      made.mean = root ? x.sd : x.sd * x.sd, made.sd = made.mean * (root ? 1 : 2) * relative, made.nonnegative = true;
+      made.mean = root ? x.sd : x.sd * x.sd, made.sd = made.mean * (root ? 1 : 2) * relative,
+      made.nonnegative = true;
     } else if (name == "norm") {
       if (within(x.fixed_square, axes)) reason_ = "of what is fixed";
       made.mean = std::sqrt(n) * x.rms(), made.nonnegative = true;
@@ -445,11 +454,14 @@ class Judge {
     if (applied.op->rule == Rule::kGlobalPool)
       return reduced("mean", x, axes_from(2, 4), static_cast<double>(applied.born[0]) * applied.born[1]);
     double n = 1;
-    for (size_t d = 0; d < static_cast<size_t>(ops::spatial_axes(applied)); ++d) n *= applied.window.kernel[d];
+    for (size_t d = 0; d < static_cast<size_t>(ops::spatial_axes(applied)); ++d)
+      n *= applied.window.kernel[d];
     if (name.starts_with("max")) return extreme(x, n, true, false);
     uint8_t covered = 0;  // axes that one window has all of
     for (int d = 2; d < applied.out.rank; ++d)
-      if (applied.operands[0].dims[static_cast<size_t>(d)] <= applied.window.reach(static_cast<size_t>(d) - 2)) covered |= axis_bit(d);
+      if (applied.operands[0].dims[static_cast<size_t>(d)] <=
+          applied.window.reach(static_cast<size_t>(d) - 2))
+        covered |= axis_bit(d);
     if (within(x.fixed_sum, covered)) reason_ = "of what is fixed";
     Value made = x;
     made.forget(), made.same_as = -1;
@@ -487,7 +499,8 @@ class Judge {
       if ((axes & axis_bit(d)) != 0) n *= applied.out.dims[static_cast<size_t>(d)];
     if (name == "group_norm") n /= ops::group_count(applied);
     if (name == "normalize") {  // of length one
-      made.mean = x.mean / x.rms() / std::sqrt(n), made.sd = x.sd / x.rms() / std::sqrt(n), made.nonnegative = x.nonnegative;
+      made.mean = x.mean / x.rms() / std::sqrt(n), made.sd = x.sd / x.rms() / std::sqrt(n),
+      made.nonnegative = x.nonnegative;
       made.fixed_square = axes;
       return made;
     }
@@ -550,7 +563,7 @@ class Judge {
       case Rule::kSqueeze:
         return without_facts(made);
       case Rule::kAxis:
-        return made;  // flip
+        return made;        // flip
       case Rule::kRowNorm:  // halves change places, one of them negated
         return without_facts({.mean = 0, .sd = x.rms()});
       case Rule::kPad: {
@@ -596,7 +609,8 @@ class Judge {
                "kl_div") {  // rows of probabilities, each about 1 / row; the mean is over the first axis
       const ops::Shape& shape = applied.operands[0];
       const double row = shape.dims[shape.rank - 1U], rows = n / row / shape.dims[0];
-      made = {.mean = rows * (0.5 * (1 - 1 / row) - std::log(row) - x.mean), .sd = rows * (x.sd / std::sqrt(row) + 0.3)};
+      made = {.mean = rows * (0.5 * (1 - 1 / row) - std::log(row) - x.mean),
+              .sd = rows * (x.sd / std::sqrt(row) + 0.3)};
       n /= row;
     } else {  // hinge_embedding_loss
       made = {.mean = x.mean / 2 + std::max(0.0, 1 - x.mean) / 2, .sd = x.sd};

@@ -32,12 +32,12 @@ struct Number {
 
 // A class or function that is being written.
 struct Body {
-  NameTable names;                     // of variables
-  NameTable attributes;                // of self
-  std::string init;                    // lines of __init__
-  std::string lines;                   // of forward, or of the function
-  std::vector<int32_t> sizes;          // written in __init__ by name, in the order of their arguments
-  std::vector<Number> numbers;         // further ones
+  NameTable names;              // of variables
+  NameTable attributes;         // of self
+  std::string init;             // lines of __init__
+  std::string lines;            // of forward, or of the function
+  std::vector<int32_t> sizes;   // written in __init__ by name, in the order of their arguments
+  std::vector<Number> numbers;  // further ones
   std::vector<std::pair<int32_t, std::string>> unpacked;  // sizes that variables of forward() hold
   std::vector<Written> steps, inputs;  // how each value is written here; empty: not known here
   std::vector<std::pair<Ref, std::string>> arguments;
@@ -52,7 +52,12 @@ struct Body {
 class Emitter {
  public:
   Emitter(const Program& program, const CodeStyle& style, std::string& to)
-      : program_(program), style_(style), uses_(uses_of(program)), to_(to), coiner_(style.coined_names), prose_(style.prose) {
+      : program_(program),
+        style_(style),
+        uses_(uses_of(program)),
+        to_(to),
+        coiner_(style.coined_names),
+        prose_(style.prose) {
     const auto list = size_names(style.size_names);
     listed_sizes_.assign(list.begin(), list.end());
     if (style.coined_sizes != 0) {
@@ -64,7 +69,8 @@ class Emitter {
       Rng rng(style.shuffled, 0);
       shuffle(rng, listed_sizes_);
     }
-    layout_.lines.resize(program.steps.size()), layout_.before.resize(program.steps.size()), layout_.own.resize(program.steps.size());
+    layout_.lines.resize(program.steps.size()), layout_.before.resize(program.steps.size()),
+        layout_.own.resize(program.steps.size());
     layout_.parameter.resize(program.inputs.size());
   }
 
@@ -111,7 +117,8 @@ class Emitter {
 
   template <typename T>
   static void shuffle(Rng& rng, std::vector<T>& list) {
-    for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[rng.below(static_cast<uint32_t>(i))]);
+    for (size_t i = list.size(); i > 1; --i)
+      std::swap(list[i - 1], list[rng.below(static_cast<uint32_t>(i))]);
   }
 
   // ---- prose
@@ -119,7 +126,8 @@ class Emitter {
   // Lines of comments.
   void comments(const char* indent, uint32_t one_in, std::string& to) {
     if (!says(one_in)) return;
-    for (uint32_t lines = 1 + prose_.below(2); lines > 0; --lines) format(to, "{}# {}\n", indent, prose_.sentence());
+    for (uint32_t lines = 1 + prose_.below(2); lines > 0; --lines)
+      format(to, "{}# {}\n", indent, prose_.sentence());
   }
   // At the end of a line.
   void remark(uint32_t one_in, std::string& to) {
@@ -134,7 +142,8 @@ class Emitter {
     const bool begins = prose_.one_in(2);  // in a line of its own
     format(to, "{}\"\"\"{}", indent, begins ? fmt::format("\n{}", indent) : "");
     to += prose_.sentence();
-    for (uint32_t i = 0; i < sentences; ++i) format(to, "\n{}{}{}", prose_.one_in(2) ? "\n" : "", indent, prose_.sentence());
+    for (uint32_t i = 0; i < sentences; ++i)
+      format(to, "\n{}{}{}", prose_.one_in(2) ? "\n" : "", indent, prose_.sentence());
     format(to, "\n{}\"\"\"\n", indent);
   }
   void file_prose() {
@@ -163,7 +172,8 @@ class Emitter {
 
   // `torch.nn.` for `nn.`, in every line.
   void spell_out() {
-    for (const auto& [prefix, whole] : {std::pair{"nn.", "torch.nn."}, std::pair{"F.", "torch.nn.functional."}})
+    for (const auto& [prefix, whole] :
+         {std::pair{"nn.", "torch.nn."}, std::pair{"F.", "torch.nn.functional."}})
       for (size_t at = 0; (at = to_.find(prefix, at)) != std::string::npos; at += std::strlen(whole)) {
         const char before = at == 0 ? '\n' : to_[at - 1];
         if (before != '.' && before != '_' && std::isalnum(static_cast<unsigned char>(before)) == 0)
@@ -172,7 +182,9 @@ class Emitter {
   }
 
   // ---- names
-  std::string value_called(std::string_view wanted) { return style_.coined_names == 0 ? std::string(wanted) : coiner_.value(); }
+  std::string value_called(std::string_view wanted) {
+    return style_.coined_names == 0 ? std::string(wanted) : coiner_.value();
+  }
 
   // ---- where things are
   static int lines_in(std::string_view text) {
@@ -182,7 +194,8 @@ class Emitter {
   void place(const std::vector<std::pair<size_t, int>>& placed) {
     const int before = lines_in(to_) + 1;
     const size_t steps = layout_.lines.size();
-    for (const auto& [step, line] : placed) (step < steps ? layout_.lines[step] : layout_.before[step - steps]) = before + line;
+    for (const auto& [step, line] : placed)
+      (step < steps ? layout_.lines[step] : layout_.before[step - steps]) = before + line;
   }
   // The body's lines come next in `text`.
   static void move_on(Body& body, std::string_view text) {
@@ -224,14 +237,19 @@ class Emitter {
   }
   // `b, c = x.shape`, or no variables at all.
   void unpack(Body& body) {
-    static constexpr std::string_view kNames[][ops::kMaxRank] = {{"b", "c", "h", "w", "d"}, {"bs", "rows", "cols", "depth", "last"}};
+    static constexpr std::string_view kNames[][ops::kMaxRank] = {{"b", "c", "h", "w", "d"},
+                                                                 {"bs", "rows", "cols", "depth", "last"}};
     for (const auto& [ref, argument] : body.arguments) {
       const ops::Shape& shape = program_.inputs[ref.index].shape;
       if (shape.rank < 2) continue;
       if (style_.inline_shapes) {
         if (style_.names == Names::kReused) return;  // it is something else soon
         for (size_t d = 0; d < shape.rank; ++d)
-          if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], fmt::format(style_.spoken == 0 ? fmt::runtime("{}.shape[{}]") : fmt::runtime("{}.size({})"), argument, d));
+          if (shape.dims[d] > 1)
+            body.unpacked.emplace_back(
+                shape.dims[d],
+                fmt::format(style_.spoken == 0 ? fmt::runtime("{}.shape[{}]") : fmt::runtime("{}.size({})"),
+                            argument, d));
         return;
       }
       std::string list;
@@ -240,12 +258,16 @@ class Emitter {
         const std::string name = body.names.fresh(value_called(kNames[style_.spoken][d]));
         if (style_.one_by_one) {
           const int axis = static_cast<int>(d) - (style_.input_names == 2 ? static_cast<int>(shape.rank) : 0);
-          format(body.lines, style_.spoken == 0 ? fmt::runtime("        {} = {}.shape[{}]\n") : fmt::runtime("        {} = {}.size({})\n"), name, argument, axis);
+          format(body.lines,
+                 style_.spoken == 0 ? fmt::runtime("        {} = {}.shape[{}]\n")
+                                    : fmt::runtime("        {} = {}.size({})\n"),
+                 name, argument, axis);
         }
         list += (d > 0 ? ", " : "") + name;
         if (shape.dims[d] > 1) body.unpacked.emplace_back(shape.dims[d], name);
       }
-      if (!style_.one_by_one) format(body.lines, "        {} = {}.{}\n", list, argument, style_.spoken == 0 ? "shape" : "size()");
+      if (!style_.one_by_one)
+        format(body.lines, "        {} = {}.{}\n", list, argument, style_.spoken == 0 ? "shape" : "size()");
       return;
     }
   }
@@ -296,8 +318,8 @@ class Emitter {
   }
   void own_parameter(Body& body, Ref ref, const Step& step) {
     const Input& input = program_.inputs[ref.index];
-    const std::string name =
-        body.attributes.fresh(value_called(input_name(*step.applied.op, input, step.applied.out, 1, style_.input_names)));
+    const std::string name = body.attributes.fresh(
+        value_called(input_name(*step.applied.op, input, step.applied.out, 1, style_.input_names)));
     format(body.init, "        self.{} = nn.Parameter(torch.randn(", name);
     shape(body.init, input.shape, true, &body);
     body.init += ')';
@@ -343,7 +365,9 @@ class Emitter {
     const Spelling spelling = style_.spelling[i];
     const ops::Applied applied = styled_call(program_, style_, i);
     operands_.clear();
-    std::string pattern(spelling == Spelling::kModule ? "" : spelling == Spelling::kMethod ? op.method : op.functional);
+    std::string pattern(spelling == Spelling::kModule   ? ""
+                        : spelling == Spelling::kMethod ? op.method
+                                                        : op.functional);
     pattern = phrased(std::move(pattern), applied, style_.phrasing);
     const bool infix = spelling == Spelling::kMethod || (spelling == Spelling::kFunctional && binds(pattern));
     for (const Ref ref : step.operands) {
@@ -372,10 +396,12 @@ class Emitter {
       names.weight_prefix = prefix;
     }
     pattern = with_fresh_names(body, pattern);
-    if (style_.number_first[i] && (pattern == "{x} * {a}" || pattern == "{x} + {a}")) std::swap(pattern[1], pattern[pattern.size() - 2]);
+    if (style_.number_first[i] && (pattern == "{x} * {a}" || pattern == "{x} + {a}"))
+      std::swap(pattern[1], pattern[pattern.size() - 2]);
     made.atomic = !pattern.starts_with("-{x}") && !is_infix(pattern);
     ops::spell(made.text, pattern, applied, names);
-    if ((style_.kept_numbers || style_.global_numbers) && body.method) keep_numbers(body, applied, pattern, made.text);
+    if ((style_.kept_numbers || style_.global_numbers) && body.method)
+      keep_numbers(body, applied, pattern, made.text);
     if (const size_t end = made.text.find('\n'); end != made.text.npos) {
       for (const size_t inlined : body.unplaced) body.placed.emplace_back(inlined, lines_in(body.lines));
       body.unplaced.clear();
@@ -398,7 +424,8 @@ class Emitter {
     }
     std::string made;
     while (!pattern.empty()) {
-      const auto found = std::ranges::find_if(named, [&](const auto& each) { return pattern.starts_with(each.first); });
+      const auto found =
+          std::ranges::find_if(named, [&](const auto& each) { return pattern.starts_with(each.first); });
       made += found == named.end() ? pattern.substr(0, 1) : std::string_view(found->second);
       pattern.remove_prefix(found == named.end() ? 1 : found->first.size());
     }
@@ -443,7 +470,8 @@ class Emitter {
     const std::string argument = arguments_.fresh(name);
     std::string text(value);
     if (style_.sizes == SizeStyle::kGlobal) {
-      static constexpr std::string_view kUsual[] = {"kernel_size", "stride", "padding", "dilation", "num_groups", "eps"};
+      static constexpr std::string_view kUsual[] = {"kernel_size", "stride",     "padding",
+                                                    "dilation",    "num_groups", "eps"};
       std::string global = argument;
       if (style_.apart || std::ranges::find(kUsual, name) == std::end(kUsual))
         for (char& c : global) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -460,30 +488,37 @@ class Emitter {
     std::string& to = body.init;
     const std::string layer = to.substr(begin, to.find('(', begin) - begin);
     if (layer == "nn.Sequential" || layer.size() == to.size() - begin) return;
-    const bool convolution = layer.starts_with("nn.Conv"), pool = layer.find("Pool") != layer.npos && !layer.starts_with("nn.Adaptive");
+    const bool convolution = layer.starts_with("nn.Conv"),
+               pool = layer.find("Pool") != layer.npos && !layer.starts_with("nn.Adaptive");
     std::string made = layer + '(';
     int position = 0;
     for (size_t at = begin + made.size(), end = at; at < to.size(); at = end + 1, ++position) {
       int depth = 0;
-      for (end = at; end < to.size() && (depth > 0 || (to[end] != ',' && to[end] != ')')); ++end) depth += to[end] == '(' ? 1 : to[end] == ')' ? -1 : 0;
+      for (end = at; end < to.size() && (depth > 0 || (to[end] != ',' && to[end] != ')')); ++end)
+        depth += to[end] == '(' ? 1 : to[end] == ')' ? -1 : 0;
       std::string argument = to.substr(at, end - at);
-      const size_t first = std::min(argument.find_first_not_of(' '), argument.size()), equals = argument.find('=');
+      const size_t first = std::min(argument.find_first_not_of(' '), argument.size()),
+                   equals = argument.find('=');
       const size_t from = equals == argument.npos ? first : equals + 1;
       const std::string value = argument.substr(from);
-      const std::string name = equals != argument.npos                      ? argument.substr(first, equals - first)
-                               : convolution && position == 2              ? "kernel_size"
-                               : pool && position == 0                     ? "kernel_size"
+      const std::string name = equals != argument.npos        ? argument.substr(first, equals - first)
+                               : convolution && position == 2 ? "kernel_size"
+                               : pool && position == 0        ? "kernel_size"
                                : layer == "nn.GroupNorm" && position == 0 ? "num_groups"
-                                                                            : "";
-      const bool number = value.find_first_of("0123456789") != value.npos && value.find_first_not_of("0123456789.e-(), ") == value.npos;
+                                                                          : "";
+      const bool number = value.find_first_of("0123456789") != value.npos &&
+                          value.find_first_not_of("0123456789.e-(), ") == value.npos;
       if (number && !name.empty())
-        if (const std::string passed = passed_number(body, name, value); !passed.empty()) argument.replace(from, value.size(), passed);
+        if (const std::string passed = passed_number(body, name, value); !passed.empty())
+          argument.replace(from, value.size(), passed);
       made += argument;
       if (end < to.size()) made += to[end];
     }
     to.replace(begin, to.size() - begin, made);
   }
-  bool is_size(std::string_view name) const { return std::ranges::find(listed_sizes_, name) != listed_sizes_.end(); }
+  bool is_size(std::string_view name) const {
+    return std::ranges::find(listed_sizes_, name) != listed_sizes_.end();
+  }
   void keep_numbers(Body& body, const ops::Applied& applied, std::string_view pattern, std::string& text) {
     // From the end, where no operand's own numbers are; what is before the operand is at the beginning.
     for (const char which : {'b', 'a'}) {
@@ -521,7 +556,8 @@ class Emitter {
                            .weight_prefix = {}};
     for (const ops::Weight& weight : ops::weights_of(applied)) {
       if (weight.buffer())
-        format(body.init, "        self.register_buffer(\"{}{}\", torch.{}(", prefix, weight.name, weight.maker);
+        format(body.init, "        self.register_buffer(\"{}{}\", torch.{}(", prefix, weight.name,
+               weight.maker);
       else
         format(body.init, "        self.{}{} = nn.Parameter(torch.{}(", prefix, weight.name, weight.maker);
       ops::spell(body.init, weight.shape, applied, sizes);
@@ -536,7 +572,8 @@ class Emitter {
     const ops::Shape& x = applied.operands[0];
     if (applied.op->lowering != ops::Lowering::kConvolution) return x.dims[x.rank - 1U];
     double fan = x.dims[1] / static_cast<double>(ops::groups_of(applied));
-    for (size_t d = 0; d < static_cast<size_t>(ops::spatial_axes(applied)); ++d) fan *= applied.window.kernel[d];
+    for (size_t d = 0; d < static_cast<size_t>(ops::spatial_axes(applied)); ++d)
+      fan *= applied.window.kernel[d];
     return fan;
   }
 
@@ -605,12 +642,17 @@ class Emitter {
     finish(part, region.last, -1);
     std::string callee;
     if (region.kind == Region::kFunction) {
-      callee = functions_.fresh(style_.coined_names != 0 ? coiner_.function() : style_.spoken == 0 ? "_apply" : "combine");
+      callee = functions_.fresh(style_.coined_names != 0 ? coiner_.function()
+                                : style_.spoken == 0     ? "_apply"
+                                                         : "combine");
       write_function(part, callee);
     } else {
-      const std::string name = functions_.fresh(style_.coined_names != 0 ? coiner_.class_name() : style_.spoken == 0 ? "Block" : "Stage");
+      const std::string name = functions_.fresh(style_.coined_names != 0 ? coiner_.class_name()
+                                                : style_.spoken == 0     ? "Block"
+                                                                         : "Stage");
       write_class(part, name, apart_);
-      const std::string attribute = body.attributes.fresh(value_called(style_.spoken == 0 ? "block" : "stage"));
+      const std::string attribute =
+          body.attributes.fresh(value_called(style_.spoken == 0 ? "block" : "stage"));
       adopt(body, part, attribute + ".");
       callee = "self." + attribute;
       format(body.init, "        {} = {}(", callee, name);
@@ -641,7 +683,10 @@ class Emitter {
     const std::string attribute = body.attributes.fresh(value_called(style_.spoken == 0 ? "net" : "layers"));
     const std::string name = "self." + attribute;
     const bool loop = style_.loops && body.method;
-    format(body.init, loop ? fmt::runtime("        {} = nn.ModuleList([\n") : fmt::runtime("        {} = nn.Sequential(\n"), name);
+    format(
+        body.init,
+        loop ? fmt::runtime("        {} = nn.ModuleList([\n") : fmt::runtime("        {} = nn.Sequential(\n"),
+        name);
     for (size_t i = region.first; i <= region.last; ++i) {
       if (!loop) body.unplaced.push_back(i);
       submodule(body, i, fmt::format("{}.{}.", attribute, i - region.first));
@@ -654,9 +699,11 @@ class Emitter {
     const Written& here = input.fresh ? body.inputs[input.index] : body.steps[input.index];
     if (!loop) return assign(body, region.last, fmt::format("{}({})", name, here.text));
     assign(body, region.last, here.text);
-    const std::string indent = body.method ? "        " : "    ", layer = body.names.fresh(value_called("layer"));
+    const std::string indent = body.method ? "        " : "    ",
+                      layer = body.names.fresh(value_called("layer"));
     const std::string& result = body.steps[region.last].text;
-    for (size_t i = region.first; i <= region.last; ++i) body.placed.emplace_back(i, lines_in(body.lines) + 1);
+    for (size_t i = region.first; i <= region.last; ++i)
+      body.placed.emplace_back(i, lines_in(body.lines) + 1);
     format(body.lines, "{0}for {1} in {2}:\n{0}    {3} = {1}({3})\n", indent, layer, name, result);
   }
 
@@ -724,7 +771,9 @@ class Emitter {
         if (model && style_.defaults) format(to, "{}{}", style_.type_hints ? " = " : "=", size);
       }
       for (const Number& number : body.numbers) {
-        const char* type = number.value.starts_with('(') ? ": tuple" : number.value.find_first_of(".e") == number.value.npos ? ": int" : ": float";
+        const char* type = number.value.starts_with('(')                           ? ": tuple"
+                           : number.value.find_first_of(".e") == number.value.npos ? ": int"
+                                                                                   : ": float";
         format(to, ", {}{}", number.argument, style_.type_hints ? type : "");
         if (style_.defaults) format(to, "{}{}", style_.type_hints ? " = " : "=", number.value);
       }
@@ -753,7 +802,8 @@ class Emitter {
   }
 
   void class_docstring(const Body& body, bool model, std::string& to) {
-    static constexpr std::string_view kBefore[] = {"", "", "", "Simple model that performs: ", "A module for benchmarks. ", "Model: "};
+    static constexpr std::string_view kBefore[] = {
+        "", "", "", "Simple model that performs: ", "A module for benchmarks. ", "Model: "};
     format(to, "    \"\"\"{}", model ? kBefore[style_.docstring_style] : "");
     if (model)
       describe(program_, to);
@@ -763,7 +813,8 @@ class Emitter {
     if (style_.docstring_style == 2 && !body.sizes.empty()) {
       to += "\n\n    Args:\n";
       for (const int32_t size : body.sizes)
-        format(to, "        {} (int): {}\n", argument_name(size), style_.prose == 0 ? "one of the sizes." : prose_.sentence());
+        format(to, "        {} (int): {}\n", argument_name(size),
+               style_.prose == 0 ? "one of the sizes." : prose_.sentence());
       to += "    ";
     }
     to += "\"\"\"\n\n";
@@ -780,9 +831,10 @@ class Emitter {
     to += style_.docstring_style == 3 ? "        \"\"\"\n        Forward pass.\n\n" : "        \"\"\"\n";
     to += "        Args:\n";
     for (const auto& [ref, name] : body.arguments)
-      format(to, "            {}: {} of shape {}\n", name, style_.docstring_style == 4 ? "input tensor" : "tensor",
-             said(program_.inputs[ref.index].shape));
-    format(to, "\n        Returns:\n            {} of shape {}\n        \"\"\"\n", style_.docstring_style == 4 ? "torch.Tensor: Output tensor" : "tensor", out);
+      format(to, "            {}: {} of shape {}\n", name,
+             style_.docstring_style == 4 ? "input tensor" : "tensor", said(program_.inputs[ref.index].shape));
+    format(to, "\n        Returns:\n            {} of shape {}\n        \"\"\"\n",
+           style_.docstring_style == 4 ? "torch.Tensor: Output tensor" : "tensor", out);
   }
 
   void imports() {
@@ -790,15 +842,16 @@ class Emitter {
     const auto mentions = [&](std::string_view word) {
       return apart_.find(word) != std::string::npos || model_mentions_.find(word) != std::string::npos;
     };
-    if (style_.more_imports) to_ += style_.spoken == 0 ? "import math\n\n" : "from typing import Optional\n\n";
+    if (style_.more_imports)
+      to_ += style_.spoken == 0 ? "import math\n\n" : "from typing import Optional\n\n";
     if (style_.whole_paths) {
       to_ += style_.plain_import ? "import torch\nimport torch.nn\n" : "import torch\n";
     } else {
       to_ += style_.plain_import ? "import torch\nimport torch.nn as nn\n"
-                                  : "import torch\nfrom torch import nn\n";
+                                 : "import torch\nfrom torch import nn\n";
       if (mentions("F.") || style_.more_imports)
         to_ += style_.plain_import ? "import torch.nn.functional as F\n"
-                                    : "from torch.nn import functional as F\n";
+                                   : "from torch.nn import functional as F\n";
     }
     to_ += "\n\n";
   }
@@ -808,7 +861,8 @@ class Emitter {
       for (const auto& [size, name] : size_names_) globals_.emplace_back(name, std::to_string(size));
       Rng rng(style_.shuffled, 2);
       for (size_t i = 0; i < style_.spare && size_names_.size() + i < listed_sizes_.size(); ++i)
-        globals_.emplace_back(listed_sizes_[size_names_.size() + i], std::to_string(1 + rng.below(1U << (1 + rng.below(10)))));
+        globals_.emplace_back(listed_sizes_[size_names_.size() + i],
+                              std::to_string(1 + rng.below(1U << (1 + rng.below(10)))));
     }
     if (globals_.empty()) return;
     if (style_.shuffled != 0) {
@@ -828,7 +882,8 @@ class Emitter {
     model_mentions_ = model.lines;
     std::string to = "def get_inputs():\n";
     comments("    ", 8, to);
-    const bool inline_list = model.arguments.size() == 1 ? !style_.assigned_input : style_.names == Names::kNumbered;
+    const bool inline_list =
+        model.arguments.size() == 1 ? !style_.assigned_input : style_.names == Names::kNumbered;
     std::string list;
     for (const auto& [ref, name] : model.arguments) {
       if (!list.empty()) list += ", ";
@@ -883,7 +938,8 @@ class Emitter {
   }
 
   void normal(std::string& to, const ops::Shape& size) {
-    const bool listed = style_.made == 1 && size.rank > 0, once_more = style_.made == 2 && size.rank > 1, between = style_.made == 3;
+    const bool listed = style_.made == 1 && size.rank > 0, once_more = style_.made == 2 && size.rank > 1,
+               between = style_.made == 3;
     to += between ? "2 * torch.rand(" : "torch.randn(";
     if (listed || once_more) to += listed ? '[' : '(';
     shape(to, size, false, nullptr);

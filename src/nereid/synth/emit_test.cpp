@@ -38,7 +38,8 @@ TEST(Emit, NoVariableHidesASize) {
 
 // Of 3,000 programs some are written in each of these manners.
 TEST(Emit, AuthorsSayMoreThanWhatIsComputed) {
-  const Space space({ops::find("conv2d"), ops::find("mul_scalar"), ops::find("merge"), ops::find("relu")}, {.elements = 5, .work = 7});
+  const Space space({ops::find("conv2d"), ops::find("mul_scalar"), ops::find("merge"), ops::find("relu")},
+                    {.elements = 5, .work = 7});
   Maker maker(space, {.level = 3, .seed = 3});
   std::map<std::string, int> seen;
   for (uint64_t index = 0; index < 3000; ++index) {

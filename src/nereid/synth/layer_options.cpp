@@ -18,7 +18,8 @@ std::vector<bool> tapped_over(const Program& program) {
 
 // People choose the sizes of inputs, and what a window makes of them is as it is: so of the last window before
 // a result, if nothing but what keeps sizes comes behind it.
-void size_by_input(const Program& plain, const Space& space, size_t last, SampledProgram& sampled, ops::Shape& result) {
+void size_by_input(const Program& plain, const Space& space, size_t last, SampledProgram& sampled,
+                   ops::Shape& result) {
   for (size_t i = last;; i = step_before(sampled.steps, i)) {
     SampledStep& step = sampled.steps[i];
     ops::Window& window = step.details.window;
@@ -32,7 +33,8 @@ void size_by_input(const Program& plain, const Space& space, size_t last, Sample
         if (window.ceil && (out - 1) * window.stride[d - 2] >= in + window.padding[d - 2]) --out;
         result.dims[d] = out;
         window.rest[d - 2] = 0;
-        if (!transposed) window.rest[d - 2] = static_cast<int8_t>(in - ops::operand_size(window, d - 2, false, out));
+        if (!transposed)
+          window.rest[d - 2] = static_cast<int8_t>(in - ops::operand_size(window, d - 2, false, out));
       }
       return;
     }
@@ -56,7 +58,8 @@ void draw_layer_options(Rng& rng, const Program& plain, const Space& space, Samp
   if (rng.below(4) == 0) return;
   const size_t last = sampled.steps.size() - 1;
   size_by_input(plain, space, last, sampled, sampled.result);
-  if (plain.waiting >= 0) size_by_input(plain, space, static_cast<size_t>(plain.waiting), sampled, sampled.waiting);
+  if (plain.waiting >= 0)
+    size_by_input(plain, space, static_cast<size_t>(plain.waiting), sampled, sampled.waiting);
 }
 
 }  // namespace nereid::synth

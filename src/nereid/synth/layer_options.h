@@ -1,8 +1,8 @@
 // What forms leave open, drawn apart from the programs: windows as people write them, layers without a bias.
 #pragma once
 
-#include "nereid/synth/rng.h"
 #include "nereid/synth/program.h"
+#include "nereid/synth/rng.h"
 
 namespace nereid::synth {
 

@@ -5,9 +5,9 @@
 #include <iterator>
 #include <map>
 
+#include "nereid/synth/degeneracy.h"
 #include "nereid/synth/layer_options.h"
 #include "nereid/synth/size_class.h"
-#include "nereid/synth/degeneracy.h"
 
 namespace nereid::synth {
 namespace {
@@ -55,9 +55,11 @@ void free_sizes(Rng& rng, SampledProgram& sampled) {
     if (of < 2) return;  // the grid has all of them
     const auto [place, is_new] = chosen.try_emplace(size, size);
     if (is_new) {
-      static constexpr int32_t kRound[] = {1, 1, 1, 1, 1, 1, 4, 8, 10, 16, 32, 50, 64, 100, 100, 1000, 1000, 10000};
+      static constexpr int32_t kRound[] = {1,  1,  1,  1,  1,   1,   4,    8,    10,
+                                           16, 32, 50, 64, 100, 100, 1000, 1000, 10000};
       static constexpr int32_t kBeyond[] = {1, 1, 1, 1, 8, 8, 8, 64};
-      const int32_t low = cap(of - 1) + 1, high = cap(of) * (of + 1 == kClasses ? kBeyond[rng.below(std::size(kBeyond))] : 1);
+      const int32_t low = cap(of - 1) + 1,
+                    high = cap(of) * (of + 1 == kClasses ? kBeyond[rng.below(std::size(kBeyond))] : 1);
       if (repeated && rng.below(3) != 0) {
         place->second = with_repeated_digits(rng, low, high);
       } else {

@@ -30,8 +30,10 @@ struct MakerConfig {
   int level = 1;
   Uniform uniform = Uniform::kSequences;
   uint64_t seed = 0;
-  double free_sizes = 0;  // the share of programs whose sizes are any numbers of their classes, not the grid's
-  double free_forms = 0;  // the share of programs whose windows and layers are any that PyTorch has (layer_options.h)
+  double free_sizes =
+      0;  // the share of programs whose sizes are any numbers of their classes, not the grid's
+  double free_forms =
+      0;  // the share of programs whose windows and layers are any that PyTorch has (layer_options.h)
 };
 
 // (seed, index, sizes) decides everything, code included. One for each thread.

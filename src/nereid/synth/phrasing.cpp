@@ -30,7 +30,8 @@ constexpr Put kPuts[] = {
 constexpr std::string_view kAxis = "dim={dim}";
 
 void replace(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
 }
 
 }  // namespace
@@ -44,7 +45,8 @@ std::string phrased(std::string pattern, const ops::Applied& applied, uint32_t p
   const std::string_view name = applied.op->name;
   if ((bits & 1) && name != "normalize") replace(pattern, kAxis, "{dim}");
   if ((bits & 4) && pattern == "{x} @ {y}") pattern = "{x}.matmul({y})";
-  if ((bits & 2) && name == "matmul" && applied.operands[0].rank == 2 && applied.operands[1].rank == 2) replace(pattern, "torch.matmul(", "torch.mm(");
+  if ((bits & 2) && name == "matmul" && applied.operands[0].rank == 2 && applied.operands[1].rank == 2)
+    replace(pattern, "torch.matmul(", "torch.mm(");
   if (applied.short_transpose && name == "transpose" && applied.operands[0].rank == 2)
     pattern = pattern.starts_with("torch.") ? "torch.t({x})" : "{x}.t()";
   return pattern;

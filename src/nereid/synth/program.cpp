@@ -62,13 +62,15 @@ void add_details(const ops::Applied& applied, bool sizes, Hasher& hasher) {
       hasher.add(static_cast<uint64_t>(sizes ? value : std::min(value, 1)));
   if (!ops::has_window(*applied.op)) return;
   const ops::Window &window = applied.window, plain = ops::window_of(*applied.form, *applied.op);
-  const bool same = window.kernel == plain.kernel && window.stride == plain.stride && window.padding == plain.padding &&
-                    window.dilation == plain.dilation && window.groups == plain.groups && window.ceil == plain.ceil &&
+  const bool same = window.kernel == plain.kernel && window.stride == plain.stride &&
+                    window.padding == plain.padding && window.dilation == plain.dilation &&
+                    window.groups == plain.groups && window.ceil == plain.ceil &&
                     window.counts_padding == plain.counts_padding;
   if (same) return;
   for (const auto* list : {&window.kernel, &window.stride, &window.padding, &window.dilation})
     for (const uint8_t value : *list) hasher.add(value);
-  hasher.add(static_cast<uint64_t>(window.groups) * 4 + (window.ceil ? 2 : 0) + (window.counts_padding ? 1 : 0));
+  hasher.add(static_cast<uint64_t>(window.groups) * 4 + (window.ceil ? 2 : 0) +
+             (window.counts_padding ? 1 : 0));
 }
 
 uint64_t known_hash_of(const ops::Form& form) {
@@ -82,10 +84,12 @@ uint64_t known_hash_of(const ops::Form& form) {
 }
 
 // Walking backwards from step `last`, whose result has that shape, to where its value began.
-void resolve_steps(const SampledProgram& sampled, const Space& space, size_t last, ops::Shape shape, Program& program) {
+void resolve_steps(const SampledProgram& sampled, const Space& space, size_t last, ops::Shape shape,
+                   Program& program) {
   for (size_t i = last;; i = step_before(sampled.steps, i)) {
     const SampledStep& step = sampled.steps[i];
-    program.steps[i].applied = ops::apply(*step.op, space.form(step.way.form), shape, step.born, step.details);
+    program.steps[i].applied =
+        ops::apply(*step.op, space.form(step.way.form), shape, step.born, step.details);
     const Feed feed = step.way.feed;
     if (feed.a < 0) return;
     const auto& operands = program.steps[i].applied.operands;

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
+#include "nereid/synth/degeneracy.h"
 #include "nereid/synth/emit.h"
 #include "nereid/synth/enumerate_for_tests.h"
 #include "nereid/synth/maker.h"
 #include "nereid/synth/size_class.h"
-#include "nereid/synth/degeneracy.h"
 
 namespace nereid::synth {
 namespace {
@@ -30,8 +30,8 @@ std::string graph(const Program& program, Ref ref) {
   const ops::Form& form = *step.applied.form;
   return fmt::format("{}[{} {} {} {} {} {} {}{}]{}({})", step.applied.op->name,
                      form.all && form.slot[0].rank == 1 ? 0 : form.dim, form.dim2, form.dim3,
-                     form.all && form.slot[0].rank > 1, form.kernel, form.stride, form.padding, form.keep ? " kept" : "",
-                     fmt::join(form.order, ""), fmt::join(operands, ", "));
+                     form.all && form.slot[0].rank > 1, form.kernel, form.stride, form.padding,
+                     form.keep ? " kept" : "", fmt::join(form.order, ""), fmt::join(operands, ", "));
 }
 std::string graph(const Program& program) {
   std::vector<std::string> results;
@@ -157,11 +157,12 @@ TEST(Emission, IsTheSameAgainAndDiffersInManner) {
     if (made.outcome != Outcome::kMade) continue;
     maker.write(made), other.write(again);
     ASSERT_EQ(made.code, again.code);
-    for (const char* part : {"import torch\n", "class Model(", "nn.Module):", "def get_inputs():", "def get_init_inputs():"})
-      ASSERT_NE(made.code.find(part), std::string::npos) << made.code;
     for (const char* part :
-         {"class Block", "nn.Sequential", "def _apply", "nn.Parameter", "\"\"\"", "# ", "batch_size", "dim=self.dim", ".shape\n", ".size()\n",
-          "import math\n", "torch.nn.functional.", "Args:", "return {\""})
+         {"import torch\n", "class Model(", "nn.Module):", "def get_inputs():", "def get_init_inputs():"})
+      ASSERT_NE(made.code.find(part), std::string::npos) << made.code;
+    for (const char* part : {"class Block", "nn.Sequential", "def _apply", "nn.Parameter", "\"\"\"", "# ",
+                             "batch_size", "dim=self.dim", ".shape\n", ".size()\n", "import math\n",
+                             "torch.nn.functional.", "Args:", "return {\""})
       if (made.code.find(part) != std::string::npos) beginnings.insert(part);
   }
   EXPECT_EQ(beginnings.size(), 14u);
@@ -195,10 +196,12 @@ TEST(FreeSizes, AreOfTheirClassAndKeepWhatIsEqual) {
     if (made.outcome != Outcome::kMade || grid.outcome != Outcome::kMade) continue;
     ASSERT_EQ(made.hashes.structure, grid.hashes.structure);
     ++freed;
-    const ops::Shape &out = made.program.steps.back().applied.out, &before = grid.program.steps.back().applied.out;
+    const ops::Shape &out = made.program.steps.back().applied.out,
+                     &before = grid.program.steps.back().applied.out;
     ASSERT_EQ(out.rank, before.rank);
     for (size_t d = 0; d < out.rank; ++d) {
-      ASSERT_TRUE(size_class_of(out.dims[d]) == size_class_of(before.dims[d]) || out.dims[d] > cap(kClasses - 1));
+      ASSERT_TRUE(size_class_of(out.dims[d]) == size_class_of(before.dims[d]) ||
+                  out.dims[d] > cap(kClasses - 1));
       seen.insert(out.dims[d]);
     }
   }
@@ -220,7 +223,11 @@ TEST(FreeSizes, HaveDigitsThatRepeat) {
       ++all;
       repeated += text.find_first_not_of(text[0]) == text.npos ? 1 : 0;
       round += text.find_first_not_of('0', 1) == text.npos ? 1 : 0;
-      beside += text.size() > 3 && text.substr(1, text.size() - 2).find_first_not_of('0') == std::string::npos && text.back() != '0' ? 1 : 0;
+      beside += text.size() > 3 &&
+                        text.substr(1, text.size() - 2).find_first_not_of('0') == std::string::npos &&
+                        text.back() != '0'
+                    ? 1
+                    : 0;
     }
   }
   EXPECT_GT(repeated, all / 40);  // any size of three digits: 1 %
@@ -244,15 +251,17 @@ TEST(FreeForms, HaveWindowsThatNoFormHas) {
     ++(made.hashes.structure == before.hashes.structure ? same : other);
     maker.write(made);
     for (const char* part :
-         {"stride=3", "stride=(", "padding=\"same\"", "padding=(", "dilation=2", "groups=2", "groups=4", "bias=False", "ceil_mode=True",
-          "count_include_pad=False", "output_padding=", "kernel_size=", "(3, 3)", "(1, 7)", "(5, 3)"})
+         {"stride=3", "stride=(", "padding=\"same\"", "padding=(", "dilation=2", "groups=2", "groups=4",
+          "bias=False", "ceil_mode=True", "count_include_pad=False",
+          "output_padding=", "kernel_size=", "(3, 3)", "(1, 7)", "(5, 3)"})
       if (made.code.find(part) != std::string::npos) seen.insert(part);
     for (const Step& step : made.program.steps) {
       const ops::Window& window = step.applied.window;
       for (size_t d = 0; d + 2 < step.applied.out.rank; ++d) {
         // As PyTorch reckons the result's size.
         const int32_t in = step.applied.operands[0].dims[d + 2], out = step.applied.out.dims[d + 2];
-        const int32_t stride = window.stride[d], margin = 2 * window.padding[d] - window.dilation[d] * (window.kernel[d] - 1);
+        const int32_t stride = window.stride[d],
+                      margin = 2 * window.padding[d] - window.dilation[d] * (window.kernel[d] - 1);
         int32_t expected = (in + margin - 1 + (window.ceil ? stride - 1 : 0)) / stride + 1;
         if (window.ceil && (expected - 1) * stride >= in + window.padding[d]) --expected;
         if (ops::is_transposed(*step.applied.op)) expected = (in - 1) * stride - margin + window.rest[d] + 1;

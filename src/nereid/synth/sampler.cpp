@@ -33,8 +33,9 @@ Sampler::Sampler(const Space& space, int level, Uniform uniform)
   doubles_ = std::make_shared<Counts<double>>(space, level, uniform);
   // Sequences are counted by ranks and domains alone; whether sizes fit any of them, whole programs know.
   const std::optional<UniformProgramSampler<double>> programs =
-      uniform == Uniform::kSequences ? std::optional<UniformProgramSampler<double>>(std::in_place, space, level)
-                                     : std::nullopt;
+      uniform == Uniform::kSequences
+          ? std::optional<UniformProgramSampler<double>>(std::in_place, space, level)
+          : std::nullopt;
   for (const bool two : {false, true})
     has_[two] = choices(two) > 0 && (!programs || programs->total(two) > 0);
 }
@@ -80,7 +81,8 @@ bool Sampler::draw_sequence(Counts<Number>& counts, Rng& rng, bool two, SampledP
 template <typename Number>
 bool Sampler::draw_by(Counts<Number>& counts, Rng& rng, SampledProgram& sampled) {
   const bool two = two_results(rng);
-  return counts.programs ? counts.programs->draw(rng, two, sampled) : draw_sequence(counts, rng, two, sampled);
+  return counts.programs ? counts.programs->draw(rng, two, sampled)
+                         : draw_sequence(counts, rng, two, sampled);
 }
 
 void Sampler::draw(uint64_t seed, uint64_t index, SampledProgram& sampled) {

@@ -8,9 +8,7 @@ namespace {
 using ops::Tensor;
 using trace::DType;
 
-ops::Sizes sizes_of(const ops::Shape& shape) {
-  return {shape.dims.begin(), shape.dims.begin() + shape.rank};
-}
+ops::Sizes sizes_of(const ops::Shape& shape) { return {shape.dims.begin(), shape.dims.begin() + shape.rank}; }
 
 DType type_of(ops::Range range) {
   if (range == ops::Range::kIndex) return DType::kI64;
@@ -38,7 +36,8 @@ class Tracing {
         own_(program.steps.size()) {}
 
   bool run() {
-    trace_.phases.push_back({.kind = trace::PhaseKind::kForward, .call = 0, .steps = {}, .inputs = {}, .output = {}});
+    trace_.phases.push_back(
+        {.kind = trace::PhaseKind::kForward, .call = 0, .steps = {}, .inputs = {}, .output = {}});
     state();
     arguments();
     for (size_t i = 0; i < program_.steps.size(); ++i)
@@ -71,8 +70,8 @@ class Tracing {
   void state() {
     for (const Layout::Owner& owner : layout_.state) {
       if (owner.input) {
-        inputs_[owner.index] =
-            kept(sizes_of(program_.inputs[owner.index].shape), DType::kF32, layout_.parameter[owner.index], true);
+        inputs_[owner.index] = kept(sizes_of(program_.inputs[owner.index].shape), DType::kF32,
+                                    layout_.parameter[owner.index], true);
         continue;
       }
       const bool module = style_.spelling[owner.index] == Spelling::kModule;
@@ -118,7 +117,8 @@ class Tracing {
   bool step(size_t i) {
     const Step& step = program_.steps[i];
     std::vector<Tensor> operands;
-    for (const Ref ref : step.operands) operands.push_back(ref.fresh ? inputs_[ref.index] : results_[ref.index]);
+    for (const Ref ref : step.operands)
+      operands.push_back(ref.fresh ? inputs_[ref.index] : results_[ref.index]);
     const ops::Applied applied = styled_call(program_, style_, i);
     to_.at(layout_.lines[i], layout_.before[i]);
     const auto made = ops::record(to_, applied, style_.spelling[i], operands, own_[i]);

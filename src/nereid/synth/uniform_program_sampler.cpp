@@ -23,7 +23,8 @@ void gather(WaySets& sets, const Way& way, int from, int branch,
 }  // namespace
 
 template <typename Number>
-UniformProgramSampler<Number>::UniformProgramSampler(const Space& space, int level) : space_(space), level_(level), sizes_(space) {
+UniformProgramSampler<Number>::UniformProgramSampler(const Space& space, int level)
+    : space_(space), level_(level), sizes_(space) {
   gather_way_sets();
   counts_.resize(static_cast<size_t>(level) + 1);
   branches_.resize(kLongestBranch + 1), branch_kinds_.resize(kLongestBranch + 1);
@@ -43,7 +44,8 @@ UniformProgramSampler<Number>::UniformProgramSampler(const Space& space, int lev
 }
 
 template <typename Number>
-typename UniformProgramSampler<Number>::Results UniformProgramSampler<Number>::results_of(int steps, bool branch) const {
+typename UniformProgramSampler<Number>::Results UniformProgramSampler<Number>::results_of(int steps,
+                                                                                          bool branch) const {
   Results made;
   made.vectors.resize(kTypes);
   for (int type = 0; type < kTypes; ++type) {
@@ -81,7 +83,7 @@ void UniformProgramSampler<Number>::add(Counts& sums, const Counts& counts, size
 template <typename Number>
 template <typename Visit>
 void UniformProgramSampler<Number>::for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets,
-                                        const Visit& visit) const {
+                                                     const Visit& visit) const {
   for (const WaySet& set : sets) {
     const bool joins = set.branch >= 0;
     for (int length = joins ? 1 : 0; length <= (joins ? kLongestBranch : 0) && steps - 1 - length > 0;
@@ -120,7 +122,8 @@ void UniformProgramSampler<Number>::count_steps(int steps, bool branch) {
 }
 
 template <typename Number>
-Number UniformProgramSampler<Number>::weight(const Arrival& arrival, const Edge& edge, const Counts& before) const {
+Number UniformProgramSampler<Number>::weight(const Arrival& arrival, const Edge& edge,
+                                             const Counts& before) const {
   Number ways = number<Number>(edge.ways) * before[edge.spine];
   if (arrival.length > 0)
     ways = ways * branch_kinds_[static_cast<size_t>(arrival.length)][static_cast<size_t>(arrival.set->branch)]
@@ -129,8 +132,8 @@ Number UniformProgramSampler<Number>::weight(const Arrival& arrival, const Edge&
 }
 
 template <typename Number>
-const typename UniformProgramSampler<Number>::Arrivals& UniformProgramSampler<Number>::arrivals_at(int steps, bool branch, int type,
-                                                                         int vector) {
+const typename UniformProgramSampler<Number>::Arrivals& UniformProgramSampler<Number>::arrivals_at(
+    int steps, bool branch, int type, int vector) {
   const uint64_t key =
       ((static_cast<uint64_t>(steps) * 2 + (branch ? 1 : 0)) * kTypes + static_cast<uint64_t>(type)) << 16 |
       static_cast<uint64_t>(vector);
@@ -174,8 +177,8 @@ bool UniformProgramSampler<Number>::draw_start(Rng& rng, int type, int vector, S
 
 // A value's steps, from `first` on, backwards.
 template <typename Number>
-bool UniformProgramSampler<Number>::draw_steps(Rng& rng, int first, int steps, bool branch, int type, int vector,
-                                  SampledProgram& sampled) {
+bool UniformProgramSampler<Number>::draw_steps(Rng& rng, int first, int steps, bool branch, int type,
+                                               int vector, SampledProgram& sampled) {
   const auto at = [&](int step) -> SampledStep& { return sampled.steps[static_cast<size_t>(step)]; };
   if (branch)
     for (int step = first; step < first + steps; ++step) ++at(step).depth;
@@ -228,8 +231,9 @@ bool UniformProgramSampler<Number>::draw(Rng& rng, bool two, SampledProgram& sam
 }
 
 template <typename Number>
-bool UniformProgramSampler<Number>::draw_value(Rng& rng, int first, int steps, bool branch, const Results& results,
-                                  ops::Shape& shape, SampledProgram& sampled) {
+bool UniformProgramSampler<Number>::draw_value(Rng& rng, int first, int steps, bool branch,
+                                               const Results& results, ops::Shape& shape,
+                                               SampledProgram& sampled) {
   const int type = results.types.choose(rng);
   if (type == kUndecided) return false;
   const int vector = results.vectors[static_cast<size_t>(type)].choose(rng);

@@ -37,52 +37,81 @@ constexpr std::string_view kLayers[] = {"act",  "reduce", "scan", "proj",  "conv
                                         "norm", "attn",   "view", "embed", "loss", "cell"};
 
 constexpr std::string_view kWords[] = {
-    "alpha", "gamma", "delta", "theta", "sigma", "rho", "tau", "phi", "psi", "omega", "kappa", "zeta",
-    "anchor", "angle", "area", "atlas", "audio", "axis", "band", "basis", "batch", "beam", "bin", "blend",
-    "block", "body", "bolt", "bound", "branch", "bridge", "bucket", "bulk", "cache", "canvas", "cell",
-    "center", "chain", "chart", "chunk", "clip", "cluster", "code", "coarse", "col", "column", "conv", "coord",
-    "core", "corner", "cost", "count", "coupling", "cover", "crop", "cross", "cube", "curve", "cut", "cycle",
-    "data", "decay", "deep", "delay", "dense", "depth", "detail", "diff", "digit", "draft", "drift", "edge",
-    "effect", "embed", "encoder", "end", "energy", "entry", "epoch", "error", "even", "event", "extra",
-    "factor", "family", "fast", "feature", "field", "filter", "final", "fine", "first", "flat", "flow",
-    "focus", "fold", "frame", "front", "fuel", "fusion", "gain", "gap", "gate", "glyph", "graph", "grid",
-    "ground", "group", "guide", "head", "heat", "height", "hidden", "high", "hop", "horizon", "hub", "image",
-    "index", "inner", "item", "joint", "kernel", "keep", "key", "knot", "label", "lane", "large", "last",
-    "latent", "layer", "leaf", "left", "lens", "level", "light", "limb", "line", "link", "lobe", "local",
-    "logit", "loop", "low", "main", "margin", "mark", "mask", "matrix", "mean", "member", "memory", "merge",
-    "mesh", "mid", "mixer", "moment", "motion", "nerve", "net", "next", "node", "noise", "norm", "note",
-    "number", "object", "odd", "offset", "order", "origin", "outer", "output", "pack", "page", "pair", "panel",
-    "part", "patch", "path", "peak", "phase", "pixel", "place", "plane", "plate", "point", "pool", "port",
-    "pos", "power", "prev", "prior", "probe", "profile", "proj", "pulse", "query", "queue", "rank", "rate",
-    "ratio", "raw", "ray", "reach", "real", "region", "rel", "res", "rest", "result", "right", "ring", "root",
-    "rotor", "round", "route", "row", "rule", "run", "sample", "scale", "scan", "scene", "score", "seed",
-    "seq", "series", "shade", "shape", "share", "sheet", "shift", "side", "signal", "site", "skip", "slice",
-    "slot", "smooth", "soft", "source", "space", "span", "spark", "spec", "speed", "spin", "spot", "stage",
-    "stack", "start", "stat", "stem", "step", "stream", "strip", "surface", "table", "tail", "target", "task",
-    "temp", "term", "text", "thread", "tile", "time", "token", "tone", "top", "total", "tower", "trace",
-    "track", "trail", "tree", "trend", "trunk", "tube", "tune", "turn", "unit", "upper", "user", "vec",
-    "vector", "vertex", "video", "view", "vocab", "voice", "volume", "warp", "wave", "weight", "wheel",
-    "width", "window", "wing", "word", "work", "zone", "prediction", "residual", "attention", "embedding", "position", "sequence",
-    "dimension", "projection", "activation", "momentum", "gradient", "regression", "classifier", "decoder", "generator", "critic",
-    "teacher", "student", "policy", "reward", "action", "state", "observation", "channel", "spatial", "temporal", "frequency",
-    "amplitude", "velocity", "density", "pressure", "distance", "similarity", "temperature", "threshold", "tolerance", "precision",
-    "variance", "deviation", "intercept", "slope", "coefficient", "exponent", "numerator", "denominator", "quantity", "measure",
-    "operand", "argument", "parameter", "constant", "variable", "segment", "document", "sentence", "paragraph", "character",
-    "speaker", "listener", "customer", "product", "category", "hierarchy", "neighbor", "adjacency", "diagonal", "triangle",
-    "expert", "router", "capacity", "dispatch", "gathered", "scattered", "sorted", "shuffled", "padded", "packed", "quantized",
-    "compressed", "normalized", "centered", "weighted", "smoothed", "filtered", "sampled", "bias", "logits", "scores", "inputs",
-    "targets", "lengths", "offsets", "indices", "frames", "heads", "tokens", "rows", "columns", "experts", "groups", "bags"};
+    "alpha",       "gamma",       "delta",      "theta",       "sigma",       "rho",       "tau",
+    "phi",         "psi",         "omega",      "kappa",       "zeta",        "anchor",    "angle",
+    "area",        "atlas",       "audio",      "axis",        "band",        "basis",     "batch",
+    "beam",        "bin",         "blend",      "block",       "body",        "bolt",      "bound",
+    "branch",      "bridge",      "bucket",     "bulk",        "cache",       "canvas",    "cell",
+    "center",      "chain",       "chart",      "chunk",       "clip",        "cluster",   "code",
+    "coarse",      "col",         "column",     "conv",        "coord",       "core",      "corner",
+    "cost",        "count",       "coupling",   "cover",       "crop",        "cross",     "cube",
+    "curve",       "cut",         "cycle",      "data",        "decay",       "deep",      "delay",
+    "dense",       "depth",       "detail",     "diff",        "digit",       "draft",     "drift",
+    "edge",        "effect",      "embed",      "encoder",     "end",         "energy",    "entry",
+    "epoch",       "error",       "even",       "event",       "extra",       "factor",    "family",
+    "fast",        "feature",     "field",      "filter",      "final",       "fine",      "first",
+    "flat",        "flow",        "focus",      "fold",        "frame",       "front",     "fuel",
+    "fusion",      "gain",        "gap",        "gate",        "glyph",       "graph",     "grid",
+    "ground",      "group",       "guide",      "head",        "heat",        "height",    "hidden",
+    "high",        "hop",         "horizon",    "hub",         "image",       "index",     "inner",
+    "item",        "joint",       "kernel",     "keep",        "key",         "knot",      "label",
+    "lane",        "large",       "last",       "latent",      "layer",       "leaf",      "left",
+    "lens",        "level",       "light",      "limb",        "line",        "link",      "lobe",
+    "local",       "logit",       "loop",       "low",         "main",        "margin",    "mark",
+    "mask",        "matrix",      "mean",       "member",      "memory",      "merge",     "mesh",
+    "mid",         "mixer",       "moment",     "motion",      "nerve",       "net",       "next",
+    "node",        "noise",       "norm",       "note",        "number",      "object",    "odd",
+    "offset",      "order",       "origin",     "outer",       "output",      "pack",      "page",
+    "pair",        "panel",       "part",       "patch",       "path",        "peak",      "phase",
+    "pixel",       "place",       "plane",      "plate",       "point",       "pool",      "port",
+    "pos",         "power",       "prev",       "prior",       "probe",       "profile",   "proj",
+    "pulse",       "query",       "queue",      "rank",        "rate",        "ratio",     "raw",
+    "ray",         "reach",       "real",       "region",      "rel",         "res",       "rest",
+    "result",      "right",       "ring",       "root",        "rotor",       "round",     "route",
+    "row",         "rule",        "run",        "sample",      "scale",       "scan",      "scene",
+    "score",       "seed",        "seq",        "series",      "shade",       "shape",     "share",
+    "sheet",       "shift",       "side",       "signal",      "site",        "skip",      "slice",
+    "slot",        "smooth",      "soft",       "source",      "space",       "span",      "spark",
+    "spec",        "speed",       "spin",       "spot",        "stage",       "stack",     "start",
+    "stat",        "stem",        "step",       "stream",      "strip",       "surface",   "table",
+    "tail",        "target",      "task",       "temp",        "term",        "text",      "thread",
+    "tile",        "time",        "token",      "tone",        "top",         "total",     "tower",
+    "trace",       "track",       "trail",      "tree",        "trend",       "trunk",     "tube",
+    "tune",        "turn",        "unit",       "upper",       "user",        "vec",       "vector",
+    "vertex",      "video",       "view",       "vocab",       "voice",       "volume",    "warp",
+    "wave",        "weight",      "wheel",      "width",       "window",      "wing",      "word",
+    "work",        "zone",        "prediction", "residual",    "attention",   "embedding", "position",
+    "sequence",    "dimension",   "projection", "activation",  "momentum",    "gradient",  "regression",
+    "classifier",  "decoder",     "generator",  "critic",      "teacher",     "student",   "policy",
+    "reward",      "action",      "state",      "observation", "channel",     "spatial",   "temporal",
+    "frequency",   "amplitude",   "velocity",   "density",     "pressure",    "distance",  "similarity",
+    "temperature", "threshold",   "tolerance",  "precision",   "variance",    "deviation", "intercept",
+    "slope",       "coefficient", "exponent",   "numerator",   "denominator", "quantity",  "measure",
+    "operand",     "argument",    "parameter",  "constant",    "variable",    "segment",   "document",
+    "sentence",    "paragraph",   "character",  "speaker",     "listener",    "customer",  "product",
+    "category",    "hierarchy",   "neighbor",   "adjacency",   "diagonal",    "triangle",  "expert",
+    "router",      "capacity",    "dispatch",   "gathered",    "scattered",   "sorted",    "shuffled",
+    "padded",      "packed",      "quantized",  "compressed",  "normalized",  "centered",  "weighted",
+    "smoothed",    "filtered",    "sampled",    "bias",        "logits",      "scores",    "inputs",
+    "targets",     "lengths",     "offsets",    "indices",     "frames",      "heads",     "tokens",
+    "rows",        "columns",     "experts",    "groups",      "bags"};
 
 // Beginnings, middles and ends of words that no list holds.
-constexpr std::string_view kOnsets[] = {"b", "br", "c", "cr", "d", "dr", "f", "fl", "g", "gr", "h", "j", "k", "l", "m", "n", "p", "pl", "pr", "qu", "r", "s",
-                                        "sh", "sk", "sp", "st", "str", "t", "th", "tr", "v", "w", "x", "y", "z", ""};
+constexpr std::string_view kOnsets[] = {
+    "b",  "br", "c", "cr", "d",  "dr", "f",  "fl", "g",   "gr", "h",  "j",  "k", "l", "m", "n", "p", "pl",
+    "pr", "qu", "r", "s",  "sh", "sk", "sp", "st", "str", "t",  "th", "tr", "v", "w", "x", "y", "z", ""};
 constexpr std::string_view kVowels[] = {"a", "e", "i", "o", "u", "ai", "ea", "ee", "io", "oo", "ou"};
-constexpr std::string_view kCodas[] = {"", "", "", "b", "ck", "d", "ft", "l", "ll", "m", "mp", "n", "nd", "ng", "nt", "p", "r", "rk", "rt", "s", "ss", "st", "t", "x"};
+constexpr std::string_view kCodas[] = {"",   "",   "",   "b", "ck", "d",  "ft", "l", "ll", "m",  "mp", "n",
+                                       "nd", "ng", "nt", "p", "r",  "rk", "rt", "s", "ss", "st", "t",  "x"};
 
 // That a word might become.
-constexpr std::string_view kNot[] = {"and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally",
-                                     "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return",
-                                     "try", "while", "with", "yield", "self", "torch", "nn", "super", "range", "float", "int", "str", "list", "dict", "train", "eval", "half", "double", "type", "to", "apply", "print", "triton", "math"};
+constexpr std::string_view kNot[] = {
+    "and",    "as",    "assert", "async",  "await",    "break",  "class", "continue", "def",
+    "del",    "elif",  "else",   "except", "finally",  "for",    "from",  "global",   "if",
+    "import", "in",    "is",     "lambda", "nonlocal", "not",    "or",    "pass",     "raise",
+    "return", "try",   "while",  "with",   "yield",    "self",   "torch", "nn",       "super",
+    "range",  "float", "int",    "str",    "list",     "dict",   "train", "eval",     "half",
+    "double", "type",  "to",     "apply",  "print",    "triton", "math"};
 
 }  // namespace
 
@@ -242,7 +271,8 @@ std::string Coiner::value() {
 }
 
 std::string Coiner::function() {
-  static constexpr std::string_view kVerbs[] = {"apply", "compute", "mix", "fuse", "run", "make", "forward", "do"};
+  static constexpr std::string_view kVerbs[] = {"apply", "compute", "mix",     "fuse",
+                                                "run",   "make",    "forward", "do"};
   return std::string(kVerbs[rng_.below(std::size(kVerbs))]) + '_' + word();
 }
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nereid/synth/rng.h"
 #include "nereid/synth/program.h"
+#include "nereid/synth/rng.h"
 
 namespace nereid::synth {
 
@@ -34,10 +34,10 @@ std::string coined_word(Rng& rng);
 class Coiner {
  public:
   explicit Coiner(uint32_t number);
-  std::string size();       // ROWS, n_tokens, Lq
-  std::string value();      // latent, wave_in, z3
-  std::string function();   // mix_heads: never one of `value`
-  std::string class_name(); // GateStem
+  std::string size();        // ROWS, n_tokens, Lq
+  std::string value();       // latent, wave_in, z3
+  std::string function();    // mix_heads: never one of `value`
+  std::string class_name();  // GateStem
 
  private:
   std::string word();

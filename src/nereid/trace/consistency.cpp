@@ -60,23 +60,27 @@ class GivenInputs {
   }
   static bool same_scalar(const Arg& given, const Arg& found) {
     if (const auto* flag = std::get_if<bool>(&given.node)) return *flag == std::get<bool>(found.node);
-    if (const auto* number = std::get_if<int64_t>(&given.node)) return *number == std::get<int64_t>(found.node);
+    if (const auto* number = std::get_if<int64_t>(&given.node))
+      return *number == std::get<int64_t>(found.node);
     if (const auto* number = std::get_if<double>(&given.node))
       return same_number(*number, std::get<double>(found.node));
     if (const auto* number = std::get_if<std::complex<double>>(&given.node)) {
       const auto& other = std::get<std::complex<double>>(found.node);
       return same_number(number->real(), other.real()) && same_number(number->imag(), other.imag());
     }
-    if (const auto* text = std::get_if<Text>(&given.node)) return text->text == std::get<Text>(found.node).text;
+    if (const auto* text = std::get_if<Text>(&given.node))
+      return text->text == std::get<Text>(found.node).text;
     if (const auto* named = std::get_if<Named>(&given.node))
-      return named->kind == std::get<Named>(found.node).kind && named->name == std::get<Named>(found.node).name;
+      return named->kind == std::get<Named>(found.node).kind &&
+             named->name == std::get<Named>(found.node).name;
     return true;  // None
   }
 
   bool same_tensor(ValueId given, ValueId found) {
     const Value& a = given_.values[static_cast<size_t>(given)];
     const Value& b = found_.values[static_cast<size_t>(found)];
-    if (a.dtype != b.dtype || a.sizes != b.sizes || a.strides != b.strides || a.offset != b.offset) return false;
+    if (a.dtype != b.dtype || a.sizes != b.sizes || a.strides != b.strides || a.offset != b.offset)
+      return false;
     const Storage& from = given_.storages[static_cast<size_t>(a.storage)];
     const Storage& to = found_.storages[static_cast<size_t>(b.storage)];
     if (to.role != Role::kInput || to.device != from.device || to.bytes < from.bytes) return false;
@@ -120,7 +124,8 @@ Reason wrong_inputs(const Trace& candidate, const Trace& reference) {
     const Phase* given = phase_of(reference, PhaseKind::kMakeInputs, phase.call);
     if (given == nullptr || !GivenInputs(reference, candidate).same(given->inputs, phase.inputs))
       return fmt::format("the inputs of call {} are not those that were given", phase.call);
-    if (!phase.steps.empty()) return fmt::format("the inputs of call {} are made by steps of its own", phase.call);
+    if (!phase.steps.empty())
+      return fmt::format("the inputs of call {} are made by steps of its own", phase.call);
     take(phase.inputs);
     // The same tree of the same trace.
     const Phase* forward = phase_of(candidate, PhaseKind::kForward, phase.call);
@@ -151,7 +156,8 @@ class Making {
       take(phase.inputs);
       for (size_t i = 0; i < phase.steps.size(); ++i)
         if (const StorageId unmade = unmade_in(phase.steps[i]); unmade >= 0)
-          return fmt::format("step {} of {} uses storage {}, which nothing has made", i, name_of(phase), unmade);
+          return fmt::format("step {} of {} uses storage {}, which nothing has made", i, name_of(phase),
+                             unmade);
       if (const StorageId unmade = first_unmade(phase.output); unmade >= 0)
         return fmt::format("{} returns storage {}, which nothing has made", name_of(phase), unmade);
     }

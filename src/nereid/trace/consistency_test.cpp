@@ -33,13 +33,15 @@ class Consistency : public testing::Test {
     throw std::runtime_error("no such phase");
   }
   Value& input(int call) {
-    return candidate_.values[static_cast<size_t>(tensors_in(phase(PhaseKind::kMakeInputs, call).inputs).at(0))];
+    return candidate_
+        .values[static_cast<size_t>(tensors_in(phase(PhaseKind::kMakeInputs, call).inputs).at(0))];
   }
 };
 
 TEST_F(Consistency, WhatTheTracerWritesIsConsistent) {
   EXPECT_EQ(why(), "");
-  EXPECT_EQ(why_forged(golden("gelu_linear_candidate.ModelNew.json"), golden("gelu_linear.Model.json"), 3), std::nullopt);
+  EXPECT_EQ(why_forged(golden("gelu_linear_candidate.ModelNew.json"), golden("gelu_linear.Model.json"), 3),
+            std::nullopt);
 }
 
 TEST_F(Consistency, InputsAreThoseThatWereGiven) {
@@ -49,8 +51,9 @@ TEST_F(Consistency, InputsAreThoseThatWereGiven) {
 
 TEST_F(Consistency, InputsKeepTypeStridesAndPlace) {
   const Trace before = candidate_;
-  for (const auto& change : std::vector<std::function<void(Value&)>>{
-           [](Value& v) { v.dtype = DType::kI32; }, [](Value& v) { v.strides.back() = 0; }, [](Value& v) { v.offset = 1; }}) {
+  for (const auto& change : std::vector<std::function<void(Value&)>>{[](Value& v) { v.dtype = DType::kI32; },
+                                                                     [](Value& v) { v.strides.back() = 0; },
+                                                                     [](Value& v) { v.offset = 1; }}) {
     candidate_ = before;
     change(input(0));
     EXPECT_THAT(why(), HasSubstr("the inputs of call 0")) << why();

@@ -109,7 +109,8 @@ Result<Arg> StepDecoder::tagged(const std::string& key, const JsonField& field, 
     return Arg{Named{key, std::move(name)}};
   }
   return field.expected(
-      "under one of v, f, c, tuple, dict, object, dtype, device, layout, memory_format, generator, global, opaque");
+      "under one of v, f, c, tuple, dict, object, dtype, device, layout, memory_format, generator, global, "
+      "opaque");
 }
 
 // {"kind": "namedtuple", "type": "module:Name", "items": [["name", ARG]...], "computed": [["name", ARG]...]}

@@ -48,7 +48,9 @@ struct ArgWriter {
   Json operator()(const Dict& dict) const {
     static constexpr const char* kKinds[] = {"dict", "namedtuple", "object", "mapping", "enum"};
     if (dict.kind == Dict::Kind::kDict) return {{"dict", named_json(dict.items)}};
-    Json body = {{"kind", kKinds[static_cast<size_t>(dict.kind)]}, {"type", dict.type}, {"items", named_json(dict.items)}};
+    Json body = {{"kind", kKinds[static_cast<size_t>(dict.kind)]},
+                 {"type", dict.type},
+                 {"items", named_json(dict.items)}};
     if (!dict.computed.empty()) body["computed"] = named_json(dict.computed);
     return {{"object", std::move(body)}};
   }

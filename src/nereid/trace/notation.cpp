@@ -111,27 +111,48 @@ std::string safe_text(std::string_view text) {
 
 std::string_view torch_name(DType type) {
   switch (type) {
-    case DType::kBool: return "bool";
-    case DType::kU8: return "uint8";
-    case DType::kI8: return "int8";
-    case DType::kI16: return "int16";
-    case DType::kU16: return "uint16";
-    case DType::kI32: return "int32";
-    case DType::kU32: return "uint32";
-    case DType::kI64: return "int64";
-    case DType::kU64: return "uint64";
-    case DType::kF16: return "float16";
-    case DType::kBF16: return "bfloat16";
-    case DType::kF32: return "float32";
-    case DType::kF64: return "float64";
-    case DType::kF8E4M3FN: return "float8_e4m3fn";
-    case DType::kF8E5M2: return "float8_e5m2";
-    case DType::kF8E4M3FNUZ: return "float8_e4m3fnuz";
-    case DType::kF8E5M2FNUZ: return "float8_e5m2fnuz";
-    case DType::kF8E8M0FNU: return "float8_e8m0fnu";
-    case DType::kC32: return "complex32";
-    case DType::kC64: return "complex64";
-    case DType::kC128: return "complex128";
+    case DType::kBool:
+      return "bool";
+    case DType::kU8:
+      return "uint8";
+    case DType::kI8:
+      return "int8";
+    case DType::kI16:
+      return "int16";
+    case DType::kU16:
+      return "uint16";
+    case DType::kI32:
+      return "int32";
+    case DType::kU32:
+      return "uint32";
+    case DType::kI64:
+      return "int64";
+    case DType::kU64:
+      return "uint64";
+    case DType::kF16:
+      return "float16";
+    case DType::kBF16:
+      return "bfloat16";
+    case DType::kF32:
+      return "float32";
+    case DType::kF64:
+      return "float64";
+    case DType::kF8E4M3FN:
+      return "float8_e4m3fn";
+    case DType::kF8E5M2:
+      return "float8_e5m2";
+    case DType::kF8E4M3FNUZ:
+      return "float8_e4m3fnuz";
+    case DType::kF8E5M2FNUZ:
+      return "float8_e5m2fnuz";
+    case DType::kF8E8M0FNU:
+      return "float8_e8m0fnu";
+    case DType::kC32:
+      return "complex32";
+    case DType::kC64:
+      return "complex64";
+    case DType::kC128:
+      return "complex128";
   }
   return "";
 }

@@ -74,7 +74,8 @@ void each_tensor(const Call& call, F f) {
 // index_put and put with accumulate=True add up what falls on one place.
 bool accumulates(const Call& call) {
   const OpName name = split_name(call.op);
-  if (name.name != "index_put" && name.name != "_index_put_impl" && name.name != "_unsafe_index_put" && name.name != "put")
+  if (name.name != "index_put" && name.name != "_index_put_impl" && name.name != "_unsafe_index_put" &&
+      name.name != "put")
     return false;
   const auto is_true = [](const Arg& arg) {
     const bool* flag = std::get_if<bool>(&arg.node);

@@ -114,8 +114,8 @@ struct Dict {
   };
   std::vector<DictItem> items;
   Kind kind = Kind::kDict;
-  std::string type = {};                // of an object: "module:Name", ":Name" where the traced file defines it
-  std::vector<DictItem> computed;       // of kObject: what its properties gave
+  std::string type = {};           // of an object: "module:Name", ":Name" where the traced file defines it
+  std::vector<DictItem> computed;  // of kObject: what its properties gave
 };
 struct Opaque {
   std::string type;

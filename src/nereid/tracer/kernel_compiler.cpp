@@ -111,7 +111,8 @@ Result<CompileAnswer> KernelCompiler::compile(const trace::Kernel& kernel, int a
     while (other.wait_for(kTurn) != std::future_status::ready) {
       if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
       if (deadline.passed())
-        return our_error("{} was being compiled for another verdict when the time for it was over", kernel.name);
+        return our_error("{} was being compiled for another verdict when the time for it was over",
+                         kernel.name);
     }
     const auto& answer = other.get();
     // The other's time may have been up, or its worker lost, and ours not.
@@ -133,8 +134,8 @@ Result<CompileAnswer> KernelCompiler::compile_anew(const trace::Kernel& kernel, 
   NEREID_TRY(auto* worker, worker());
   NEREID_TRY(auto outcome, worker->run(request_of(kernel, arch), options_.seconds, deadline));
   if (const auto* late = std::get_if<sandbox::OutOfTime>(&outcome))
-    return CompileAnswer(
-        CompileDiagnostics{fmt::format("{} was not compiled within {:g} s of work", kernel.name, late->seconds)});
+    return CompileAnswer(CompileDiagnostics{
+        fmt::format("{} was not compiled within {:g} s of work", kernel.name, late->seconds)});
   if (const auto* killed = std::get_if<sandbox::Killed>(&outcome))
     return CompileAnswer(
         CompileDiagnostics{fmt::format("the compiler broke down over {}: {}", kernel.name, killed->limit)});

@@ -35,7 +35,7 @@ struct KernelCompilerOptions {
   Installation installation;
   std::filesystem::path cache = {};  // empty: installation.cache / "kernels"
   int workers = 0;                   // compilations at a time; 0: one a core
-  double seconds = 120;              // of one, without what it waited for a processor: then the kernel is to blame
+  double seconds = 120;  // of one, without what it waited for a processor: then the kernel is to blame
   bool accept_weak_isolation = false;
   bool namespaces = true;  // false: behave as on a kernel without them
 };

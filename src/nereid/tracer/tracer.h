@@ -60,12 +60,13 @@ struct Killed {
   std::string limit;
 };
 
-using TraceAnswer = std::variant<trace::Trace, Untraceable, Malformed, CompileFailed, TimedOut, Killed, Forged>;
+using TraceAnswer =
+    std::variant<trace::Trace, Untraceable, Malformed, CompileFailed, TimedOut, Killed, Forged>;
 
 struct TracerOptions {
   Installation installation;
-  int workers = 0;                 // children at a time; 0: one a core
-  sandbox::Limits limits = {};     // of each child
+  int workers = 0;                     // children at a time; 0: one a core
+  sandbox::Limits limits = {};         // of each child
   bool accept_weak_isolation = false;  // trace even where the kernel lets too few walls stand
   std::string module = "nereid.tracer";
   std::vector<std::filesystem::path> python_path = {};
@@ -83,7 +84,8 @@ class Tracer {
   // of them share goes through Triton once. None of them is kept from the others: what one does to the process
   // it does to those that come after it. Where the child does not answer for all of them (one takes too long,
   // or ends it), each is traced in a child of its own. Answers are in the order of the requests.
-  Result<std::vector<TraceAnswer>> trace_several(const std::vector<TraceRequest>& requests, Deadline deadline);
+  Result<std::vector<TraceAnswer>> trace_several(const std::vector<TraceRequest>& requests,
+                                                 Deadline deadline);
 
   // Waits until the worker is warm. Which walls stand around a traced file.
   Result<sandbox::Isolation> isolation(Deadline deadline) { return zygote_->isolation(deadline); }

@@ -120,7 +120,8 @@ TEST_F(TracerTest, TakesNonsenseForWhatItIs) {
     EXPECT_TRUE(std::holds_alternative<Forged>(answer)) << source << " gave " << answer.index();
   }
   // What Python's json writes of half a surrogate pair is an honest answer.
-  const auto odd = trace({.source = R"(answer = {'untraceable': {'message': '\udcff\ud800 \U0001f600 \\udcff'}})"});
+  const auto odd =
+      trace({.source = R"(answer = {'untraceable': {'message': '\udcff\ud800 \U0001f600 \\udcff'}})"});
   ASSERT_TRUE(std::holds_alternative<Untraceable>(odd)) << odd.index();
   EXPECT_EQ(std::get<Untraceable>(odd).message, "\xef\xbf\xbd\xef\xbf\xbd \xf0\x9f\x98\x80 \\udcff");
   // A tracer that fails says so, and what is too large for a trace was not forged.

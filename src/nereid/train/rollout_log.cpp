@@ -14,11 +14,10 @@ constexpr std::string_view kStem = "rollouts", kEnding = ".jsonl";
 constexpr size_t kLongest = size_t{64} << 20;  // of an answer
 
 std::string line_of(const RolloutRecord& rollout) {
-  nlohmann::ordered_json line = {{"step", rollout.step},     {"class", rollout.of_class},
-                                 {"task", rollout.task},     {"prompt", rollout.prompt},
-                                 {"sample", rollout.sample}, {"verdict", rollout.verdict},
-                                 {"reward", rollout.reward}, {"tokens", rollout.tokens},
-                                 {"plan_tokens", rollout.plan_tokens}};
+  nlohmann::ordered_json line = {
+      {"step", rollout.step},     {"class", rollout.of_class}, {"task", rollout.task},
+      {"prompt", rollout.prompt}, {"sample", rollout.sample},  {"verdict", rollout.verdict},
+      {"reward", rollout.reward}, {"tokens", rollout.tokens},  {"plan_tokens", rollout.plan_tokens}};
   if (rollout.speedup) line["speedup"] = *rollout.speedup;
   if (rollout.plan_advantage) line["plan_advantage"] = *rollout.plan_advantage;
   if (rollout.advantage) line["advantage"] = *rollout.advantage;

@@ -25,9 +25,9 @@ struct RolloutRecord {
   // Of the plan's tokens, and of the answer's last; none where the objective has no such thing.
   std::optional<double> plan_advantage{}, advantage{};
   int64_t tokens = 0, plan_tokens = 0;  // of the answer
-  bool cut_off = false;              // it did not end by itself
-  std::optional<int64_t> same_as{};  // the earlier sample of this prompt that has the same text
-  std::string answer{};              // as the model wrote it; empty where `same_as` is told
+  bool cut_off = false;                 // it did not end by itself
+  std::optional<int64_t> same_as{};     // the earlier sample of this prompt that has the same text
+  std::string answer{};                 // as the model wrote it; empty where `same_as` is told
 };
 
 class RolloutLog {

@@ -31,7 +31,8 @@ TEST_F(RolloutLogTest, WhatIsWrittenIsRead) {
   auto log = RolloutLog::open(folder_.path(), 0, 0).value();
   auto other = RolloutLog::open(folder_.path(), 1, 0).value();
   RolloutRecord first = rollout(0, 0, "a \"text\"\nof lines \xff");
-  first.speedup = 1.5, first.advantage = -0.25, first.plan_advantage = 0.5, first.plan_tokens = 3, first.cut_off = true, first.tokens = 7;
+  first.speedup = 1.5, first.advantage = -0.25, first.plan_advantage = 0.5, first.plan_tokens = 3,
+  first.cut_off = true, first.tokens = 7;
   RolloutRecord second = rollout(0, 1, "");
   second.same_as = 0;
   ASSERT_TRUE(log.add({first, second}).ok());

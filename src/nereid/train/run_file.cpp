@@ -42,7 +42,8 @@ lm::Config read_shape(TomlTable& table) {
   table.real("rms_norm_eps", shape.rms_norm_eps, {.lowest = 0, .highest = 1, .above = true});
   table.boolean("tie_word_embeddings", shape.tie_word_embeddings);
   if (table.has("eos_token_id")) {
-    table.integer("eos_token_id", shape.eos_token_ids.emplace_back(0), 0, std::max<int64_t>(shape.vocab_size - 1, 0));
+    table.integer("eos_token_id", shape.eos_token_ids.emplace_back(0), 0,
+                  std::max<int64_t>(shape.vocab_size - 1, 0));
   }
   // Qwen2 has these biases and says so nowhere.
   shape.attention_bias = shape.family == Family::kQwen2;
@@ -76,7 +77,8 @@ void read_data(TomlTable& root, DataSettings& data, bool own_data) {
   }
   table->integer("micro_batch_size", data.micro_batch_size, 1, 1 << 20);
   if (data.global_batch_size > 0 && data.global_batch_size % data.micro_batch_size != 0)
-    table->wrong("micro_batch_size", fmt::format("a divisor of global_batch_size ({})", data.global_batch_size));
+    table->wrong("micro_batch_size",
+                 fmt::format("a divisor of global_batch_size ({})", data.global_batch_size));
 }
 
 void read_optimizer(TomlTable& root, OptimizerSettings& optimizer) {
@@ -109,7 +111,8 @@ void read_schedule(TomlTable& root, ScheduleSettings& schedule, bool by_time) {
   if (schedule.seconds > 0)
     schedule.steps = kMostSteps;
   else
-    table->required("steps", by_time ? "how many steps the run has, or its seconds" : "how many steps the run has");
+    table->required("steps",
+                    by_time ? "how many steps the run has, or its seconds" : "how many steps the run has");
   table->integer("steps", schedule.steps, 1, kMostSteps);
   table->integer("warmup_steps", schedule.warmup_steps, 0, kMostSteps);
   if (schedule.kind != Kind::kConstant) table->real("final_share", schedule.final_share, {0, 1});

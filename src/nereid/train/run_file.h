@@ -18,7 +18,7 @@ class TomlTable;
 struct TomlKey;
 
 struct ModelSettings {
-  std::string start_from;              // a folder with config.json and safetensors; or
+  std::string start_from;           // a folder with config.json and safetensors; or
   std::optional<lm::Config> shape;  // ... weights drawn by the run's seed
   // What the data was made with: it and what lies beside it (prompts, a chat template) go into each checkpoint. Where
   // not told, start_from's own, where it has one.
@@ -29,8 +29,8 @@ struct DataSettings {
   std::vector<std::string> train;     // folders that `nereid train data` wrote
   std::vector<std::string> held_out;  // ... whose loss is looked at, and not trained on
   int64_t sequence_length = 4096;     // tokens of a row
-  int64_t global_batch_size = 0;          // of all ranks together
-  int64_t micro_batch_size = 1;           // of one rank in one forward; the rest is accumulated
+  int64_t global_batch_size = 0;      // of all ranks together
+  int64_t micro_batch_size = 1;       // of one rank in one forward; the rest is accumulated
   int64_t window = 4096;              // documents that are packed together
 };
 

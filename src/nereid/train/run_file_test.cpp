@@ -50,7 +50,8 @@ TEST(RunFile, ReadsWhatIsToldAndKeepsDefaults) {
 }
 
 TEST(RunFile, SaysWhatEndsAnAnswer) {
-  const auto run = parse_run_file(replaced("hidden_size = 64", "hidden_size = 64\neos_token_id = 2"), "x.toml");
+  const auto run =
+      parse_run_file(replaced("hidden_size = 64", "hidden_size = 64\neos_token_id = 2"), "x.toml");
   ASSERT_TRUE(run.ok());
   EXPECT_THAT(run->model.shape->eos_token_ids, testing::ElementsAre(2));
   EXPECT_THAT(error_of(replaced("hidden_size = 64", "hidden_size = 64\neos_token_id = 300")),

@@ -11,8 +11,7 @@ namespace {
 
 // The cosine's, of which `done` (0 to 1) is behind.
 double cosine_share(const ScheduleSettings& settings, double done) {
-  return settings.final_share +
-         (1 - settings.final_share) * 0.5 * (1 + std::cos(std::numbers::pi * done));
+  return settings.final_share + (1 - settings.final_share) * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
 }  // namespace
@@ -34,7 +33,8 @@ double learning_rate_share(const ScheduleSettings& settings, int64_t step) {
 }
 
 double learning_rate_share(const ScheduleSettings& settings, int64_t step, double spent) {
-  if (settings.seconds <= 0 || settings.kind != ScheduleSettings::Kind::kCosine || step < settings.warmup_steps)
+  if (settings.seconds <= 0 || settings.kind != ScheduleSettings::Kind::kCosine ||
+      step < settings.warmup_steps)
     return learning_rate_share(settings, step);
   return cosine_share(settings, std::min(spent / settings.seconds, 1.0));
 }

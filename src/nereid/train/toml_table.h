@@ -96,7 +96,8 @@ class TomlTable {
       : document_(&document), table_(&table), path_(std::move(path)) {}
   const toml::node* find(std::string_view key);
   void note(std::string_view key, std::string type, std::string initial);
-  void note_choice(std::string_view key, const std::vector<std::string_view>& names, std::string_view initial);
+  void note_choice(std::string_view key, const std::vector<std::string_view>& names,
+                   std::string_view initial);
   std::string path_of(std::string_view key) const;
   void expected(const toml::node& node, const std::string& path, std::string_view expected);
   std::optional<int64_t> integer_of(const toml::node& node, const std::string& path, int64_t lowest,

@@ -273,7 +273,8 @@ Answer read_answer(string_view raw) {
     const auto offset_of = [&](size_t line) {
       return line < lines.size() ? static_cast<size_t>(lines[line].data() - text.data()) : text.size();
     };
-    const size_t fence = offset_of(block->first - 1), plan_end = end_of_thinking > 0 ? end_of_thinking : fence;
+    const size_t fence = offset_of(block->first - 1),
+                 plan_end = end_of_thinking > 0 ? end_of_thinking : fence;
     PlainOffsets offsets(raw);
     Code code{.source = code_of(lines, *block)};
     code.plan = Span{0, offsets.points_at(plan_end)};

@@ -143,12 +143,13 @@ TEST(AnswerSpans, AreOfTheTextAsItWasHandedIn) {
   };
   const Case cases[] = {
       {"Tiles of rows.\n```python\nx = 1\n```\nDone.", "Tiles of rows.\n", "x = 1\n"},
-      {"<think>größer, 日本語</think>\nSo:\n```python\nx = 'ä'\n```\n", "<think>größer, 日本語</think>", "x = 'ä'\n"},
-      {"\xef\xbb\xbf\xf0\x9f\x98\x80\r\n```py\r\nx = 1\r\ny = 2\r\n```\r\n", "\xef\xbb\xbf\xf0\x9f\x98\x80\r\n",
-       "x = 1\r\ny = 2\r\n"},
+      {"<think>größer, 日本語</think>\nSo:\n```python\nx = 'ä'\n```\n", "<think>größer, 日本語</think>",
+       "x = 'ä'\n"},
+      {"\xef\xbb\xbf\xf0\x9f\x98\x80\r\n```py\r\nx = 1\r\ny = 2\r\n```\r\n",
+       "\xef\xbb\xbf\xf0\x9f\x98\x80\r\n", "x = 1\r\ny = 2\r\n"},
       {"```python\nx = 1\n```", "", "x = 1\n"},
-      {"first\n```python\na = 1\n```\nsecond\n  ```python\n  b = 2\n  ```", "first\n```python\na = 1\n```\nsecond\n",
-       "  b = 2\n"},
+      {"first\n```python\na = 1\n```\nsecond\n  ```python\n  b = 2\n  ```",
+       "first\n```python\na = 1\n```\nsecond\n", "  b = 2\n"},
       {"thought</think>```python\nx = 1\n```", "thought</think>", "x = 1\n"},
   };
   for (const auto& [text, plan, code] : cases) {

@@ -37,7 +37,7 @@ class Output {
     out.fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (!out.fd_.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
     out.path_ = path;
-    struct stat what {};
+    struct stat what{};
     if (::fstat(out.fd_.get(), &what) != 0) return our_error("{}: {}", path.string(), std::strerror(errno));
     if (!S_ISREG(what.st_mode)) return out;  // a pipe or a device holds nothing to go on from
     std::ifstream lines(path);
@@ -193,8 +193,9 @@ std::optional<BatchItem> BatchReader::next() {
   if (item->id.empty()) return item;
   const std::lock_guard lock(*mutex_);
   if (!ids_.insert(item->id).second) {
-    item->pair = is_stdin_ ? input_error("{}: the id {} is under way and has no verdict yet", item->place, item->id)
-                           : input_error("{}: the id {} came before", item->place, item->id);
+    item->pair = is_stdin_
+                     ? input_error("{}: the id {} is under way and has no verdict yet", item->place, item->id)
+                     : input_error("{}: the id {} came before", item->place, item->id);
     item->repeated = true;
   }
   return item;
@@ -245,7 +246,8 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
       return;
     }
     ++summary.verdicts[std::string(to_string(verdict.kind))];
-    if (verdict.kind == VerdictKind::kError) ++(verdict.input_to_blame ? summary.input_errors : summary.our_errors);
+    if (verdict.kind == VerdictKind::kError)
+      ++(verdict.input_to_blame ? summary.input_errors : summary.our_errors);
     if (options.on_verdict) options.on_verdict(verdict);
   };
   const auto work = [&] {

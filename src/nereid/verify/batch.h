@@ -21,9 +21,9 @@ namespace nereid::verify {
 
 // One item of a batch: a pair, or why there is none.
 struct BatchItem {
-  std::string id;       // as JSON (batch_line.h); empty where the line has none that can be read
-  int64_t line = 0;     // of the file or of stdin, from 1; of a folder the number of the file
-  std::string place{};  // "stdin:3"
+  std::string id;         // as JSON (batch_line.h); empty where the line has none that can be read
+  int64_t line = 0;       // of the file or of stdin, from 1; of a folder the number of the file
+  std::string place{};    // "stdin:3"
   bool repeated = false;  // another with this id came before, and this is no pair
   Result<Pair> pair;
 };
@@ -69,7 +69,7 @@ struct BatchOptions {
 };
 
 struct BatchSummary {
-  int64_t skipped = 0;                     // were in the output already
+  int64_t skipped = 0;                        // were in the output already
   std::map<std::string, int64_t> verdicts{};  // counts of this run
   int64_t our_errors = 0, input_errors = 0;
 };

@@ -39,7 +39,8 @@ class LooseParser {
     throw Wrong{fmt::format("column {}: expected {}, got {}", at_ + 1, expected, found)};
   }
   void skip_space() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
   bool take(char c) {
     const bool there = at_ < text_.size() && text_[at_] == c;
@@ -101,7 +102,9 @@ class LooseParser {
   // A number or a word, by the strict reader.
   Json scalar() {
     size_t end = at_;
-    while (end < text_.size() && std::string_view(" \t\r\n,]}\":[{").find(text_[end]) == std::string_view::npos) ++end;
+    while (end < text_.size() &&
+           std::string_view(" \t\r\n,]}\":[{").find(text_[end]) == std::string_view::npos)
+      ++end;
     Json value = Json::parse(text_.substr(at_, end - at_), nullptr, /*allow_exceptions=*/false);
     if (value.is_discarded() || value.is_structured()) wrong("a value");
     at_ = end;
@@ -191,8 +194,9 @@ class Fields {
   Error expected(const char* key, std::string_view what) const {
     const Json& got = json_.at(key);
     return input_error("{}: {}: expected {}, got {}", place_, key, what,
-                       got.is_string() ? fmt::format("text of {} bytes", got.get_ref<const std::string&>().size())
-                                       : got.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100));
+                       got.is_string()
+                           ? fmt::format("text of {} bytes", got.get_ref<const std::string&>().size())
+                           : got.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100));
   }
   Result<std::optional<std::string>> text(const char* key) {
     const Json* found = find(key);
@@ -210,14 +214,16 @@ class Fields {
     const Json* found = find(key);
     if (found == nullptr) return ok_status();
     const double value = found->is_number() ? found->get<double>() : NAN;
-    if (!(value >= least && value <= most)) return expected(key, fmt::format("a number from {:g} to {:g}", least, most));
+    if (!(value >= least && value <= most))
+      return expected(key, fmt::format("a number from {:g} to {:g}", least, most));
     into = value;
     return ok_status();
   }
   Status integer(const char* key, uint64_t least, uint64_t most, std::optional<uint64_t>& into) {
     const Json* found = find(key);
     if (found == nullptr) return ok_status();
-    const bool whole = found->is_number_unsigned() || (found->is_number_integer() && found->get<int64_t>() >= 0);
+    const bool whole =
+        found->is_number_unsigned() || (found->is_number_integer() && found->get<int64_t>() >= 0);
     if (!whole || found->get<uint64_t>() < least || found->get<uint64_t>() > most)
       return expected(key, fmt::format("an integer from {} to {}", least, most));
     into = found->get<uint64_t>();
@@ -270,8 +276,11 @@ Status read_forbidden(Fields& fields, std::set<std::string>& into) {
   const Json* found = fields.find("forbid");
   if (found == nullptr) return ok_status();
   for (const Json& name : found->is_array() ? *found : Json::array({*found})) {
-    const bool known = name.is_string() && std::ranges::find(kForbiddable, name.get<std::string>()) != kForbiddable.end();
-    if (!known) return fields.expected("forbid", fmt::format("{}, or a list of these", fmt::join(kForbiddable, " or ")));
+    const bool known =
+        name.is_string() && std::ranges::find(kForbiddable, name.get<std::string>()) != kForbiddable.end();
+    if (!known)
+      return fields.expected("forbid",
+                             fmt::format("{}, or a list of these", fmt::join(kForbiddable, " or ")));
     into.insert(name.get<std::string>());
   }
   return ok_status();
@@ -287,8 +296,10 @@ Status read_side(Fields& fields, const std::string& key, const std::string& plac
   if (path.has_value() == source.has_value())
     return input_error("{}: expected `{}` or `{}`{}", place, key, source_key, path ? ", got both" : "");
   if (path) {
-    if (path->find('\0') != std::string::npos) return input_error("{}: {}: expected a path, got a zero byte", place, key);
-    NEREID_TRY_STATUS(candidate ? read_candidate(folder / *path, pair) : read_reference(folder / *path, pair));
+    if (path->find('\0') != std::string::npos)
+      return input_error("{}: {}: expected a path, got a zero byte", place, key);
+    NEREID_TRY_STATUS(candidate ? read_candidate(folder / *path, pair)
+                                : read_reference(folder / *path, pair));
   } else {
     (candidate ? pair.candidate_text : pair.reference_source) = *std::move(source);
     (candidate ? pair.candidate_name : pair.reference_name) = key + ".py";
@@ -307,7 +318,8 @@ Result<Pair> read_pair_of(const Json& json, const std::string& place, const std:
   NEREID_TRY_STATUS(read_settings(fields, pair.settings));
   NEREID_TRY_STATUS(read_forbidden(fields, pair.forbid));
   // All keys before any file is read; the sides' keys are known whether they are there or not.
-  for (const char* key : {"reference", "reference_source", "reference_name", "candidate", "candidate_source", "candidate_name"})
+  for (const char* key :
+       {"reference", "reference_source", "reference_name", "candidate", "candidate_source", "candidate_name"})
     fields.find(key);
   NEREID_TRY_STATUS(fields.no_others());
   NEREID_TRY_STATUS(read_side(fields, "reference", place, folder, false, pair));
@@ -337,7 +349,8 @@ BatchLine read_batch_line(std::string_view line, bool cut, const std::string& pl
   if (!json.error.empty()) return {json.id, input_error("{}: {}", place, json.error)};
   if (!json.value.is_object()) return {json.id, input_error("{}: expected an object with an `id`", place)};
   if (json.id.empty())
-    return {json.id, input_error("{}: expected an `id` other than null, of at most {} bytes", place, kMaxIdBytes)};
+    return {json.id,
+            input_error("{}: expected an `id` other than null, of at most {} bytes", place, kMaxIdBytes)};
   return {json.id, read_pair_of(json.value, place, folder)};
 }
 

@@ -15,16 +15,18 @@
 
 namespace nereid::verify {
 
-inline constexpr size_t kMaxLineBytes = size_t{128} << 20;  // two texts of 8 MiB, each byte escaped, and some more
-inline constexpr size_t kMaxIdBytes = size_t{64} << 10;     // of an id as it stands in the line
+inline constexpr size_t kMaxLineBytes = size_t{128}
+                                        << 20;  // two texts of 8 MiB, each byte escaped, and some more
+inline constexpr size_t kMaxIdBytes = size_t{64} << 10;  // of an id as it stands in the line
 
 // JSON in which strings may hold any bytes: those that are no UTF-8 stay as they are, and an escape of half a
 // surrogate pair becomes its three bytes (ED A0 80), which are no UTF-8 either. Everything else is as in RFC 8259,
 // but a key may stand only once in an object.
 struct LooseJson {
   Json value;
-  std::string id;     // the bytes of the object's `id` as they stand in the line; empty where there is none
-  std::string error;  // what was expected, with the place, where it is none; `id` may have been read all the same
+  std::string id;  // the bytes of the object's `id` as they stand in the line; empty where there is none
+  std::string
+      error;  // what was expected, with the place, where it is none; `id` may have been read all the same
 };
 LooseJson parse_loose_json(std::string_view text);
 

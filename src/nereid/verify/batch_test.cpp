@@ -139,8 +139,8 @@ TEST_F(Batch, AnyTextGetsAVerdictUnderItsOwnId) {
   const std::string good = R"(, "reference_source": "S", "candidate_source": "x"})";
   const std::vector<std::pair<std::string, std::string>> lines = {
       {R"("a")", R"({"id": "a")" + good},
-      {R"("\ud800")", R"({"id": "\ud800")" + good},                       // half of a pair as the id
-      {R"("\ud83d\ude00")", R"({"id": "\ud83d\ude00")" + good},           // and a whole one
+      {R"("\ud800")", R"({"id": "\ud800")" + good},              // half of a pair as the id
+      {R"("\ud83d\ude00")", R"({"id": "\ud83d\ude00")" + good},  // and a whole one
       {"7", R"({"id": 7)" + good},
       {"1.5", R"({"id": 1.5)" + good},
       {"true", R"({"id": true)" + good},
@@ -167,7 +167,8 @@ TEST_F(Batch, AnyTextGetsAVerdictUnderItsOwnId) {
   for (const auto& [id, line] : lines) {
     const size_t end = streamed_.find('\n', from);
     ASSERT_NE(end, std::string::npos) << line;
-    EXPECT_TRUE(streamed_.substr(from, end - from).starts_with("{\"id\":" + id + ",")) << streamed_.substr(from, 200);
+    EXPECT_TRUE(streamed_.substr(from, end - from).starts_with("{\"id\":" + id + ","))
+        << streamed_.substr(from, 200);
     from = end + 1;
   }
   EXPECT_THAT(streamed_, HasSubstr("unknown key 'polizy': expected one of"));
@@ -175,7 +176,8 @@ TEST_F(Batch, AnyTextGetsAVerdictUnderItsOwnId) {
 }
 
 TEST_F(Batch, WithoutAnIdThereIsTheLinesNumber) {
-  write("b.jsonl", "\n[1, 2]\n\xff\xfe\x01 garbage\n\"text\"\n{\"id\": null}\n{\"id\": \"" + std::string(70000, 'x') + "\"}\n");
+  write("b.jsonl", "\n[1, 2]\n\xff\xfe\x01 garbage\n\"text\"\n{\"id\": null}\n{\"id\": \"" +
+                       std::string(70000, 'x') + "\"}\n");
   const auto summary = run("b.jsonl", "", 1).value();
   EXPECT_EQ(summary.input_errors, 5);
   auto lines = by_id(streamed_);
@@ -205,8 +207,8 @@ TEST(BatchLine, TakesEverySettingOfAPair) {
           "fast_inputs": false, "shrink": true, "ignore_rules": null, "trace": "ab", "reference_name": "r.py", "candidate_name": "c.py"})",
       false, "stdin:1", "");
   ASSERT_TRUE(line.pair.ok()) << line.pair.error().message;
-  const auto& [policy, device, protocol, trials, seed, time_limit, verdict_limit, rtol, atol, tf32, few, shrink, beyond] =
-      line.pair->settings;
+  const auto& [policy, device, protocol, trials, seed, time_limit, verdict_limit, rtol, atol, tf32, few,
+               shrink, beyond] = line.pair->settings;
   EXPECT_EQ(line.pair->form, Pair::Form::kAnswer);
   EXPECT_EQ(policy + device + protocol, "strictcpukernelbench");
   EXPECT_EQ(trials, 2U);
@@ -223,13 +225,14 @@ TEST(BatchLine, TakesEverySettingOfAPair) {
 }
 
 TEST(BatchLine, LooseJsonIsJsonForEverythingElse) {
-  for (const char* text : {"{}", "[]", " [1, -2.5e3, true, false, null, \"\\u00e9\\n\\ud83d\\ude00\"] ", "{\"a\": {\"b\": [[]]}}", "1", "\"x\""}) {
+  for (const char* text : {"{}", "[]", " [1, -2.5e3, true, false, null, \"\\u00e9\\n\\ud83d\\ude00\"] ",
+                           "{\"a\": {\"b\": [[]]}}", "1", "\"x\""}) {
     const auto loose = parse_loose_json(text);
     EXPECT_EQ(loose.error, "") << text;
     EXPECT_EQ(loose.value, Json::parse(text)) << text;
   }
-  for (const char* text : {"", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "01", "1 2", "tru", "'x'", "\"a", "\"\\x\"", "\"\\u12\"", "nan",
-                           "{\"a\": 1, \"a\": 1}", "\"\t\"", "[1}"})
+  for (const char* text : {"", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "01", "1 2", "tru", "'x'", "\"a",
+                           "\"\\x\"", "\"\\u12\"", "nan", "{\"a\": 1, \"a\": 1}", "\"\t\"", "[1}"})
     EXPECT_NE(parse_loose_json(text).error, "") << text;
   EXPECT_NE(parse_loose_json(std::string(100000, '[')).error, "");
 }

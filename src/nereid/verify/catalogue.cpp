@@ -8,22 +8,26 @@ namespace {
 
 constexpr auto kRules = std::to_array<RuleEntry>({
     // Malformed
-    {"no-code-block", VerdictKind::kMalformed, "Of a model's answer the last complete Python code block is judged.",
+    {"no-code-block", VerdictKind::kMalformed,
+     "Of a model's answer the last complete Python code block is judged.",
      "End the answer with one ```python block that is closed."},
-    {"not-text", VerdictKind::kMalformed, "Source is UTF-8 text without NUL bytes.", "Save the file as UTF-8."},
+    {"not-text", VerdictKind::kMalformed, "Source is UTF-8 text without NUL bytes.",
+     "Save the file as UTF-8."},
     {"too-long", VerdictKind::kMalformed, "Answers are bounded, so that reading one costs little.",
      "Hand in the code alone."},
     {"no-model-class", VerdictKind::kMalformed,
      "A candidate is a class ModelNew with the reference's constructor and forward.",
      "Define class ModelNew(torch.nn.Module) at the top level of the file."},
 
-    {"syntax", VerdictKind::kMalformed, "The file does not parse as Python.", "Fix the syntax at the line shown."},
+    {"syntax", VerdictKind::kMalformed, "The file does not parse as Python.",
+     "Fix the syntax at the line shown."},
 
     // Untraceable
     {"not-traceable", VerdictKind::kUntraceable, "The code does something that a trace cannot hold.",
      "Read the message: threads that outlive forward, memory shared with other libraries, launchers made by "
      "hand."},
-    {"python-error", VerdictKind::kUntraceable, "The candidate raised while it was imported, constructed or called.",
+    {"python-error", VerdictKind::kUntraceable,
+     "The candidate raised while it was imported, constructed or called.",
      "Fix the error at the line shown. The candidate is called as the reference is: the same constructor "
      "arguments, the same "
      "inputs, on a device that answers as an H200."},
@@ -38,7 +42,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     // CompileFailed
     {"triton-front-end", VerdictKind::kCompileFailed, "Triton's front end refused the kernel.",
      "Read the diagnostics at the line shown."},
-    {"malformed-ttir", VerdictKind::kCompileFailed, "What the candidate handed out as a kernel's text is not TTIR.",
+    {"malformed-ttir", VerdictKind::kCompileFailed,
+     "What the candidate handed out as a kernel's text is not TTIR.",
      "Write kernels in Triton; please report a text that Triton's own front end made."},
     {"gpu-compiler", VerdictKind::kCompileFailed,
      "The kernel compiler could not make machine code of the kernel for this GPU.",
@@ -57,7 +62,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"aten-compute", VerdictKind::kDisallowed,
      "PyTorch does work in forward that the policy reserves for Triton: under `strict` any computation, "
      "under `mostly` contractions, "
-     "convolutions, attention, normalisations, reductions and scans over floating-point data. Work over integers counts "
+     "convolutions, attention, normalisations, reductions and scans over floating-point data. Work over "
+     "integers counts "
      "where it derives from floating-point data, or is the only way to an output.",
      "Move that operation into a kernel, or judge under a wider policy."},
     {"aten-share", VerdictKind::kDisallowed,
@@ -66,10 +72,12 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"input-written", VerdictKind::kDisallowed, "forward writes an input that the reference leaves alone.",
      "Write to a new tensor (torch.empty_like)."},
     {"state-written", VerdictKind::kDisallowed,
-     "forward changes a parameter or a buffer that the reference leaves alone, in this call or an earlier one.",
+     "forward changes a parameter or a buffer that the reference leaves alone, in this call or an earlier "
+     "one.",
      "Write to a tensor or a buffer of your own; packing into those is fine."},
     {"forged-trace", VerdictKind::kDisallowed,
-     "The candidate's process answered what the tracer does not write: bytes that are no document, a trace of other "
+     "The candidate's process answered what the tracer does not write: bytes that are no document, a trace "
+     "of other "
      "inputs or calls.",
      "Leave the tracer alone: forward only describes work."},
     {"too-much-memory", VerdictKind::kDisallowed,
@@ -81,7 +89,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"reuse-of-inputs", VerdictKind::kDisallowed,
      "forward uses something that it made from the inputs of an earlier call.",
      "Keep only workspace, and what derives from parameters alone, between calls."},
-    {"another-trace", VerdictKind::kDisallowed, "The file gives another trace than the one that was judged before.",
+    {"another-trace", VerdictKind::kDisallowed,
+     "The file gives another trace than the one that was judged before.",
      "Make what forward does depend on nothing but its inputs' shapes."},
     {"does-less", VerdictKind::kDisallowed,
      "A later call of forward does less of the work than the first for having been called before.",
@@ -90,16 +99,19 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "An output does not depend on the inputs, though the reference's does.",
      "Compute the output from the inputs."},
     {"host-computed", VerdictKind::kDisallowed,
-     "Numbers that host Python worked out from the values of integer inputs are part of an output: a trace holds them "
+     "Numbers that host Python worked out from the values of integer inputs are part of an output: a trace "
+     "holds them "
      "for one draw of the inputs alone.",
-     "Let a kernel compute them; the host may read such values to choose grids, shapes, addresses and masks."},
+     "Let a kernel compute them; the host may read such values to choose grids, shapes, addresses and "
+     "masks."},
     {"random-draw", VerdictKind::kDisallowed,
      "forward draws random numbers, or sets a seed, where the reference does not.",
      "Remove the draw, or draw exactly as the reference does."},
     {"refused-operator", VerdictKind::kDisallowed,
      "The candidate calls an operator that no replay runs: files, raw memory, other processes.",
      "Use the inputs and parameters that forward is given."},
-    {"int-to-ptr", VerdictKind::kDisallowed, "The kernel makes a pointer from a number, which can reach any memory.",
+    {"int-to-ptr", VerdictKind::kDisallowed,
+     "The kernel makes a pointer from a number, which can reach any memory.",
      "Compute addresses from the kernel's pointer arguments."},
     {"foreign-function", VerdictKind::kDisallowed, "The kernel calls machine code that came from elsewhere.",
      "Use tl.extra.libdevice."},
@@ -112,13 +124,15 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Mask it, or fix the index."},
     {"uninitialized-read", VerdictKind::kUnsafe, "The kernel reads bytes that nobody wrote.",
      "Write them first, or mask the load. torch.empty holds no zeros."},
-    {"race", VerdictKind::kUnsafe, "Two programs touch the same bytes, one of them writes, and not both atomically.",
+    {"race", VerdictKind::kUnsafe,
+     "Two programs touch the same bytes, one of them writes, and not both atomically.",
      "Give each program its own part of the output, or use atomics."},
     {"misaligned", VerdictKind::kUnsafe, "An address is not divisible by its element's size.",
      "Index in elements, not bytes."},
     {"offset-overflow", VerdictKind::kUnsafe, "An address computation overflows its integer type.",
      "Compute offsets in 64 bits: pid.to(tl.int64)."},
-    {"division-by-zero", VerdictKind::kUnsafe, "The kernel divides an integer by zero.", "Guard the divisor."},
+    {"division-by-zero", VerdictKind::kUnsafe, "The kernel divides an integer by zero.",
+     "Guard the divisor."},
     {"assertion", VerdictKind::kUnsafe, "A tl.device_assert does not hold.",
      "Read the assertion at the line shown."},
     {"deadlock", VerdictKind::kUnsafe,
@@ -129,7 +143,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"missing-barrier", VerdictKind::kUnsafe,
      "Lanes of one program pass data to each other through memory without a barrier between.",
      "Put tl.debug_barrier() between, or load with the same offsets that were stored with."},
-    {"order-dependent", VerdictKind::kUnsafe, "What comes out depends on the order in which the programs run.",
+    {"order-dependent", VerdictKind::kUnsafe,
+     "What comes out depends on the order in which the programs run.",
      "Let no program rely on being the first or the last, or on what others have done by then."},
     {"gpu-fault", VerdictKind::kUnsafe, "The kernel faulted on the GPU.",
      "Mask every access; check grids and strides."},
@@ -139,7 +154,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Read the message: an index out of range, a shape that depends on data."},
 
     // Mismatch
-    {"output-structure", VerdictKind::kMismatch, "The outputs differ from the reference's in number, shape or type.",
+    {"output-structure", VerdictKind::kMismatch,
+     "The outputs differ from the reference's in number, shape or type.",
      "Return what the reference returns, with its shapes and dtypes."},
     {"values", VerdictKind::kMismatch,
      "An output's error against the reference in float64 exceeds four times the reference's own error.",
@@ -153,7 +169,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Offer fewer configurations, or raise --time-limit."},
     {"time-limit", VerdictKind::kTimedOut, "A phase of the candidate took longer than its limit.",
      "Look for a loop that does not end; --time-limit raises the limit."},
-    {"verdict-limit", VerdictKind::kTimedOut, "All replays of the candidate together took longer than a verdict may.",
+    {"verdict-limit", VerdictKind::kTimedOut,
+     "All replays of the candidate together took longer than a verdict may.",
      "Fewer or shorter launches; --verdict-limit raises the limit."},
 
     // Error
@@ -161,7 +178,8 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Ask again with more time; it says nothing about the candidate."},
     {"input", VerdictKind::kError, "The files or options given cannot be read.", "Read the message."},
     {"reference", VerdictKind::kError, "The reference itself cannot be traced or run.", "Fix the reference."},
-    {"too-big", VerdictKind::kError, "The task does not fit this machine's memory.", "Use a GPU, or --shrink."},
+    {"too-big", VerdictKind::kError, "The task does not fit this machine's memory.",
+     "Use a GPU, or --shrink."},
     {"shrink", VerdictKind::kError, "--shrink found no smaller sizes that keep the task legal.",
      "Make the sizes module-level integer constants of the reference."},
     {"unsupported", VerdictKind::kError, "The kernel uses an operation that our executor does not know.",
@@ -177,13 +195,16 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "A kernel that looks at its data may do less for some of it; timing takes the slowest of several "
      "distributions.",
      "Nothing, if the branch is what the task needs."},
-    {"frozen-parameters", VerdictKind::kVerified, "Something was made once from the parameters and is used again.",
+    {"frozen-parameters", VerdictKind::kVerified,
+     "Something was made once from the parameters and is used again.",
      "Nothing, if the parameters stay as they are."},
     {"reused-output", VerdictKind::kVerified,
-     "An output is a buffer that every call overwrites whole and returns again. `--forbid reused-output` refuses it.",
+     "An output is a buffer that every call overwrites whole and returns again. `--forbid reused-output` "
+     "refuses it.",
      "Nothing, if callers use an output before the next call, or copy it; else allocate outputs in forward."},
     {"state", VerdictKind::kVerified,
-     "The reference's forward updates state, such as running statistics, that the candidate's leaves as it was.",
+     "The reference's forward updates state, such as running statistics, that the candidate's leaves as it "
+     "was.",
      "Update the same buffers where callers rely on them."},
     {"flags", VerdictKind::kVerified,
      "The candidate changed a global setting of PyTorch's. It has no effect on the reference.",

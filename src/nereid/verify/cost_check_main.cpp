@@ -28,7 +28,8 @@ bool agrees(double found, double walked, double error) {
 
 class Check {
  public:
-  Check(const std::string& file, const trace::Trace& trace, bool walk) : file_(file), trace_(trace), walk_(walk) {}
+  Check(const std::string& file, const trace::Trace& trace, bool walk)
+      : file_(file), trace_(trace), walk_(walk) {}
 
   // True where all agree.
   bool all() {

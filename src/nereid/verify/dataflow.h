@@ -42,10 +42,10 @@ struct DataflowStep {
 };
 
 struct Dataflow {
-  std::vector<uint32_t> origins;  // of each storage, at the end
-  std::vector<DataflowStep> steps;    // of the judged forward, in the order in which they run
-  std::vector<bool> live;         // of each step of the judged forward: its result reaches an output
-  std::vector<bool> made_before;  // of each storage: it was there before the judged forward began
+  std::vector<uint32_t> origins;    // of each storage, at the end
+  std::vector<DataflowStep> steps;  // of the judged forward, in the order in which they run
+  std::vector<bool> live;           // of each step of the judged forward: its result reaches an output
+  std::vector<bool> made_before;    // of each storage: it was there before the judged forward began
   std::vector<StaleRead>
       stale_reads;  // live reads of bytes that an earlier call made, and this call has not surely overwritten
   std::vector<trace::StorageId>

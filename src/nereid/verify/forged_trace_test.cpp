@@ -11,8 +11,8 @@
 #include "nereid/base/file.h"
 #include "nereid/base/thread_pool.h"
 #include "nereid/trace/codec.h"
-#include "nereid/verify/pipeline.h"
 #include "nereid/verify/mutated_json_for_tests.h"
+#include "nereid/verify/pipeline.h"
 #include "nereid/verify/verifier_processes.h"
 
 namespace nereid::verify {
@@ -23,10 +23,10 @@ struct Honest {
   const char* candidate;
 };
 constexpr Honest kHonest[] = {
-    {"relu", "relu_one_kernel"},               // a launch and nothing else
-    {"ragged_mean", "ragged_mean_host_lengths"},  // integers that host code reads
-    {"linear_gelu", "linear_gelu_packed_lazily"},  // parameters, and what is kept between calls
-    {"scale_add", "scale_add_autotuned_pruned"},   // alternatives
+    {"relu", "relu_one_kernel"},                     // a launch and nothing else
+    {"ragged_mean", "ragged_mean_host_lengths"},     // integers that host code reads
+    {"linear_gelu", "linear_gelu_packed_lazily"},    // parameters, and what is kept between calls
+    {"scale_add", "scale_add_autotuned_pruned"},     // alternatives
     {"batch_norm_training", "batch_norm_training"},  // state that is written
     {"matmul", "matmul_host_descriptors"},           // descriptors
     {"min_max", "min_max_dictionary"},               // a tree of outputs
@@ -46,13 +46,15 @@ class ForgedTrace : public testing::Test {
         EXPECT_TRUE(std::holds_alternative<trace::Trace>(answer)) << candidate << " gave " << answer.index();
         return std::get<trace::Trace>(std::move(answer));
       };
-      found.reference_trace = trace({.source = found.reference, .path = "reference.py", .draw = kSeed, .seconds = 120});
-      found.document = trace::encode(trace({.source = read_file(folder + "honest/" + candidate + ".py").value(),
-                                            .path = "candidate.py",
-                                            .class_name = "ModelNew",
-                                            .draw = kSeed,
-                                            .reference = &found.reference_trace,
-                                            .seconds = 120}));
+      found.reference_trace =
+          trace({.source = found.reference, .path = "reference.py", .draw = kSeed, .seconds = 120});
+      found.document =
+          trace::encode(trace({.source = read_file(folder + "honest/" + candidate + ".py").value(),
+                               .path = "candidate.py",
+                               .class_name = "ModelNew",
+                               .draw = kSeed,
+                               .reference = &found.reference_trace,
+                               .seconds = 120}));
       cases_.push_back(std::move(found));
     }
   }
@@ -72,7 +74,12 @@ class ForgedTrace : public testing::Test {
       if (request.class_name == "Model") return tracer::TraceAnswer(of.reference_trace);
       return tracer::decode_answer(bytes, &request);
     };
-    Judge judge(backends, {.policy = Policy::kHybrid, .trials = 1, .seed = kSeed, .time_limit = 5, .fast_inputs = true, .threads = 1});
+    Judge judge(backends, {.policy = Policy::kHybrid,
+                           .trials = 1,
+                           .seed = kSeed,
+                           .time_limit = 5,
+                           .fast_inputs = true,
+                           .threads = 1});
     return judge.judge({.reference_name = "reference.py",
                         .reference_source = of.reference,
                         .candidate_name = "candidate.py",
@@ -117,7 +124,8 @@ TEST_F(ForgedTrace, WhatIsNotOfTheTaskIsForged) {
   forged("relu_one_kernel", [&](Json& t) { phase(t, "make_inputs", 2)["inputs"] = Json::array(); });
   forged("relu_one_kernel", [&](Json& t) { phase(t, "forward", 2)["inputs"] = nullptr; });
   // The second call's as the third's.
-  forged("relu_one_kernel", [&](Json& t) { phase(t, "forward", 2)["inputs"] = phase(t, "forward", 1)["inputs"]; });
+  forged("relu_one_kernel",
+         [&](Json& t) { phase(t, "forward", 2)["inputs"] = phase(t, "forward", 1)["inputs"]; });
   // Renumbered calls, and fewer than were asked for.
   forged("relu_one_kernel", [&](Json& t) {
     phase(t, "make_inputs", 2)["call"] = 3;
@@ -130,9 +138,8 @@ TEST_F(ForgedTrace, WhatIsNotOfTheTaskIsForged) {
   forged("relu_one_kernel", [&](Json& t) {
     for (Json& value : t["values"]) value["n"][0] = 1;
   });
-  forged("min_max_dictionary", [&](Json& t) {
-    phase(t, "make_inputs", 2)["steps"] = phase(t, "forward", 2)["steps"];
-  });
+  forged("min_max_dictionary",
+         [&](Json& t) { phase(t, "make_inputs", 2)["steps"] = phase(t, "forward", 2)["steps"]; });
   forged("ragged_mean_host_lengths", [&](Json& t) {
     for (Json& storage : t["storages"])
       if (storage.value("pinned", false)) {
@@ -173,7 +180,8 @@ TEST_F(ForgedTrace, NoChangeGivesAnError) {
     const Verdict v = judge(of, answer_of(document));
     const std::lock_guard lock(mutex);
     ++words[std::string(to_string(v.kind)) + (v.evidence.empty() ? "" : " " + v.evidence.front().rule)];
-    EXPECT_NE(v.kind, VerdictKind::kError) << number << " " << of.name << ": " << mutator.what() << "\n" << headline(v);
+    EXPECT_NE(v.kind, VerdictKind::kError) << number << " " << of.name << ": " << mutator.what() << "\n"
+                                           << headline(v);
   });
   for (const auto& [word, times] : words) std::printf("%5d %s\n", times, word.c_str());
 }

@@ -113,7 +113,8 @@ struct Call {
 
 class Finder {
  public:
-  Finder(const TraceAnalysis& facts, const Dataflow& flow) : facts_(facts), trace_(*facts.trace), flow_(flow) {}
+  Finder(const TraceAnalysis& facts, const Dataflow& flow)
+      : facts_(facts), trace_(*facts.trace), flow_(flow) {}
 
   std::optional<HostValue> find() {
     if (std::ranges::none_of(trace_.storages, &trace::Storage::pinned)) return std::nullopt;

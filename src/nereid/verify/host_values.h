@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "nereid/verify/trace_analysis.h"
 #include "nereid/verify/dataflow.h"
+#include "nereid/verify/trace_analysis.h"
 
 namespace nereid::verify {
 

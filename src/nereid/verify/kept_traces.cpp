@@ -7,7 +7,8 @@
 namespace nereid::verify {
 
 std::optional<std::filesystem::path> KeptTraces::path_of(const std::string& name) const {
-  if (folder_.empty() || name.size() != 64 || name.find_first_not_of("0123456789abcdef") != name.npos) return std::nullopt;
+  if (folder_.empty() || name.size() != 64 || name.find_first_not_of("0123456789abcdef") != name.npos)
+    return std::nullopt;
   return folder_ / (name + ".trace");
 }
 

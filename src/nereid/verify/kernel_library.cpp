@@ -466,7 +466,8 @@ ReadKernel KernelLibrary::read(const trace::Kernel& kernel) {
   return read;
 }
 
-SizedLaunch launch_of(const trace::Trace& trace, const trace::Alternative& alternative, const ttir::Kernel& kernel) {
+SizedLaunch launch_of(const trace::Trace& trace, const trace::Alternative& alternative,
+                      const ttir::Kernel& kernel) {
   SizedLaunch sized;
   ttir::Launch& launch = sized.launch;
   launch.grid = alternative.grid;

@@ -40,7 +40,8 @@ struct SizedLaunch {
   ttir::Launch launch{};
   std::vector<int64_t> buffer_bytes{};
 };
-SizedLaunch launch_of(const trace::Trace& trace, const trace::Alternative& alternative, const ttir::Kernel& kernel);
+SizedLaunch launch_of(const trace::Trace& trace, const trace::Alternative& alternative,
+                      const ttir::Kernel& kernel);
 
 // What a launch moves and computes, counted without data.
 ttir::Cost launch_cost(const trace::Trace& trace, const trace::Alternative& alternative,

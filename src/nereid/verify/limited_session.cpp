@@ -14,8 +14,8 @@ bool LimitedSession::exceeded() {
   return work_.exceeded;
 }
 
-Result<replay::TrialReport> LimitedSession::trial(const replay::Trial& trial, const replay::Tolerance& tolerance,
-                                                  Deadline deadline) {
+Result<replay::TrialReport> LimitedSession::trial(const replay::Trial& trial,
+                                                  const replay::Tolerance& tolerance, Deadline deadline) {
   if (exceeded()) {
     replay::TrialReport report;
     report.trial = trial, report.failed = over();
@@ -39,7 +39,8 @@ Result<replay::TrialReport> LimitedSession::try_alternative(replay::LaunchId lau
   return report;
 }
 
-Result<replay::MutationReport> LimitedSession::leave_out(const std::vector<int>& launches, Deadline deadline) {
+Result<replay::MutationReport> LimitedSession::leave_out(const std::vector<int>& launches,
+                                                         Deadline deadline) {
   if (exceeded() || work_.fatal_without.contains(launches)) {
     replay::MutationReport report;
     report.changed = true;

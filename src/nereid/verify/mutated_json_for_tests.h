@@ -15,7 +15,8 @@ namespace nereid::verify {
 class TraceMutator {
  public:
   // `other` is a second valid document, of which parts are taken.
-  TraceMutator(const Json& trace, const Json& other, uint64_t seed) : document_(trace), other_(other), random_(seed) {}
+  TraceMutator(const Json& trace, const Json& other, uint64_t seed)
+      : document_(trace), other_(other), random_(seed) {}
 
   // One to three changes; what() says which.
   Json mutate() {
@@ -39,8 +40,8 @@ class TraceMutator {
 
   // A node of one section, so that long texts of kernels do not take all of the changes.
   Pointer node(const Json& of) {
-    static const std::vector<std::string> kSections = {"storages", "values", "phases", "phases", "phases",
-                                                       "kernels",  "state",  "init_inputs"};
+    static const std::vector<std::string> kSections = {"storages", "values",  "phases", "phases",
+                                                       "phases",   "kernels", "state",  "init_inputs"};
     const std::string& section = kSections[below(kSections.size())];
     std::vector<Pointer> all;
     if (of.contains(section)) collect(of[section], Pointer("/" + section), all);
@@ -48,12 +49,51 @@ class TraceMutator {
   }
 
   Json strange() {
-    static const std::vector<Json> kStrange = {
-        nullptr, true, 0, 1, -1, 2, 3, 7, 100, int64_t{1} << 31, int64_t{1} << 44, INT64_MAX, INT64_MIN, 1e308, 0.5,
-        "", "f32", "i64", "bool", "input", "parameter", "temporary", "constant", "forward", "init", "module", "make_inputs",
-        "aten::relu", "aten::mm", "aten::empty.memory_format", "aten::copy_", "aten::resize_", "aten::set_.source_Storage", "nereid::constant",
-        "cpu", "AAAA", Json::array(), Json::object(), Json{{"v", 0}}, Json{{"v", 1}}, Json{{"f", "nan"}},
-        Json{{"tuple", Json::array()}}, Json{{"opaque", "Model"}}, Json::array({0, 0, 0}), Json::array({1})};
+    static const std::vector<Json> kStrange = {nullptr,
+                                               true,
+                                               0,
+                                               1,
+                                               -1,
+                                               2,
+                                               3,
+                                               7,
+                                               100,
+                                               int64_t{1} << 31,
+                                               int64_t{1} << 44,
+                                               INT64_MAX,
+                                               INT64_MIN,
+                                               1e308,
+                                               0.5,
+                                               "",
+                                               "f32",
+                                               "i64",
+                                               "bool",
+                                               "input",
+                                               "parameter",
+                                               "temporary",
+                                               "constant",
+                                               "forward",
+                                               "init",
+                                               "module",
+                                               "make_inputs",
+                                               "aten::relu",
+                                               "aten::mm",
+                                               "aten::empty.memory_format",
+                                               "aten::copy_",
+                                               "aten::resize_",
+                                               "aten::set_.source_Storage",
+                                               "nereid::constant",
+                                               "cpu",
+                                               "AAAA",
+                                               Json::array(),
+                                               Json::object(),
+                                               Json{{"v", 0}},
+                                               Json{{"v", 1}},
+                                               Json{{"f", "nan"}},
+                                               Json{{"tuple", Json::array()}},
+                                               Json{{"opaque", "Model"}},
+                                               Json::array({0, 0, 0}),
+                                               Json::array({1})};
     return kStrange[below(kStrange.size())];
   }
 
@@ -110,7 +150,9 @@ class TraceMutator {
     }
   }
 
-  static Json part(const Json& of, const char* key) { return of.is_object() && of.contains(key) ? of[key] : Json(); }
+  static Json part(const Json& of, const char* key) {
+    return of.is_object() && of.contains(key) ? of[key] : Json();
+  }
   static size_t bytes_of(const Json& storage) {
     const Json bytes = part(storage, "bytes");
     return bytes.is_number_unsigned() ? bytes.get<uint64_t>() % 65536 : 0;
@@ -122,7 +164,9 @@ class TraceMutator {
     Json& storages = document_["storages"];
     Json& values = document_["values"];
     Json& phases = document_["phases"];
-    if (!storages.is_array() || !values.is_array() || !phases.is_array() || storages.empty() || values.empty() || phases.empty()) return;
+    if (!storages.is_array() || !values.is_array() || !phases.is_array() || storages.empty() ||
+        values.empty() || phases.empty())
+      return;
     Json& storage = any_of(storages);
     Json& value = any_of(values);
     Json& phase = any_of(phases);
@@ -135,16 +179,20 @@ class TraceMutator {
         value["o"] = below(64);
         return note("a view elsewhere");
       case 2:
-        if (value.contains("d") && value["d"].is_array() && !value["d"].empty()) any_of(value["d"]) = below(3);
+        if (value.contains("d") && value["d"].is_array() && !value["d"].empty())
+          any_of(value["d"]) = below(3);
         return note("another stride");
       case 3:
-        if (value.contains("n") && value["n"].is_array() && !value["n"].empty()) any_of(value["n"]) = below(200);
+        if (value.contains("n") && value["n"].is_array() && !value["n"].empty())
+          any_of(value["n"]) = below(200);
         return note("another size");
       case 4:
-        value["t"] = std::vector<std::string>{"f32", "f64", "f16", "i32", "i64", "bool", "c64", "f8e4m3fn"}[below(8)];
+        value["t"] =
+            std::vector<std::string>{"f32", "f64", "f16", "i32", "i64", "bool", "c64", "f8e4m3fn"}[below(8)];
         return note("another type");
       case 5:
-        storage["role"] = std::vector<std::string>{"temporary", "input", "parameter", "buffer", "constant"}[below(5)];
+        storage["role"] =
+            std::vector<std::string>{"temporary", "input", "parameter", "buffer", "constant"}[below(5)];
         return note("another role");
       case 6:
         storage["pinned"] = true;

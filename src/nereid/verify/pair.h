@@ -31,9 +31,9 @@ struct Pair {
   std::string candidate_name{}, candidate_text{};
   Form form = Form::kEither;
   PairSettings settings{};
-  std::set<std::string> forbid{};  // remarks that are refused, besides those of the run
+  std::set<std::string> forbid{};          // remarks that are refused, besides those of the run
   std::map<std::string, int64_t> sizes{};  // module-level integers in place of those of both files
-  std::string trace{};   // what Verdict::trace said of the candidate before; another one now is Disallowed
+  std::string trace{};  // what Verdict::trace said of the candidate before; another one now is Disallowed
   Deadline deadline =
       Deadline::never();  // where it passes first, the verdict is an Error by the rule "budget"
   // Is given the candidate's first trace, where it was traced at its own sizes.

@@ -212,7 +212,8 @@ class VerificationRun {
   // Whatever was cut short by the deadline looks like a fault, a slow candidate, or one that passed what was
   // left out. A verdict that was found in time stays.
   void broken_off() {
-    if (verdict_.kind != VerdictKind::kError && verdict_.kind != VerdictKind::kTimedOut && verdict_.kind != VerdictKind::kVerified)
+    if (verdict_.kind != VerdictKind::kError && verdict_.kind != VerdictKind::kTimedOut &&
+        verdict_.kind != VerdictKind::kVerified)
       return;
     verdict_.input_to_blame = false;
     verdict_.evidence.clear();
@@ -232,8 +233,8 @@ class VerificationRun {
                         : pair_.form == Pair::Form::kAnswer ? read_answer(pair_.candidate_text)
                                                             : read_either(pair_.candidate_text);
     if (const auto* none = std::get_if<NoCode>(&answer))
-      return end(
-          {VerdictKind::kMalformed, {.rule = none->rule, .sentence = none->reason, .file = pair_.candidate_name}});
+      return end({VerdictKind::kMalformed,
+                  {.rule = none->rule, .sentence = none->reason, .file = pair_.candidate_name}});
     const auto& code = std::get<Code>(answer);
     source_ = code.source;
     verdict_.code = code.code, verdict_.plan = code.plan;
@@ -243,9 +244,10 @@ class VerificationRun {
   // The processes of a run are for one device, and a CPU's beside it.
   Step device() {
     if (settings_.device == state_.settings.device || settings_.device == replay::Device::kCpu) return true;
-    return end({VerdictKind::kError,
-                {.rule = "no-gpu", .sentence = "The pair asks for a GPU, and this run judges on the CPU alone."},
-                true});
+    return end(
+        {VerdictKind::kError,
+         {.rule = "no-gpu", .sentence = "The pair asks for a GPU, and this run judges on the CPU alone."},
+         true});
   }
 
   Step sizes() {
@@ -303,7 +305,8 @@ class VerificationRun {
 
   // What goes wrong here is told to whoever times it.
   void compile_ahead() {
-    if (settings_.compile_for == 0 || settings_.device != replay::Device::kCpu || !state_.backends.compile) return;
+    if (settings_.compile_for == 0 || settings_.device != replay::Device::kCpu || !state_.backends.compile)
+      return;
     const Stopwatch compiling;
     for (const Traced* traced : {reference_.get(), static_cast<const Traced*>(&candidate_)})
       (void)state_.backends.compile(traced->trace, settings_.within_patience(300));
@@ -343,7 +346,8 @@ class VerificationRun {
     }
     NEREID_TRY(candidate_.facts, state_.backends.analyze(candidate_.trace));
     if (candidate_.facts.judged() < 0)
-      return end({VerdictKind::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
+      return end(
+          {VerdictKind::kUntraceable, {.rule = "not-traceable", .sentence = "The trace holds no forward."}});
     if (number == 0 && sizes_.empty() && pair_.traced) pair_.traced(candidate_.facts);
     if (number > 0) return true;
     verdict_.trace = kept ? pair_.trace : sha256_hex(canonical_bytes(candidate_.trace));
@@ -444,12 +448,13 @@ class VerificationRun {
     const double work_before = work_.seconds;
     for (bool again = false;;) {
       const size_t known = work_.fatal_without.size();
-      Replayed done = ReplayStage(state_.backends, settings, *reference_, candidate_, rules_, work_,
-                                  [this] { return known_reference(); })
-                          .run(verdict_, number);
+      Replayed done = ReplayStage(state_.backends, settings, *reference_, candidate_, rules_, work_, [this] {
+                        return known_reference();
+                      }).run(verdict_, number);
       // A launch that cannot be left out has become known: that is no second try of the same.
       const bool learnt = work_.fatal_without.size() > known;
-      const bool ours = done.status.ok() ? time_is_impossible(done.verdict) : done.status.error().blame == Blame::kOurs;
+      const bool ours =
+          done.status.ok() ? time_is_impossible(done.verdict) : done.status.error().blame == Blame::kOurs;
       if (!ours || (again && !learnt) || interrupted() || settings.deadline.passed()) return done;
       work_.seconds = work_before;
       again |= !learnt;

@@ -85,7 +85,8 @@ class FakeSession : public replay::Session {
                                   Deadline) override {
     ++script_.timed;
     script_.requests.push_back(request);
-    script_.known.push_back(request.reference ? request.reference->ms(InputDistribution::kOwn) : std::nullopt);
+    script_.known.push_back(request.reference ? request.reference->ms(InputDistribution::kOwn)
+                                              : std::nullopt);
     if (request.reference) request.reference->keep_ms(InputDistribution::kOwn, 2);
     return script_.times;
   }
@@ -123,7 +124,7 @@ class PipelineTest : public testing::Test {
     VerifierBackends backends;
     backends.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
     backends.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
-                              Deadline) -> Result<std::unique_ptr<replay::Session>> {
+                             Deadline) -> Result<std::unique_ptr<replay::Session>> {
       ++script_.sessions;
       if (script_.refuse && !(script_.refuse_once && script_.sessions > 1)) return *script_.refuse;
       return std::unique_ptr<replay::Session>(std::make_unique<FakeSession>(script_));
@@ -160,9 +161,11 @@ TEST_F(PipelineTest, WhatWasVerifiedBeforeIsTimedAlone) {
   ASSERT_EQ(before.trace.size(), 64U);
   script_ = Script{};
   script_.times.method = "graph";
-  script_.times.kinds = {{.kind = InputDistribution::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
+  script_.times.kinds = {
+      {.kind = InputDistribution::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
   script_.times.counted = script_.times.kinds.front();
-  const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .timing_width = 0.04, .time_only = true};
+  const Settings settings{
+      .seed = 5, .device = replay::Device::kCuda, .time = true, .timing_width = 0.04, .time_only = true};
   Judge clock(backends(), settings);
   Pair asked = pair(settings);
   asked.trace = before.trace;
@@ -201,7 +204,8 @@ TEST_F(PipelineTest, AClockTakesTheTraceThatWasJudged) {
   }
   const auto folder = TemporaryFolder::create("kept-traces").value();
   const auto kept = [&] {
-    return std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator());
+    return std::distance(std::filesystem::directory_iterator(folder.path()),
+                         std::filesystem::directory_iterator());
   };
   const Verdict before = judge({.seed = 5, .traces = folder.path()});
   ASSERT_EQ(before.kind, VerdictKind::kVerified) << headline(before);
@@ -211,9 +215,11 @@ TEST_F(PipelineTest, AClockTakesTheTraceThatWasJudged) {
   EXPECT_EQ(sha256_hex(bytes), before.trace);
 
   script_.times.method = "graph";
-  script_.times.kinds = {{.kind = InputDistribution::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
+  script_.times.kinds = {
+      {.kind = InputDistribution::kOwn, .reference_ms = 2, .candidate_ms = 1, .speedup = 2}};
   script_.times.counted = script_.times.kinds.front();
-  const Settings settings{.seed = 5, .device = replay::Device::kCuda, .time = true, .time_only = true, .traces = folder.path()};
+  const Settings settings{
+      .seed = 5, .device = replay::Device::kCuda, .time = true, .time_only = true, .traces = folder.path()};
   Judge clock(backends(), settings);
   Pair asked = pair(settings);
   asked.trace = before.trace;
@@ -296,7 +302,9 @@ TEST_F(PipelineTest, FewKindsAreFewerWhereATaskIsLarge) {
   EXPECT_EQ(kinds(256, true).back(), InputDistribution::kRedrawn);
   EXPECT_EQ(kinds(257, true).size(), 3U);
   script_.facts = {};
-  EXPECT_THAT(kinds(256, true), ElementsAre(InputDistribution::kOwn, InputDistribution::kOwn, InputDistribution::kHuge, InputDistribution::kOutliers, InputDistribution::kNegative));
+  EXPECT_THAT(kinds(256, true),
+              ElementsAre(InputDistribution::kOwn, InputDistribution::kOwn, InputDistribution::kHuge,
+                          InputDistribution::kOutliers, InputDistribution::kNegative));
   EXPECT_THAT(kinds(257, true), ElementsAre(InputDistribution::kOwn, InputDistribution::kHuge));
 }
 
@@ -478,7 +486,8 @@ TEST_F(PipelineTest, KindsThatDoNotApplyAreNotCounted) {
     auto report = Script::agreed(t);
     if (t.kind == InputDistribution::kNans) report.applicable = false, report.comparison.reset();
     if (t.kind == InputDistribution::kZeros) report.comparison->defined = false;
-    if (t.kind == InputDistribution::kHuge) report.reference_failed = replay::Failure{}, report.comparison.reset();
+    if (t.kind == InputDistribution::kHuge)
+      report.reference_failed = replay::Failure{}, report.comparison.reset();
     return report;
   };
   const auto v = judge();
@@ -657,7 +666,7 @@ TEST_F(PipelineTest, ReferencesAreTracedOnce) {
   VerifierBackends backends;
   backends.trace = [this](const tracer::TraceRequest& request, Deadline) { return trace(request); };
   backends.replay = [this](const trace::Trace&, const trace::Trace&, const replay::SessionOptions&,
-                            Deadline) -> Result<std::unique_ptr<replay::Session>> {
+                           Deadline) -> Result<std::unique_ptr<replay::Session>> {
     return std::unique_ptr<replay::Session>(std::make_unique<FakeSession>(script_));
   };
   backends.analyze = [this](const trace::Trace& trace) -> Result<TraceAnalysis> {
@@ -753,7 +762,9 @@ TEST_F(PipelineTest, APairsOwnSettingsTakeThePlaceOfTheRuns) {
 }
 
 TEST_F(PipelineTest, WhatIsThrownEndsOneVerdict) {
-  script_.trial = [](const replay::Trial&) -> Result<replay::TrialReport> { throw std::runtime_error("garbled"); };
+  script_.trial = [](const replay::Trial&) -> Result<replay::TrialReport> {
+    throw std::runtime_error("garbled");
+  };
   const Verdict v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kError);
   EXPECT_FALSE(v.input_to_blame);
@@ -761,7 +772,8 @@ TEST_F(PipelineTest, WhatIsThrownEndsOneVerdict) {
 }
 
 TEST_F(PipelineTest, AForgedTraceIsTheForgers) {
-  candidate_answer_ = tracer::Forged{"the trace was not written by the tracer: storage 3 is called an input and is none"};
+  candidate_answer_ =
+      tracer::Forged{"the trace was not written by the tracer: storage 3 is called an input and is none"};
   const Verdict v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
   EXPECT_EQ(v.evidence.front().rule, "forged-trace");

@@ -29,11 +29,11 @@ Status ReplayStage::replay(int draw) {
   if (!compiled) return ok_status();
   spend("compile", compiling);
   const Stopwatch opening;
-  auto session = backends_.replay(reference_.trace, candidate_.trace, options,
-                                         settings_.within_patience());
+  auto session = backends_.replay(reference_.trace, candidate_.trace, options, settings_.within_patience());
   if (!session.ok() && session.error().blame == Blame::kInput) {
-    end(VerdictKind::kError, {.rule = "too-big",
-                              .sentence = session.error().message + " (--shrink traces both files with smaller sizes.)"});
+    end(VerdictKind::kError,
+        {.rule = "too-big",
+         .sentence = session.error().message + " (--shrink traces both files with smaller sizes.)"});
     return ok_status();
   }
   if (!session.ok()) return session.error();
@@ -61,8 +61,9 @@ Status ReplayStage::replay(int draw) {
 void ReplayStage::exceed_verdict_limit() {
   verdict_.evidence = {
       {.rule = "verdict-limit",
-       .sentence = fmt::format("The candidate's replays took {:.3g} s of work together, a verdict may take {:g}.",
-                               work_.seconds, work_.limit),
+       .sentence =
+           fmt::format("The candidate's replays took {:.3g} s of work together, a verdict may take {:g}.",
+                       work_.seconds, work_.limit),
        .numbers = {{"seconds", work_.seconds}, {"limit", work_.limit}}}};
 }
 
@@ -92,12 +93,12 @@ Result<bool> ReplayStage::compile(std::map<std::string, std::string>& kernels) {
       if (const auto* launch = std::get_if<trace::Launch>(&step))
         if (const trace::Kernel* kernel = none_runs(*launch, kernels)) {
           end(VerdictKind::kCompileFailed,
-                      {.rule = "gpu-compiler",
-                       .sentence = fmt::format("Kernel {} has no machine code for this GPU: {}.",
-                                               kernel->name, own.refused[kernel->hash].substr(0, 2000)),
-                       .kernel = kernel->name,
-                       .file = kernel->place.file,
-                       .line = kernel->place.line});
+              {.rule = "gpu-compiler",
+               .sentence = fmt::format("Kernel {} has no machine code for this GPU: {}.", kernel->name,
+                                       own.refused[kernel->hash].substr(0, 2000)),
+               .kernel = kernel->name,
+               .file = kernel->place.file,
+               .line = kernel->place.line});
           return false;
         }
   return true;

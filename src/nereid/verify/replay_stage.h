@@ -27,8 +27,8 @@ struct Replayed {
 // Everything that it refers to outlives it.
 class ReplayStage {
  public:
-  ReplayStage(const VerifierBackends& backends, const Settings& settings, const Traced& reference, const Traced& candidate,
-              const RuleReport& rules, CandidateWork& work,
+  ReplayStage(const VerifierBackends& backends, const Settings& settings, const Traced& reference,
+              const Traced& candidate, const RuleReport& rules, CandidateWork& work,
               std::function<std::shared_ptr<replay::KnownReference>()> known_reference)
       : backends_(backends),
         settings_(settings),
@@ -49,7 +49,8 @@ class ReplayStage {
   // False where a kernel has no machine code; the verdict then says so.
   Result<bool> compile(std::map<std::string, std::string>& kernels);
   // The kernel of the first alternative, where no alternative was compiled.
-  const trace::Kernel* none_runs(const trace::Launch& launch, const std::map<std::string, std::string>& kernels) const;
+  const trace::Kernel* none_runs(const trace::Launch& launch,
+                                 const std::map<std::string, std::string>& kernels) const;
   void note_parameters(const replay::SessionFacts& facts);
   void spend(const char* phase, const Stopwatch& watch, double less = 0) {
     verdict_.phases[phase] += watch.seconds() - less;

@@ -122,7 +122,7 @@ class Checker {
       break_rule("launch-without-effect",
                  fmt::format("{} stays the same when {} left out.", output_name(output, names.size()),
                              left_out.size() == 1 ? "the launch is"
-                             : all_at_once        ? "all launches are"
+                             : all_at_once ? "all launches are"
                                            : fmt::format("any one of the {} launches is", left_out.size())),
                  blamed);
     }
@@ -525,8 +525,8 @@ RuleReport check_rules(const TraceAnalysis& reference, const TraceAnalysis& cand
   return Checker(reference, candidate, policy).on_the_trace();
 }
 
-std::vector<std::vector<int>> launches_to_leave_out(const TraceAnalysis& candidate, const std::vector<int>& live,
-                                                    size_t most) {
+std::vector<std::vector<int>> launches_to_leave_out(const TraceAnalysis& candidate,
+                                                    const std::vector<int>& live, size_t most) {
   const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
   std::vector<std::vector<int>> groups;
   std::map<std::string, size_t> known;  // by what is launched

@@ -310,7 +310,9 @@ TEST_F(Rules, IntegersOnTheOnlyWayToAnOutputAreTheWork) {
               .writes = {counts},
               .bytes = 10,
               .over_integers = Work::kHeavy});
-      b.step({.name = "k", .reads = beside ? std::vector<int>{in, counts} : std::vector<int>{counts}, .writes = {out}});
+      b.step({.name = "k",
+              .reads = beside ? std::vector<int>{in, counts} : std::vector<int>{counts},
+              .writes = {out}});
       b.returns({out});
     }
     const auto report = check_rules(reference.facts(), b.facts(), Policy::kStrict);

@@ -29,11 +29,12 @@ struct Settings {
   Policy policy = Policy::kMostly;
   int trials = 3;  // on the task's own inputs under fresh seeds; each other kind of input comes on top, once
   std::set<std::string> forbid = {};  // remarks that make a candidate Disallowed: kForbiddable
-  uint64_t seed = 0;  // everything random follows from it
+  uint64_t seed = 0;                  // everything random follows from it
   replay::Device device = replay::Device::kCpu;
   bool time = false;            // CUDA alone
   double timing_seconds = 1.5;  // for sampling
-  double timing_width = 0.02;   // of the interval of 95 % around the speedup: sampling ends where it is that narrow
+  double timing_width =
+      0.02;  // of the interval of 95 % around the speedup: sampling ends where it is that narrow
   // CUDA alone: for candidates that a judge has verified, by a CPU's replays, say (Pair::trace holds them to
   // what was judged). Each is replayed on the inputs it is timed on, the timed runs among them, compared, and
   // nothing else; a reference is timed once for all of its candidates.
@@ -44,15 +45,15 @@ struct Settings {
   // A folder, of a batch with the same seed: what is Verified leaves its trace there, and with `time_only` it is taken
   // from there instead of being made again. Empty: none.
   std::filesystem::path traces = {};
-  double time_limit = 30;       // seconds for each phase of the candidate (docs/deadlines.md)
-  double verdict_limit = 0;     // seconds for all replays of the candidate; 0: kVerdictPhases times time_limit
+  double time_limit = 30;    // seconds for each phase of the candidate (docs/deadlines.md)
+  double verdict_limit = 0;  // seconds for all replays of the candidate; 0: kVerdictPhases times time_limit
   bool shrink = false;
   // Verdict::otherwise is told, too. What would harm whoever replays it is still not replayed.
   bool ignore_rules = false;
   // Of other inputs those that find the most; of tasks that take more than 256 MiB of memory one alone, and one draw
   // of their own.
   bool fast_inputs = false;
-  int threads = 0;         // of one replay; 0: one for small tasks, else all cores
+  int threads = 0;  // of one replay; 0: one for small tasks, else all cores
   replay::Tolerance tolerance{};
   Deadline deadline = Deadline::never();  // of the pair at hand
 

@@ -201,7 +201,8 @@ class Search {
     }
     if (!fits())
       return input_error(
-          "--shrink: no smaller sizes keep the task legal, small enough, and as its author may rely on (multiples of powers of "
+          "--shrink: no smaller sizes keep the task legal, small enough, and as its author may rely on "
+          "(multiples of powers of "
           "two up to 256, ratios, groups); the smallest found still needs {:.3g} MB and {:.3g} GFLOP "
           "(module-level integers: {}{})",
           now_.bytes / 1e6, now_.flops / 1e9, named(), smallest());
@@ -219,7 +220,8 @@ class Search {
   const Constant* pick() const {
     const Constant* best = nullptr;
     for (const auto& c : constants_)
-      if (!frozen_.contains(c.name) && (best == nullptr || sizes_.at(c.name) > sizes_.at(best->name))) best = &c;
+      if (!frozen_.contains(c.name) && (best == nullptr || sizes_.at(c.name) > sizes_.at(best->name)))
+        best = &c;
     return best;
   }
 

@@ -43,8 +43,8 @@ TEST(ModuleConstants, ReadsTheUsualSpellings) {
                           constant("P", 16384), constant("Q", 3)));
   EXPECT_THAT(module_constants("N, H, G, D = 8, 4, 2, 64\ndef get_inputs():\n    return [rand(N, D // H)]\n"
                                "def get_init_inputs():\n    return [H,\n        G]\n"),
-              ElementsAre(constant("N", 8, {"D", "H"}), constant("H", 4, {"D", "G", "N"}), constant("G", 2, {"H"}),
-                          constant("D", 64, {"H", "N"})));
+              ElementsAre(constant("N", 8, {"D", "H"}), constant("H", 4, {"D", "G", "N"}),
+                          constant("G", 2, {"H"}), constant("D", 64, {"H", "N"})));
   EXPECT_THAT(module_constants("X = (4 + 4) * 2 - 6 // 4"), ElementsAre(constant("X", 15)));
 }
 
@@ -116,7 +116,8 @@ TEST(Shrink, KeepsRatiosAndGroups) {
   const auto width = shrunk({constant("DIM", 2048, {"HIDDEN"}), constant("HIDDEN", 8192, {"DIM"})}, 1 << 20);
   EXPECT_EQ(width, (Sizes{{"DIM", 512}, {"HIDDEN", 2048}}));
   // Channels in 32 groups of 16: neither may be less, so the batch alone is.
-  const auto groups = shrunk({constant("BATCH", 1000, {}), constant("CHANNELS", 512, {"GROUPS"}), constant("GROUPS", 32, {"CHANNELS"})},
+  const auto groups = shrunk({constant("BATCH", 1000, {}), constant("CHANNELS", 512, {"GROUPS"}),
+                              constant("GROUPS", 32, {"CHANNELS"})},
                              100 * 512 * 32);
   EXPECT_EQ(groups, (Sizes{{"BATCH", 56}, {"CHANNELS", 512}, {"GROUPS", 32}}));
   // Fifteen heads of 3 * 5: heads fall by a third, and their size stays.
@@ -138,9 +139,7 @@ TEST(Shrink, SaysThatNothingFits) {
 
 TEST(Shrink, LeavesATaskThatFits) {
   EXPECT_THAT(find_smaller_sizes(constants_of({{"N", 4096}}),
-                                 [](const Sizes&) -> Result<Probe> {
-                                   return Probe{true, 10, 10};
-                                 },
+                                 [](const Sizes&) -> Result<Probe> { return Probe{true, 10, 10}; },
                                  {.bytes = 10, .flops = 10})
                   .value(),
               IsEmpty());

@@ -68,8 +68,8 @@ struct StepAnalysis {
   };
   std::vector<Number> numbers{};
   trace::StorageId constant = -1;  // the storage of a tensor made of the host's data here
-  std::string same{};  // of a launch: equal for launches of the same kernel with the same arguments
-  bool by_data = false;  // of a launch: they depend on what it loads, and a replay counts them (RanWork)
+  std::string same{};     // of a launch: equal for launches of the same kernel with the same arguments
+  bool by_data = false;   // of a launch: they depend on what it loads, and a replay counts them (RanWork)
   double most_bytes = 0;  // that such a launch can reach
 };
 
@@ -102,7 +102,7 @@ struct TraceAnalysis {
   const trace::Trace* trace = nullptr;
   std::vector<PhaseAnalysis> phases{};    // one for each of the trace's
   std::vector<KernelAnalysis> kernels{};  // one for each of the trace's
-  std::vector<bool> floating{};        // of each storage: something looks at it as floating-point data
+  std::vector<bool> floating{};           // of each storage: something looks at it as floating-point data
 
   int judged() const;  // index of the last forward's phase; -1 where there is none
   // Whether the judged forward does the same whatever the values are: launches alone, each of which goes the

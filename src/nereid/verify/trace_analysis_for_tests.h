@@ -57,7 +57,8 @@ class AnalysisBuilder {
     facts.over_integers = s.over_integers, facts.before = s.before, facts.same = s.same;
     if (s.writes_all)
       for (const int id : s.writes)
-        facts.ranges.push_back({.storage = id, .first = 0, .last = 400, .coverage = WrittenRange::Coverage::kAll});
+        facts.ranges.push_back(
+            {.storage = id, .first = 0, .last = 400, .coverage = WrittenRange::Coverage::kAll});
     facts_.phases.back().steps.push_back(facts);
     if (s.work == Work::kTriton) {
       trace::Launch launch;

@@ -18,25 +18,26 @@ namespace {
 using replay::InputDistribution;
 
 constexpr std::array kOtherDistributions = {
-    InputDistribution::kZeros,      InputDistribution::kOnes,   InputDistribution::kNegative, InputDistribution::kTiny,
-    InputDistribution::kHuge,       InputDistribution::kRamp,   InputDistribution::kOneHot,   InputDistribution::kOutliers,
-    InputDistribution::kInfinities, InputDistribution::kNans,   InputDistribution::kFlipped,  InputDistribution::kWide,
-    InputDistribution::kSmall,      InputDistribution::kState,  InputDistribution::kLowest,   InputDistribution::kHighest,
-    InputDistribution::kRedrawn};
+    InputDistribution::kZeros,   InputDistribution::kOnes,     InputDistribution::kNegative,
+    InputDistribution::kTiny,    InputDistribution::kHuge,     InputDistribution::kRamp,
+    InputDistribution::kOneHot,  InputDistribution::kOutliers, InputDistribution::kInfinities,
+    InputDistribution::kNans,    InputDistribution::kFlipped,  InputDistribution::kWide,
+    InputDistribution::kSmall,   InputDistribution::kState,    InputDistribution::kLowest,
+    InputDistribution::kHighest, InputDistribution::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the task's own
 // inputs do not show.
-constexpr std::array kFastDistributions = {InputDistribution::kHuge, InputDistribution::kOutliers, InputDistribution::kNegative,
-                                  InputDistribution::kRedrawn};
+constexpr std::array kFastDistributions = {InputDistribution::kHuge, InputDistribution::kOutliers,
+                                           InputDistribution::kNegative, InputDistribution::kRedrawn};
 constexpr std::array kBriefDistributions = {InputDistribution::kHuge, InputDistribution::kRedrawn};
 constexpr int64_t kLargeTask = int64_t{256} << 20;  // bytes of memory, of both workers
-constexpr double kNoDigit = 0.1;                          // of the output's scale
-constexpr double kLongTrial = 3;                          // seconds
+constexpr double kNoDigit = 0.1;                    // of the output's scale
+constexpr double kLongTrial = 3;                    // seconds
 constexpr double kConfigurationLimits = 4;  // all configurations together take at most so many time limits
 constexpr size_t kMostLeftOut = 16;
-constexpr int kOwnNumbers = 1000;        // of further draws of the task's own inputs
-constexpr int kMoreDraws = 9;            // of the task's own inputs, where outputs are
-constexpr int64_t kFewElements = 64;     // ... no more than so many elements, of which few draws show little,
-constexpr int64_t kCheap = 4 << 20;      // ... and the task takes no more than so many bytes
+constexpr int kOwnNumbers = 1000;     // of further draws of the task's own inputs
+constexpr int kMoreDraws = 9;         // of the task's own inputs, where outputs are
+constexpr int64_t kFewElements = 64;  // ... no more than so many elements, of which few draws show little,
+constexpr int64_t kCheap = 4 << 20;   // ... and the task takes no more than so many bytes
 constexpr size_t kMostFindings = 5;
 
 uint64_t trial_seed(uint64_t seed, int draw, int number) {
@@ -295,9 +296,10 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
 
 Status Trials::other_inputs() {
   const bool few = settings_.fast_inputs || first_seconds_ > kLongTrial;
-  const std::span<const InputDistribution> kinds = brief_ ? std::span<const InputDistribution>(kBriefDistributions)
-                                           : few  ? std::span<const InputDistribution>(kFastDistributions)
-                                                  : std::span<const InputDistribution>(kOtherDistributions);
+  const std::span<const InputDistribution> kinds =
+      brief_ ? std::span<const InputDistribution>(kBriefDistributions)
+      : few  ? std::span<const InputDistribution>(kFastDistributions)
+             : std::span<const InputDistribution>(kOtherDistributions);
   int number = settings_.trials;
   for (const auto kind : kinds) {
     if (!good()) break;
@@ -335,8 +337,8 @@ Status Trials::configurations(InputDistribution kind, int number) {
       return ok_status();
     }
     const Stopwatch watch;
-    NEREID_TRY(const auto report, session_.try_alternative({step}, index, tolerance_on(kind),
-                                                           settings_.within_patience()));
+    NEREID_TRY(const auto report,
+               session_.try_alternative({step}, index, tolerance_on(kind), settings_.within_patience()));
     configuration_seconds_ += watch.seconds();
     const auto& launch = std::get<trace::Launch>(steps[static_cast<size_t>(step)]);
     const auto& alternative = launch.alternatives[static_cast<size_t>(index)];
@@ -360,22 +362,25 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
                        describe(report.reference_failed->where));
   }
   // An index made from such an input may lie anywhere.
-  if (report.trial.kind == InputDistribution::kFlipped && (report.failed || !report.findings.empty())) return true;
+  if (report.trial.kind == InputDistribution::kFlipped && (report.failed || !report.findings.empty()))
+    return true;
   std::string when = circumstances;
   if (report.trial.kind != InputDistribution::kOwn)
     when += fmt::format("{}on inputs of kind '{}'", when.empty() ? "" : " ",
                         replay::to_string(report.trial.kind));
   if (report.failed && take_failure(*report.failed, when)) return false;
   if (!report.inputs_written.empty() && !rules_.ignored) {
-    end(VerdictKind::kDisallowed, {.rule = "input-written",
-                            .sentence = fmt::format("forward writes {}, which the reference leaves alone.",
-                                                    report.inputs_written.front())});
+    end(VerdictKind::kDisallowed,
+        {.rule = "input-written",
+         .sentence = fmt::format("forward writes {}, which the reference leaves alone.",
+                                 report.inputs_written.front())});
     return false;
   }
   if (!report.state_written.empty() && !rules_.ignored) {
-    end(VerdictKind::kDisallowed, {.rule = "state-written",
-                            .sentence = fmt::format("forward changes {}, which the reference's leaves alone.",
-                                                    fmt::join(report.state_written, ", "))});
+    end(VerdictKind::kDisallowed,
+        {.rule = "state-written",
+         .sentence = fmt::format("forward changes {}, which the reference's leaves alone.",
+                                 fmt::join(report.state_written, ", "))});
     return false;
   }
   if (take_findings(report, when)) return false;
@@ -417,7 +422,8 @@ bool Trials::take_failure(const replay::Failure& failure, const std::string& cir
              sentence(fmt::format("A replay took longer than {:g} s", settings_.time_limit))));
       return true;
     case replay::Failure::Kind::kUnsupported:
-      end(VerdictKind::kError, at(failure.where, "unsupported", sentence("The candidate cannot be replayed here")));
+      end(VerdictKind::kError,
+          at(failure.where, "unsupported", sentence("The candidate cannot be replayed here")));
       return true;
     case replay::Failure::Kind::kRefused:
       end(VerdictKind::kDisallowed,
@@ -427,8 +433,9 @@ bool Trials::take_failure(const replay::Failure& failure, const std::string& cir
       end(VerdictKind::kUnsafe, at(failure.where, "aten-error", sentence("A call failed")));
       return true;
     case replay::Failure::Kind::kCrashed:
-      end(VerdictKind::kUnsafe, at(failure.where, settings_.device == replay::Device::kCuda ? "gpu-fault" : "crash",
-                            sentence("The candidate's replay crashed")));
+      end(VerdictKind::kUnsafe,
+          at(failure.where, settings_.device == replay::Device::kCuda ? "gpu-fault" : "crash",
+             sentence("The candidate's replay crashed")));
       return true;
   }
   return false;
@@ -455,9 +462,10 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
 
   const std::string when = circumstances.empty() ? "" : ", " + circumstances;
   if (!comparison.structure.empty()) {
-    end(VerdictKind::kMismatch, {.rule = "output-structure",
-                          .sentence = fmt::format("The outputs are built otherwise than the reference's: {}.",
-                                                  comparison.structure)});
+    end(VerdictKind::kMismatch,
+        {.rule = "output-structure",
+         .sentence =
+             fmt::format("The outputs are built otherwise than the reference's: {}.", comparison.structure)});
     return ok_status();
   }
   for (const auto& output : comparison.outputs)

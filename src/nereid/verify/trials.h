@@ -72,10 +72,10 @@ class Trials {
   const Settings& settings_;
   Verdict& verdict_;
   const std::vector<Configuration> configurations_;
-  const bool blind_;  // what one trial shows of the candidate's accesses, it shows for all
-  const bool brief_;          // one draw of the task's own inputs, and one other kind
-  double first_seconds_ = 0;  // of the first trial: later ones are spared where it was long
-  double worst_ratio_ = -1;   // error over tolerance of what `verdict.errors` tells
+  const bool blind_;                  // what one trial shows of the candidate's accesses, it shows for all
+  const bool brief_;                  // one draw of the task's own inputs, and one other kind
+  double first_seconds_ = 0;          // of the first trial: later ones are spared where it was long
+  double worst_ratio_ = -1;           // error over tolerance of what `verdict.errors` tells
   double configuration_seconds_ = 0;  // spent on configurations
   bool gentle_ = false;               // see replay::Trial
   bool configurations_counted_ = false;

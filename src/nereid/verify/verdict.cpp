@@ -123,8 +123,9 @@ nlohmann::json to_json(const Verdict& v) {
               {"phases", numbers(v.phases)},
               {"machine", {{"isolation", v.isolation}}}};
   if (v.without_rules)
-    out["verdict_without_rules"] = {{"verdict", to_string(v.without_rules->kind)},
-                        {"times", v.without_rules->times ? times_json(*v.without_rules->times) : Json()}};
+    out["verdict_without_rules"] = {
+        {"verdict", to_string(v.without_rules->kind)},
+        {"times", v.without_rules->times ? times_json(*v.without_rules->times) : Json()}};
   if (v.kind == VerdictKind::kError) out["blame"] = v.input_to_blame ? "input" : "ours";
   return out;
 }
@@ -143,7 +144,8 @@ std::string excerpt(std::string_view source, int line, int around) {
     ++number;
     if (number > line + around) break;
     if (number >= line - around)
-      out += fmt::format("{} {:5} | {}\n", number == line ? '>' : ' ', number, printable(source.substr(at, end - at)));
+      out += fmt::format("{} {:5} | {}\n", number == line ? '>' : ' ', number,
+                         printable(source.substr(at, end - at)));
     at = end + 1;
   }
   return number < line ? "" : out;

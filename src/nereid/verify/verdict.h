@@ -49,12 +49,12 @@ struct Coverage {
   std::vector<Shrunk> shrunk{};
   int64_t kernels = 0, launches = 0;               // of the judged forward call
   int64_t alternatives = 0, alternatives_run = 0;  // autotune configurations offered, and those compared
-  int64_t left_out = 0;     // launches left out one at a time, to see that the answer changes
-  double triton_share = 0;  // of the counted work of the judged forward call, 0 to 1
+  int64_t left_out = 0;      // launches left out one at a time, to see that the answer changes
+  double triton_share = 0;   // of the counted work of the judged forward call, 0 to 1
   int64_t memory_bytes = 0;  // that the replays were reckoned to hold at most, of the device's memory
   bool sanitized = false, fenced = false;
   bool frozen_parameters =
-      false;  // something made from the parameters in one call is used again in later ones
+      false;                   // something made from the parameters in one call is used again in later ones
   bool reused_output = false;  // an output is a buffer that every call overwrites and returns
   std::string
       degenerate;  // why this task proves little: its reference is constant, or insensitive to its inputs

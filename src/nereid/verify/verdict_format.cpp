@@ -17,7 +17,7 @@ class VerdictFormatter {
   std::string format() {
     out_ = styled(v_.kind == VerdictKind::kVerified ? "1;32"
                   : v_.kind == VerdictKind::kError  ? "1;33"
-                                             : "1;31",
+                                                    : "1;31",
                   to_string(v_.kind));
     out_ += ": " + (reason(v_).empty() ? "no reason was recorded." : quoted(reason(v_))) + "\n";
     if (!v_.evidence.empty()) place(v_.evidence.front());
@@ -64,7 +64,8 @@ class VerdictFormatter {
     line("at", text);
     const std::string shown = options_.source_of ? excerpt(options_.source_of(e.file), e.line, 0) : "";
     if (!shown.empty()) out_ += "          " + shown;
-    if (shown.empty() && !e.source.empty()) out_ += fmt::format("            {} | {}\n", e.line, printable(e.source));
+    if (shown.empty() && !e.source.empty())
+      out_ += fmt::format("            {} | {}\n", e.line, printable(e.source));
   }
 
   void worst(const Errors& e) {

@@ -22,9 +22,12 @@ enum class VerdictKind {
 };
 
 inline constexpr std::array<std::string_view, 9> kVerdictKindNames = {
-    "Malformed", "Untraceable", "CompileFailed", "Disallowed", "Unsafe", "Mismatch", "TimedOut", "Verified", "Error"};
+    "Malformed", "Untraceable", "CompileFailed", "Disallowed", "Unsafe",
+    "Mismatch",  "TimedOut",    "Verified",      "Error"};
 
-constexpr std::string_view to_string(VerdictKind kind) { return kVerdictKindNames[static_cast<size_t>(kind)]; }
+constexpr std::string_view to_string(VerdictKind kind) {
+  return kVerdictKindNames[static_cast<size_t>(kind)];
+}
 
 constexpr std::optional<VerdictKind> verdict_kind_from_string(std::string_view name) {
   for (size_t i = 0; i < kVerdictKindNames.size(); ++i)

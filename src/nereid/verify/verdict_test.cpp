@@ -74,7 +74,8 @@ TEST(Verdict, ExcerptsMarkTheLine) {
 }
 
 TEST(Telling, BeginsWithTheHeadlineAndShowsThePlace) {
-  const std::string text = format_verdict(mismatch(), {.source_of = [](const std::string&) { return "one\ntwo\n"; }});
+  const std::string text =
+      format_verdict(mismatch(), {.source_of = [](const std::string&) { return "one\ntwo\n"; }});
   EXPECT_TRUE(text.starts_with("Mismatch: Output 0 differs at [3, 4].\n")) << text;
   EXPECT_THAT(text, HasSubstr("c.py:2"));
   EXPECT_THAT(text, HasSubstr("2 | two"));

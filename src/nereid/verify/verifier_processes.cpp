@@ -35,7 +35,8 @@ Result<std::unique_ptr<VerifierProcesses>> VerifierProcesses::open(const Verifie
   if (gpu) NEREID_TRY_STATUS(processes->open_gpu(installation));
   if (!gpu && options.compile_for > 0) {
     processes->arch_ = options.compile_for;
-    NEREID_TRY(processes->compiler_, tracer::KernelCompiler::start({.installation = installation, .workers = (options.jobs + 1) / 2}));
+    NEREID_TRY(processes->compiler_, tracer::KernelCompiler::start(
+                                         {.installation = installation, .workers = (options.jobs + 1) / 2}));
     NEREID_TRY_STATUS(processes->compiler_->warm_up());
   }
   return processes;
@@ -60,7 +61,8 @@ std::map<std::string, std::string> VerifierProcesses::isolation(replay::Device d
   if (const auto tracer = tracer_->isolation(Deadline::after(0)); tracer.ok())
     standing["tracer"] = describe(*tracer);
   if (compiler_)
-    if (const auto compiler = compiler_->isolation(); compiler.ok()) standing["compiler"] = describe(*compiler);
+    if (const auto compiler = compiler_->isolation(); compiler.ok())
+      standing["compiler"] = describe(*compiler);
   return standing;
 }
 

@@ -12,13 +12,13 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "nereid/base/deadline.h"
-#include "tests/gpu/selftest/floats.h"
-#include "tests/gpu/selftest/harness.h"
 #include "nereid/gpu/statistics.h"
 #include "nereid/replay/cuda/cuda_launcher.h"
 #include "nereid/replay/cuda/cuda_machine.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
+#include "tests/gpu/selftest/floats.h"
+#include "tests/gpu/selftest/harness.h"
 
 namespace nereid::replay::cuda::selftest {
 namespace {

@@ -10,8 +10,8 @@
 #include "nereid/gpu/kernel.h"
 #include "nereid/gpu/mapping.h"
 #include "nereid/gpu/nvml.h"
-#include "tests/gpu/selftest/harness.h"
 #include "nereid/gpu/statistics.h"
+#include "tests/gpu/selftest/harness.h"
 
 namespace nereid::replay::cuda::selftest {
 namespace {
@@ -57,9 +57,9 @@ gpu::Scalar f64(double value) {
 Result<CUresult> run(const Gpu& machine, const gpu::CompiledKernel& image, std::array<int64_t, 3> grid,
                      const std::vector<gpu::Argument>& arguments, double seconds = 10) {
   NEREID_TRY(gpu::LoadedKernel kernel, gpu::LoadedKernel::load(machine.driver, kDevice, image));
-  NEREID_TRY(
-      const gpu::DeviceBuffer scratch,
-      gpu::DeviceBuffer::allocate(machine.driver, static_cast<size_t>(kernel.global_scratch_bytes(grid)) + 256));
+  NEREID_TRY(const gpu::DeviceBuffer scratch,
+             gpu::DeviceBuffer::allocate(machine.driver,
+                                         static_cast<size_t>(kernel.global_scratch_bytes(grid)) + 256));
   NEREID_TRY(const auto outcome, kernel.launch(grid, arguments, {scratch.data(), 0}, machine.stream));
   if (!outcome.ok()) return outcome.code;
   const Deadline deadline = Deadline::after(seconds);
@@ -191,7 +191,8 @@ Result<std::string> mapping_costs(const Kernels&) {
     const Stopwatch create;
     std::vector<gpu::Mapping> mappings;
     for (int i = 0; i < count; ++i) {
-      NEREID_TRY(gpu::Mapping mapping, gpu::Mapping::create(machine.driver, kDevice, bytes, gpu::Placement::kAtEnd));
+      NEREID_TRY(gpu::Mapping mapping,
+                 gpu::Mapping::create(machine.driver, kDevice, bytes, gpu::Placement::kAtEnd));
       mappings.push_back(std::move(mapping));
     }
     NEREID_CUDA(machine.driver, cuCtxSynchronize());
@@ -205,10 +206,11 @@ Result<std::string> mapping_costs(const Kernels&) {
 }
 
 // One access at `index` floats from the start of a fenced tensor of `count` floats, in a process of its own.
-Result<std::string> access_at(const Kernels& kernels, const char* kernel, gpu::Placement placement, size_t count,
-                              int64_t index) {
+Result<std::string> access_at(const Kernels& kernels, const char* kernel, gpu::Placement placement,
+                              size_t count, int64_t index) {
   NEREID_TRY(const Gpu machine, Gpu::open());
-  NEREID_TRY(const gpu::Mapping mapping, gpu::Mapping::create(machine.driver, kDevice, count * 4, placement, machine.stream));
+  NEREID_TRY(const gpu::Mapping mapping,
+             gpu::Mapping::create(machine.driver, kDevice, count * 4, placement, machine.stream));
   NEREID_TRY(const gpu::DeviceBuffer out, gpu::DeviceBuffer::allocate(machine.driver, 4));
   std::vector<gpu::Argument> arguments = {mapping.data(), i64(index)};
   if (std::string_view(kernel) == "read_at") arguments = {mapping.data(), out.data(), i64(index)};
@@ -268,7 +270,8 @@ Result<std::string> share(const Kernels& kernels) {
   Child maker([&] {
     const auto body = [&]() -> Status {
       NEREID_TRY(const Gpu machine, Gpu::open());
-      NEREID_TRY(const gpu::Mapping mapping, gpu::Mapping::create(machine.driver, kDevice, kCount * 4, gpu::Placement::kAtEnd));
+      NEREID_TRY(const gpu::Mapping mapping,
+                 gpu::Mapping::create(machine.driver, kDevice, kCount * 4, gpu::Placement::kAtEnd));
       NEREID_TRY_STATUS(machine.write(mapping.data(), ramp(kCount)));
       NEREID_TRY(const Fd fd, mapping.export_fd());
       NEREID_TRY_STATUS(send_fd(pair.theirs, fd, 0));
@@ -282,17 +285,17 @@ Result<std::string> share(const Kernels& kernels) {
   NEREID_TRY(Received received, receive_fd(pair.ours));
   NEREID_EXPECT(received.fd.valid(), "a descriptor");
   std::string access = "read-only";
-  auto mapping =
-      gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4, gpu::Placement::kAtEnd, gpu::Access::kRead);
+  auto mapping = gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4,
+                                      gpu::Placement::kAtEnd, gpu::Access::kRead);
   const std::string refusal = mapping.ok() ? "" : mapping.error().message;
   if (!mapping.ok()) {
     access = "read-write (read-only: " + refusal + ")";
-    mapping =
-        gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4, gpu::Placement::kAtEnd, gpu::Access::kReadWrite);
+    mapping = gpu::Mapping::import(machine.driver, kDevice, received.fd, kCount * 4, gpu::Placement::kAtEnd,
+                                   gpu::Access::kReadWrite);
   }
   if (!mapping.ok()) return mapping.error();
-  auto larger = gpu::Mapping::import(machine.driver, kDevice, received.fd, size_t{64} << 20, gpu::Placement::kAtEnd,
-                                gpu::Access::kReadWrite);
+  auto larger = gpu::Mapping::import(machine.driver, kDevice, received.fd, size_t{64} << 20,
+                                     gpu::Placement::kAtEnd, gpu::Access::kReadWrite);
   NEREID_EXPECT(!larger.ok(), "a larger import is refused");
   NEREID_TRY(const gpu::DeviceBuffer out, gpu::DeviceBuffer::allocate(machine.driver, 4));
   NEREID_TRY(const CUresult read,
@@ -302,7 +305,8 @@ Result<std::string> share(const Kernels& kernels) {
   NEREID_EXPECT(got[0] == 321, "{}", got[0]);
   std::string write = "not tried";
   if (access == "read-only") {
-    NEREID_TRY(const CUresult code, run(machine, kernels.at("write_at"), {1, 1, 1}, {mapping->data(), i64(17)}));
+    NEREID_TRY(const CUresult code,
+               run(machine, kernels.at("write_at"), {1, 1, 1}, {mapping->data(), i64(17)}));
     write = gpu::describe(machine.driver, code);
     NEREID_EXPECT(gpu::is_kernel_fault(code), "writing what is read-only: {}", write);
   }
@@ -321,7 +325,8 @@ Result<std::string> isolation(const Kernels& kernels) {
   Child keeper([&] {
     const auto body = [&]() -> Status {
       NEREID_TRY(const Gpu machine, Gpu::open());
-      NEREID_TRY(const gpu::Mapping mapping, gpu::Mapping::create(machine.driver, kDevice, kBytes, gpu::Placement::kAtEnd));
+      NEREID_TRY(const gpu::Mapping mapping,
+                 gpu::Mapping::create(machine.driver, kDevice, kBytes, gpu::Placement::kAtEnd));
       NEREID_TRY(const gpu::DeviceBuffer buffer, gpu::DeviceBuffer::allocate(machine.driver, kBytes));
       NEREID_CUDA(machine.driver, cuMemsetD32Async(mapping.data(), kSecret, kBytes / 4, machine.stream));
       NEREID_CUDA(machine.driver, cuMemsetD32Async(buffer.data(), kSecret, kBytes / 4, machine.stream));
@@ -371,7 +376,8 @@ Result<std::string> endless(const Kernels& kernels) {
       NEREID_TRY(const Gpu machine, Gpu::open());
       NEREID_TRY(const gpu::DeviceBuffer flag, gpu::DeviceBuffer::allocate(machine.driver, 4));
       NEREID_CUDA(machine.driver, cuMemsetD8Async(flag.data(), 0, 4, machine.stream));
-      NEREID_TRY(gpu::LoadedKernel kernel, gpu::LoadedKernel::load(machine.driver, kDevice, kernels.at("spin")));
+      NEREID_TRY(gpu::LoadedKernel kernel,
+                 gpu::LoadedKernel::load(machine.driver, kDevice, kernels.at("spin")));
       NEREID_TRY(const auto outcome, kernel.launch({1, 1, 1}, {flag.data()}, {}, machine.stream));
       if (!outcome.ok()) return 3;
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -445,13 +451,14 @@ struct TimedGraph {
   }
 };
 
-Result<CUgraph> capture_adds(const Gpu& machine, const gpu::LoadedKernel& kernel, CUdeviceptr x, CUdeviceptr out,
-                             int64_t count, int repeats) {
+Result<CUgraph> capture_adds(const Gpu& machine, const gpu::LoadedKernel& kernel, CUdeviceptr x,
+                             CUdeviceptr out, int64_t count, int repeats) {
   CUgraph graph = nullptr;
   NEREID_CUDA(machine.driver, cuStreamBeginCapture(machine.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   for (int i = 0; i < repeats; ++i) {
-    NEREID_TRY(const auto outcome, kernel.launch({(count + 1023) / 1024, 1, 1},
-                                                 {x, out, i32(static_cast<int32_t>(count))}, {}, machine.stream));
+    NEREID_TRY(const auto outcome,
+               kernel.launch({(count + 1023) / 1024, 1, 1}, {x, out, i32(static_cast<int32_t>(count))}, {},
+                             machine.stream));
     NEREID_EXPECT(outcome.ok(), "{}", outcome.error);
   }
   NEREID_CUDA(machine.driver, cuStreamEndCapture(machine.stream, &graph));
@@ -465,9 +472,11 @@ Result<double> timed_by_stream(const Gpu& machine, const std::function<CUresult(
   NEREID_CUDA(machine.driver, cuEventCreate(&end, CU_EVENT_DEFAULT));
   std::vector<double> samples;
   for (int i = 0; i < count; ++i) {
-    if (flush_bytes > 0) NEREID_CUDA(machine.driver, cuMemsetD32Async(flush, 0, flush_bytes / 4, machine.stream));
+    if (flush_bytes > 0)
+      NEREID_CUDA(machine.driver, cuMemsetD32Async(flush, 0, flush_bytes / 4, machine.stream));
     NEREID_CUDA(machine.driver, cuEventRecord(start, machine.stream));
-    if (const CUresult code = work(); code != CUDA_SUCCESS) return gpu::cuda_error(machine.driver, code, "work");
+    if (const CUresult code = work(); code != CUDA_SUCCESS)
+      return gpu::cuda_error(machine.driver, code, "work");
     NEREID_CUDA(machine.driver, cuEventRecord(end, machine.stream));
     NEREID_CUDA(machine.driver, cuStreamSynchronize(machine.stream));
     float milliseconds = 0;
@@ -479,12 +488,14 @@ Result<double> timed_by_stream(const Gpu& machine, const std::function<CUresult(
 
 Result<std::string> timing(const Kernels& kernels) {
   NEREID_TRY(const Gpu machine, Gpu::open());
-  NEREID_TRY(const gpu::LoadedKernel kernel, gpu::LoadedKernel::load(machine.driver, kDevice, kernels.at("add_one")));
+  NEREID_TRY(const gpu::LoadedKernel kernel,
+             gpu::LoadedKernel::load(machine.driver, kDevice, kernels.at("add_one")));
   constexpr size_t kFlush = size_t{256} << 20;
   NEREID_TRY(const gpu::DeviceBuffer flush, gpu::DeviceBuffer::allocate(machine.driver, kFlush));
   std::string report;
   for (const int64_t count : {int64_t{0}, int64_t{1} << 12, int64_t{1} << 20, int64_t{1} << 26}) {
-    NEREID_TRY(const gpu::DeviceBuffer x, gpu::DeviceBuffer::allocate(machine.driver, static_cast<size_t>(count) * 4 + 4));
+    NEREID_TRY(const gpu::DeviceBuffer x,
+               gpu::DeviceBuffer::allocate(machine.driver, static_cast<size_t>(count) * 4 + 4));
     NEREID_TRY(const gpu::DeviceBuffer out,
                gpu::DeviceBuffer::allocate(machine.driver, static_cast<size_t>(count) * 4 + 4));
     CUgraph work = nullptr;
@@ -530,7 +541,8 @@ Result<std::string> turns(const Kernels& kernels) {
   constexpr int kRounds = 50;
   const auto partner = [&](const Fd& socket, bool first) -> Result<double> {
     NEREID_TRY(const Gpu machine, Gpu::open());
-    NEREID_TRY(const gpu::LoadedKernel kernel, gpu::LoadedKernel::load(machine.driver, kDevice, kernels.at("add_one")));
+    NEREID_TRY(const gpu::LoadedKernel kernel,
+               gpu::LoadedKernel::load(machine.driver, kDevice, kernels.at("add_one")));
     NEREID_TRY(const gpu::DeviceBuffer x, gpu::DeviceBuffer::allocate(machine.driver, 4 << 20));
     NEREID_TRY(CUgraph work, capture_adds(machine, kernel, x.data(), x.data(), 1 << 20, 1));
     NEREID_TRY(const TimedGraph timed, TimedGraph::make(machine, work, 0, 0));

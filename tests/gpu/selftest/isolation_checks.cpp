@@ -30,8 +30,6 @@
 #include <thread>
 
 #include "nereid/base/deadline.h"
-#include "tests/gpu/selftest/floats.h"
-#include "tests/gpu/selftest/harness.h"
 #include "nereid/replay/cuda/cuda_launcher.h"
 #include "nereid/replay/cuda/cuda_machine.h"
 #include "nereid/replay/worker/operators.h"
@@ -39,6 +37,8 @@
 #include "nereid/sandbox/cuda_isolation.h"
 #include "nereid/sandbox/refusals.h"
 #include "nereid/sandbox/seccomp_filter.h"
+#include "tests/gpu/selftest/floats.h"
+#include "tests/gpu/selftest/harness.h"
 
 namespace nereid::replay::cuda::selftest {
 namespace {
@@ -56,8 +56,9 @@ Status launch_add_one(CudaMachine& machine, const Kernels& kernels) {
   const auto address = [](const at::Tensor& t) {
     return static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(t.data_ptr()));
   };
-  NEREID_TRY(const auto outcome, kernel.launch({1, 1, 1}, {address(x), address(out), gpu::Scalar{uint32_t{1000}}},
-                                               {0, 0}, machine.stream()));
+  NEREID_TRY(const auto outcome,
+             kernel.launch({1, 1, 1}, {address(x), address(out), gpu::Scalar{uint32_t{1000}}}, {0, 0},
+                           machine.stream()));
   NEREID_EXPECT(outcome.ok(), "{}", gpu::describe(machine.driver(), outcome.code));
   machine.synchronize();
   NEREID_EXPECT(out.sum().item<double>() == 2000, "{}", out.sum().item<double>());
@@ -107,13 +108,9 @@ std::vector<Exercise> exercises() {
       {"launch", launch_add_one},
       aten("elementwise", [] { return at::randn({1000}, floats()).add(1).relu().softmax(0); }),
       aten("cuBLAS float",
-           [] {
-             return at::matmul(at::randn({256, 256}, floats()), at::randn({256, 256}, floats()));
-           }),
+           [] { return at::matmul(at::randn({256, 256}, floats()), at::randn({256, 256}, floats())); }),
       aten("cuBLAS half",
-           [=] {
-             return at::matmul(at::randn({256, 256}, halves), at::randn({256, 256}, halves));
-           }),
+           [=] { return at::matmul(at::randn({256, 256}, halves), at::randn({256, 256}, halves)); }),
       aten("cuBLASLt",
            [=] {
              const at::Tensor m = at::randn({256, 256}, halves);
@@ -124,9 +121,7 @@ std::vector<Exercise> exercises() {
              return at::conv2d(at::randn({2, 16, 32, 32}, floats()), at::randn({16, 16, 3, 3}, floats()));
            }),
       aten("cuDNN half",
-           [=] {
-             return at::conv2d(at::randn({2, 16, 32, 32}, halves), at::randn({16, 16, 3, 3}, halves));
-           }),
+           [=] { return at::conv2d(at::randn({2, 16, 32, 32}, halves), at::randn({16, 16, 3, 3}, halves)); }),
       aten("attention",
            [=] {
              const at::Tensor q = at::randn({2, 4, 128, 64}, halves);
@@ -136,10 +131,7 @@ std::vector<Exercise> exercises() {
       aten("FFT", [] { return at::view_as_real(at::fft_rfft(at::randn({256}, floats()))); }),
       aten("linear algebra", [] { return at::linalg_inv(at::eye(64, floats())); }),
       aten("sort", [] { return std::get<0>(at::sort(at::randn({100000}, floats()))); }),
-      aten("double",
-           [] {
-             return at::randn({64, 64}, floats().dtype(at::kDouble)).exp().sum();
-           }),
+      aten("double", [] { return at::randn({64, 64}, floats().dtype(at::kDouble)).exp().sum(); }),
       {"pinned copies", copies},
       {"graph capture", capture},
       {"threads", host_threads},
@@ -320,14 +312,15 @@ Result<std::string> live_in(const sandbox::CudaFit& fit, const Kernels& kernels)
         if (const auto finished = jail.finish(&asker); !finished.ok()) return finished.error().message;
         if (const auto sent = send_fd(channel, Fd(asker), 0); !sent.ok()) return sent.error().message;
         std::string wrong = run_exercises(**machine, kernels, *shared);
-        const auto escaped = sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
+        const auto escaped =
+            sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
         if (!escaped.empty()) wrong += fmt::format("NOT KEPT FROM {}; ", escaped);
         return wrong.empty() ? fmt::format("+context in {:.2f} s", context) : wrong;
       });
   auto refused = told.asked;
   std::erase_if(refused, [](const auto& one) { return phase_name(one.first.phase) == "attempts"; });
-  const std::string seen = fmt::format("isolation: {}; refused meanwhile:{}", sandbox::describe(jail.isolation()),
-                                       list(refused, policy, false));
+  const std::string seen = fmt::format("isolation: {}; refused meanwhile:{}",
+                                       sandbox::describe(jail.isolation()), list(refused, policy, false));
   if (!told.text.starts_with("+") || told.status != 0)
     return our_error("status {}; {}; {}", told.status, told.text, seen);
   return told.text.substr(1) + "; " + seen;
@@ -361,7 +354,8 @@ Result<std::string> on_the_host(const sandbox::CudaFit& fit) {
         for (const char* library :
              {"libcudnn_ops.so.9", "libcudnn_engines_precompiled.so.9", "libcufft.so.12"})
           if (::dlopen(library, RTLD_NOW) == nullptr) return ::dlerror();
-        const auto escaped = sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
+        const auto escaped =
+            sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
         return escaped.empty() ? "+" : fmt::format("not kept from {}", escaped);
       });
   if (told.text != "+" || told.status != 0) return our_error("status {}; {}", told.status, told.text);
@@ -428,8 +422,8 @@ std::vector<Check> isolation_checks() {
                       [&fit](const Kernels&) { return on_the_host(fit); }, 60});
     checks.push_back({fmt::format("isolation live, {}", fit.name),
                       [&fit](const Kernels& kernels) { return live_in(fit, kernels); }, 120});
-    checks.push_back(
-        {fmt::format("isolation handover, {}", fit.name), [&fit](const Kernels&) { return hand_over(fit); }, 60});
+    checks.push_back({fmt::format("isolation handover, {}", fit.name),
+                      [&fit](const Kernels&) { return hand_over(fit); }, 60});
   }
   return checks;
 }

@@ -1,4 +1,5 @@
 """A task: linear, GELU, a residual and a scaled row sum."""
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

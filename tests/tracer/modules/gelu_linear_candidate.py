@@ -1,4 +1,5 @@
 """The task gelu_linear with one autotuned kernel for all of it."""
+
 import torch
 import torch.nn as nn
 import triton
@@ -7,10 +8,13 @@ from triton.language.extra import libdevice
 
 
 @triton.autotune(
-    configs=[triton.Config({"BLOCK_M": 16}, num_warps=2), triton.Config({"BLOCK_M": 32}, num_warps=4)], key=["M", "N"]
+    configs=[triton.Config({"BLOCK_M": 16}, num_warps=2), triton.Config({"BLOCK_M": 32}, num_warps=4)],
+    key=["M", "N"],
 )
 @triton.jit
-def fused(x_ptr, w_ptr, b_ptr, shift_ptr, y_ptr, sum_ptr, M, N, scale, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+def fused(
+    x_ptr, w_ptr, b_ptr, shift_ptr, y_ptr, sum_ptr, M, N, scale, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = tl.arange(0, BLOCK_N)
     row_mask, col_mask = rows[:, None] < M, cols[None, :] < N
@@ -36,5 +40,16 @@ class ModelNew(nn.Module):
         y = torch.empty_like(x)
         sums = torch.empty(m, device=x.device)
         grid = lambda meta: (triton.cdiv(m, meta["BLOCK_M"]),)  # noqa: E731
-        fused[grid](x, self.fc.weight, self.fc.bias, self.shift, y, sums, m, n, self.scale, BLOCK_N=triton.next_power_of_2(n))
+        fused[grid](
+            x,
+            self.fc.weight,
+            self.fc.bias,
+            self.shift,
+            y,
+            sums,
+            m,
+            n,
+            self.scale,
+            BLOCK_N=triton.next_power_of_2(n),
+        )
         return y, sums

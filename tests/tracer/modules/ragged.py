@@ -1,4 +1,5 @@
 """A task whose host code reads lengths: its integer inputs are pinned."""
+
 import torch
 import torch.nn as nn
 

@@ -1,4 +1,5 @@
 """A task and a candidate in one file: a row softmax, one program a row."""
+
 import torch
 import torch.nn as nn
 import triton

@@ -1,4 +1,5 @@
 """Kernels whose TTIR lies beside this file: `python kernels.py` writes it again (no GPU needed)."""
+
 import pathlib
 import sys
 
@@ -155,8 +156,11 @@ P = "*fp32"
 CASES = {
     "add_relu": (add_relu, dict(x=P, y=P, o=P, n="i32"), dict(B=1024)),
     "add_unmasked": (add_unmasked, dict(x=P, y=P, o=P, n="i32"), dict(B=64)),
-    "matmul": (matmul, dict(a=P, b=P, c=P, M="i32", N="i32", K="i32", sam="i32", sbk="i32", scm="i32"),
-               dict(BM=64, BN=64, BK=32)),
+    "matmul": (
+        matmul,
+        dict(a=P, b=P, c=P, M="i32", N="i32", K="i32", sam="i32", sbk="i32", scm="i32"),
+        dict(BM=64, BN=64, BK=32),
+    ),
     "softmax": (softmax, dict(x=P, o=P, n="i32"), dict(B=4096)),
     "layer_norm": (layer_norm, dict(x=P, w=P, b=P, o=P, n="i32", eps="fp32"), dict(B=4096)),
     "shared_store": (shared_store, dict(o=P), {}),
@@ -185,14 +189,19 @@ def ttir(fn, signature, constexprs):
     source = ASTSource(fn=fn, signature=signature, constexprs=constexprs)
     stages = {}
     backend.add_stages(stages, options, source.language)
-    module = source.make_ir(target, options, backend.get_codegen_implementation(options),
-                            backend.get_module_map(), context)
+    module = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
     return str(stages["ttir"](module, {}))
 
 
 if __name__ == "__main__":
     here = pathlib.Path(__file__).parent.resolve()
     for name, case in CASES.items():
-        text = ttir(*case).replace(str(here) + "/", "").replace(str(pathlib.Path(triton.__file__).parent.parent), "")
+        text = (
+            ttir(*case)
+            .replace(str(here) + "/", "")
+            .replace(str(pathlib.Path(triton.__file__).parent.parent), "")
+        )
         (here / (name + ".ttir")).write_text(text)
     print(len(CASES), "kernels", file=sys.stderr)

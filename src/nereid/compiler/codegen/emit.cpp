@@ -309,8 +309,7 @@ class TileEmitter {
       out_.constants.push_back({"BLOCK_COLUMNS", tile_.columns, whole ? std::to_string(columns_) : ""});
     }
     out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
-    out_.grid =
-        product_text({blocks_text(rows_, tile_.rows), shared_text()});
+    out_.grid = product_text({blocks_text(rows_, tile_.rows), shared_text()});
     out_.num_warps = tile_.warps;
     out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
     close_kernel(out_, graph_, names_, kernel_, write_.take_lines());

@@ -35,7 +35,7 @@ struct KernelText {
   std::vector<PointerParameter> pointers;
   std::vector<BlockConstant> constants;
   int64_t programs = 1;
-  std::string grid;  // `programs` as Python; empty: as a number
+  std::string grid;                   // `programs` as Python; empty: as a number
   int num_warps = 4, num_stages = 0;  // 0: Triton's own
   std::vector<std::string> helpers;   // functions that it calls, by name: see `helper_text`
   std::string comment;                // what it computes, in words
@@ -86,6 +86,7 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
                         const KernelChoice& choice = {}, const Target& target = targets()[1]);
 // What its members compute, in their order: "linear, gelu".
-std::vector<StepWord> step_words_of(const Graph& graph, const TileKernel& kernel);  // in the order of the steps
+std::vector<StepWord> step_words_of(const Graph& graph,
+                                    const TileKernel& kernel);                    // in the order of the steps
 std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel);  // of it, each once
 }  // namespace nereid::compiler

@@ -5,8 +5,8 @@
 
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
-#include "nereid/compiler/transforms/split_factors.h"
 #include "nereid/compiler/codegen/tile.h"
+#include "nereid/compiler/transforms/split_factors.h"
 
 namespace nereid::compiler {
 namespace {
@@ -18,7 +18,7 @@ constexpr double kLargeProduct = 1 << 24;
 constexpr int64_t kGatheredWaves = 8;
 constexpr int64_t kShortLoop = 2, kShortGather = 8;  // turns
 constexpr int64_t kLongRows = 1024;   // terms of a product that does little else than read a matrix
-constexpr int64_t kTogether = 8;  // tiles of a strip, one after another
+constexpr int64_t kTogether = 8;      // tiles of a strip, one after another
 constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its memory busy
 
 class ContractionEmitter {
@@ -83,8 +83,8 @@ class ContractionEmitter {
                                            {"batch", batch_, true},
                                            {"k", k_, ends_with_blocks(k_, block_k_, choice_.masked)},
                                            {"tap", taps_, true}};
-    names_.taken.insert({"start", "total", "pid", "tile", "tiles_m", "tiles_n", "segment", "part", "step", "k_left", "k_right",
-                         "first_m", "first_n", "begin", "end"});
+    names_.taken.insert({"start", "total", "pid", "tile", "tiles_m", "tiles_n", "segment", "part", "step",
+                         "k_left", "k_right", "first_m", "first_n", "begin", "end"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
@@ -119,8 +119,8 @@ class ContractionEmitter {
     const bool persistent = choice_.persistent && tiles > processors_;
     out_.programs = persistent ? processors_ : tiles;
     if (!persistent)
-      out_.grid = product_text({batch_ > 1 ? std::to_string(batch_) : "", blocks_text(m_, block_m_),
-                                blocks_text(n_, block_n_)});
+      out_.grid = product_text(
+          {batch_ > 1 ? std::to_string(batch_) : "", blocks_text(m_, block_m_), blocks_text(n_, block_n_)});
     out_.num_warps = choice_.warps > 0                                ? choice_.warps
                      : block_m_ * block_n_ >= 8192 || long_epilogue() ? 8
                                                                       : 4;
@@ -208,10 +208,12 @@ class ContractionEmitter {
     std::string m = "0", n = "0";
     if (rows && columns) {
       const bool few = tiles_m() <= kTogether, even = tiles_m() % kTogether == 0;
-      m = few ? "pid % tiles_m"
-              : even ? fmt::format("pid // ({0} * tiles_n) * {0} + pid % {0}", kTogether) : "pid // tiles_n";
-      n = few ? "pid // tiles_m"
-              : even ? fmt::format("pid % ({0} * tiles_n) // {0}", kTogether) : "pid % tiles_n";
+      m = few    ? "pid % tiles_m"
+          : even ? fmt::format("pid // ({0} * tiles_n) * {0} + pid % {0}", kTogether)
+                 : "pid // tiles_n";
+      n = few    ? "pid // tiles_m"
+          : even ? fmt::format("pid % ({0} * tiles_n) // {0}", kTogether)
+                 : "pid % tiles_n";
     } else if (rows) {
       m = batch_ > 1 ? "pid % tiles_m" : "pid";
     } else if (columns) {
@@ -219,8 +221,7 @@ class ContractionEmitter {
     }
     const auto start = [&](const std::string& tile, const char* block) {
       const bool simple = tile == "pid";
-      return tile == "0" ? tile
-                         : fmt::format("{}{} * {}", simple ? tile : "(" + tile + ")", cast, block);
+      return tile == "0" ? tile : fmt::format("{}{} * {}", simple ? tile : "(" + tile + ")", cast, block);
     };
     write.line("first_m = " + start(m, "BLOCK_M"));
     write.line("first_n = " + start(n, "BLOCK_N"));
@@ -401,8 +402,8 @@ class ContractionEmitter {
       if (!fused_.stored[static_cast<size_t>(node.out)]) continue;
       std::vector<Index> at;
       for (const Index& index : member.at) at.push_back(substitute(index, by, write.extents()));
-      const std::string where =
-          write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN}, {write.beyond(node.out, at)});
+      const std::string where = write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN},
+                                              {write.beyond(node.out, at)});
       const std::string place =
           fmt::format("{} + tl.zeros([BLOCK_M, {}], tl.int32)",
                       write.place(names_.pointer(graph_, node.out), write.address(node.out, at)),

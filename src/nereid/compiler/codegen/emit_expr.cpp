@@ -12,7 +12,8 @@ namespace {
 std::string both(const std::vector<std::string>& conditions) {
   if (conditions.size() == 1) return conditions[0];
   std::vector<std::string> parts;
-  for (const auto& each : conditions) parts.push_back(each.front() == '(' || each.find(' ') == each.npos ? each : "(" + each + ")");
+  for (const auto& each : conditions)
+    parts.push_back(each.front() == '(' || each.find(' ') == each.npos ? each : "(" + each + ")");
   return fmt::format("{}", fmt::join(parts, " & "));
 }
 
@@ -120,7 +121,8 @@ void ExprWriter::end_loop(const std::string& header) {
 std::string ExprWriter::value(ExprId id) {
   std::vector<ExprId> results;
   for (const ExprId under : graph_.exprs.below(id))
-    if (graph_.exprs[under].kind == Expr::Kind::kApply && graph_.exprs.step_of(under) >= 0) results.push_back(under);
+    if (graph_.exprs[under].kind == Expr::Kind::kApply && graph_.exprs.step_of(under) >= 0)
+      results.push_back(under);
   std::ranges::stable_sort(results, {}, [&](ExprId each) { return graph_.exprs.step_of(each); });
   for (const ExprId each : results) made(each);
   return made(id);
@@ -182,8 +184,7 @@ std::string ExprWriter::within(const Expr& expr) {
 
 std::string ExprWriter::text(const Index& index) const {
   if (const auto named = places_.find(index); named != places_.end()) return named->second;
-  return to_string(
-      index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_);
+  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_);
 }
 
 Index ExprWriter::address(TensorId tensor, const std::vector<Index>& at) const {
@@ -204,13 +205,15 @@ std::string ExprWriter::mask(const Index& address, const std::vector<std::string
   return mask_of(used, also);
 }
 
-std::string ExprWriter::mask_of(const std::vector<int>& dimensions, const std::vector<std::string>& also) const {
+std::string ExprWriter::mask_of(const std::vector<int>& dimensions,
+                                const std::vector<std::string>& also) const {
   std::vector<std::string> parts;
   for (const int d : dimensions) {
     const BlockDimension& each = dimensions_[static_cast<size_t>(d)];
     if (!each.exact) parts.push_back(fmt::format("{} < {}", each.name, each.extent));
   }
-  std::ranges::copy_if(also, std::back_inserter(parts), [](const std::string& each) { return !each.empty(); });
+  std::ranges::copy_if(also, std::back_inserter(parts),
+                       [](const std::string& each) { return !each.empty(); });
   return parts.empty() ? "" : both(parts);
 }
 
@@ -256,7 +259,8 @@ std::optional<std::string> ExprWriter::padded_load(ExprId id, const Expr& expr) 
   return this->load(load, given, nothing ? "0" : otherwise, own.empty() ? "" : identifier(own));
 }
 
-std::string ExprWriter::load(const Expr& expr, const Given& given, const std::string& other, const std::string& wish) {
+std::string ExprWriter::load(const Expr& expr, const Given& given, const std::string& other,
+                             const std::string& wish) {
   const auto made_here = results_.find(expr.tensor);
   if (made_here != results_.end()) return made_here->second;
   const std::string pointer = names_.pointer(graph_, expr.tensor);

@@ -65,8 +65,8 @@ class ExprWriter {
   std::string load(const Expr& expr) { return load(expr, {}, "0", ""); }
   // As far as `given` holds, coordinates are in their tensor; elsewhere, and beyond the tensor, it is `other`.
   struct Given {
-    std::string text;             // empty: nothing
-    std::vector<ExprId> within;   // what it says of coordinates
+    std::string text;            // empty: nothing
+    std::vector<ExprId> within;  // what it says of coordinates
   };
   std::string load(const Expr& expr, const Given& given, const std::string& other, const std::string& wish);
   // where(it lies in something, a load, a number) is a load whose mask says so.

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "nereid/compiler/ir/choices.h"
 #include "nereid/compiler/codegen/emit.h"
+#include "nereid/compiler/ir/choices.h"
 
 namespace nereid::compiler {
 

@@ -144,7 +144,8 @@ Status Importer::run() {
     for (size_t n = before; n < graph_.nodes.size(); ++n) {
       Node& node = graph_.nodes[n];
       node.steps = {static_cast<int>(i)};
-      if (!node.special() && node.reduction == Reduction::kNone) exprs().result_of(node.body, static_cast<int>(i));
+      if (!node.special() && node.reduction == Reduction::kNone)
+        exprs().result_of(node.body, static_cast<int>(i));
     }
   }
   return outputs(*forward);

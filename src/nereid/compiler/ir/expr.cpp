@@ -147,7 +147,8 @@ ExprId Exprs::intern(Expr expr) {
   if (2 * exprs_.size() >= places_.size()) {  // at least half of the places are free
     places_.assign(std::max<size_t>(64, 4 * exprs_.size()), -1);
     places_.resize(std::bit_ceil(places_.size()), -1);
-    for (size_t id = 0; id < exprs_.size(); ++id) *place_of(exprs_[id], hashes_[id]) = static_cast<ExprId>(id);
+    for (size_t id = 0; id < exprs_.size(); ++id)
+      *place_of(exprs_[id], hashes_[id]) = static_cast<ExprId>(id);
   }
   const uint64_t hash = hash_of(expr);
   ExprId* const place = place_of(expr, hash);

@@ -78,8 +78,8 @@ struct Node {
   // Where in its tensor an element goes, over sizes (of a scan: and reduced); empty: element d at d. What
   // lies beyond the tensor is not stored.
   std::vector<Index> at = {};
-  std::string name = {};                 // of the operator it came from: "softmax"
-  std::vector<StepWord> before = {};         // of the maps that it has taken in, in their order
+  std::string name = {};              // of the operator it came from: "softmax"
+  std::vector<StepWord> before = {};  // of the maps that it has taken in, in their order
   trace::Place place = {};
   std::set<int> steps = {};  // of the traced forward: what it does, with what it has taken in
   bool tf32 = false;         // a contraction of float32 that PyTorch's flags let round its factors to TF32

@@ -77,7 +77,8 @@ bool Index::is_of_longer_remainder(const Atom& quotient, const Atom& remainder) 
 bool Index::is_of_quotient(const Atom& digit, const Atom& remainder) {
   if (digit.kind != Atom::Kind::kRemainder) return false;
   const Index& y = *digit.of;
-  return y.constant_ == 0 && y.terms_.size() == 1 && y.terms_[0].second == 1 && y.terms_[0].first == quotient_atom(remainder);
+  return y.constant_ == 0 && y.terms_.size() == 1 && y.terms_[0].second == 1 &&
+         y.terms_[0].first == quotient_atom(remainder);
 }
 
 // c * k * (x / k) + c * (x % k) is c * x, and c * k * ((x / k) % m) + c * (x % k) is c * (x % (k m)).
@@ -94,7 +95,11 @@ void Index::join_divisions() {
         if (is_of_longer_remainder(quotient, remainder))
           whole = *quotient.of * coefficient;
         else if (is_of_quotient(quotient, remainder))
-          whole = of_atom({.kind = Atom::Kind::kRemainder, .dimension = 0, .of = remainder.of, .by = remainder.by * quotient.by}) * coefficient;
+          whole = of_atom({.kind = Atom::Kind::kRemainder,
+                           .dimension = 0,
+                           .of = remainder.of,
+                           .by = remainder.by * quotient.by}) *
+                  coefficient;
         else if (quotient == quotient_atom(remainder))
           whole = *remainder.of * coefficient;
         else

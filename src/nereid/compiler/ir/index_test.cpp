@@ -57,7 +57,8 @@ TEST(Index, TheLastDigitsOfANumberAreItsRemainder) {
   const Index x = d(0), middle = remainder(quotient(x, 5, extents), 7, extents);
   EXPECT_EQ(middle * 10 + remainder(x, 5, extents) * 2, remainder(x, 35, extents) * 2);
   // The first digit counted from its end.
-  EXPECT_EQ(text(quotient(x, 35, extents) * -35 + middle * 5 + remainder(x, 5, extents)), "-(i // 35) * 35 + (i % 35)");
+  EXPECT_EQ(text(quotient(x, 35, extents) * -35 + middle * 5 + remainder(x, 5, extents)),
+            "-(i // 35) * 35 + (i % 35)");
 }
 
 TEST(Index, WhatTheExtentsSayIsUsed) {

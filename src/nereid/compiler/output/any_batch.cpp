@@ -27,7 +27,8 @@ std::optional<int64_t> whole_number(string_view token) {
 }
 
 // "(3 * batch + 1)".
-std::optional<std::string> affine(const std::array<int64_t, 3>& batches, const std::array<int64_t, 3>& numbers) {
+std::optional<std::string> affine(const std::array<int64_t, 3>& batches,
+                                  const std::array<int64_t, 3>& numbers) {
   const int64_t run = batches[1] - batches[0], rise = numbers[1] - numbers[0];
   if (run == 0 || rise % run != 0) return std::nullopt;
   const int64_t a = rise / run, b = numbers[0] - a * batches[0];
@@ -95,9 +96,11 @@ bool prime(int64_t n) {
 Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, const std::string& input) {
   const std::array<int64_t, 3> batches = {written[0].batch, written[1].batch, written[2].batch};
   const std::vector<string_view> tokens = tokens_of(written[0].code);
-  const std::array<std::vector<string_view>, 3> all = {tokens, tokens_of(written[1].code), tokens_of(written[2].code)};
+  const std::array<std::vector<string_view>, 3> all = {tokens, tokens_of(written[1].code),
+                                                       tokens_of(written[2].code)};
   if (all[1].size() != tokens.size() || all[2].size() != tokens.size())
-    return differs("the steps or the cuts depend on the batch,", "so that other kernels are written for another one");
+    return differs("the steps or the cuts depend on the batch,",
+                   "so that other kernels are written for another one");
   std::string made;
   std::set<std::string> kernels;
   Region region;
@@ -105,12 +108,15 @@ Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, cons
   bool line_begins = true;
   for (size_t t = 0; t < tokens.size(); ++t) {
     const string_view token = tokens[t];
-    if (line_begins) region.begin_line(rest.substr(0, rest.find('\n')), string_view(written[0].code).substr(0, written[0].code.size() - rest.size()));
+    if (line_begins)
+      region.begin_line(rest.substr(0, rest.find('\n')),
+                        string_view(written[0].code).substr(0, written[0].code.size() - rest.size()));
     rest.remove_prefix(token.size());
     line_begins = token == "\n";
     if (token == "batch") return differs("the name `batch` is used already", "in the module");
     // triton.cdiv is for numbers that are known when a kernel is compiled.
-    if (region.kind() == Region::Kind::kKernel && token == "triton" && t + 2 < tokens.size() && tokens[t + 2] == "cdiv") {
+    if (region.kind() == Region::Kind::kKernel && token == "triton" && t + 2 < tokens.size() &&
+        tokens[t + 2] == "cdiv") {
       made += "tl";
       continue;
     }
@@ -119,7 +125,8 @@ Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, cons
       made += token;
       continue;
     }
-    const std::string where = fmt::format("(`{}` at a batch of {}, `{}` at {})", token, batches[0], all[1][t], batches[1]);
+    const std::string where =
+        fmt::format("(`{}` at a batch of {}, `{}` at {})", token, batches[0], all[1][t], batches[1]);
     std::array<std::optional<int64_t>, 3> numbers;
     for (size_t i = 0; i < 3; ++i) numbers[i] = whole_number(all[i][t]);
     const auto text = numbers[0] && numbers[1] && numbers[2]

@@ -61,10 +61,12 @@ TEST(AnyBatchTest, NumbersBecomeFunctionsOfTheBatch) {
   const auto made = for_any_batch(written(module_for), "x");
   ASSERT_TRUE(made.ok()) << made.error().message;
   for (const char* text :
-       {"def scale_kernel(batch, x_ptr,", "mask=i < batch * 24) / batch, mask=i < (24 * batch))", "def other_kernel(y_ptr,", "    tiles = tl.cdiv(batch, BLOCK)\n",
+       {"def scale_kernel(batch, x_ptr,", "mask=i < batch * 24) / batch, mask=i < (24 * batch))",
+        "def other_kernel(y_ptr,", "    tiles = tl.cdiv(batch, BLOCK)\n",
         "    def forward(self, x, y=2):\n        batch = x.shape[0]\n", "torch.empty((batch, 24)",
-        "scale_kernel[(triton.cdiv((24 * batch), 64),)](\n            batch, x, y, BLOCK=64,", "](batch, y, y, BLOCK=64)",
-        "other_kernel[(1,)](y, BLOCK=64)", "as_strided((batch, 3), (24, 1), (24 * batch - 24))"})
+        "scale_kernel[(triton.cdiv((24 * batch), 64),)](\n            batch, x, y, BLOCK=64,",
+        "](batch, y, y, BLOCK=64)", "other_kernel[(1,)](y, BLOCK=64)",
+        "as_strided((batch, 3), (24, 1), (24 * batch - 24))"})
     EXPECT_THAT(*made, HasSubstr(text));
 }
 
@@ -79,11 +81,17 @@ TEST(AnyBatchTest, WhatDependsOnTheBatchOtherwiseIsRefused) {
     return made.ok() ? "" : made.error().message;
   };
   const auto power = [](int64_t batch) { return batch <= 32 ? "32" : batch <= 64 ? "64" : "128"; };
-  EXPECT_THAT(refused("BLOCK=64,", [&](int64_t b) { return fmt::format("BLOCK={},", power(b)); }), HasSubstr("no affine function"));
-  EXPECT_THAT(refused("N = 24", [](int64_t b) { return fmt::format("N = {}", b); }), HasSubstr("outside of forward"));
-  EXPECT_THAT(refused("super().__init__()", [](int64_t b) { return fmt::format("self.n = {}", b); }), HasSubstr("outside of forward"));
-  EXPECT_THAT(refused("1.5", [](int64_t b) { return fmt::format("{}", 1.0 / static_cast<double>(b)); }), HasSubstr("no affine function"));
-  EXPECT_THAT(refused("tl.store(y_ptr, 1.5)", [](int64_t b) { return b > 60 ? "pass" : "tl.store(y_ptr, 1.5)"; }), HasSubstr("other kernels"));
+  EXPECT_THAT(refused("BLOCK=64,", [&](int64_t b) { return fmt::format("BLOCK={},", power(b)); }),
+              HasSubstr("no affine function"));
+  EXPECT_THAT(refused("N = 24", [](int64_t b) { return fmt::format("N = {}", b); }),
+              HasSubstr("outside of forward"));
+  EXPECT_THAT(refused("super().__init__()", [](int64_t b) { return fmt::format("self.n = {}", b); }),
+              HasSubstr("outside of forward"));
+  EXPECT_THAT(refused("1.5", [](int64_t b) { return fmt::format("{}", 1.0 / static_cast<double>(b)); }),
+              HasSubstr("no affine function"));
+  EXPECT_THAT(
+      refused("tl.store(y_ptr, 1.5)", [](int64_t b) { return b > 60 ? "pass" : "tl.store(y_ptr, 1.5)"; }),
+      HasSubstr("other kernels"));
   EXPECT_THAT(refused("N = 24", [](int64_t) { return "batch = 24"; }), HasSubstr("`batch` is used already"));
 }
 

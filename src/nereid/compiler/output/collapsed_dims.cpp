@@ -62,7 +62,8 @@ std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const s
         if (size < kLeast || seen.contains(size) || known.contains(std::to_string(size))) continue;
         for (const auto& arg : call->args)
           for (const trace::ValueId from : trace::tensors_in(arg))
-            if (const std::string text = product_of(trace.values[static_cast<size_t>(from)].sizes, size); !text.empty())
+            if (const std::string text = product_of(trace.values[static_cast<size_t>(from)].sizes, size);
+                !text.empty())
               merged.emplace(size, text);
       }
       see(id);
@@ -78,7 +79,8 @@ std::string with_collapsed_dims(const std::string& text, const std::map<int64_t,
     const char c = text[at];
     size_t end = at + 1;
     if (c == '#') {  // a comment, or a step's number
-      end = text[at + 1 < text.size() ? at + 1 : at] == ' ' ? std::min(text.find('\n', at), text.size()) : at + 1;
+      end = text[at + 1 < text.size() ? at + 1 : at] == ' ' ? std::min(text.find('\n', at), text.size())
+                                                            : at + 1;
       while (end < text.size() && is_digit(text[end])) ++end;
     } else if (c == '"') {
       const std::string mark = text.compare(at, 3, "\"\"\"") == 0 ? "\"\"\"" : "\"";
@@ -88,15 +90,20 @@ std::string with_collapsed_dims(const std::string& text, const std::map<int64_t,
       while (end < text.size() && (in_word(text[end]) || (is_digit(c) && text[end] == '.'))) ++end;
     }
     const std::string word = text.substr(at, end - at);
-    const bool number = is_digit(c) && word.size() < 19 && std::ranges::all_of(word, is_digit) && (at == 0 || text[at - 1] != '.');
+    const bool number = is_digit(c) && word.size() < 19 && std::ranges::all_of(word, is_digit) &&
+                        (at == 0 || text[at - 1] != '.');
     const auto found = number ? merged.find(std::stoll(word)) : merged.end();
-    const size_t before = text.find_last_not_of(' ', at == 0 ? text.npos : at - 1), after = text.find_first_not_of(' ', end);
-    const char left = at == 0 || before == text.npos ? '\n' : text[before], right = after == text.npos ? '\n' : text[after];
-    const bool block = (left == '=' && before > 0 && std::string_view("=<>! ").find(text[before - 1]) == std::string_view::npos) ||
+    const size_t before = text.find_last_not_of(' ', at == 0 ? text.npos : at - 1),
+                 after = text.find_first_not_of(' ', end);
+    const char left = at == 0 || before == text.npos ? '\n' : text[before],
+               right = after == text.npos ? '\n' : text[after];
+    const bool block = (left == '=' && before > 0 &&
+                        std::string_view("=<>! ").find(text[before - 1]) == std::string_view::npos) ||
                        (left == ',' && (behind(text, at, "arange") || behind(text, at, "cdiv")));
     if (found == merged.end() || block)
       out += word;
-    else if (left == '/' || left == '%' || left == '-' || right == '%' || text.compare(std::min(after, text.size()), 2, "**") == 0)
+    else if (left == '/' || left == '%' || left == '-' || right == '%' ||
+             text.compare(std::min(after, text.size()), 2, "**") == 0)
       out += "(" + found->second + ")";
     else
       out += found->second;

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "nereid/compiler/ir/constant_data.h"
 #include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/ir/constant_data.h"
 #include "nereid/compiler/output/python_text.h"
 
 namespace nereid::compiler {
@@ -111,11 +111,11 @@ class ForwardWriter {
     }
     if (const auto* dict = std::get_if<trace::Dict>(&arg.node)) {
       for (const auto& item : dict->items)
-        if (auto found = path_to(item.second,
-                                 dict->kind == trace::Dict::Kind::kDict
-                                     ? fmt::format("{}[\"{}\"]", path, item.first)
-                                     : fmt::format("{}.{}", path, item.first),
-                                 meant);
+        if (auto found =
+                path_to(item.second,
+                        dict->kind == trace::Dict::Kind::kDict ? fmt::format("{}[\"{}\"]", path, item.first)
+                                                               : fmt::format("{}.{}", path, item.first),
+                        meant);
             !found.empty())
           return found;
     }
@@ -202,8 +202,7 @@ class ForwardWriter {
     for (const TensorId out : node.outs) made.push_back(names_[out] = fresh(tensor(out).name));
     needs_device_ = true;
     line("# PyTorch's own: there is no kernel for it here.");
-    const std::string call = call_python(
-        *node.call, [&](trace::ValueId id) { return given[id]; }, "device");
+    const std::string call = call_python(*node.call, [&](trace::ValueId id) { return given[id]; }, "device");
     line(fmt::format("{} = {}", fmt::join(made, ", "), call));
     return ok_status();
   }

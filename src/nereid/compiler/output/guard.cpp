@@ -32,7 +32,8 @@ std::string last_name(const std::string& type) {
 class ExpectedText {
  public:
   explicit ExpectedText(const trace::Trace& trace) : trace_(trace) {}
-  explicit ExpectedText(const Assumptions& a) : trace_(a.reference), other_(a.other_batch), batches_(a.batches) {}
+  explicit ExpectedText(const Assumptions& a)
+      : trace_(a.reference), other_(a.other_batch), batches_(a.batches) {}
 
   std::string tensor(trace::ValueId id) const {
     const trace::Value& value = trace_.values[static_cast<size_t>(id)];
@@ -40,15 +41,17 @@ class ExpectedText {
     const trace::Value& other = other_ != nullptr && static_cast<size_t>(id) < other_->values.size()
                                     ? other_->values[static_cast<size_t>(id)]
                                     : value;
-    return fmt::format("_Tensor(\"{}\", {}, {}{})", trace::torch_name(value.dtype), numbers(value.sizes, other.sizes),
-                       numbers(value.strides, other.strides), cpu ? ", \"cpu\"" : "");
+    return fmt::format("_Tensor(\"{}\", {}, {}{})", trace::torch_name(value.dtype),
+                       numbers(value.sizes, other.sizes), numbers(value.strides, other.strides),
+                       cpu ? ", \"cpu\"" : "");
   }
 
   std::string of(const Arg& arg) const { return std::visit(*this, arg.node); }
   // As what stands for a list of arguments: a dictionary goes by keyword, what is neither a list nor a tuple is the only one.
   std::string arguments(const Arg& arg) const {
     if (std::holds_alternative<trace::List>(arg.node)) return of(arg);
-    if (const auto* dict = std::get_if<trace::Dict>(&arg.node); dict != nullptr && dict->kind == trace::Dict::Kind::kDict)
+    if (const auto* dict = std::get_if<trace::Dict>(&arg.node);
+        dict != nullptr && dict->kind == trace::Dict::Kind::kDict)
       return of(arg);
     return "[" + of(arg) + "]";
   }
@@ -63,7 +66,8 @@ class ExpectedText {
   std::string operator()(const trace::Named& named) const {
     if (named.kind == "device") return fmt::format("torch.device(\"{}\")", named.name);
     if (named.kind == "dtype")
-      if (const auto type = trace::dtype_from_string(named.name)) return fmt::format("torch.{}", trace::torch_name(*type));
+      if (const auto type = trace::dtype_from_string(named.name))
+        return fmt::format("torch.{}", trace::torch_name(*type));
     if (named.kind == "layout" || named.kind == "memory_format") return "torch." + named.name;
     if (named.kind == "global") return fmt::format("_global({})", python_string(named.name));
     return fmt::format("_Object({})", python_string(named.kind));
@@ -78,10 +82,13 @@ class ExpectedText {
     std::vector<std::string> items;
     for (const auto& [name, item] : dict.items) items.push_back(python_string(name) + ": " + of(item));
     const std::string fields = fmt::format("{{{}}}", fmt::join(items, ", "));
-    return dict.kind == trace::Dict::Kind::kDict ? fields
-                                                 : fmt::format("_Object({}, {})", python_string(last_name(dict.type)), fields);
+    return dict.kind == trace::Dict::Kind::kDict
+               ? fields
+               : fmt::format("_Object({}, {})", python_string(last_name(dict.type)), fields);
   }
-  std::string operator()(const trace::Opaque& opaque) const { return fmt::format("_Object({})", python_string(opaque.type)); }
+  std::string operator()(const trace::Opaque& opaque) const {
+    return fmt::format("_Object({})", python_string(opaque.type));
+  }
 
  private:
   // "((1, 0), 24)": what depends on the batch as (a, b) of a * batch + b.
@@ -110,13 +117,15 @@ std::string plain_text(const Assumptions& a, const Arg& arg) {
     std::vector<std::string> sizes;
     for (size_t d = 0; d < value.sizes.size(); ++d) {
       const int64_t size = value.sizes[d];
-      const bool other = a.other_batch != nullptr && a.other_batch->values[static_cast<size_t>(ref->value)].sizes[d] != size;
+      const bool other =
+          a.other_batch != nullptr && a.other_batch->values[static_cast<size_t>(ref->value)].sizes[d] != size;
       sizes.push_back(other ? (size == a.batches.first ? "batch" : "...") : std::to_string(size));
     }
     std::vector<int64_t> row_major(value.sizes.size());
     int64_t stride = 1;
     for (size_t d = value.sizes.size(); d-- > 0; stride *= value.sizes[d]) row_major[d] = stride;
-    const std::string strides = value.strides == row_major ? "" : fmt::format(" with strides {}", tuple_text(value.strides));
+    const std::string strides =
+        value.strides == row_major ? "" : fmt::format(" with strides {}", tuple_text(value.strides));
     return fmt::format("{}[{}]{}", trace::torch_name(value.dtype), fmt::join(sizes, ", "), strides);
   }
   const auto items = [&](const auto& all, const auto& one) {
@@ -145,9 +154,11 @@ Status holds_state_of(const trace::Trace& candidate, const trace::Trace& referen
     const trace::State* held = state_named(candidate, state.name);
     const trace::Value* got = held == nullptr ? nullptr : &candidate.values[static_cast<size_t>(held->value)];
     if (got == nullptr || got->sizes != want.sizes || got->dtype != want.dtype)
-      return input_error("--fallback: the reference's {} {}[{}] is not among the parameters and buffers of ModelNew: leave out "
-                         "--fallback, or name other --proposers (the compiler keeps them)",
-                         state.name, trace::torch_name(want.dtype), fmt::join(want.sizes, ", "));
+      return input_error(
+          "--fallback: the reference's {} {}[{}] is not among the parameters and buffers of ModelNew: leave "
+          "out "
+          "--fallback, or name other --proposers (the compiler keeps them)",
+          state.name, trace::torch_name(want.dtype), fmt::join(want.sizes, ", "));
   }
   return ok_status();
 }
@@ -180,9 +191,11 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
   } else {
     text += "        \"state\": None,  # as the constructor makes it\n";
   }
-  text += fmt::format("        \"modes\": {},  # whether train() and eval() make a difference\n", a.modes ? "True" : "False");
+  text += fmt::format("        \"modes\": {},  # whether train() and eval() make a difference\n",
+                      a.modes ? "True" : "False");
   if (a.other_batch != nullptr)
-    text += fmt::format("        \"batch\": ({}, {}),  # the least and the largest\n", a.passing.first, a.passing.second);
+    text += fmt::format("        \"batch\": ({}, {}),  # the least and the largest\n", a.passing.first,
+                        a.passing.second);
   text += "    },\n";
   if (!a.fallback.empty()) text += "    _reference,\n";
   return text + ")\n";
@@ -194,15 +207,17 @@ std::string assumptions_text(const Assumptions& a) {
   text += fmt::format(", built as {}{}", "ModelNew", plain_text(a, a.reference.init_inputs));
   if (a.other_batch != nullptr)
     text += fmt::format(", for any batch from {} to {}", a.passing.first, a.passing.second);
-  text += a.modes ? ", in the mode that it is built in: train() and eval() make a difference.\n" : ", in any mode.\n";
+  text += a.modes ? ", in the mode that it is built in: train() and eval() make a difference.\n"
+                  : ", in any mode.\n";
   std::map<std::string, int> types;
   for (const trace::State& state : a.state_known ? a.candidate.state : std::vector<trace::State>())
     ++types[std::string(trace::torch_name(a.candidate.values[static_cast<size_t>(state.value)].dtype))];
   std::vector<std::string> counts;
   for (const auto& [type, count] : types) counts.push_back(fmt::format("{} of {}", count, type));
   if (!counts.empty()) text += fmt::format("Parameters and buffers: {}.\n", fmt::join(counts, ", "));
-  return text + (a.fallback.empty() ? "Any other call raises NotVerified.\n"
-                                    : "Any other call, on a CPU or with gradients too, is done by the original forward.\n");
+  return text + (a.fallback.empty()
+                     ? "Any other call raises NotVerified.\n"
+                     : "Any other call, on a CPU or with gradients too, is done by the original forward.\n");
 }
 
 std::string in_other_mode(const std::string& source, const std::string& class_name) {

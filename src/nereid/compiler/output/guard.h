@@ -18,10 +18,12 @@ namespace nereid::compiler {
 
 struct Assumptions {
   const trace::Trace& reference;  // what the constructor and forward are given
-  const trace::Trace& candidate;  // what the module holds; the reference's where the constructor is the reference's
-  bool state_known = true;        // false: the candidate was not traced, and its state is what its constructor makes
-  bool modes = true;              // train() and eval() make a difference
-  std::string fallback = {};      // the reference's source, to be used elsewhere; empty: a call elsewhere raises
+  const trace::Trace&
+      candidate;  // what the module holds; the reference's where the constructor is the reference's
+  bool state_known =
+      true;           // false: the candidate was not traced, and its state is what its constructor makes
+  bool modes = true;  // train() and eval() make a difference
+  std::string fallback = {};  // the reference's source, to be used elsewhere; empty: a call elsewhere raises
   // Of kernels for any batch: the reference at another batch, both batches (the reference's first), and the least and the
   // largest that pass. A size that differs is an affine function of the batch.
   const trace::Trace* other_batch = nullptr;

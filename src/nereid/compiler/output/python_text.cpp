@@ -66,7 +66,8 @@ struct Writer {
     const std::string name = name_of_global(dict.type);
     if (dict.kind == trace::Dict::Kind::kEnum)
       for (const auto& item : dict.items)
-        if (const auto* member = std::get_if<trace::Text>(&item.second.node); member != nullptr && item.first == "name")
+        if (const auto* member = std::get_if<trace::Text>(&item.second.node);
+            member != nullptr && item.first == "name")
           return fmt::format("{}.{}", name, member->text);
     if (dict.kind != trace::Dict::Kind::kDict) {
       for (const auto& item : dict.items)
@@ -91,7 +92,8 @@ void imports_of_types(const trace::Arg& arg, std::set<std::string>& lines) {
   const size_t colon = dict->type.find(':');
   if (dict->kind == trace::Dict::Kind::kDict || colon == dict->type.npos || colon == 0) return;
   const std::string name = dict->type.substr(colon + 1);
-  lines.insert(fmt::format("from {} import {}\n", dict->type.substr(0, colon), name.substr(0, name.find('.'))));
+  lines.insert(
+      fmt::format("from {} import {}\n", dict->type.substr(0, colon), name.substr(0, name.find('.'))));
 }
 
 void own_types(const trace::Arg& arg, std::set<std::string>& names) {

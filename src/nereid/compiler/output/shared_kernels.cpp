@@ -18,9 +18,9 @@ bool is_space(string_view token) { return token == " " || token == "\n"; }
 
 bool is_fixed(string_view name) {
   static const std::set<string_view> names = {
-      "and",  "as",    "assert", "break", "continue", "def",   "elif",   "else",  "False", "for", "if", "import",
-      "in",   "is",    "lambda", "None",  "not",      "or",    "pass",   "range", "return", "True", "while", "with",
-      "torch", "triton", "tl",   "libdevice"};
+      "and",    "as",     "assert", "break", "continue", "def",    "elif", "else",     "False", "for",
+      "if",     "import", "in",     "is",    "lambda",   "None",   "not",  "or",       "pass",  "range",
+      "return", "True",   "while",  "with",  "torch",    "triton", "tl",   "libdevice"};
   return names.contains(name) || is_decimal(name.front()) || !name_character(name.front());
 }
 
@@ -103,7 +103,8 @@ void share_equal_kernels(std::vector<KernelText>& kernels) {
     if (kernel.text.empty()) continue;
     const std::string canonical = canonical_text(kernel.text);
     const auto [first, last] = known.equal_range(canonical);
-    const auto equal = std::find_if(first, last, [&](const auto& k) { return same_constants(*k.second, kernel); });
+    const auto equal =
+        std::find_if(first, last, [&](const auto& k) { return same_constants(*k.second, kernel); });
     if (equal == last) {
       known.emplace(canonical, &kernel);
       continue;

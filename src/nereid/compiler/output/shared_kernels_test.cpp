@@ -14,18 +14,24 @@ def relu_kernel(x_ptr, relu_ptr, BLOCK: tl.constexpr):
 )";
 
 std::string with(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
 TEST(SharedKernels, NamesAndCommentsDoNotMatter) {
-  const std::string same = with(with(with(kRelu, "relu_ptr", "relu_2_ptr"), "# relu", "# relu of the sum"), "x", "h");
-  EXPECT_EQ(canonical_text(kRelu), canonical_text(with(with(same, "mahimum", "maximum"), "constehpr", "constexpr")));
+  const std::string same =
+      with(with(with(kRelu, "relu_ptr", "relu_2_ptr"), "# relu", "# relu of the sum"), "x", "h");
+  EXPECT_EQ(canonical_text(kRelu),
+            canonical_text(with(with(same, "mahimum", "maximum"), "constehpr", "constexpr")));
 }
 
 TEST(SharedKernels, WhatIsComputedMatters) {
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {"300", "301"}, {"maximum", "minimum"}, {"tl.store(relu_ptr", "tl.store(x_ptr"}, {"other=0.0", "other=1.0"}})
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"300", "301"},
+                                                        {"maximum", "minimum"},
+                                                        {"tl.store(relu_ptr", "tl.store(x_ptr"},
+                                                        {"other=0.0", "other=1.0"}})
     EXPECT_NE(canonical_text(kRelu), canonical_text(with(kRelu, from, to))) << from;
   EXPECT_NE(canonical_text(kRelu), canonical_text(with(kRelu, "(x_ptr, relu_ptr", "(relu_ptr, x_ptr")));
 }
@@ -43,11 +49,13 @@ TEST(SharedKernels, AKeywordIsNoName) {
 TEST(SharedKernels, TheFirstIsKept) {
   const auto kernel = [](const std::string& name, const std::string& text) {
     KernelText made;
-    made.name = name, made.text = text, made.pointers = {{"x_ptr", 0}, {"relu_ptr", 1}}, made.constants = {{"BLOCK", 256}};
+    made.name = name, made.text = text, made.pointers = {{"x_ptr", 0}, {"relu_ptr", 1}},
+    made.constants = {{"BLOCK", 256}};
     return made;
   };
-  std::vector<KernelText> kernels = {kernel("relu_kernel", kRelu), kernel("relu_kernel_2", with(kRelu, "relu_kernel", "relu_kernel_2")),
-                                     kernel("relu_kernel_3", with(with(kRelu, "relu_kernel", "relu_kernel_3"), "300", "400"))};
+  std::vector<KernelText> kernels = {
+      kernel("relu_kernel", kRelu), kernel("relu_kernel_2", with(kRelu, "relu_kernel", "relu_kernel_2")),
+      kernel("relu_kernel_3", with(with(kRelu, "relu_kernel", "relu_kernel_3"), "300", "400"))};
   kernels[1].constants[0].value = 512;  // a launch's own
   share_equal_kernels(kernels);
   EXPECT_EQ(kernels[1].name, "relu_kernel");

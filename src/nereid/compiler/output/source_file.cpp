@@ -113,7 +113,8 @@ std::string_view constant_name(const Block& block) {
   size_t at = past_spaces(line, name.size());
   if (name.empty() || at >= line.size() || line[at] != '=' || line.substr(at).starts_with("==")) return {};
   for (++at; at < line.size() && line[at] != '#'; ++at)
-    if (!in_name(line[at]) && !is_space(line[at]) && std::string_view(".+-*/").find(line[at]) == std::string_view::npos)
+    if (!in_name(line[at]) && !is_space(line[at]) &&
+        std::string_view(".+-*/").find(line[at]) == std::string_view::npos)
       return {};
   return name;
 }
@@ -241,17 +242,24 @@ ClassText class_text(const Block& block) {
 // Its text without what means a function's own parameters.
 std::string without_parameters(const Block& block) {
   std::string text = block.text();
-  if (const auto head = std::ranges::find_if(block.lines, [](const std::string& line) { return line.starts_with("class "); }); head != block.lines.end()) {
+  if (const auto head = std::ranges::find_if(
+          block.lines, [](const std::string& line) { return line.starts_with("class "); });
+      head != block.lines.end()) {
     const ClassText own = class_text(block);
     std::string members = *head + "\n";
     for (const Block& member : own.members) members += without_parameters(member);
     return members + own.bases;
   }
   const size_t def = find_word(text, "def"), open = text.find('(', def);
-  if (def == text.npos || open == text.npos || block.name != defined_name(std::string_view(text).substr(def, open - def + 1))) return text;
+  if (def == text.npos || open == text.npos ||
+      block.name != defined_name(std::string_view(text).substr(def, open - def + 1)))
+    return text;
   int depth = 0;
   size_t close = open;
-  do depth += text[close] == '(' || text[close] == '[' || text[close] == '{' ? 1 : text[close] == ')' || text[close] == ']' || text[close] == '}' ? -1 : 0;
+  do
+    depth += text[close] == '(' || text[close] == '[' || text[close] == '{'   ? 1
+             : text[close] == ')' || text[close] == ']' || text[close] == '}' ? -1
+                                                                              : 0;
   while (depth > 0 && ++close < text.size());
   if (close >= text.size()) return text;
   const std::string head = text.substr(open + 1, close - open - 1);
@@ -270,7 +278,8 @@ std::string without_parameters(const Block& block) {
 }
 
 // The blocks that `text` names, and those that they name; `model` is taken over otherwise.
-std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text, const Block* model = nullptr) {
+std::vector<bool> needed_by(const std::vector<Block>& blocks, std::string text,
+                            const Block* model = nullptr) {
   std::vector<bool> needed(blocks.size(), false);
   for (bool more = true; more;) {
     more = false;
@@ -321,8 +330,10 @@ static bool says_nothing(std::string_view statement) {
   statement.remove_prefix(first);
   if (statement.empty() || (statement.front() != '"' && statement.front() != '\'')) return false;
   const std::string three(3, statement.front());
-  const std::string_view quotes = statement.starts_with(three) ? std::string_view(three) : statement.substr(0, 1);
-  return statement.size() >= 2 * quotes.size() && statement.find(quotes, quotes.size()) == statement.size() - quotes.size();
+  const std::string_view quotes =
+      statement.starts_with(three) ? std::string_view(three) : statement.substr(0, 1);
+  return statement.size() >= 2 * quotes.size() &&
+         statement.find(quotes, quotes.size()) == statement.size() - quotes.size();
 }
 
 std::string without_prose(const std::string& source) {
@@ -355,7 +366,8 @@ std::string without_prose(const std::string& source) {
   return made + statement;
 }
 
-Result<std::string> as_function(const std::string& source, const std::string& name, const std::string& class_name) {
+Result<std::string> as_function(const std::string& source, const std::string& name,
+                                const std::string& class_name) {
   std::string made = "def " + name + "():\n";
   for (const Block& block : blocks_of(lines_of(source), 0)) {
     const std::string& first = block.lines.front();
@@ -363,7 +375,8 @@ Result<std::string> as_function(const std::string& source, const std::string& na
         first.starts_with("from __future__"))
       continue;
     if (block.import && first.find("import *") != first.npos)
-      return input_error("--fallback: `{}` of the reference cannot stand in a function: name what it imports", first);
+      return input_error("--fallback: `{}` of the reference cannot stand in a function: name what it imports",
+                         first);
     Nesting nesting;
     for (const std::string& line : block.lines) {
       const bool in_string = nesting.in_string();
@@ -425,8 +438,8 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
     }
     if (&blocks[i] == model || !(free_code(blocks[i]) || needed[i])) continue;
     const bool apart = !blocks[i].name.empty() && constant_name(blocks[i]).empty();
-    made.needed += (made.needed.empty() || !apart ? "" : "\n\n") +
-                   renamed(blocks[i].text(), class_name, new_name);
+    made.needed +=
+        (made.needed.empty() || !apart ? "" : "\n\n") + renamed(blocks[i].text(), class_name, new_name);
   }
   return made;
 }

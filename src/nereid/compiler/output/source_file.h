@@ -32,7 +32,8 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
 
 // The source as a function of Python's that defines all of it anew and returns its class: no name of it meets one outside.
 // Without get_inputs, get_init_inputs and what runs as a program. An Error names what no function may hold.
-Result<std::string> as_function(const std::string& source, const std::string& name, const std::string& class_name);
+Result<std::string> as_function(const std::string& source, const std::string& name,
+                                const std::string& class_name);
 
 // The source without comments and docstrings.
 std::string without_prose(const std::string& source);

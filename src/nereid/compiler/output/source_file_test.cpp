@@ -76,7 +76,8 @@ TEST(SourceFile, TakesWhatTheConstructorNeeds) {
   EXPECT_NE(file.members.find("scale = 2 * HALF"), std::string::npos);
   EXPECT_EQ(file.members.find("only_in_forward"), std::string::npos);
   EXPECT_EQ(file.members.find("def forward"), std::string::npos);
-  for (const char* name : {"WIDTH = 4", "HALF = WIDTH / 2", "torch.manual_seed(1)", "class Block", "def helper"})
+  for (const char* name :
+       {"WIDTH = 4", "HALF = WIDTH / 2", "torch.manual_seed(1)", "class Block", "def helper"})
     EXPECT_NE(file.needed.find(name), std::string::npos) << name;
   for (const char* name : {"def unused", "UNUSED", "get_inputs", "__main__", "A module"})
     EXPECT_EQ(file.needed.find(name), std::string::npos) << name;
@@ -104,7 +105,8 @@ class Model(nn.Module):
 
     def forward(self, x):
         return x * depth
-)py", "Model", "ModelNew");
+)py",
+                                "Model", "ModelNew");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_NE(read->needed.find("class Block"), std::string::npos) << read->needed;
   EXPECT_NE(read->needed.find("scale = 3"), std::string::npos) << read->needed;
@@ -131,7 +133,8 @@ class Model(nn.Module):
         # here
         return ("""kept
 # kept""", text)  # gone
-)py"), R"py(N = 4
+)py"),
+            R"py(N = 4
 
 class Empty(nn.Module):
 

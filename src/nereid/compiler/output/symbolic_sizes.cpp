@@ -18,9 +18,9 @@ namespace nereid::compiler {
 namespace {
 
 constexpr int64_t kSmallFactor = 3, kSmall = 9;  // read at a glance: as factors and bounds, elsewhere
-constexpr int64_t kSmallSum = 20;  // told as a sum it is harder to read
+constexpr int64_t kSmallSum = 20;                // told as a sum it is harder to read
 constexpr int64_t kLargest = int64_t{1} << 40;
-constexpr int64_t kSmallDivisors = 64;      // of reciprocals: a window's elements
+constexpr int64_t kSmallDivisors = 64;  // of reciprocals: a window's elements
 
 bool of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
@@ -38,7 +38,8 @@ std::vector<Literal> literals(const std::string& text) {
     if (c == '#') {
       at = std::min(text.find('\n', at), text.size());
     } else if (c == '"' || c == '\'') {
-      const std::string mark = text.compare(at, 3, std::string(3, c)) == 0 ? std::string(3, c) : std::string(1, c);
+      const std::string mark =
+          text.compare(at, 3, std::string(3, c)) == 0 ? std::string(3, c) : std::string(1, c);
       size_t end = at + mark.size();
       while (end < text.size() && text.compare(end, mark.size(), mark) != 0) end += text[end] == '\\' ? 2 : 1;
       at = end + mark.size();
@@ -71,7 +72,8 @@ struct Word {
 
 class SymbolicSizes::Numbers {
  public:
-  Numbers(const std::vector<Extents>& shapes, const std::set<std::string>& known, const std::vector<Extents>* elsewhere)
+  Numbers(const std::vector<Extents>& shapes, const std::set<std::string>& known,
+          const std::vector<Extents>* elsewhere)
       : known_(known), elsewhere_(elsewhere) {
     for (const Extents& shape : shapes)
       for (const int64_t size : shape)
@@ -151,7 +153,8 @@ class SymbolicSizes::Numbers {
     const double inverse = 1 / word.value;
     const int64_t n = std::llround(inverse);
     const double of_ratio = word.value > 1 ? 1 / (1 - inverse) : 0;  // the n of n / (n - 1)
-    for (const int64_t each : {n, n + 1, int64_t{std::llround(inverse * inverse)}, int64_t{std::llround(of_ratio)}})
+    for (const int64_t each :
+         {n, n + 1, int64_t{std::llround(inverse * inverse)}, int64_t{std::llround(of_ratio)}})
       if (each > kSmall && (others_->sizes_.contains(each) || others_->products_.contains(each)))
         if (auto written = others_->of_size(word, each)) return written;
     return std::nullopt;
@@ -189,14 +192,17 @@ class SymbolicSizes::Numbers {
   }
 
   // The word is how the number is written. Most numbers are told apart without writing them.
-  static bool is(const Word& word, double number) { return word.value == number && number_text(number) == word.text; }
+  static bool is(const Word& word, double number) {
+    return word.value == number && number_text(number) == word.text;
+  }
 
   std::optional<std::string> as_power(const Word& word, int64_t n) const {
     // A half and a quarter are formulas' more often.
     if (n < 3 || n == 4) return std::nullopt;
     const auto number = static_cast<double>(n), root = std::sqrt(number);
     const bool reciprocal = is(word, 1.0 / number);
-    if (!reciprocal && (root == std::floor(root) || !is(word, 1.0 / std::pow(number, 0.5)))) return std::nullopt;
+    if (!reciprocal && (root == std::floor(root) || !is(word, 1.0 / std::pow(number, 0.5))))
+      return std::nullopt;
     const std::string plain = written(n), of = plain.find('*') == plain.npos ? plain : "(" + plain + ")";
     return reciprocal ? fmt::format("(1 / {})", of) : fmt::format("(1 / {} ** 0.5)", of);
   }
@@ -213,8 +219,9 @@ namespace {
 
 // A block's size: the value of a keyword, or what something is divided by in triton.cdiv.
 bool is_block(const std::string& text, size_t begin, char left, char right) {
-  if (left == '=') return text.find_last_of("=<>!", text.find_last_not_of(' ', begin - 1) - 1) !=
-                          text.find_last_not_of(' ', begin - 1) - 1;
+  if (left == '=')
+    return text.find_last_of("=<>!", text.find_last_not_of(' ', begin - 1) - 1) !=
+           text.find_last_not_of(' ', begin - 1) - 1;
   if (left != ',' || right != ')') return false;
   int depth = 0;
   for (size_t at = begin; at-- > 0;) {
@@ -251,7 +258,10 @@ std::vector<Address> addresses(const std::string& text, const std::map<std::stri
 
 // Nothing around it but the call: a term of the address, or a factor of one.
 bool stands_alone(const std::string& text, size_t begin, size_t at) {
-  const auto count = [&](char c) { return std::count(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(at), c); };
+  const auto count = [&](char c) {
+    return std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                      text.begin() + static_cast<std::ptrdiff_t>(at), c);
+  };
   return count('(') == count(')');
 }
 
@@ -301,7 +311,8 @@ std::string element_text(const Extents& sizes, int64_t offset, bool lasts) {
 }
 
 SymbolicSizes::SymbolicSizes(const std::vector<Extents>& shapes, const std::set<std::string>& known,
-                       const std::vector<Extents>* elsewhere, const std::map<std::string, Extents>& pointers)
+                             const std::vector<Extents>* elsewhere,
+                             const std::map<std::string, Extents>& pointers)
     : numbers_(std::make_unique<Numbers>(shapes, known, elsewhere)), pointers_(pointers) {}
 SymbolicSizes::~SymbolicSizes() = default;
 
@@ -325,12 +336,13 @@ std::string SymbolicSizes::rewrite(const std::string& text) const {
     const bool inner = factor(left) || factor(right) || left == '-';
     const bool sum = left == '+' || right == '+' || right == '-';
     const bool bound = factor(left) || left == '<' || left == ',' || left == '(';
-    const auto address = std::ranges::find_if(in, [&](const Address& a) { return a.begin < each.begin && each.end <= a.end; });
+    const auto address =
+        std::ranges::find_if(in, [&](const Address& a) { return a.begin < each.begin && each.end <= a.end; });
     std::optional<std::string> other;
     if (each.whole && address != in.end() && stands_alone(text, address->begin, each.begin))
       other = in_address(*address, from_text(word), left, right);
     if (!other)
-      other = !each.whole                                ? numbers_->real(word)
+      other = !each.whole                               ? numbers_->real(word)
               : is_block(text, each.begin, left, right) ? std::nullopt
                                                         : numbers_->whole(word, inner, sum, bound);
     written += text.substr(done, each.begin - done) + other.value_or(word);

@@ -24,7 +24,8 @@ namespace nereid::compiler {
 class SymbolicSizes {
  public:
   SymbolicSizes(const std::vector<Extents>& shapes, const std::set<std::string>& known,
-             const std::vector<Extents>* elsewhere = nullptr, const std::map<std::string, Extents>& pointers = {});
+                const std::vector<Extents>* elsewhere = nullptr,
+                const std::map<std::string, Extents>& pointers = {});
   ~SymbolicSizes();
   std::string rewrite(const std::string& text) const;
 

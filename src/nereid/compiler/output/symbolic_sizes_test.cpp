@@ -7,7 +7,8 @@ namespace {
 
 const std::vector<Extents> kShapes = {{4, 5, 96, 1}, {3, 512}, {640}};
 
-std::string symbolic_sizes(const std::string& text, const std::vector<Extents>& shapes, const std::string& source) {
+std::string symbolic_sizes(const std::string& text, const std::vector<Extents>& shapes,
+                           const std::string& source) {
   const auto known = numbers_in(source);
   return SymbolicSizes(shapes, known).rewrite(text);
 }
@@ -25,8 +26,8 @@ TEST(SymbolicSizesTest, ProductsOfNeighbours) {
 }
 
 TEST(SymbolicSizesTest, WhatStaysAsItIs) {
-  for (const char* text : {"p + 19", "i < 640", "i * 96", "i + 8", "i < 11", "BLOCK=512", "x1536 + 7", "a.b1920", "\"480\" # 480",
-                           "'''480'''", "0x480", "x * 0.07"})
+  for (const char* text : {"p + 19", "i < 640", "i * 96", "i + 8", "i < 11", "BLOCK=512", "x1536 + 7",
+                           "a.b1920", "\"480\" # 480", "'''480'''", "0x480", "x * 0.07"})
     EXPECT_EQ(symbolic(text), text);
 }
 
@@ -58,9 +59,14 @@ TEST(SymbolicSizesTest, LastElementsGatesAndSmallFactors) {
 
 TEST(SymbolicSizesTest, AddressesByThePointersOwnSizes) {
   const std::set<std::string> known = {"16"};
-  const SymbolicSizes sizes({{12, 50, 3}, {256, 36}}, known, nullptr, {{"x_ptr", {12, 50, 1, 6}}, {"y_ptr", {7, 16, 16}}});
-  const auto address = [&](const std::string& text) { return sizes.rewrite("a = tl.load(" + text + ", mask=i < 1800, other=0)"); };
-  const auto is = [](const std::string& text) { return "a = tl.load(" + text + ", mask=i < 12 * 50 * 3, other=0)"; };
+  const SymbolicSizes sizes({{12, 50, 3}, {256, 36}}, known, nullptr,
+                            {{"x_ptr", {12, 50, 1, 6}}, {"y_ptr", {7, 16, 16}}});
+  const auto address = [&](const std::string& text) {
+    return sizes.rewrite("a = tl.load(" + text + ", mask=i < 1800, other=0)");
+  };
+  const auto is = [](const std::string& text) {
+    return "a = tl.load(" + text + ", mask=i < 12 * 50 * 3, other=0)";
+  };
   // A slice's offset, then a flip's, and both.
   EXPECT_EQ(address("x_ptr + (i // 3) * 6 + i % 3 + 15"), is("x_ptr + (i // 3) * 6 + i % 3 + (2 * 6 + 3)"));
   EXPECT_EQ(address("x_ptr + (i // 3) * 6 - i + 294"), is("x_ptr + (i // 3) * 6 - i + ((50 - 1) * 6)"));
@@ -69,13 +75,17 @@ TEST(SymbolicSizesTest, AddressesByThePointersOwnSizes) {
   EXPECT_EQ(address("x_ptr + -(i // 6) * 6 + 294"), is("x_ptr + -(i // 6) * 6 + ((50 - 1) * 6)"));
   EXPECT_EQ(address("x_ptr + i + 300"), is("x_ptr + i + (50 * 6)"));
   EXPECT_EQ(address("x_ptr + i + 3"), is("x_ptr + i + 3"));
-  EXPECT_EQ(address("x_ptr + (i // 36) * 36 - (i % 36) + 35"), is("x_ptr + (i // 36) * (6 * 6) - (i % 36) + (5 * 6 + (6 - 1))"));
-  EXPECT_EQ(SymbolicSizes({{64}}, known, nullptr, {{"x_ptr", {20}}}).rewrite("tl.load(x_ptr - i + 19)"), "tl.load(x_ptr - i + (20 - 1))");
+  EXPECT_EQ(address("x_ptr + (i // 36) * 36 - (i % 36) + 35"),
+            is("x_ptr + (i // 36) * (6 * 6) - (i % 36) + (5 * 6 + (6 - 1))"));
+  EXPECT_EQ(SymbolicSizes({{64}}, known, nullptr, {{"x_ptr", {20}}}).rewrite("tl.load(x_ptr - i + 19)"),
+            "tl.load(x_ptr - i + (20 - 1))");
   EXPECT_EQ(address("x_ptr + i + 6"), is("x_ptr + i + 6"));
   // By its own sizes, though 256 is one of another.
-  EXPECT_EQ(address("y_ptr + i * 256 + (i % 4) * 32 + 17"), is("y_ptr + i * (16 * 16) + (i % 4) * (2 * 16) + (16 + 1)"));
+  EXPECT_EQ(address("y_ptr + i * 256 + (i % 4) * 32 + 17"),
+            is("y_ptr + i * (16 * 16) + (i % 4) * (2 * 16) + (16 + 1)"));
   EXPECT_EQ(address("z_ptr + i * 256 + 11"), is("z_ptr + i * 256 + 11"));
-  EXPECT_EQ(sizes.rewrite("tl.store(x_ptr + i * 300 + 15, y + 15)"), "tl.store(x_ptr + i * (50 * 6) + (2 * 6 + 3), y + 15)");
+  EXPECT_EQ(sizes.rewrite("tl.store(x_ptr + i * 300 + 15, y + 15)"),
+            "tl.store(x_ptr + i * (50 * 6) + (2 * 6 + 3), y + 15)");
   // What is cut on its way is no offset.
   EXPECT_EQ(address("x_ptr + ((i + 15) // 11) * 6"), is("x_ptr + ((i + 15) // 11) * 6"));
 }

@@ -138,7 +138,8 @@ std::string trace_summary(const trace::Trace& trace, const std::string& source) 
 }
 
 std::string prefill_summary(const trace::Trace& trace, const std::string& source) {
-  return with_collapsed_dims(trace_summary(trace, source), collapsed_dims(trace, numbers_in(without_prose(source))));
+  return with_collapsed_dims(trace_summary(trace, source),
+                             collapsed_dims(trace, numbers_in(without_prose(source))));
 }
 
 }  // namespace nereid::compiler

@@ -58,12 +58,14 @@ TEST_F(TraceSummaryTest, OnlyOfWhatLiesInOrder) {
 
 TEST_F(TraceSummaryTest, FlagsThatMakeAnotherKernel) {
   const auto flag = [](bool on) { return trace::Arg{on}; };
-  const auto made = sketch_.tensor({8, 20, 8}), other = sketch_.tensor({8, 20, 8}), last = sketch_.tensor({8, 20, 16});
+  const auto made = sketch_.tensor({8, 20, 8}), other = sketch_.tensor({8, 20, 8}),
+             last = sketch_.tensor({8, 20, 16});
   const trace::Arg two = {trace::List{.items = {whole(2)}, .tuple = false}}, none = {trace::None{}};
   step("aten::avg_pool1d", {tensor_arg(x_), two, two, two, flag(true), flag(false)}, made);
   step("aten::max_pool1d", {tensor_arg(x_), two, two, two, two, flag(true)}, other);
   step("aten::clamp", {tensor_arg(other), none, whole(1)}, last);
-  step("aten::scaled_dot_product_attention", {tensor_arg(x_), tensor_arg(x_), tensor_arg(x_), none, whole(0), flag(true)}, last);
+  step("aten::scaled_dot_product_attention",
+       {tensor_arg(x_), tensor_arg(x_), tensor_arg(x_), none, whole(0), flag(true)}, last);
   EXPECT_EQ(summary(last),
             "#1 avg_pool1d(constant, [2], [2], [2], ceil_mode, count_include_pad=False) [8, 20, 8]\n"
             "#2 max_pool1d(constant, [2], [2], [2], [2], ceil_mode) [8, 20, 8]\n"

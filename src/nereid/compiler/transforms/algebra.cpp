@@ -7,9 +7,9 @@
 #include <optional>
 #include <set>
 
+#include "nereid/compiler/import/import.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
-#include "nereid/compiler/import/import.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
 #include "nereid/compiler/transforms/sums_of_products.h"
 

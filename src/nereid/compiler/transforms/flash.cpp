@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/import/import.h"
-#include "nereid/compiler/transforms/fusion_preparation.h"
 #include "nereid/compiler/ir/value.h"
+#include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/fusion_preparation.h"
 
 namespace nereid::compiler {
 namespace {

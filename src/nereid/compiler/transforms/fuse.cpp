@@ -5,8 +5,8 @@
 #include <numeric>
 #include <set>
 
-#include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/plain_fusion.h"
 
 namespace nereid::compiler {
 namespace {
@@ -143,7 +143,8 @@ class Fuser {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
     const Node& first = node(kernel.members.front().node);
     if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
-    if (fusion_ != Fusion::kFree && (!joins_plainly(kernel, node(id)) || splits_call(kernel, id))) return false;
+    if (fusion_ != Fusion::kFree && (!joins_plainly(kernel, node(id)) || splits_call(kernel, id)))
+      return false;
     const auto map = mapping(kernel, k, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.
@@ -310,7 +311,8 @@ class Fuser {
     if (after_contraction) return std::nullopt;
     if (each.sizes != kernel.extents()) return std::nullopt;
     if (counts(each) != counts(node(kernel.members.front().node))) return std::nullopt;
-    if ((fusion_ != Fusion::kFree || !kernel.columns.empty()) && !shares_a_load(kernel, each)) return std::nullopt;
+    if ((fusion_ != Fusion::kFree || !kernel.columns.empty()) && !shares_a_load(kernel, each))
+      return std::nullopt;
     return identity_map(each.sizes.size());
   }
 
@@ -374,8 +376,7 @@ double identity(Reduction reduction) {
   }
 }
 
-Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts,
-           Fusion fusion) {
+Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts, Fusion fusion) {
   prepare(graph, target, split_sums, cuts, fusion);
   return Fuser(graph, cuts, fusion).run();
 }

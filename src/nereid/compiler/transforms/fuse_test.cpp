@@ -7,8 +7,8 @@
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/estimate.h"
 #include "nereid/compiler/import/import.h"
-#include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/update_in_place.h"
 
 namespace nereid::compiler {
@@ -153,7 +153,8 @@ TEST_F(PlainFusion, AGatherIsReadByIndexAlone) {
   const TensorId places = s.leaf({5});
   s.graph.tensors[static_cast<size_t>(places)].type = DType::kI64;
   const ExprId place = s.graph.exprs.load(places, {Sketch::d(1)}, DType::kI64);
-  const Value taken(s.graph.exprs, s.graph.exprs.load(y, {Sketch::d(0), Index(0)}, DType::kF32, {s.graph.exprs.integer(0), place}));
+  const Value taken(s.graph.exprs, s.graph.exprs.load(y, {Sketch::d(0), Index(0)}, DType::kF32,
+                                                      {s.graph.exprs.integer(0), place}));
   s.graph.outputs = {s.map({8, 5}, taken + 1)};
   EXPECT_EQ(kernels(Fusion::kPlain), 2);
   EXPECT_EQ(kernels(Fusion::kIndexed), 1);
@@ -178,7 +179,8 @@ TEST_F(PlainFusion, NothingIsReadAtMorePlaces) {
     s = {};
     const TensorId made = s.map({32}, s.element(s.leaf({32})).apply(Fn::kExp));
     Value all = s.at(made, {Sketch::d(0)});
-    for (size_t n = 1; n < places; ++n) all = all + s.at(made, {Sketch::d(0) + Index(static_cast<int64_t>(n))});
+    for (size_t n = 1; n < places; ++n)
+      all = all + s.at(made, {Sketch::d(0) + Index(static_cast<int64_t>(n))});
     s.graph.outputs = {s.map({16}, all)};
     return kernels(Fusion::kIndexed);
   };
@@ -187,7 +189,8 @@ TEST_F(PlainFusion, NothingIsReadAtMorePlaces) {
 }
 
 TEST_F(PlainFusion, WhatCutsADimensionIsNoView) {
-  s.graph.outputs = {s.map({72}, s.at(y, {remainder(Sketch::d(0), 8, {72}), quotient(Sketch::d(0), 8, {72})}) + 1)};
+  s.graph.outputs = {
+      s.map({72}, s.at(y, {remainder(Sketch::d(0), 8, {72}), quotient(Sketch::d(0), 8, {72})}) + 1)};
   EXPECT_EQ(kernels(Fusion::kIndexed), 2);
 }
 
@@ -250,7 +253,8 @@ TEST_F(PlainFusion, OneCallIsOneKernelWhateverItReads) {
 // A norm, and a sum of norms.
 TEST_F(PlainFusion, WhatEndsACallIsInItsKernel) {
   const TensorId squares = s.reduce({8}, {9}, s.element(x) * s.element(x)),
-                 norm = s.map({8}, s.element(squares).apply(Fn::kSqrt)), all = s.reduce({}, {8}, s.element(norm));
+                 norm = s.map({8}, s.element(squares).apply(Fn::kSqrt)),
+                 all = s.reduce({}, {8}, s.element(norm));
   s.graph.outputs = {all};
   s.graph.nodes[1].steps = s.graph.nodes[2].steps = {1};
   s.graph.nodes[3].steps = {2};
@@ -297,7 +301,8 @@ TEST_F(PlainFusion, ACallIsNotSplitBetweenKernels) {
     s.graph.outputs = {share, all};
     for (size_t n = 0; n < 4; ++n) s.graph.nodes[n].steps = {n < 2 ? static_cast<int>(n) : 2};
     Sizes sizes;
-    for (const auto& kernel : fuse(s.graph, targets()[1], false, {}, fusion).kernels) sizes.push_back(kernel.members.size());
+    for (const auto& kernel : fuse(s.graph, targets()[1], false, {}, fusion).kernels)
+      sizes.push_back(kernel.members.size());
     return sizes;
   };
   EXPECT_EQ(members(Fusion::kPlain), (Sizes{2, 2}));
@@ -309,7 +314,8 @@ TEST(Fuse, StepsAreWrittenInTheirOrder) {
   Sketch s;
   const TensorId a = s.leaf({8, 9}), b = s.leaf({8, 9}), c = s.leaf({8, 9});
   for (size_t i = 0; i < 3; ++i) s.graph.tensors[i].name = std::string(1, static_cast<char>('a' + i));
-  const Value first = s.element(a).apply(Fn::kExp), second = s.element(b).apply(Fn::kTanh), third = s.element(c) > 0;
+  const Value first = s.element(a).apply(Fn::kExp), second = s.element(b).apply(Fn::kTanh),
+              third = s.element(c) > 0;
   const TensorId chosen = s.map({8, 9}, third.where(first, second));
   s.graph.outputs = {chosen};
   s.graph.nodes[0].steps = {3};
@@ -322,7 +328,8 @@ TEST(Fuse, StepsAreWrittenInTheirOrder) {
     return names.substr(0, 3);
   };
   EXPECT_EQ(pointers(), "cab");  // as the expression has them
-  for (const auto& [value, step] : {std::pair{first, 0}, {second, 1}, {third, 2}}) s.graph.exprs.result_of(value.id(), step);
+  for (const auto& [value, step] : {std::pair{first, 0}, {second, 1}, {third, 2}})
+    s.graph.exprs.result_of(value.id(), step);
   EXPECT_EQ(pointers(), "abc");
 }
 

@@ -4,14 +4,14 @@
 #include <map>
 #include <set>
 
+#include "nereid/compiler/import/import.h"
+#include "nereid/compiler/ir/value.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/flash.h"
 #include "nereid/compiler/transforms/fuse.h"
-#include "nereid/compiler/import/import.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/split_scan.h"
 #include "nereid/compiler/transforms/split_sum.h"
-#include "nereid/compiler/ir/value.h"
 
 namespace nereid::compiler {
 namespace {
@@ -24,7 +24,8 @@ constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of 
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 constexpr int64_t kFewParts = 64;
-constexpr int64_t kReductionChunk = 1024;      // of one dimension that is cut: a block, told by a number that everybody knows
+constexpr int64_t kReductionChunk =
+    1024;  // of one dimension that is cut: a block, told by a number that everybody knows
 // Where rows lie beside each other in memory, a program takes so many of them at once.
 constexpr int64_t kRowsAtOnce = 32, kLongColumn = 1024, kLeastChunk = 128;
 
@@ -178,7 +179,8 @@ class Inliner {
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
     // What is written anyway is read, where that is less than to compute it again, or simpler.
-    if ((plain_ || length > kWindowBody) && std::ranges::find(results_, tensor) != results_.end()) return true;
+    if ((plain_ || length > kWindowBody) && std::ranges::find(results_, tensor) != results_.end())
+      return true;
     if (length > kLongBody && places.nodes > 1) return true;
     if (places.most > 1 && length > kWindowBody && length * places.most > kMostInlined) return true;
     if (places.most > 4 && length > kWindowBody) return true;
@@ -249,7 +251,8 @@ class RowSplitter {
 
  private:
   bool is_row_reduction(const Node& node) const {
-    return !node.special() && !node.scan && node.reduction != Reduction::kNone && !is_contraction(graph_, node);
+    return !node.special() && !node.scan && node.reduction != Reduction::kNone &&
+           !is_contraction(graph_, node);
   }
 
   bool is_long(const Node& node) const {
@@ -468,8 +471,7 @@ int part_of(const Node& node, const std::set<int>& cuts) {
   return static_cast<int>(std::distance(cuts.begin(), cuts.upper_bound(*node.steps.rbegin())));
 }
 
-void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts,
-             Fusion fusion) {
+void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts, Fusion fusion) {
   for (auto& node : graph.nodes)
     if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow &&
         !is_contraction(graph, node))

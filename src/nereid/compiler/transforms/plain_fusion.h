@@ -39,7 +39,9 @@ class PlainFusion {
  private:
   bool goes_along(const Node& reader, const Node& made) const;
   bool is_kept(const Node& made) const;
-  int64_t count(TensorId tensor) const { return element_count(graph_.tensors[static_cast<size_t>(tensor)].sizes); }
+  int64_t count(TensorId tensor) const {
+    return element_count(graph_.tensors[static_cast<size_t>(tensor)].sizes);
+  }
 
   const Graph& graph_;
   const Fusion fusion_;

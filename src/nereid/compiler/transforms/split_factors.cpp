@@ -4,10 +4,10 @@
 #include <map>
 #include <optional>
 
-#include "nereid/compiler/transforms/contraction_operands.h"
-#include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
+#include "nereid/compiler/transforms/contraction_operands.h"
+#include "nereid/compiler/transforms/fuse.h"
 
 namespace nereid::compiler {
 namespace {

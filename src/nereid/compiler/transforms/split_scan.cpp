@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/import/import.h"
+#include "nereid/compiler/ir/value.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
-#include "nereid/compiler/import/import.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
-#include "nereid/compiler/ir/value.h"
 
 namespace nereid::compiler {
 namespace {

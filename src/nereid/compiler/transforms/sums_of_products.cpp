@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 
+#include "nereid/compiler/import/import.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
-#include "nereid/compiler/import/import.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
 
 namespace nereid::compiler {
@@ -307,36 +307,39 @@ class SumPusher {
   // Numbers as long as what is read from memory is: a quotient, an exponential or what another kernel made may
   // be infinite, and then times a sum of terms of both signs or of zeros it is not what a sum of such is.
   bool tame(ExprId factor) {
-    return factor < 0 || finite(factor) || std::ranges::all_of(exprs().below(factor), [&](ExprId id) {
-      const Expr& expr = exprs()[id];
-      if (expr.kind == Expr::Kind::kLoad) return graph_.maker(expr.tensor) == nullptr;
-      if (expr.kind != Expr::Kind::kApply) return true;
-      switch (expr.fn) {
-        case Fn::kAdd:
-        case Fn::kSub:
-        case Fn::kMul:
-        case Fn::kNeg:
-        case Fn::kAbs:
-        case Fn::kMax:
-        case Fn::kMin:
-        case Fn::kSigmoid:
-        case Fn::kTanh:
-        case Fn::kSin:
-        case Fn::kCos:
-        case Fn::kErf:
-        case Fn::kLess:
-        case Fn::kLessEqual:
-        case Fn::kEqual:
-        case Fn::kNotEqual:
-        case Fn::kWhere:
-        case Fn::kCast:
-          return true;
-        case Fn::kDiv:
-          return finite(expr.args[1]);
-        default:
-          return false;
-      }
-    });
+    return factor < 0 || finite(factor) ||
+           std::ranges::all_of(
+               exprs().below(factor),
+               [&](ExprId id) {
+                 const Expr& expr = exprs()[id];
+                 if (expr.kind == Expr::Kind::kLoad) return graph_.maker(expr.tensor) == nullptr;
+                 if (expr.kind != Expr::Kind::kApply) return true;
+                 switch (expr.fn) {
+                   case Fn::kAdd:
+                   case Fn::kSub:
+                   case Fn::kMul:
+                   case Fn::kNeg:
+                   case Fn::kAbs:
+                   case Fn::kMax:
+                   case Fn::kMin:
+                   case Fn::kSigmoid:
+                   case Fn::kTanh:
+                   case Fn::kSin:
+                   case Fn::kCos:
+                   case Fn::kErf:
+                   case Fn::kLess:
+                   case Fn::kLessEqual:
+                   case Fn::kEqual:
+                   case Fn::kNotEqual:
+                   case Fn::kWhere:
+                   case Fn::kCast:
+                     return true;
+                   case Fn::kDiv:
+                     return finite(expr.args[1]);
+                   default:
+                     return false;
+                 }
+               });
   }
 
   // What a term becomes; nothing where its dimensions do not let themselves be parted.

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <optional>
 
-#include "nereid/compiler/transforms/channels_last.h"
 #include "nereid/compiler/codegen/emit_expr.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
-#include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
+#include "nereid/compiler/transforms/channels_last.h"
+#include "nereid/compiler/transforms/contraction_operands.h"
+#include "nereid/compiler/transforms/fuse.h"
 
 namespace nereid::compiler {
 namespace {

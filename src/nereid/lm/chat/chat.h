@@ -40,9 +40,7 @@ struct ChatTemplate {
   // Llama 3: the date that is told; empty: none, as 3.0. "today": that of the day, as 3.2 does it.
   std::string date = {};
 
-  std::string_view end_of_message() const {
-    return family == Family::kLlama3 ? "<|eot_id|>" : "<|im_end|>";
-  }
+  std::string_view end_of_message() const { return family == Family::kLlama3 ? "<|eot_id|>" : "<|im_end|>"; }
 };
 
 // An error: no messages, another role. Options of thinking are Qwen 3's alone.

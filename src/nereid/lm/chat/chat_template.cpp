@@ -12,11 +12,13 @@ constexpr size_t kMostTemplate = size_t{1} << 20;
 using Kind = ChatTemplate::Family;
 
 // What stands between the first `before` that is followed by no quote, and the next `after`.
-std::optional<std::string> literal_between(std::string_view text, std::string_view before, std::string_view after) {
+std::optional<std::string> literal_between(std::string_view text, std::string_view before,
+                                           std::string_view after) {
   for (size_t at = text.find(before); at != text.npos; at = text.find(before, at + 1)) {
     const std::string_view rest = text.substr(at + before.size());
     const size_t end = rest.find(after);
-    if (end != rest.npos && rest.substr(0, end).find_first_of("'\"{") == rest.npos) return std::string(rest.substr(0, end));
+    if (end != rest.npos && rest.substr(0, end).find_first_of("'\"{") == rest.npos)
+      return std::string(rest.substr(0, end));
   }
   return std::nullopt;
 }
@@ -53,16 +55,22 @@ Result<ChatTemplate> recognize_chat_template(std::string_view jinja, std::string
     ChatTemplate found{.family = Kind::kLlama3};
     if (!has("Cutting Knowledge Date: December 2023\n")) return found;
     const auto date = literal_between(text, "date_string = \"", "\"");
-    if (!date && !has("strftime_now")) return input_error("{}: expected date_string = \"...\" in a template of Llama 3.1 or later", what);
+    if (!date && !has("strftime_now"))
+      return input_error("{}: expected date_string = \"...\" in a template of Llama 3.1 or later", what);
     found.date = has("strftime_now") ? "today" : *date;
     return found;
   }
   if (has("<|im_start|>") && has("<|im_end|>")) {
     const bool thinks = has("<think>");
-    if (thinks && has("reasoning_content") && has("enable_thinking")) return ChatTemplate{.family = Kind::kQwen3};
-    if (!thinks) return ChatTemplate{.family = Kind::kChatMl, .usual_system = literal_between(text, "<|im_start|>system\n", "<|im_end|>").value_or("")};
+    if (thinks && has("reasoning_content") && has("enable_thinking"))
+      return ChatTemplate{.family = Kind::kQwen3};
+    if (!thinks)
+      return ChatTemplate{
+          .family = Kind::kChatMl,
+          .usual_system = literal_between(text, "<|im_start|>system\n", "<|im_end|>").value_or("")};
   }
-  return input_error("{}: expected the chat template of Qwen 3, Qwen 2.5 or Llama 3, got another ('{}...')", what, jinja.substr(0, 60));
+  return input_error("{}: expected the chat template of Qwen 3, Qwen 2.5 or Llama 3, got another ('{}...')",
+                     what, jinja.substr(0, 60));
 }
 
 Result<ChatTemplate> read_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer) {

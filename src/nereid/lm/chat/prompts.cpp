@@ -55,10 +55,12 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
 Result<std::vector<std::string>> Prompts::prefills_for(const std::string& steps) const {
   std::vector<std::string> prefills;
   if (prefill.empty() || steps.empty()) return prefills;
-  const std::map<std::string, std::string> values = {{"steps", steps.substr(0, steps.find_last_not_of('\n') + 1)}};
+  const std::map<std::string, std::string> values = {
+      {"steps", steps.substr(0, steps.find_last_not_of('\n') + 1)}};
   NEREID_TRY(prefills.emplace_back(), fill(prefill, values, "prefill.md"));
   for (const std::string& other : otherwise) {
-    NEREID_TRY(prefills.emplace_back(), fill(other, values, fmt::format("prefill-{}.md", prefills.size() - 1)));
+    NEREID_TRY(prefills.emplace_back(),
+               fill(other, values, fmt::format("prefill-{}.md", prefills.size() - 1)));
   }
   return prefills;
 }

@@ -52,7 +52,8 @@ TEST(Prompts, AFolderOfAModelMayHaveItsOwn) {
   EXPECT_EQ(*begun->prefill_for(""), "");
   const std::string hash = begun->hash;
   write("prefill-1.md", "{{what}}");
-  EXPECT_THAT(Prompts::load(folder / "prompts").error().message, HasSubstr("prefill-1.md:1: nothing is called '{{what}}'"));
+  EXPECT_THAT(Prompts::load(folder / "prompts").error().message,
+              HasSubstr("prefill-1.md:1: nothing is called '{{what}}'"));
   write("prefill-1.md", "Simply");
   EXPECT_NE(Prompts::load(folder / "prompts")->hash, hash);
   std::filesystem::remove_all(folder);

@@ -28,14 +28,16 @@ Result<std::optional<JsonField>> given(const JsonField& object, std::string_view
   return found;
 }
 
-Result<double> number_at(const JsonField& object, std::string_view key, std::optional<double> otherwise, double lowest) {
+Result<double> number_at(const JsonField& object, std::string_view key, std::optional<double> otherwise,
+                         double lowest) {
   NEREID_TRY(const auto field, given(object, key));
   if (!field) {
     if (!otherwise) return object.expected(fmt::format("an object with '{}'", key));
     return *otherwise;
   }
   NEREID_TRY(const double value, field->number());
-  if (!std::isfinite(value) || value < lowest) return field->expected(fmt::format("a number of at least {}", lowest));
+  if (!std::isfinite(value) || value < lowest)
+    return field->expected(fmt::format("a number of at least {}", lowest));
   return value;
 }
 
@@ -47,7 +49,8 @@ Result<std::optional<double>> optional_number_at(const JsonField& object, std::s
   return std::optional<double>(value);
 }
 
-Result<int64_t> count_at(const JsonField& object, std::string_view key, std::optional<int64_t> otherwise, int64_t most) {
+Result<int64_t> count_at(const JsonField& object, std::string_view key, std::optional<int64_t> otherwise,
+                         int64_t most) {
   NEREID_TRY(const auto field, given(object, key));
   if (field) return field->integer(1, most);
   if (!otherwise) return object.expected(fmt::format("an object with '{}'", key));
@@ -154,7 +157,8 @@ Status refuse_what_is_not_implemented(const JsonField& root, int64_t layers) {
   NEREID_TRY(const auto window, given(root, "sliding_window"));
   NEREID_TRY(const int64_t first, root.integer_at("max_window_layers", 28, 0, 1 << 20));
   if (windowed && window && first < layers)
-    return window->expected(fmt::format("no sliding window in use (use_sliding_window is true, and layers from {} on have it)", first));
+    return window->expected(fmt::format(
+        "no sliding window in use (use_sliding_window is true, and layers from {} on have it)", first));
   return ok_status();
 }
 
@@ -179,8 +183,9 @@ Result<Family> read_family(const JsonField& root) {
     if (architectures) {
       NEREID_TRY(const size_t count, architectures->size(16));
       if (count != 1 || architectures->item(0).json() != std::string(row.architecture))
-        return architectures->expected(fmt::format("[\"{}\"], got {}", row.architecture,
-                                                   architectures->json().dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 100)));
+        return architectures->expected(fmt::format(
+            "[\"{}\"], got {}", row.architecture,
+            architectures->json().dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 100)));
     }
     return row.family;
   }
@@ -193,7 +198,8 @@ std::string_view model_type(Family family) { return family_row(family).type; }
 
 int64_t Config::parameter_count() const {
   const int64_t queries = heads * head_dim, pairs = key_value_heads * head_dim;
-  int64_t layer = hidden_size * (2 * queries + 2 * pairs) + 3 * hidden_size * intermediate_size + 2 * hidden_size;
+  int64_t layer =
+      hidden_size * (2 * queries + 2 * pairs) + 3 * hidden_size * intermediate_size + 2 * hidden_size;
   if (query_key_norm()) layer += 2 * head_dim;
   if (attention_bias) layer += queries + 2 * pairs;
   if (output_bias()) layer += hidden_size;
@@ -212,10 +218,12 @@ Result<Config> parse_config(const Json& document, std::string_view what) {
   NEREID_TRY(config.layers, count_at(root, "num_hidden_layers", std::nullopt, 4096));
   NEREID_TRY(config.heads, count_at(root, "num_attention_heads", std::nullopt, 4096));
   NEREID_TRY(config.key_value_heads, count_at(root, "num_key_value_heads", config.heads, 4096));
-  NEREID_TRY(config.max_position_embeddings, count_at(root, "max_position_embeddings", std::nullopt, kMostTokens));
+  NEREID_TRY(config.max_position_embeddings,
+             count_at(root, "max_position_embeddings", std::nullopt, kMostTokens));
   if (config.heads % config.key_value_heads != 0)
-    return root.expected(fmt::format("num_attention_heads that are a multiple of num_key_value_heads, not {} and {}",
-                                     config.heads, config.key_value_heads));
+    return root.expected(
+        fmt::format("num_attention_heads that are a multiple of num_key_value_heads, not {} and {}",
+                    config.heads, config.key_value_heads));
   // transformers: Qwen3's heads are 128 wide unless told otherwise, the others' as wide as fits.
   std::optional<int64_t> head_dim;
   if (config.family == Family::kQwen3)
@@ -223,14 +231,16 @@ Result<Config> parse_config(const Json& document, std::string_view what) {
   else if (config.hidden_size % config.heads == 0)
     head_dim = config.hidden_size / config.heads;
   NEREID_TRY(config.head_dim, count_at(root, "head_dim", head_dim, 4096));
-  if (config.head_dim % 2 != 0) return root.expected(fmt::format("an even head_dim, not {}", config.head_dim));
+  if (config.head_dim % 2 != 0)
+    return root.expected(fmt::format("an even head_dim, not {}", config.head_dim));
 
   NEREID_TRY(config.rms_norm_eps, number_at(root, "rms_norm_eps", 1e-6, 0));
   NEREID_TRY(config.initializer_range, number_at(root, "initializer_range", 0.02, 0));
   NEREID_TRY(config.tie_word_embeddings, flag_at(root, "tie_word_embeddings", false));
   NEREID_TRY(config.attention_bias, flag_at(root, "attention_bias", config.family == Family::kQwen2));
   if (config.family == Family::kQwen2 && !config.attention_bias)
-    return root.expected("an attention_bias that is absent or true: Qwen2's queries, keys and values have one");
+    return root.expected(
+        "an attention_bias that is absent or true: Qwen2's queries, keys and values have one");
   NEREID_TRY(config.mlp_bias, flag_at(root, "mlp_bias", false));
   if (config.mlp_bias && config.family != Family::kLlama) return root.expected("no mlp_bias");
   NEREID_TRY_STATUS(read_rope(root, config));

@@ -26,8 +26,8 @@ std::string_view model_type(Family family);  // "qwen3", "qwen2", "llama"
 struct RopeScaling {
   enum class Kind { kDefault, kLinear, kLlama3, kYarn };
   Kind kind = Kind::kDefault;
-  double factor = 1;                             // all but kDefault
-  int64_t original_max_position_embeddings = 0;  // kLlama3, kYarn
+  double factor = 1;                                 // all but kDefault
+  int64_t original_max_position_embeddings = 0;      // kLlama3, kYarn
   double low_freq_factor = 1, high_freq_factor = 4;  // kLlama3
   double beta_fast = 32, beta_slow = 1;              // kYarn, and so are the following
   bool truncate = true;
@@ -42,9 +42,9 @@ struct Config {
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t layers = 0;
-  int64_t heads = 0;           // of queries
-  int64_t key_value_heads = 0; // divides `heads`
-  int64_t head_dim = 0;        // even
+  int64_t heads = 0;            // of queries
+  int64_t key_value_heads = 0;  // divides `heads`
+  int64_t head_dim = 0;         // even
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000;

@@ -10,7 +10,8 @@ namespace {
 
 // As Qwen/Qwen3-8B's own file has it.
 Json qwen3() {
-  return Json::parse(R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "bos_token_id": 151643, "eos_token_id": 151645,
+  return Json::parse(
+      R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "bos_token_id": 151643, "eos_token_id": 151645,
     "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 12288,
     "max_position_embeddings": 40960, "max_window_layers": 36, "model_type": "qwen3", "num_attention_heads": 32, "num_hidden_layers": 36,
     "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null,
@@ -18,7 +19,8 @@ Json qwen3() {
 }
 
 Json llama31() {
-  return Json::parse(R"({"architectures": ["LlamaForCausalLM"], "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009],
+  return Json::parse(
+      R"({"architectures": ["LlamaForCausalLM"], "bos_token_id": 128000, "eos_token_id": [128001, 128008, 128009],
     "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336, "max_position_embeddings": 131072, "mlp_bias": false,
     "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05,
     "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
@@ -65,7 +67,10 @@ TEST(Config, ReadsWhatTransformers5Writes) {
 
 TEST(Config, WhatIsWrittenIsReadAgain) {
   Json yarn = qwen3();
-  yarn["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}, {"attention_factor", 1.5}};
+  yarn["rope_scaling"] = {{"rope_type", "yarn"},
+                          {"factor", 4.0},
+                          {"original_max_position_embeddings", 32768},
+                          {"attention_factor", 1.5}};
   Json linear = llama31();
   linear["rope_scaling"] = {{"type", "linear"}, {"factor", 2}};
   linear["attention_bias"] = linear["mlp_bias"] = true;
@@ -88,9 +93,11 @@ TEST(Config, RefusesWhatItDoesNotImplement) {
     return config_error(json);
   };
   EXPECT_EQ(with("hidden_act", "gelu"), "config.json.hidden_act: expected \"silu\", got \"gelu\"");
-  EXPECT_EQ(with("model_type", "gpt2"), "config.json.model_type: expected one of qwen3, qwen2, llama, got \"gpt2\"");
-  EXPECT_EQ(with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}),
-            "config.json.rope_scaling.rope_type: expected one of default, linear, llama3, yarn, got \"dynamic\"");
+  EXPECT_EQ(with("model_type", "gpt2"),
+            "config.json.model_type: expected one of qwen3, qwen2, llama, got \"gpt2\"");
+  EXPECT_EQ(
+      with("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}}),
+      "config.json.rope_scaling.rope_type: expected one of default, linear, llama3, yarn, got \"dynamic\"");
   EXPECT_EQ(with("num_key_value_heads", 5).substr(0, 90),
             "config.json: expected num_attention_heads that are a multiple of num_key_value_heads, not ");
   EXPECT_NE(with("quantization_config", {{"bits", 4}}), "");
@@ -110,13 +117,15 @@ TEST(Config, RefusesWhatItDoesNotImplement) {
   EXPECT_NE(config_error(windowed), "");
   Json nameless = qwen3();
   nameless.erase("vocab_size");
-  EXPECT_TRUE(config_error(nameless).starts_with("config.json: expected an object with 'vocab_size', got an object with"));
+  EXPECT_TRUE(config_error(nameless).starts_with(
+      "config.json: expected an object with 'vocab_size', got an object with"));
 }
 
 TEST(Config, AnyMissingOrOddFieldIsAnErrorOrAConfig) {
   for (const Json& whole : {qwen3(), llama31()}) {
     for (const auto& [key, unused] : whole.items()) {
-      for (const Json& odd : {Json(), Json(-1), Json(1e300), Json("x"), Json::array(), Json::object(), Json(true), Json(INT64_MAX)}) {
+      for (const Json& odd : {Json(), Json(-1), Json(1e300), Json("x"), Json::array(), Json::object(),
+                              Json(true), Json(INT64_MAX)}) {
         Json json = whole;
         json[key] = odd;
         const auto config = parse_config(json, "config.json");
@@ -131,8 +140,9 @@ TEST(GenerationConfig, EndsWithItsOwnTokens) {
   ASSERT_TRUE(folder.ok());
   const auto config = parse_config(qwen3(), "");
   EXPECT_EQ(read_generation_config(folder->path(), *config)->eos_token_ids, std::vector<int64_t>{151645});
-  ASSERT_TRUE(write_file_atomically(folder->path() / "generation_config.json",
-                                    R"({"eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95})")
+  ASSERT_TRUE(write_file_atomically(
+                  folder->path() / "generation_config.json",
+                  R"({"eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95})")
                   .ok());
   const auto read = read_generation_config(folder->path(), *config);
   ASSERT_TRUE(read.ok()) << read.error().message;
@@ -142,13 +152,16 @@ TEST(GenerationConfig, EndsWithItsOwnTokens) {
   EXPECT_EQ(read->temperature, 0.6);
 
   const auto with = [&](const char* word) {
-    EXPECT_TRUE(write_file_atomically(folder->path() / "generation_config.json", fmt::format(R"({{"do_sample": {}, "temperature": 0.6}})", word)).ok());
+    EXPECT_TRUE(write_file_atomically(folder->path() / "generation_config.json",
+                                      fmt::format(R"({{"do_sample": {}, "temperature": 0.6}})", word))
+                    .ok());
     return read_generation_config(folder->path(), *config);
   };
   EXPECT_EQ(with("true")->temperature, 0.6);
   EXPECT_EQ(with("false")->temperature, 0);
   EXPECT_EQ(with("null")->temperature, 0.6);
-  EXPECT_NE(with("1").error().message.find("do_sample: expected"), std::string::npos) << with("1").error().message;
+  EXPECT_NE(with("1").error().message.find("do_sample: expected"), std::string::npos)
+      << with("1").error().message;
 }
 
 TEST(Rope, ScalesByWavelength) {
@@ -159,8 +172,8 @@ TEST(Rope, ScalesByWavelength) {
   ASSERT_EQ(plain.size(), 64u);
   EXPECT_FLOAT_EQ(plain[0], 1);
   EXPECT_FLOAT_EQ(plain[32], 1 / std::sqrt(500000.0f));
-  EXPECT_EQ(scaled[0], plain[0]);             // short waves stay
-  EXPECT_EQ(scaled[63], plain[63] / 8);       // long ones are stretched
+  EXPECT_EQ(scaled[0], plain[0]);        // short waves stay
+  EXPECT_EQ(scaled[63], plain[63] / 8);  // long ones are stretched
   size_t between = 0;
   for (size_t i = 0; i < 64; ++i) between += scaled[i] < plain[i] && scaled[i] > plain[i] / 8;
   EXPECT_GT(between, 0u);

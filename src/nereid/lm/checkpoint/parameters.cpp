@@ -12,18 +12,20 @@ class Layout {
     if (!joined) layout_.elements = (layout_.elements + kAlignment - 1) / kAlignment * kAlignment;
     int64_t elements = 1;
     for (const int64_t size : shape) elements *= size;
-    layout_.parameters.push_back({.role = role,
-                                  .layer = layer,
-                                  .info = {.name = std::move(name), .dtype = config_.dtype, .shape = std::move(shape)},
-                                  .offset = layout_.elements,
-                                  .elements = elements});
+    layout_.parameters.push_back(
+        {.role = role,
+         .layer = layer,
+         .info = {.name = std::move(name), .dtype = config_.dtype, .shape = std::move(shape)},
+         .offset = layout_.elements,
+         .elements = elements});
     layout_.elements += elements;
   }
 
   void add_layer(int64_t i) {
     const int64_t hidden = config_.hidden_size, inner = config_.intermediate_size, dim = config_.head_dim;
     const int64_t queries = config_.heads * dim, keys = config_.key_value_heads * dim;
-    const auto layer = [&](Role role, std::string_view name, std::vector<int64_t> shape, bool joined = false) {
+    const auto layer = [&](Role role, std::string_view name, std::vector<int64_t> shape,
+                           bool joined = false) {
       add(role, i, fmt::format("model.layers.{}.{}", i, name), std::move(shape), joined);
     };
     layer(Role::kInputNorm, "input_layernorm.weight", {hidden});
@@ -66,7 +68,8 @@ ParameterLayout lay_out_parameters(const Config& config) {
   layout.add(Role::kEmbedding, -1, "model.embed_tokens.weight", {config.vocab_size, config.hidden_size});
   for (int64_t i = 0; i < config.layers; ++i) layout.add_layer(i);
   layout.add(Role::kNorm, -1, "model.norm.weight", {config.hidden_size});
-  if (!config.tie_word_embeddings) layout.add(Role::kHead, -1, "lm_head.weight", {config.vocab_size, config.hidden_size});
+  if (!config.tie_word_embeddings)
+    layout.add(Role::kHead, -1, "lm_head.weight", {config.vocab_size, config.hidden_size});
   return std::move(layout).finish();
 }
 

@@ -19,17 +19,22 @@ enum class Role {
   kQuery,      // [heads * head_dim, hidden]
   kKey,        // [key_value_heads * head_dim, hidden], and so is kValue
   kValue,
-  kOutput,     // [hidden, heads * head_dim]
-  kQueryBias, kKeyBias, kValueBias, kOutputBias,
+  kOutput,  // [hidden, heads * head_dim]
+  kQueryBias,
+  kKeyBias,
+  kValueBias,
+  kOutputBias,
   kQueryNorm,  // [head_dim], and so is kKeyNorm
   kKeyNorm,
   kPostNorm,
-  kGate,       // [intermediate, hidden], and so is kUp
+  kGate,  // [intermediate, hidden], and so is kUp
   kUp,
-  kDown,       // [hidden, intermediate]
-  kGateBias, kUpBias, kDownBias,
+  kDown,  // [hidden, intermediate]
+  kGateBias,
+  kUpBias,
+  kDownBias,
   kNorm,
-  kHead,       // [vocab, hidden]; absent where it is the embedding
+  kHead,  // [vocab, hidden]; absent where it is the embedding
 };
 
 struct Parameter {
@@ -42,7 +47,7 @@ struct Parameter {
 
 struct ParameterLayout {
   std::vector<Parameter> parameters;  // in the buffer's order
-  int64_t elements = 0;               // of the buffer, with the gaps that align its parts to kAlignment elements
+  int64_t elements = 0;  // of the buffer, with the gaps that align its parts to kAlignment elements
 };
 
 constexpr int64_t kAlignment = 128;  // 256 bytes of bfloat16

@@ -11,8 +11,16 @@ TEST(Parameters, LieInOneBufferWithoutOverlap) {
   for (const Family family : {Family::kQwen3, Family::kQwen2, Family::kLlama}) {
     for (const bool biased : {false, true}) {
       if (family == Family::kQwen2 && !biased) continue;
-      const Config config{.family = family, .vocab_size = 11, .hidden_size = 10, .intermediate_size = 7, .layers = 2, .heads = 4,
-                          .key_value_heads = 2, .head_dim = 6, .tie_word_embeddings = biased, .attention_bias = biased,
+      const Config config{.family = family,
+                          .vocab_size = 11,
+                          .hidden_size = 10,
+                          .intermediate_size = 7,
+                          .layers = 2,
+                          .heads = 4,
+                          .key_value_heads = 2,
+                          .head_dim = 6,
+                          .tie_word_embeddings = biased,
+                          .attention_bias = biased,
                           .mlp_bias = biased && family == Family::kLlama};
       const auto layout = lay_out_parameters(config);
       int64_t end = 0, total = 0;
@@ -20,8 +28,9 @@ TEST(Parameters, LieInOneBufferWithoutOverlap) {
       for (const auto& parameter : layout.parameters) {
         EXPECT_GE(parameter.offset, end) << parameter.info.name;
         EXPECT_EQ(static_cast<size_t>(parameter.elements) * 4, parameter.info.bytes());
-        const bool follows = parameter.role == Role::kKey || parameter.role == Role::kValue || parameter.role == Role::kUp ||
-                             parameter.role == Role::kKeyBias || parameter.role == Role::kValueBias || parameter.role == Role::kUpBias;
+        const bool follows = parameter.role == Role::kKey || parameter.role == Role::kValue ||
+                             parameter.role == Role::kUp || parameter.role == Role::kKeyBias ||
+                             parameter.role == Role::kValueBias || parameter.role == Role::kUpBias;
         if (follows)
           EXPECT_EQ(parameter.offset, end) << parameter.info.name;
         else

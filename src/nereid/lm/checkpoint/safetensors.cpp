@@ -31,7 +31,8 @@ Status refuse_repeated_names(std::string_view header, size_t members, std::strin
   };
   const Json again = Json::parse(header.begin(), header.end(), counts);
   if (seen == members) return ok_status();
-  return input_error("{}: expected a header that names each tensor once, got {} names of which {} differ", what, seen, members);
+  return input_error("{}: expected a header that names each tensor once, got {} names of which {} differ",
+                     what, seen, members);
 }
 
 struct Extent {
@@ -52,7 +53,8 @@ Result<TensorView> read_entry(const JsonField& entry, std::span<const std::byte>
   NEREID_TRY_STATUS(shape.each(kMostDimensions, [&](const JsonField& size) -> Status {
     NEREID_TRY(const int64_t n, size.integer(0, int64_t{1} << 48));
     view.shape.push_back(n);
-    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes)) return shape.expected("a shape of less than 2^64 bytes");
+    if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes))
+      return shape.expected("a shape of less than 2^64 bytes");
     return ok_status();
   }));
 
@@ -71,16 +73,20 @@ Result<TensorView> read_entry(const JsonField& entry, std::span<const std::byte>
 }
 
 Status check_coverage(std::vector<Extent> extents, uint64_t size, std::string_view what) {
-  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
   uint64_t covered = 0;
   for (const auto& extent : extents) {
     if (extent.begin != covered)
-      return input_error("{}: tensor '{}': expected its bytes to begin at {}, where those before it end, got {}", what, extent.name, covered,
-                         extent.begin);
+      return input_error(
+          "{}: tensor '{}': expected its bytes to begin at {}, where those before it end, got {}", what,
+          extent.name, covered, extent.begin);
     covered = extent.end;
   }
   if (covered != size)
-    return input_error("{}: expected tensors to cover all {} bytes behind the header, got {}", what, size, covered);
+    return input_error("{}: expected tensors to cover all {} bytes behind the header, got {}", what, size,
+                       covered);
   return ok_status();
 }
 
@@ -93,11 +99,13 @@ size_t TensorInfo::bytes() const {
 }
 
 Result<SafetensorsContent> parse_safetensors(std::span<const std::byte> bytes, std::string_view what) {
-  if (bytes.size() < 8) return input_error("{}: {} bytes, expected at least 8 with the header's length", what, bytes.size());
+  if (bytes.size() < 8)
+    return input_error("{}: {} bytes, expected at least 8 with the header's length", what, bytes.size());
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
   if (length > std::min<uint64_t>(kMostHeader, bytes.size() - 8))
-    return input_error("{}: a header of {} bytes, expected at most {}", what, length, std::min<uint64_t>(kMostHeader, bytes.size() - 8));
+    return input_error("{}: a header of {} bytes, expected at most {}", what, length,
+                       std::min<uint64_t>(kMostHeader, bytes.size() - 8));
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + 8, length);
   if (!header.starts_with('{')) return input_error("{}: expected a header that begins with '{{'", what);
   NEREID_TRY(const Json document, parse_json(header, what, {.max_bytes = kMostHeader, .max_depth = 8}));
@@ -107,36 +115,42 @@ Result<SafetensorsContent> parse_safetensors(std::span<const std::byte> bytes, s
   std::vector<Extent> extents;
   const auto data = bytes.subspan(8 + length);
   const JsonField root(document, what);
-  NEREID_TRY_STATUS(root.each_member(kMostTensors, [&](const std::string& name, const JsonField& entry) -> Status {
-    if (name == "__metadata__") {
-      return entry.each_member(kMostTensors, [&](const std::string& key, const JsonField& value) -> Status {
-        NEREID_TRY(content.metadata[key], value.text());
+  NEREID_TRY_STATUS(
+      root.each_member(kMostTensors, [&](const std::string& name, const JsonField& entry) -> Status {
+        if (name == "__metadata__") {
+          return entry.each_member(kMostTensors,
+                                   [&](const std::string& key, const JsonField& value) -> Status {
+                                     NEREID_TRY(content.metadata[key], value.text());
+                                     return ok_status();
+                                   });
+        }
+        Extent extent{.begin = 0, .end = 0, .name = name};
+        NEREID_TRY(auto view, read_entry(entry, data, extent));
+        content.tensors.emplace(name, std::move(view));
+        extents.push_back(std::move(extent));
         return ok_status();
-      });
-    }
-    Extent extent{.begin = 0, .end = 0, .name = name};
-    NEREID_TRY(auto view, read_entry(entry, data, extent));
-    content.tensors.emplace(name, std::move(view));
-    extents.push_back(std::move(extent));
-    return ok_status();
-  }));
+      }));
   NEREID_TRY_STATUS(check_coverage(std::move(extents), data.size(), what));
   return content;
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for somebody who writes
+  Fd fd(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for somebody who writes
   if (!fd.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return input_error("{}: {}", path.string(), std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return input_error("{}: expected a regular file", path.string());
   const auto size = static_cast<size_t>(info.st_size);
-  if (size < 8) return input_error("{}: {} bytes, expected at least 8 with the header's length", path.string(), size);
+  if (size < 8)
+    return input_error("{}: {} bytes, expected at least 8 with the header's length", path.string(), size);
   void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (mapped == MAP_FAILED) return our_error("{}: mmap of {} bytes: {}", path.string(), size, std::strerror(errno));
+  if (mapped == MAP_FAILED)
+    return our_error("{}: mmap of {} bytes: {}", path.string(), size, std::strerror(errno));
   SafetensorsFile file;
   file.path_ = path;
-  file.mapping_ = std::shared_ptr<const void>(mapped, [size](const void* at) { ::munmap(const_cast<void*>(at), size); });
+  file.mapping_ =
+      std::shared_ptr<const void>(mapped, [size](const void* at) { ::munmap(const_cast<void*>(at), size); });
   NEREID_TRY(file.content_, parse_safetensors({static_cast<const std::byte*>(mapped), size}, path.string()));
   return file;
 }
@@ -145,7 +159,8 @@ namespace {
 
 // A shard's name must stay in its folder.
 bool plain_file_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
 }
 
 }  // namespace
@@ -167,26 +182,29 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
   const JsonField root(document, named);
   NEREID_TRY(const JsonField map, root.at("weight_map"));
   std::map<std::string, size_t> numbers;  // of files, by name
-  NEREID_TRY_STATUS(map.each_member(kMostTensors, [&](const std::string& name, const JsonField& value) -> Status {
-    NEREID_TRY(const std::string file_name, value.text(4096));
-    if (!plain_file_name(file_name)) return value.expected("the name of a file in the same folder");
-    auto [at, is_new] = numbers.emplace(file_name, checkpoint.files_.size());
-    if (is_new) {
-      NEREID_TRY(auto file, SafetensorsFile::open(folder / file_name));
-      checkpoint.files_.push_back(std::move(file));
-    }
-    const auto& file = checkpoint.files_[at->second];
-    if (file.tensors().find(name) == file.tensors().end())
-      return input_error("{}: expected tensor '{}', which {} puts here", file.path().string(), name, index.string());
-    checkpoint.file_of_.emplace(name, at->second);
-    return ok_status();
-  }));
+  NEREID_TRY_STATUS(
+      map.each_member(kMostTensors, [&](const std::string& name, const JsonField& value) -> Status {
+        NEREID_TRY(const std::string file_name, value.text(4096));
+        if (!plain_file_name(file_name)) return value.expected("the name of a file in the same folder");
+        auto [at, is_new] = numbers.emplace(file_name, checkpoint.files_.size());
+        if (is_new) {
+          NEREID_TRY(auto file, SafetensorsFile::open(folder / file_name));
+          checkpoint.files_.push_back(std::move(file));
+        }
+        const auto& file = checkpoint.files_[at->second];
+        if (file.tensors().find(name) == file.tensors().end())
+          return input_error("{}: expected tensor '{}', which {} puts here", file.path().string(), name,
+                             index.string());
+        checkpoint.file_of_.emplace(name, at->second);
+        return ok_status();
+      }));
   // What lies in a shard that the index does not name would be lost in silence.
   for (size_t i = 0; i < checkpoint.files_.size(); ++i) {
     for (const auto& [name, unused] : checkpoint.files_[i].tensors()) {
       const auto found = checkpoint.file_of_.find(name);
       if (found == checkpoint.file_of_.end() || found->second != i)
-        return input_error("{}: tensor '{}' is not what {} puts here", checkpoint.files_[i].path().string(), name, index.string());
+        return input_error("{}: tensor '{}' is not what {} puts here", checkpoint.files_[i].path().string(),
+                           name, index.string());
     }
   }
   return checkpoint;
@@ -197,9 +215,12 @@ const TensorView* Checkpoint::find(std::string_view name) const {
   return found == file_of_.end() ? nullptr : &files_[found->second].tensors().find(name)->second;
 }
 
-std::string Checkpoint::file_of(std::string_view name) const { return files_[file_of_.find(name)->second].path().string(); }
+std::string Checkpoint::file_of(std::string_view name) const {
+  return files_[file_of_.find(name)->second].path().string();
+}
 
-Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
+Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path& path,
+                                                    std::vector<TensorInfo> tensors,
                                                     const std::map<std::string, std::string>& metadata) {
   // The format's own writer puts wide elements first, so that all are aligned; readers need no order.
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
@@ -207,7 +228,9 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path&
   uint64_t at = 0;
   for (const auto& tensor : tensors) {
     NEREID_CHECK(!header.contains(tensor.name), "one tensor of the name '{}'", tensor.name);
-    header[tensor.name] = {{"dtype", safetensors_name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {at, at + tensor.bytes()}}};
+    header[tensor.name] = {{"dtype", safetensors_name(tensor.dtype)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {at, at + tensor.bytes()}}};
     at += tensor.bytes();
   }
   std::string text = header.dump();
@@ -224,7 +247,10 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path&
 }
 
 SafetensorsWriter::SafetensorsWriter(SafetensorsWriter&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), fd_(std::move(other.fd_)), missing_(other.missing_) {
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      fd_(std::move(other.fd_)),
+      missing_(other.missing_) {
   other.temporary_.clear();
 }
 
@@ -244,7 +270,8 @@ Status SafetensorsWriter::write(const void* data, size_t bytes) {
 }
 
 Status SafetensorsWriter::append(std::span<const std::byte> bytes) {
-  NEREID_CHECK(bytes.size() <= missing_, "at most the {} bytes that are missing, got {}", missing_, bytes.size());
+  NEREID_CHECK(bytes.size() <= missing_, "at most the {} bytes that are missing, got {}", missing_,
+               bytes.size());
   NEREID_TRY_STATUS(write(bytes.data(), bytes.size()));
   missing_ -= bytes.size();
   return ok_status();

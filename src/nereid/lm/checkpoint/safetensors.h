@@ -81,7 +81,8 @@ class Checkpoint {
 class SafetensorsWriter {
  public:
   static Result<SafetensorsWriter> create(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
-                                          const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+                                          const std::map<std::string, std::string>& metadata = {
+                                              {"format", "pt"}});
   SafetensorsWriter(SafetensorsWriter&& other) noexcept;
   SafetensorsWriter& operator=(SafetensorsWriter&&) = delete;
   ~SafetensorsWriter();

@@ -45,26 +45,42 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
   const std::string one = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   EXPECT_EQ(safetensors_error(one, "abcd"), "");
   EXPECT_EQ(safetensors_error(one, "abc"), "f.a.data_offsets[1]: expected an integer from 0 to 3, got 4");
-  EXPECT_EQ(safetensors_error(one, "abcde"), "f: expected tensors to cover all 5 bytes behind the header, got 4");
+  EXPECT_EQ(safetensors_error(one, "abcde"),
+            "f: expected tensors to cover all 5 bytes behind the header, got 4");
   EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "abcd"),
             "f.a.data_offsets: expected 8 bytes, as dtype and shape ask for, not 4, got an array of 2 items");
   EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"F3","shape":[1],"data_offsets":[0,4]}})", "abcd"),
             "f.a.dtype: expected a dtype of safetensors (F32, BF16, F16, ...), got \"F3\"");
-  EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", "abc"),
-            "f: tensor 'b': expected its bytes to begin at 2, where those before it end, got 1");
-  EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})", "abc"),
-            "f: tensor 'b': expected its bytes to begin at 1, where those before it end, got 2");
-  EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "a"),
-            "f: expected a header that names each tensor once, got 2 names of which 1 differ");
+  EXPECT_EQ(
+      safetensors_error(
+          R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
+          "abc"),
+      "f: tensor 'b': expected its bytes to begin at 2, where those before it end, got 1");
+  EXPECT_EQ(
+      safetensors_error(
+          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
+          "abc"),
+      "f: tensor 'b': expected its bytes to begin at 1, where those before it end, got 2");
+  EXPECT_EQ(
+      safetensors_error(
+          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})",
+          "a"),
+      "f: expected a header that names each tensor once, got 2 names of which 1 differ");
   // 2^48 * 2^48 bytes are 0 modulo 2^64.
-  EXPECT_NE(safetensors_error(R"({"a":{"dtype":"U8","shape":[281474976710656,281474976710656],"data_offsets":[0,0]}})", ""), "");
-  for (const char* header : {"", "[]", "{", "null", " {}", R"({"a":1})", R"({"a":{}})", R"({"__metadata__":{"a":1}})",
-                             R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", R"({"a":{"dtype":"U8","shape":1,"data_offsets":[0,1]}})",
-                             R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}})", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})",
-                             R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})"})
+  EXPECT_NE(safetensors_error(
+                R"({"a":{"dtype":"U8","shape":[281474976710656,281474976710656],"data_offsets":[0,0]}})", ""),
+            "");
+  for (const char* header :
+       {"", "[]", "{", "null", " {}", R"({"a":1})", R"({"a":{}})", R"({"__metadata__":{"a":1}})",
+        R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})",
+        R"({"a":{"dtype":"U8","shape":1,"data_offsets":[0,1]}})",
+        R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}})",
+        R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})",
+        R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})"})
     EXPECT_NE(safetensors_error(header, "a"), "") << header;
-  for (const std::string& file : {std::string(), std::string("1234567"), std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10),
-                                  std::string("\x03\0\0\0\0\0\0\0{}", 10)})
+  for (const std::string& file :
+       {std::string(), std::string("1234567"), std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10),
+        std::string("\x03\0\0\0\0\0\0\0{}", 10)})
     EXPECT_FALSE(parse_safetensors(as_bytes(file), "f").ok());
 }
 
@@ -125,7 +141,6 @@ class SafetensorsFiles : public testing::Test {
   TemporaryFolder folder_;
 };
 
-
 void write_all(const std::filesystem::path& path, const std::vector<TensorInfo>& tensors, char fill) {
   auto writer = SafetensorsWriter::create(path, tensors);
   ASSERT_TRUE(writer.ok()) << writer.error().message;
@@ -137,7 +152,8 @@ void write_all(const std::filesystem::path& path, const std::vector<TensorInfo>&
 }
 
 TEST_F(SafetensorsFiles, WhatIsWrittenIsReadAgain) {
-  const std::vector<TensorInfo> tensors = {{"z", Dtype::kF32, {2, 2}}, {"a", Dtype::kBF16, {3}}, {"s", Dtype::kI64, {}}};
+  const std::vector<TensorInfo> tensors = {
+      {"z", Dtype::kF32, {2, 2}}, {"a", Dtype::kBF16, {3}}, {"s", Dtype::kI64, {}}};
   write_all(path("x.safetensors"), tensors, 'p');
   const auto file = SafetensorsFile::open(path("x.safetensors"));
   ASSERT_TRUE(file.ok()) << file.error().message;
@@ -159,7 +175,8 @@ TEST_F(SafetensorsFiles, NothingIsSeenOfAFileThatIsNotFinished) {
 }
 
 TEST_F(SafetensorsFiles, ShardsAreOneCheckpoint) {
-  const std::vector<TensorInfo> tensors = {{"a", Dtype::kF32, {4}}, {"b", Dtype::kF32, {4}}, {"big", Dtype::kF32, {100}}, {"c", Dtype::kF32, {1}}};
+  const std::vector<TensorInfo> tensors = {
+      {"a", Dtype::kF32, {4}}, {"b", Dtype::kF32, {4}}, {"big", Dtype::kF32, {100}}, {"c", Dtype::kF32, {1}}};
   EXPECT_EQ(plan_shards(tensors, 1000).shards.size(), 1u);
   const auto plan = plan_shards(tensors, 40);
   ASSERT_EQ(plan.shards.size(), 3u);
@@ -180,8 +197,10 @@ TEST_F(SafetensorsFiles, ShardsAreOneCheckpoint) {
     return opened.ok() ? std::string() : opened.error().message;
   };
   EXPECT_TRUE(broken("\"b\":", "\"d\":").find("expected tensor 'd', which") != std::string::npos);
-  EXPECT_TRUE(broken("model-00002-of-00003", "../x").ends_with("expected the name of a file in the same folder, got \"../x.safetensors\""));
-  EXPECT_TRUE(broken("\"a\": \"model-00001-of-00003.safetensors\",", "").find("tensor 'a' is not what") != std::string::npos);
+  EXPECT_TRUE(broken("model-00002-of-00003", "../x")
+                  .ends_with("expected the name of a file in the same folder, got \"../x.safetensors\""));
+  EXPECT_TRUE(broken("\"a\": \"model-00001-of-00003.safetensors\",", "").find("tensor 'a' is not what") !=
+              std::string::npos);
   EXPECT_NE(broken("model-00002-of-00003", "model-00004-of-00003"), "");
 }
 

@@ -31,7 +31,8 @@ Result<StagedFolder> StagedFolder::create(const fs::path& given) {
     return input_error("{}: is there already; expected a new name, or an empty folder", path.string());
   const fs::path staged = path.string() + ".incomplete";
   fs::remove_all(staged, failure);
-  if (!fs::create_directory(staged, failure)) return our_error("{}: {}", staged.string(), failure ? failure.message() : "is there already");
+  if (!fs::create_directory(staged, failure))
+    return our_error("{}: {}", staged.string(), failure ? failure.message() : "is there already");
   return StagedFolder(path, staged);
 }
 
@@ -42,7 +43,8 @@ StagedFolder::~StagedFolder() {
 
 Status StagedFolder::publish() {
   NEREID_TRY_STATUS(sync_folder(staged_));
-  if (std::rename(staged_.c_str(), path_.c_str()) != 0) return our_error("{}: {}", path_.string(), std::strerror(errno));
+  if (std::rename(staged_.c_str(), path_.c_str()) != 0)
+    return our_error("{}: {}", path_.string(), std::strerror(errno));
   staged_.clear();
   return sync_folder(path_.parent_path());
 }

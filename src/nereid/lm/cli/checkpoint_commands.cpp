@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "nereid/base/shipped_model.h"
+#include "nereid/lm/checkpoint/safetensors.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/dtype_option.h"
 #include "nereid/lm/decoder/decoder.h"
 #include "nereid/lm/decoder/device.h"
 #include "nereid/lm/decoder/weights.h"
-#include "nereid/lm/checkpoint/safetensors.h"
 
 namespace nereid::lm {
 namespace {
@@ -33,8 +33,10 @@ Result<Answer> export_checkpoint(const Options& given) {
   auto also = lm::tokenizer_files(options.model);
   const auto generation = std::filesystem::path(options.model) / "generation_config.json";
   if (std::error_code absent; std::filesystem::exists(generation, absent)) also.push_back(generation);
-  NEREID_TRY_STATUS(lm::save_weights(weights, options.output, {.most_shard_bytes = options.shard_bytes, .also = also}));
-  fmt::print(stderr, "{}: {} parameters in {}, from {}\n", options.output, weights.config.parameter_count(), lm::torch_name(weights.config.dtype), options.model);
+  NEREID_TRY_STATUS(
+      lm::save_weights(weights, options.output, {.most_shard_bytes = options.shard_bytes, .also = also}));
+  fmt::print(stderr, "{}: {} parameters in {}, from {}\n", options.output, weights.config.parameter_count(),
+             lm::torch_name(weights.config.dtype), options.model);
   return Answer::kYes;
 }
 
@@ -42,7 +44,8 @@ template <typename T>
 Result<std::vector<T>> numbers_of(const lm::SafetensorsFile& file, const char* name, lm::Dtype dtype) {
   const auto found = file.tensors().find(std::string_view(name));
   if (found == file.tensors().end() || found->second.dtype != dtype || found->second.shape.size() != 1)
-    return input_error("{}: expected a tensor '{}' of {} with one dimension", file.path().string(), name, safetensors_name(dtype));
+    return input_error("{}: expected a tensor '{}' of {} with one dimension", file.path().string(), name,
+                       safetensors_name(dtype));
   std::vector<T> numbers(static_cast<size_t>(found->second.shape[0]));
   std::memcpy(numbers.data(), found->second.bytes.data(), found->second.bytes.size());
   return numbers;
@@ -58,7 +61,8 @@ Result<Answer> write_logits(const Options& options) {
   NEREID_TRY(const auto cumulative, numbers_of<int32_t>(file, "cumulative", lm::Dtype::kI32));
   for (const int64_t token : tokens)
     if (token < 0 || token >= weights.config.vocab_size)
-      return input_error("{}: expected tokens from 0 to {}, got {}", options.tokens, weights.config.vocab_size - 1, token);
+      return input_error("{}: expected tokens from 0 to {}, got {}", options.tokens,
+                         weights.config.vocab_size - 1, token);
   if (cumulative.size() < 2 || cumulative[0] != 0 || !std::is_sorted(cumulative.begin(), cumulative.end()) ||
       cumulative.back() != static_cast<int64_t>(tokens.size()))
     return input_error("{}: expected 'cumulative' to lead from 0 to {}", options.tokens, tokens.size());
@@ -67,7 +71,10 @@ Result<Answer> write_logits(const Options& options) {
     for (int32_t at = cumulative[i]; at < cumulative[i + 1]; ++at) positions.push_back(at - cumulative[i]);
 
   const auto on_device = [&](const std::vector<int64_t>& numbers) {
-    return at::from_blob(const_cast<int64_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())}, at::kLong).clone().to(device);
+    return at::from_blob(const_cast<int64_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())},
+                         at::kLong)
+        .clone()
+        .to(device);
   };
   lm::PackedAttention attention(cumulative, device);
   const auto hidden = lm::hidden_states(weights, on_device(tokens), on_device(positions), attention);
@@ -79,12 +86,13 @@ Result<Answer> write_logits(const Options& options) {
   return Answer::kYes;
 }
 
-CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* what, const std::shared_ptr<Options>& options,
-                      Result<Answer> (*run)(const Options&)) {
+CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* what,
+                      const std::shared_ptr<Options>& options, Result<Answer> (*run)(const Options&)) {
   auto* command = app.add_subcommand(name, what);
   command->add_option("MODEL", options->model, "A folder with config.json and safetensors");
   command->add_option("-o,--output", options->output, "What to write")->required();
-  command->add_option("--dtype", options->dtype, "float32, bfloat16 or float16; the checkpoint's own where not given");
+  command->add_option("--dtype", options->dtype,
+                      "float32, bfloat16 or float16; the checkpoint's own where not given");
   command->callback([options, &chosen, run] { chosen.run = [options, run] { return run(*options); }; });
   return command;
 }
@@ -93,15 +101,23 @@ CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const cha
 
 void add_export_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();
-  auto* command = add_command(app, chosen, "export", "A checkpoint as another that `transformers` loads, in shards and a type of your choice; where none is named, the one that comes with Nereid", options, export_checkpoint);
-  command->add_option("--shard-bytes", options->shard_bytes, "At most so many in a file")->check(CLI::PositiveNumber)->capture_default_str();
+  auto* command = add_command(app, chosen, "export",
+                              "A checkpoint as another that `transformers` loads, in shards and a type of "
+                              "your choice; where none is named, the one that comes with Nereid",
+                              options, export_checkpoint);
+  command->add_option("--shard-bytes", options->shard_bytes, "At most so many in a file")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
 }
 
 void add_logits_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();
   auto* command = add_command(app, chosen, "logits", "The logits of packed documents", options, write_logits);
   command->get_option("MODEL")->required();
-  command->add_option("--tokens", options->tokens, "A safetensors file with `tokens` (I64) and `cumulative` (I32): where each document begins, and the end")
+  command
+      ->add_option("--tokens", options->tokens,
+                   "A safetensors file with `tokens` (I64) and `cumulative` (I32): where each document "
+                   "begins, and the end")
       ->required();
   command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
 }

@@ -7,8 +7,9 @@
 namespace nereid::lm {
 
 void add_model_option(CLI::App& command, EngineOptions& options) {
-  command.add_option("--model", options.model,
-                     "A folder with a checkpoint and its tokenizer.json (default: the one that comes with Nereid)");
+  command.add_option(
+      "--model", options.model,
+      "A folder with a checkpoint and its tokenizer.json (default: the one that comes with Nereid)");
 }
 
 Status name_model(EngineOptions& options) {

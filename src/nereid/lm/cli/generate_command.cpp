@@ -11,12 +11,12 @@
 #include "nereid/base/progress.h"
 #include "nereid/base/standard_output.h"
 #include "nereid/base/text.h"
-#include "nereid/lm/engine/runner/generation.h"
-#include "nereid/lm/engine/stop_matcher.h"
+#include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/engine_options.h"
 #include "nereid/lm/cli/loaded_model.h"
-#include "nereid/lm/chat/chat_template.h"
+#include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/engine/stop_matcher.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
@@ -52,7 +52,8 @@ struct GenerateOptions : EngineOptions {
 
 // What is known of one sample.
 struct Sample {
-  explicit Sample(const std::shared_ptr<const lm::Tokenizer>& tokenizer, const std::vector<std::string>& stops)
+  explicit Sample(const std::shared_ptr<const lm::Tokenizer>& tokenizer,
+                  const std::vector<std::string>& stops)
       : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
   lm::StreamDecoder decoder;
   lm::StopMatcher stops;
@@ -73,14 +74,17 @@ struct Reader {
   Result<lm::ChatTemplate> chat;
 };
 
-Result<std::vector<int64_t>> encode_chat(Reader& reader, const std::vector<lm::ChatMessage>& messages, const GenerateOptions& options) {
+Result<std::vector<int64_t>> encode_chat(Reader& reader, const std::vector<lm::ChatMessage>& messages,
+                                         const GenerateOptions& options) {
   if (!reader.chat.ok()) return reader.chat.error();
-  NEREID_TRY(const std::string text, lm::render_chat(*reader.chat, messages, {.thinking = !options.no_thinking}));
+  NEREID_TRY(const std::string text,
+             lm::render_chat(*reader.chat, messages, {.thinking = !options.no_thinking}));
   return encode(reader.encoder, text, /*special=*/false);  // it has its own
 }
 
 // A text to continue, or with --chat a question.
-Result<std::vector<int64_t>> encode_prompt(Reader& reader, const std::string& text, const GenerateOptions& options) {
+Result<std::vector<int64_t>> encode_prompt(Reader& reader, const std::string& text,
+                                           const GenerateOptions& options) {
   if (!options.chat) return encode(reader.encoder, text, !options.no_special);
   std::vector<lm::ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
@@ -89,7 +93,8 @@ Result<std::vector<int64_t>> encode_prompt(Reader& reader, const std::string& te
 }
 
 // A line of --prompts.
-Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, Reader& reader, const GenerateOptions& options) {
+Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, Reader& reader,
+                                       const GenerateOptions& options) {
   const JsonField root(document, where);
   NEREID_TRY(const auto conversation, root.find("messages"));
   if (conversation) {
@@ -145,20 +150,31 @@ Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& op
 // Hands out what is generated: as it comes where there is one sample, else sample by sample.
 class Answers {
  public:
-  Answers(const GenerateOptions& options, std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Generation& generation, int64_t samples)
-      : options_(options), tokenizer_(std::move(tokenizer)), generation_(generation), progress_("generate", samples), streams_(samples == 1 && !options.json) {}
+  Answers(const GenerateOptions& options, std::shared_ptr<const lm::Tokenizer> tokenizer,
+          lm::Generation& generation, int64_t samples)
+      : options_(options),
+        tokenizer_(std::move(tokenizer)),
+        generation_(generation),
+        progress_("generate", samples),
+        streams_(samples == 1 && !options.json) {}
 
   void take(const lm::Token& token, bool is_end) {
     const auto key = std::pair(token.request, token.sample);
     Sample& sample = samples_.try_emplace(key, tokenizer_, options_.stops).first->second;
     if (std::isnan(token.logprob) && written_.ok())
-      written_ = input_error("prompt {}, sample {}: expected numbers for token {}, got NaN: the checkpoint's weights are broken, or too large for {}",
-                             token.request, token.sample, sample.tokens.size(), options_.dtype.empty() ? "its type" : options_.dtype);
-    if (++tokens_ % 16 == 0) progress_.beside(fmt::format("{} tokens, {:.0f} a second", tokens_, static_cast<double>(tokens_) / watch_.seconds()));
+      written_ = input_error(
+          "prompt {}, sample {}: expected numbers for token {}, got NaN: the checkpoint's weights are "
+          "broken, or too large for {}",
+          token.request, token.sample, sample.tokens.size(),
+          options_.dtype.empty() ? "its type" : options_.dtype);
+    if (++tokens_ % 16 == 0)
+      progress_.beside(fmt::format("{} tokens, {:.0f} a second", tokens_,
+                                   static_cast<double>(tokens_) / watch_.seconds()));
     sample.tokens.push_back(token.token);
     sample.logprobs.push_back(token.logprob);
     sample.drawn_logprobs.push_back(token.drawn_logprob);
-    std::string certain = is_end ? "" : sample.stops.push(sample.decoder.push(static_cast<lm::TokenId>(token.token)));
+    std::string certain =
+        is_end ? "" : sample.stops.push(sample.decoder.push(static_cast<lm::TokenId>(token.token)));
     const bool last = token.last && !sample.stops.matched();
     if (last) {
       certain += sample.stops.push(sample.decoder.finish());
@@ -185,14 +201,11 @@ class Answers {
   void finish(std::pair<size_t, int64_t> key, const Sample& sample, const char* reason) {
     progress_.advance();
     if (options_.json) {
-      const Json line = {{"index", key.first},
-                         {"sample", key.second},
-                         {"text", sample.text},
-                         {"tokens", sample.tokens},
-                         {"logprobs", sample.logprobs},
-                         {"drawn_logprobs", sample.drawn_logprobs},
-                         {"finish_reason", reason},
-                         {"tokens_per_s", static_cast<double>(tokens_) / watch_.seconds()}};
+      const Json line = {
+          {"index", key.first},          {"sample", key.second},
+          {"text", sample.text},         {"tokens", sample.tokens},
+          {"logprobs", sample.logprobs}, {"drawn_logprobs", sample.drawn_logprobs},
+          {"finish_reason", reason},     {"tokens_per_s", static_cast<double>(tokens_) / watch_.seconds()}};
       write(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     } else if (streams_) {
       write("\n");
@@ -212,36 +225,48 @@ class Answers {
   Status written_ = ok_status();
 };
 
-lm::RunnerOptions cache_for(const GenerateOptions& options, const LoadedModel& loaded, const std::vector<std::vector<int64_t>>& prompts) {
+lm::RunnerOptions cache_for(const GenerateOptions& options, const LoadedModel& loaded,
+                            const std::vector<std::vector<int64_t>>& prompts) {
   size_t longest = 0;
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
-  const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new, loaded.weights.config.max_position_embeddings);
-  return runner_options(options, loaded.where, std::min(options.sequences, static_cast<int64_t>(prompts.size()) * options.samples), most_tokens);
+  const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new,
+                                       loaded.weights.config.max_position_embeddings);
+  return runner_options(options, loaded.where,
+                        std::min(options.sequences, static_cast<int64_t>(prompts.size()) * options.samples),
+                        most_tokens);
 }
 
 Result<Answer> generate(const GenerateOptions& options) {
   const c10::NoGradGuard no_gradients;
-  if (options.prompt.empty() == options.prompts.empty()) return input_error("expected either --prompt or --prompts");
-  if (options.enough > options.samples) return input_error("--enough: expected at most {} (--samples), got {}", options.samples, options.enough);
+  if (options.prompt.empty() == options.prompts.empty())
+    return input_error("expected either --prompt or --prompts");
+  if (options.enough > options.samples)
+    return input_error("--enough: expected at most {} (--samples), got {}", options.samples, options.enough);
   if (!options.chat && !options.system.empty()) return input_error("--system: expected --chat with it");
-  NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
+  NEREID_TRY(const auto tokenizer,
+             lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
   Reader reader{lm::Encoder(tokenizer), lm::read_chat_template(options.model, *tokenizer)};
   NEREID_TRY(const auto prompts, read_prompts(options, reader));
   NEREID_TRY(const auto loaded, load_model(options));
   const auto& said = loaded.said;
-  NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache_for(options, loaded, prompts)));
+  NEREID_TRY(const auto runner,
+             lm::Runner::create(loaded.weights, *loaded.device, cache_for(options, loaded, prompts)));
 
-  lm::GenerationRequest request{.prompt = {}, .samples = options.samples, .most_new = options.most_new, .enough = options.enough};
-  request.draw = {.temperature = options.temperature >= 0 ? options.temperature : said.temperature.value_or(1),
-                  .top_k = options.top_k >= 0 ? options.top_k : said.top_k.value_or(0),
-                  .top_p = options.top_p > 0 ? options.top_p : said.top_p.value_or(1),
-                  .min_p = options.min_p,
-                  .seed = options.seed};
+  lm::GenerationRequest request{
+      .prompt = {}, .samples = options.samples, .most_new = options.most_new, .enough = options.enough};
+  request.draw = {
+      .temperature = options.temperature >= 0 ? options.temperature : said.temperature.value_or(1),
+      .top_k = options.top_k >= 0 ? options.top_k : said.top_k.value_or(0),
+      .top_p = options.top_p > 0 ? options.top_p : said.top_p.value_or(1),
+      .min_p = options.min_p,
+      .seed = options.seed};
   if (!options.ignore_end) request.end_tokens = said.eos_token_ids;
-  lm::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  lm::Generation generation(*runner,
+                            {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
   for (size_t i = 0; i < prompts.size(); ++i) {
     request.prompt = prompts[i];
-    if (const auto added = generation.add(request); !added.ok()) return input_error("prompt {}: {}", i, added.error().message);
+    if (const auto added = generation.add(request); !added.ok())
+      return input_error("prompt {}: {}", i, added.error().message);
   }
   Answers answers(options, tokenizer, generation, static_cast<int64_t>(prompts.size()) * options.samples);
   while (!generation.idle()) {
@@ -250,10 +275,13 @@ Result<Answer> generate(const GenerateOptions& options) {
       const auto& ends = request.end_tokens;
       answers.take(token, std::find(ends.begin(), ends.end(), token.token) != ends.end());
     });
-    if (!answers.written().ok() && answers.written().error().blame == Blame::kInterrupted) return Answer::kYes;  // nobody reads any more
+    if (!answers.written().ok() && answers.written().error().blame == Blame::kInterrupted)
+      return Answer::kYes;  // nobody reads any more
     NEREID_TRY_STATUS(answers.written());
   }
-  if (!options.json) fmt::print(stderr, "{} tokens, {:.1f} a second\n", answers.tokens(), static_cast<double>(answers.tokens()) / answers.seconds());
+  if (!options.json)
+    fmt::print(stderr, "{} tokens, {:.1f} a second\n", answers.tokens(),
+               static_cast<double>(answers.tokens()) / answers.seconds());
   return Answer::kYes;
 }
 
@@ -266,20 +294,39 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   add_model_option(*command, *options);
   command->add_option("--prompt", options->prompt, "The text to continue; - for standard input");
   command->add_option("--prompts", options->prompts, "A file with a JSON object a line");
-  command->add_flag("--chat", options->chat, "The prompt is a question, put as the model was taught, and it answers");
+  command->add_flag("--chat", options->chat,
+                    "The prompt is a question, put as the model was taught, and it answers");
   command->add_option("--system", options->system, "What goes before the question");
   command->add_flag("--no-thinking", options->no_thinking, "The answer begins with an empty thought");
-  command->add_option("-n,--samples", options->samples, "Samples of each prompt")->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
-  command->add_option("--enough", options->enough, "Of each prompt's samples: when so many have ended by themselves, the others are dropped; 0: all are wanted")->check(CLI::Range(int64_t{0}, int64_t{1} << 20))->capture_default_str();
-  command->add_option("--max-tokens", options->most_new, "Of a sample")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
-  command->add_option("--temperature", options->temperature, "0: the most probable token")->check(within(0, 100));
-  command->add_option("--top-k", options->top_k, "Only the k most probable tokens; 0: all")->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
-  command->add_option("--top-p", options->top_p, "Only the most probable tokens that make up this share")->check(within(1e-9, 1));
-  command->add_option("--min-p", options->min_p, "Only tokens at least so probable, of the most probable one")->check(within(0, 1));
-  command->add_option("--seed", options->seed, "Samples of another seed are others")->check(a_seed())->capture_default_str();
-  command->add_option("--stop", options->stops, "A text that ends a sample, itself left out; may be given again")->allow_extra_args(false);
+  command->add_option("-n,--samples", options->samples, "Samples of each prompt")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      ->add_option("--enough", options->enough,
+                   "Of each prompt's samples: when so many have ended by themselves, the others are dropped; "
+                   "0: all are wanted")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--max-tokens", options->most_new, "Of a sample")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+      ->capture_default_str();
+  command->add_option("--temperature", options->temperature, "0: the most probable token")
+      ->check(within(0, 100));
+  command->add_option("--top-k", options->top_k, "Only the k most probable tokens; 0: all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+  command->add_option("--top-p", options->top_p, "Only the most probable tokens that make up this share")
+      ->check(within(1e-9, 1));
+  command->add_option("--min-p", options->min_p, "Only tokens at least so probable, of the most probable one")
+      ->check(within(0, 1));
+  command->add_option("--seed", options->seed, "Samples of another seed are others")
+      ->check(a_seed())
+      ->capture_default_str();
+  command
+      ->add_option("--stop", options->stops, "A text that ends a sample, itself left out; may be given again")
+      ->allow_extra_args(false);
   command->add_flag("--ignore-end", options->ignore_end, "Go on after the model's end tokens");
-  command->add_flag("--no-special", options->no_special, "Nothing before the prompt: Llama 3's tokenizer puts a token there");
+  command->add_flag("--no-special", options->no_special,
+                    "Nothing before the prompt: Llama 3's tokenizer puts a token there");
   add_engine_options(*command, *options);
   command->add_flag("--json", options->json, "One JSON object a sample");
   command->callback([options, &chosen] {

@@ -3,9 +3,9 @@
 #include <ATen/Parallel.h>
 
 #include "nereid/base/installation.h"
-#include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/lm/cli/dtype_option.h"
 #include "nereid/lm/decoder/device.h"
+#include "nereid/lm/engine/cuda/cuda_device.h"
 
 namespace nereid::lm {
 
@@ -13,14 +13,16 @@ Result<LoadedModel> load_model(const EngineOptions& options) {
   NEREID_TRY(const auto dtype, dtype_option(options.dtype));
   NEREID_TRY(const auto installation, Installation::locate());
   NEREID_TRY(const at::Device where, lm::open_device(options.device));
-  if (where.is_cuda() || !options.plain) at::set_num_threads(1);  // libtorch has next to nothing to do on the host
+  if (where.is_cuda() || !options.plain)
+    at::set_num_threads(1);  // libtorch has next to nothing to do on the host
   NEREID_TRY(auto weights, lm::load_weights(options.model, where, dtype));
   NEREID_TRY(auto said, lm::read_generation_config(options.model, weights.config));
   NEREID_TRY(auto device, lm::open_engine_device(where, installation, !options.plain));
   return LoadedModel{where, std::move(weights), std::move(said), std::move(device)};
 }
 
-lm::RunnerOptions runner_options(const EngineOptions& options, at::Device where, int64_t sequences, int64_t most_tokens) {
+lm::RunnerOptions runner_options(const EngineOptions& options, at::Device where, int64_t sequences,
+                                 int64_t most_tokens) {
   lm::RunnerOptions runner{.block_size = options.block_size, .most_tokens = most_tokens};
   runner.most_blocks = sequences * ((most_tokens + options.block_size - 1) / options.block_size) + 1;
   if (where.is_cuda() && !options.no_graphs) runner.recorded_sizes = lm::recorded_sizes_up_to(sequences);

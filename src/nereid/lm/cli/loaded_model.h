@@ -4,10 +4,10 @@
 #include <memory>
 
 #include "nereid/base/result.h"
-#include "nereid/lm/engine/runner/runner.h"
-#include "nereid/lm/cli/engine_options.h"
 #include "nereid/lm/checkpoint/config.h"
+#include "nereid/lm/cli/engine_options.h"
 #include "nereid/lm/decoder/weights.h"
+#include "nereid/lm/engine/runner/runner.h"
 
 namespace nereid::lm {
 
@@ -21,6 +21,7 @@ struct LoadedModel {
 Result<LoadedModel> load_model(const EngineOptions& options);
 
 // A cache for so many sequences of at most so many tokens each: more would never be used.
-lm::RunnerOptions runner_options(const EngineOptions& options, at::Device where, int64_t sequences, int64_t most_tokens);
+lm::RunnerOptions runner_options(const EngineOptions& options, at::Device where, int64_t sequences,
+                                 int64_t most_tokens);
 
 }  // namespace nereid::lm

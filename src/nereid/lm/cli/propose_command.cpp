@@ -29,12 +29,12 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
-#include "nereid/lm/engine/repetition.h"
-#include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/engine_options.h"
 #include "nereid/lm/cli/loaded_model.h"
-#include "nereid/lm/chat/chat_template.h"
+#include "nereid/lm/engine/repetition.h"
+#include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
@@ -74,7 +74,8 @@ class Lines {
       rest.append(chunk, static_cast<size_t>(got));
       size_t at = 0;
       const std::lock_guard lock(mutex_);
-      for (size_t end; (end = rest.find('\n', at)) != rest.npos; at = end + 1) lines_.push_back(rest.substr(at, end - at));
+      for (size_t end; (end = rest.find('\n', at)) != rest.npos; at = end + 1)
+        lines_.push_back(rest.substr(at, end - at));
       rest.erase(0, at);
       come_.notify_one();
     }
@@ -96,7 +97,8 @@ void say(const Json& json) {
 }
 
 struct AskedSample {
-  AskedSample(int64_t number, const std::shared_ptr<const lm::Tokenizer>& tokenizer) : number(number), decoder(tokenizer) {}
+  AskedSample(int64_t number, const std::shared_ptr<const lm::Tokenizer>& tokenizer)
+      : number(number), decoder(tokenizer) {}
   int64_t number = 0, tokens = 0;
   lm::StreamDecoder decoder;
   lm::RepetitionWatch watch;
@@ -118,8 +120,15 @@ struct AskedRequest {
 
 class Proposing {
  public:
-  Proposing(std::shared_ptr<const lm::Tokenizer> tokenizer, const lm::GenerationConfig& said, const lm::ChatTemplate& chat, lm::Generation& generation, int64_t most_tokens, bool holds)
-      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), chat_(chat), generation_(generation), most_tokens_(most_tokens), holds_(holds) {}
+  Proposing(std::shared_ptr<const lm::Tokenizer> tokenizer, const lm::GenerationConfig& said,
+            const lm::ChatTemplate& chat, lm::Generation& generation, int64_t most_tokens, bool holds)
+      : tokenizer_(tokenizer),
+        encoder_(tokenizer),
+        said_(said),
+        chat_(chat),
+        generation_(generation),
+        most_tokens_(most_tokens),
+        holds_(holds) {}
 
   Result<Answer> run(Lines& lines) {
     while (!interrupted()) {
@@ -197,7 +206,8 @@ class Proposing {
       NEREID_TRY(into, field->number());
       return ok_status();
     };
-    NEREID_TRY_STATUS(number("temperature", said_.temperature.value_or(0) > 0 ? *said_.temperature : 1, drawn.temperature));
+    NEREID_TRY_STATUS(
+        number("temperature", said_.temperature.value_or(0) > 0 ? *said_.temperature : 1, drawn.temperature));
     NEREID_TRY_STATUS(number("top_p", said_.top_p.value_or(1), drawn.top_p));
     NEREID_TRY(drawn.top_k, root.integer_at("top_k", said_.top_k.value_or(0), 0, 1 << 24));
     NEREID_TRY(const int64_t seed, root.integer_at("seed", 0, INT64_MIN, INT64_MAX));
@@ -249,7 +259,8 @@ class Proposing {
     const int64_t id = asked->second.group;
     AskedGroup& group = groups_.at(id);
     AskedSample& sample = group.samples[asked->second.samples[static_cast<size_t>(token.sample)]];
-    const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) != said_.eos_token_ids.end();
+    const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) !=
+                     said_.eos_token_ids.end();
     ++sample.tokens;
     if (!end) sample.text += sample.decoder.push(static_cast<lm::TokenId>(token.token));
     const bool repeats = !token.last && sample.watch.push(token.token);
@@ -259,11 +270,14 @@ class Proposing {
     say({{"id", id},
          {"sample", sample.number},
          {"text", sample.text},
-         {"finish", end ? "end" : repeats ? "repeats" : "length"},
+         {"finish", end       ? "end"
+                    : repeats ? "repeats"
+                              : "length"},
          {"tokens", sample.tokens},
          {"prompt_tokens", group.prompt_tokens},
          {"seconds", group.watch.seconds()}});
-    const int64_t wanted = group.enough > 0 ? std::min<int64_t>(group.enough, std::ssize(group.samples)) : std::ssize(group.samples);
+    const int64_t wanted = group.enough > 0 ? std::min<int64_t>(group.enough, std::ssize(group.samples))
+                                            : std::ssize(group.samples);
     if (++group.done < wanted) return;
     say({{"id", id}, {"over", true}});
     drop(id);
@@ -285,25 +299,32 @@ class Proposing {
 Result<Answer> propose(const ProposeOptions& options) {
   auto& lines = *new Lines;  // first: while the model is loaded, whoever asked may go
   const c10::NoGradGuard no_gradients;
-  NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
+  NEREID_TRY(const auto tokenizer,
+             lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
   NEREID_TRY(auto loaded, load_model(options));
   const lm::Config& config = loaded.weights.config;
   auto& said = loaded.said;
   // What ends a message of a conversation ends an answer, whatever else does.
   NEREID_TRY(const auto chat, lm::read_chat_template(options.model, *tokenizer));
   if (const auto end = tokenizer->find(chat.end_of_message())) said.eos_token_ids.push_back(*end);
-  if (said.eos_token_ids.empty()) return input_error("{}: expected an eos_token_id, or a tokenizer with {}: no answer would end", options.model, chat.end_of_message());
-  const int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, config.max_position_embeddings) : config.max_position_embeddings;
+  if (said.eos_token_ids.empty())
+    return input_error("{}: expected an eos_token_id, or a tokenizer with {}: no answer would end",
+                       options.model, chat.end_of_message());
+  const int64_t longest = options.most_tokens > 0
+                              ? std::min(options.most_tokens, config.max_position_embeddings)
+                              : config.max_position_embeddings;
   const bool on_gpu = loaded.where.is_cuda();
   auto cache = runner_options(options, loaded.where, options.sequences, longest);
   cache.memory_share = on_gpu ? 0.5 : 0.25;
   if (!on_gpu) {
     const int64_t blocks_of_longest = (longest + options.block_size - 1) / options.block_size;
     const int64_t bytes = lm::block_bytes(config, options.block_size, at::kFloat);
-    cache.most_blocks = std::min(cache.most_blocks, std::max(kMostCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
+    cache.most_blocks =
+        std::min(cache.most_blocks, std::max(kMostCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
   }
   NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache));
-  lm::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  lm::Generation generation(*runner,
+                            {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
   say({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
   return Proposing(tokenizer, said, chat, generation, longest, options.turns).run(lines);
 }
@@ -312,9 +333,13 @@ Result<Answer> propose(const ProposeOptions& options) {
 
 void add_propose_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<ProposeOptions>();
-  auto* command = app.add_subcommand("propose", "A model that answers the program that started it: a JSON object a line, in and out");
+  auto* command = app.add_subcommand(
+      "propose", "A model that answers the program that started it: a JSON object a line, in and out");
   add_model_option(*command, *options);
-  command->add_option("--context", options->most_tokens, "At most so many tokens in a sequence; the model's own limit where not given")->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
+  command
+      ->add_option("--context", options->most_tokens,
+                   "At most so many tokens in a sequence; the model's own limit where not given")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--turns", options->turns, "Compute only when told to");
   add_engine_options(*command, *options);
   command->callback([options, &chosen] {

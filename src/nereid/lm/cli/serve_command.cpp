@@ -2,12 +2,12 @@
 #include <CLI/CLI.hpp>
 
 #include "nereid/base/standard_output.h"
-#include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/engine_options.h"
 #include "nereid/lm/cli/loaded_model.h"
+#include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/serve/server.h"
-#include "nereid/lm/chat/chat_template.h"
 
 namespace nereid::lm {
 namespace {
@@ -25,15 +25,21 @@ Result<Answer> serve(const ServeOptions& options) {
   const std::filesystem::path folder = options.model;
   NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(folder / "tokenizer.json"));
   NEREID_TRY(const auto loaded, load_model(options));
-  const int64_t longest = options.most_tokens > 0 ? options.most_tokens : loaded.weights.config.max_position_embeddings;
+  const int64_t longest =
+      options.most_tokens > 0 ? options.most_tokens : loaded.weights.config.max_position_embeddings;
   auto cache = runner_options(options, loaded.where, options.sequences, longest);
   cache.memory_share = loaded.where.is_cuda() ? 0.9 : 0.25;
   NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache));
-  lm::Generation generation(*runner, {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
-  CompletionReader reader(tokenizer, loaded.said, lm::read_chat_template(folder, *tokenizer), {.most_new = options.most_new, .thinking = !options.no_thinking});
+  lm::Generation generation(*runner,
+                            {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  CompletionReader reader(tokenizer, loaded.said, lm::read_chat_template(folder, *tokenizer),
+                          {.most_new = options.most_new, .thinking = !options.no_thinking});
   NEREID_TRY(auto connections, Connections::listen(options.address, options.port));
   NEREID_TRY_STATUS(stream_stdout(fmt::format("http://{}:{}/v1\n", options.address, connections.port())));
-  const ServerOptions server = {.names = names_of_model(options.model, options.name), .places = options.sequences, .queue = options.queue, .grace = options.grace};
+  const ServerOptions server = {.names = names_of_model(options.model, options.name),
+                                .places = options.sequences,
+                                .queue = options.queue,
+                                .grace = options.grace};
   return Server(server, tokenizer, std::move(reader), generation, std::move(connections)).run();
 }
 
@@ -41,7 +47,8 @@ Result<Answer> serve(const ServeOptions& options) {
 
 void add_serve_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<ServeOptions>();
-  auto* command = app.add_subcommand("serve-model", "A model behind OpenAI's chat and text completions, on this machine");
+  auto* command =
+      app.add_subcommand("serve-model", "A model behind OpenAI's chat and text completions, on this machine");
   command->footer(R"(Example:
   nereid serve-model --model Qwen3-8B &
   NEREID_HTTP_BASE=http://127.0.0.1:8000/v1 NEREID_HTTP_MODEL=Qwen3-8B nereid optimize task.py -o fast.py --proposer http
@@ -52,12 +59,27 @@ Its first line on stdout is its address. Nobody is asked who they are: it listen
 lets what was asked be finished and takes nothing more (exit code 0; 130 where the grace was too short); the second ends it at once.)");
   add_model_option(*command, *options);
   command->add_option("--name", options->name, "What clients call the model (default: the folder's name)");
-  command->add_option("--address", options->address, "An IPv4 address of this machine")->capture_default_str();
-  command->add_option("--port", options->port, "0: any that is free")->check(CLI::Range(0, 65535))->capture_default_str();
-  command->add_option("--max-tokens", options->most_new, "Of a chat's answer, where a request does not say")->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->capture_default_str();
-  command->add_option("--context", options->most_tokens, "At most so many tokens in a sequence; the model's own limit where not given")->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
-  command->add_option("--queue", options->queue, "So many requests may wait for a place among --sequences; more get 429 and Retry-After")->check(CLI::Range(int64_t{0}, int64_t{1} << 20))->capture_default_str();
-  command->add_option("--grace", options->grace, "Seconds for what was asked to be finished, when told to end")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  command->add_option("--address", options->address, "An IPv4 address of this machine")
+      ->capture_default_str();
+  command->add_option("--port", options->port, "0: any that is free")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command->add_option("--max-tokens", options->most_new, "Of a chat's answer, where a request does not say")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+      ->capture_default_str();
+  command
+      ->add_option("--context", options->most_tokens,
+                   "At most so many tokens in a sequence; the model's own limit where not given")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
+  command
+      ->add_option("--queue", options->queue,
+                   "So many requests may wait for a place among --sequences; more get 429 and Retry-After")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      ->add_option("--grace", options->grace, "Seconds for what was asked to be finished, when told to end")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   command->add_flag("--no-thinking", options->no_thinking, "Answers begin with an empty thought");
   add_engine_options(*command, *options);
   command->callback([options, &chosen] {

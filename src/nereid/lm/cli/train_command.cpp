@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 
 #include "nereid/base/standard_output.h"
+#include "nereid/lm/cli/command.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/train/kernels/training_operators.h"
-#include "nereid/lm/cli/command.h"
 #include "nereid/train/rl/rl.h"
 #include "nereid/train/sft/sft.h"
 
@@ -25,14 +25,13 @@ Status print_step(int64_t step, const train::Figures& figures) {
 // Our kernels on a GPU. The devices, which the kernels are launched by, live as long as the answer.
 auto training_kernels() {
   const auto devices = std::make_shared<std::vector<std::unique_ptr<lm::Device>>>();
-  return
-      [devices](const lm::Config& config, c10::Device where) -> Result<std::shared_ptr<lm::Operators>> {
-        NEREID_TRY(const auto installation, Installation::locate());
-        NEREID_TRY(auto device, lm::open_engine_device(where, installation));
-        if (device->launcher() == nullptr) return std::shared_ptr<lm::Operators>();
-        devices->push_back(std::move(device));
-        return train::make_training_operators(config, *devices->back()->launcher(), installation);
-      };
+  return [devices](const lm::Config& config, c10::Device where) -> Result<std::shared_ptr<lm::Operators>> {
+    NEREID_TRY(const auto installation, Installation::locate());
+    NEREID_TRY(auto device, lm::open_engine_device(where, installation));
+    if (device->launcher() == nullptr) return std::shared_ptr<lm::Operators>();
+    devices->push_back(std::move(device));
+    return train::make_training_operators(config, *devices->back()->launcher(), installation);
+  };
 }
 
 Result<Answer> run_training(TrainCommand options, bool json, Status (*train)(const train::TrainOptions&)) {
@@ -43,9 +42,9 @@ Result<Answer> run_training(TrainCommand options, bool json, Status (*train)(con
 }
 
 // One kind of run; its own options are to be added.
-std::pair<CLI::App*, std::shared_ptr<TrainCommand>> add_train_command(CLI::App& app, Chosen& chosen, const char* name,
-                                                           const char* what,
-                                                           Status (*train)(const train::TrainOptions&)) {
+std::pair<CLI::App*, std::shared_ptr<TrainCommand>> add_train_command(
+    CLI::App& app, Chosen& chosen, const char* name, const char* what,
+    Status (*train)(const train::TrainOptions&)) {
   auto options = std::make_shared<TrainCommand>();
   auto* command = app.add_subcommand(name, what);
   command->add_option("RUN", options->run.run_file, "A run file: docs/sft.md")->required();

@@ -18,7 +18,8 @@ class Attention {
   virtual ~Attention() = default;
   // query: [tokens, heads, head_dim]; key, value: [tokens, key_value_heads, head_dim]; all rotated.
   // The result is [tokens, heads, head_dim]. Every token sees itself and what came before it in its sequence.
-  virtual at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) = 0;
+  virtual at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key,
+                            const at::Tensor& value) = 0;
   // Of a batch that attends to its own tokens alone; null where there are other keys.
   virtual const Documents* documents() { return nullptr; }
 };
@@ -35,7 +36,8 @@ bool flash_takes(const at::Tensor& query);
 class PackedAttention : public Attention {
  public:
   PackedAttention(std::vector<int32_t> cumulative, at::Device device);
-  at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) override;
+  at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key,
+                    const at::Tensor& value) override;
   const Documents* documents() override;
 
  private:

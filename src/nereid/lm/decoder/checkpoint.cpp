@@ -6,14 +6,16 @@
 #include <set>
 
 #include "nereid/base/file.h"
-#include "nereid/lm/decoder/weights.h"
 #include "nereid/lm/checkpoint/safetensors.h"
 #include "nereid/lm/checkpoint/staged_folder.h"
+#include "nereid/lm/decoder/weights.h"
 
 namespace nereid::lm {
 namespace {
 
-bool is_floating(Dtype dtype) { return dtype == Dtype::kF32 || dtype == Dtype::kBF16 || dtype == Dtype::kF16 || dtype == Dtype::kF64; }
+bool is_floating(Dtype dtype) {
+  return dtype == Dtype::kF32 || dtype == Dtype::kBF16 || dtype == Dtype::kF16 || dtype == Dtype::kF64;
+}
 
 std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
@@ -38,17 +40,22 @@ Status check_tensors(const Checkpoint& checkpoint, const Config& config) {
   for (const auto& parameter : lay_out_parameters(config).parameters) {
     const auto& info = parameter.info;
     const TensorView* view = checkpoint.find(info.name);
-    if (view == nullptr) return input_error("{}: expected a tensor '{}' of shape {}, got none", checkpoint.folder().string(), info.name, shape_text(info.shape));
+    if (view == nullptr)
+      return input_error("{}: expected a tensor '{}' of shape {}, got none", checkpoint.folder().string(),
+                         info.name, shape_text(info.shape));
     const std::string file = checkpoint.file_of(info.name);
     if (view->shape != info.shape)
-      return input_error("{}: tensor '{}': expected shape {}, as config.json asks for, got {}", file, info.name, shape_text(info.shape), shape_text(view->shape));
+      return input_error("{}: tensor '{}': expected shape {}, as config.json asks for, got {}", file,
+                         info.name, shape_text(info.shape), shape_text(view->shape));
     if (!is_floating(view->dtype))
-      return input_error("{}: tensor '{}': expected F64, F32, BF16 or F16, got {}", file, info.name, safetensors_name(view->dtype));
+      return input_error("{}: tensor '{}': expected F64, F32, BF16 or F16, got {}", file, info.name,
+                         safetensors_name(view->dtype));
     wanted.insert(info.name);
   }
   for (const auto& [name, unused] : checkpoint.names())
     if (!wanted.contains(name) && !may_be_left(config, name))
-      return input_error("{}: tensor '{}': expected none of that name in a {} with {} layers", checkpoint.file_of(name), name, model_type(config.family), config.layers);
+      return input_error("{}: tensor '{}': expected none of that name in a {} with {} layers",
+                         checkpoint.file_of(name), name, model_type(config.family), config.layers);
   return ok_status();
 }
 
@@ -60,7 +67,8 @@ void fill(const Checkpoint& checkpoint, Weights& weights) {
 
 }  // namespace
 
-Result<Weights> load_weights(const std::filesystem::path& folder, at::Device device, std::optional<Dtype> dtype) {
+Result<Weights> load_weights(const std::filesystem::path& folder, at::Device device,
+                             std::optional<Dtype> dtype) {
   NEREID_TRY(Config config, read_config(folder / "config.json"));
   if (dtype) config.dtype = *dtype;
   NEREID_TRY(const auto checkpoint, Checkpoint::open(folder));
@@ -73,7 +81,9 @@ Result<Weights> load_weights(const std::filesystem::path& folder, at::Device dev
 Status load_weights_into(const std::filesystem::path& folder, Weights& weights) {
   NEREID_TRY(Config config, read_config(folder / "config.json"));
   config.dtype = weights.config.dtype;
-  if (config != weights.config) return input_error("{}: expected the configuration of the model that is loaded", (folder / "config.json").string());
+  if (config != weights.config)
+    return input_error("{}: expected the configuration of the model that is loaded",
+                       (folder / "config.json").string());
   NEREID_TRY(const auto checkpoint, Checkpoint::open(folder));
   NEREID_TRY_STATUS(check_tensors(checkpoint, config));
   fill(checkpoint, weights);
@@ -83,7 +93,8 @@ Status load_weights_into(const std::filesystem::path& folder, Weights& weights) 
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> found;
   std::error_code absent;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "prompts"})
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+                           "special_tokens_map.json", "prompts"})
     if (std::filesystem::exists(folder / name, absent)) found.push_back(folder / name);
   return found;
 }
@@ -103,17 +114,22 @@ Status save_weights(const Weights& weights, const std::filesystem::path& folder,
   for (const auto& shard : plan.shards) {
     NEREID_TRY(auto writer, SafetensorsWriter::create(staged.staged() / shard.file, shard.tensors));
     for (size_t i = 0; i < shard.tensors.size(); ++i) {
-      const at::Tensor tensor = weights.parameters[next++].detach().to(scalar_type(config.dtype)).cpu().contiguous();
-      NEREID_TRY_STATUS(writer.append({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}));
+      const at::Tensor tensor =
+          weights.parameters[next++].detach().to(scalar_type(config.dtype)).cpu().contiguous();
+      NEREID_TRY_STATUS(
+          writer.append({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}));
     }
     NEREID_TRY_STATUS(writer.finish());
   }
-  if (!plan.index.empty()) NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "model.safetensors.index.json", plan.index));
+  if (!plan.index.empty())
+    NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "model.safetensors.index.json", plan.index));
   NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "config.json", to_json(config).dump(2) + "\n"));
-  NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "generation_config.json", generation_json(config).dump(2) + "\n"));
+  NEREID_TRY_STATUS(write_file_atomically(staged.staged() / "generation_config.json",
+                                          generation_json(config).dump(2) + "\n"));
   for (const auto& file : options.also) {
     if (std::error_code failure; std::filesystem::is_directory(file, failure)) {
-      std::filesystem::copy(file, staged.staged() / file.filename(), std::filesystem::copy_options::recursive, failure);
+      std::filesystem::copy(file, staged.staged() / file.filename(), std::filesystem::copy_options::recursive,
+                            failure);
       if (failure) return our_error("{}: {}", file.string(), failure.message());
       continue;
     }

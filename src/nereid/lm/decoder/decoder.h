@@ -9,13 +9,16 @@
 
 namespace nereid::lm {
 
-Rotation rotation_at(const Weights& weights, const at::Tensor& positions);  // positions: [tokens], int64, from 0 in each sequence
+Rotation rotation_at(const Weights& weights,
+                     const at::Tensor& positions);  // positions: [tokens], int64, from 0 in each sequence
 
 // One layer, residual stream to residual stream. hidden: [tokens, hidden]. Whoever recomputes activations calls this again in the backward.
-at::Tensor layer_forward(const Weights& weights, int64_t layer, const at::Tensor& hidden, const Rotation& rotation, Attention& attention);
+at::Tensor layer_forward(const Weights& weights, int64_t layer, const at::Tensor& hidden,
+                         const Rotation& rotation, Attention& attention);
 
 // All layers and the last norm. tokens, positions: [tokens], int64. The result is [tokens, hidden].
-at::Tensor hidden_states(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions, Attention& attention);
+at::Tensor hidden_states(const Weights& weights, const at::Tensor& tokens, const at::Tensor& positions,
+                         Attention& attention);
 
 // hidden: [tokens, hidden], after the last norm. The result is [tokens, vocab], in the weights' type.
 at::Tensor logits_of(const Weights& weights, const at::Tensor& hidden);

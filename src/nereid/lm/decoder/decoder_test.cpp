@@ -14,8 +14,17 @@ namespace nereid::lm {
 namespace {
 
 Config small(Family family, bool tied) {
-  return {.family = family, .vocab_size = 61, .hidden_size = 32, .intermediate_size = 48, .layers = 2, .heads = 4, .key_value_heads = 2,
-          .head_dim = 8, .max_position_embeddings = 128, .tie_word_embeddings = tied, .attention_bias = family == Family::kQwen2,
+  return {.family = family,
+          .vocab_size = 61,
+          .hidden_size = 32,
+          .intermediate_size = 48,
+          .layers = 2,
+          .heads = 4,
+          .key_value_heads = 2,
+          .head_dim = 8,
+          .max_position_embeddings = 128,
+          .tie_word_embeddings = tied,
+          .attention_bias = family == Family::kQwen2,
           .initializer_range = 0.2};
 }
 
@@ -27,7 +36,8 @@ Weights drawn(Family family = Family::kQwen3, bool tied = false) {
 
 at::Tensor positions_of(const std::vector<int32_t>& cumulative) {
   std::vector<at::Tensor> parts;
-  for (size_t i = 0; i + 1 < cumulative.size(); ++i) parts.push_back(at::arange(cumulative[i + 1] - cumulative[i], at::kLong));
+  for (size_t i = 0; i + 1 < cumulative.size(); ++i)
+    parts.push_back(at::arange(cumulative[i + 1] - cumulative[i], at::kLong));
   return at::cat(parts);
 }
 
@@ -54,11 +64,15 @@ TEST(Decoder, PackedDocumentsDoNotSeeEachOther) {
 }
 
 TEST(Decoder, LaterQueriesSeeAllEarlierKeys) {
-  const auto draw = [](int64_t length, int64_t heads) { return at::randint(1000, {length, heads, 8}, at::kFloat) / 500 - 1; };
+  const auto draw = [](int64_t length, int64_t heads) {
+    return at::randint(1000, {length, heads, 8}, at::kFloat) / 500 - 1;
+  };
   const auto query = draw(9, 4), key = draw(9, 2), value = draw(9, 2);
   const auto whole = attend_causally(query, key, value);
   for (int64_t from = 0; from < 9; ++from)
-    EXPECT_LT((attend_causally(query.slice(0, from), key, value) - whole.slice(0, from)).abs().max().item<float>(), 1e-6);
+    EXPECT_LT(
+        (attend_causally(query.slice(0, from), key, value) - whole.slice(0, from)).abs().max().item<float>(),
+        1e-6);
 }
 
 at::Tensor loss_of(const Weights& weights, const at::Tensor& tokens) {
@@ -99,7 +113,8 @@ TEST(Decoder, JoinedParametersAreTheSeparateOnes) {
   const Weights weights = drawn(Family::kQwen2);
   for (const auto& layer : weights.layers) {
     EXPECT_TRUE(layer.query_key_value.equal(at::cat({layer.query, layer.key, layer.value})));
-    EXPECT_TRUE(layer.query_key_value_bias.equal(at::cat({layer.query_bias, layer.key_bias, layer.value_bias})));
+    EXPECT_TRUE(
+        layer.query_key_value_bias.equal(at::cat({layer.query_bias, layer.key_bias, layer.value_bias})));
     EXPECT_TRUE(layer.gate_up.equal(at::cat({layer.gate, layer.up})));
   }
 }
@@ -143,18 +158,25 @@ TEST(Weights, ErrorsNameFileAndTensor) {
   };
   const std::string at = (folder->path() / "m").string();
   EXPECT_EQ(error_with("num_hidden_layers", 2), "");
-  EXPECT_EQ(error_with("tie_word_embeddings", false), at + ": expected a tensor 'lm_head.weight' of shape [61, 32], got none");
+  EXPECT_EQ(error_with("tie_word_embeddings", false),
+            at + ": expected a tensor 'lm_head.weight' of shape [61, 32], got none");
   EXPECT_EQ(error_with("vocab_size", 62),
-            at + "/model.safetensors: tensor 'model.embed_tokens.weight': expected shape [62, 32], as config.json asks for, got [61, 32]");
+            at + "/model.safetensors: tensor 'model.embed_tokens.weight': expected shape [62, 32], as "
+                 "config.json asks for, got [61, 32]");
   EXPECT_EQ(error_with("num_hidden_layers", 1),
-            at + "/model.safetensors: tensor 'model.layers.1.input_layernorm.weight': expected none of that name in a llama with 1 layers");
-  EXPECT_EQ(error_with("num_hidden_layers", 3), at + ": expected a tensor 'model.layers.2.input_layernorm.weight' of shape [32], got none");
+            at + "/model.safetensors: tensor 'model.layers.1.input_layernorm.weight': expected none of that "
+                 "name in a llama with 1 layers");
+  EXPECT_EQ(error_with("num_hidden_layers", 3),
+            at + ": expected a tensor 'model.layers.2.input_layernorm.weight' of shape [32], got none");
   // Terabytes that no tensor has are told, not asked for.
   EXPECT_EQ(error_with("intermediate_size", 1 << 20),
-            at + "/model.safetensors: tensor 'model.layers.0.mlp.gate_proj.weight': expected shape [1048576, 32], as config.json asks for, got [" +
+            at +
+                "/model.safetensors: tensor 'model.layers.0.mlp.gate_proj.weight': expected shape [1048576, "
+                "32], as config.json asks for, got [" +
                 std::to_string(weights.config.intermediate_size) + ", 32]");
   EXPECT_EQ(error_with("hidden_size", 1 << 20),
-            at + "/model.safetensors: tensor 'model.embed_tokens.weight': expected shape [61, 1048576], as config.json asks for, got [61, 32]");
+            at + "/model.safetensors: tensor 'model.embed_tokens.weight': expected shape [61, 1048576], as "
+                 "config.json asks for, got [61, 32]");
 }
 
 }  // namespace

@@ -14,37 +14,60 @@ namespace {
 
 at::Tensor& place_of(LayerWeights& layer, Role role) {
   switch (role) {
-    case Role::kInputNorm: return layer.input_norm;
-    case Role::kPostNorm: return layer.post_norm;
-    case Role::kQuery: return layer.query;
-    case Role::kKey: return layer.key;
-    case Role::kValue: return layer.value;
-    case Role::kOutput: return layer.output;
-    case Role::kQueryBias: return layer.query_bias;
-    case Role::kKeyBias: return layer.key_bias;
-    case Role::kValueBias: return layer.value_bias;
-    case Role::kOutputBias: return layer.output_bias;
-    case Role::kQueryNorm: return layer.query_norm;
-    case Role::kKeyNorm: return layer.key_norm;
-    case Role::kGate: return layer.gate;
-    case Role::kUp: return layer.up;
-    case Role::kDown: return layer.down;
-    case Role::kGateBias: return layer.gate_bias;
-    case Role::kUpBias: return layer.up_bias;
-    case Role::kDownBias: return layer.down_bias;
+    case Role::kInputNorm:
+      return layer.input_norm;
+    case Role::kPostNorm:
+      return layer.post_norm;
+    case Role::kQuery:
+      return layer.query;
+    case Role::kKey:
+      return layer.key;
+    case Role::kValue:
+      return layer.value;
+    case Role::kOutput:
+      return layer.output;
+    case Role::kQueryBias:
+      return layer.query_bias;
+    case Role::kKeyBias:
+      return layer.key_bias;
+    case Role::kValueBias:
+      return layer.value_bias;
+    case Role::kOutputBias:
+      return layer.output_bias;
+    case Role::kQueryNorm:
+      return layer.query_norm;
+    case Role::kKeyNorm:
+      return layer.key_norm;
+    case Role::kGate:
+      return layer.gate;
+    case Role::kUp:
+      return layer.up;
+    case Role::kDown:
+      return layer.down;
+    case Role::kGateBias:
+      return layer.gate_bias;
+    case Role::kUpBias:
+      return layer.up_bias;
+    case Role::kDownBias:
+      return layer.down_bias;
     case Role::kEmbedding:
     case Role::kNorm:
-    case Role::kHead: break;
+    case Role::kHead:
+      break;
   }
   NEREID_CHECK(false, "the role of a layer's parameter, got {}", static_cast<int>(role));
 }
 
 at::Tensor& place_of(Weights& weights, const Parameter& parameter) {
   switch (parameter.role) {
-    case Role::kEmbedding: return weights.embedding;
-    case Role::kNorm: return weights.norm;
-    case Role::kHead: return weights.head;
-    default: return place_of(weights.layers[static_cast<size_t>(parameter.layer)], parameter.role);
+    case Role::kEmbedding:
+      return weights.embedding;
+    case Role::kNorm:
+      return weights.norm;
+    case Role::kHead:
+      return weights.head;
+    default:
+      return place_of(weights.layers[static_cast<size_t>(parameter.layer)], parameter.role);
   }
 }
 
@@ -60,23 +83,35 @@ at::Tensor joined(const at::Tensor& first, int64_t rows) {
 
 at::ScalarType scalar_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kBool: return at::kBool;
-    case Dtype::kU8: return at::kByte;
-    case Dtype::kI8: return at::kChar;
-    case Dtype::kI16: return at::kShort;
-    case Dtype::kI32: return at::kInt;
-    case Dtype::kI64: return at::kLong;
-    case Dtype::kF16: return at::kHalf;
-    case Dtype::kBF16: return at::kBFloat16;
-    case Dtype::kF32: return at::kFloat;
-    case Dtype::kF64: return at::kDouble;
-    default: break;
+    case Dtype::kBool:
+      return at::kBool;
+    case Dtype::kU8:
+      return at::kByte;
+    case Dtype::kI8:
+      return at::kChar;
+    case Dtype::kI16:
+      return at::kShort;
+    case Dtype::kI32:
+      return at::kInt;
+    case Dtype::kI64:
+      return at::kLong;
+    case Dtype::kF16:
+      return at::kHalf;
+    case Dtype::kBF16:
+      return at::kBFloat16;
+    case Dtype::kF32:
+      return at::kFloat;
+    case Dtype::kF64:
+      return at::kDouble;
+    default:
+      break;
   }
   NEREID_CHECK(false, "a dtype that is computed with, got {}", torch_name(dtype));
 }
 
 Dtype dtype_of(at::ScalarType type) {
-  for (const Dtype dtype : {Dtype::kBool, Dtype::kU8, Dtype::kI8, Dtype::kI16, Dtype::kI32, Dtype::kI64, Dtype::kF16, Dtype::kBF16, Dtype::kF32, Dtype::kF64})
+  for (const Dtype dtype : {Dtype::kBool, Dtype::kU8, Dtype::kI8, Dtype::kI16, Dtype::kI32, Dtype::kI64,
+                            Dtype::kF16, Dtype::kBF16, Dtype::kF32, Dtype::kF64})
     if (scalar_type(dtype) == type) return dtype;
   NEREID_CHECK(false, "a type that safetensors has, got {}", c10::toString(type));
 }
@@ -86,10 +121,12 @@ Weights make_weights(const Config& config, at::Device device) {
   Weights weights;
   weights.config = config;
   weights.layout = lay_out_parameters(config);
-  weights.flat = at::zeros({weights.layout.elements}, at::TensorOptions(device).dtype(scalar_type(config.dtype)));
+  weights.flat =
+      at::zeros({weights.layout.elements}, at::TensorOptions(device).dtype(scalar_type(config.dtype)));
   weights.layers.resize(static_cast<size_t>(config.layers));
   for (const auto& parameter : weights.layout.parameters) {
-    const auto view = weights.flat.narrow(0, parameter.offset, parameter.elements).view(parameter.info.shape).detach();
+    const auto view =
+        weights.flat.narrow(0, parameter.offset, parameter.elements).view(parameter.info.shape).detach();
     weights.parameters.push_back(view);
     place_of(weights, parameter) = view;
   }
@@ -118,7 +155,8 @@ void initialize(Weights& weights, uint64_t seed) {
     else if (info.name.ends_with(".bias"))
       parameter.zero_();
     else
-      parameter.copy_(at::empty(info.shape, at::kFloat).normal_(0, weights.config.initializer_range, generator));
+      parameter.copy_(
+          at::empty(info.shape, at::kFloat).normal_(0, weights.config.initializer_range, generator));
   }
 }
 
@@ -127,11 +165,14 @@ at::Tensor require_gradients(Weights& weights) {
   const auto gather = [&](at::Tensor& leaf) {
     if (!leaf.defined()) return;
     leaf.set_requires_grad(true);
-    leaf.mutable_grad() = gradient.as_strided(leaf.sizes(), leaf.strides(), leaf.storage_offset() - weights.flat.storage_offset());
+    leaf.mutable_grad() = gradient.as_strided(leaf.sizes(), leaf.strides(),
+                                              leaf.storage_offset() - weights.flat.storage_offset());
   };
   for (auto& parameter : weights.parameters) gather(parameter);
   for (auto& layer : weights.layers)
-    for (auto* joined : {&layer.query_key_value, &layer.query_key_value_bias, &layer.gate_up, &layer.gate_up_bias}) gather(*joined);
+    for (auto* joined :
+         {&layer.query_key_value, &layer.query_key_value_bias, &layer.gate_up, &layer.gate_up_bias})
+      gather(*joined);
   return gradient;
 }
 

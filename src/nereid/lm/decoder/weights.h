@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "nereid/lm/checkpoint/config.h"
-#include "nereid/lm/decoder/operators.h"
 #include "nereid/lm/checkpoint/parameters.h"
+#include "nereid/lm/decoder/operators.h"
 
 namespace nereid::lm {
 
@@ -35,10 +35,10 @@ struct Weights {
   std::vector<at::Tensor> parameters;  // as in layout.parameters: leaves that share `flat`'s memory
   at::Tensor embedding;                // [vocab, hidden]
   std::vector<LayerWeights> layers;
-  at::Tensor norm;                     // [hidden]
-  at::Tensor head;                     // [vocab, hidden]: `embedding` itself where they are tied
-  at::Tensor rope_frequencies;         // [head_dim / 2], float32, on the device; positions times these are angles
-  double rope_factor = 1;              // on cosines and sines
+  at::Tensor norm;              // [hidden]
+  at::Tensor head;              // [vocab, hidden]: `embedding` itself where they are tied
+  at::Tensor rope_frequencies;  // [head_dim / 2], float32, on the device; positions times these are angles
+  double rope_factor = 1;       // on cosines and sines
   std::shared_ptr<Operators> operators;  // null: PyTorch's
 };
 
@@ -55,7 +55,8 @@ at::Tensor require_gradients(Weights& weights);
 
 // Loads config.json and the tensors that it asks for, converted to `dtype` (the checkpoint's own where absent). Errors (blamed on the input) name the
 // file, the tensor, what was expected and what came; a tensor that the model has no place for is one.
-Result<Weights> load_weights(const std::filesystem::path& folder, at::Device device, std::optional<Dtype> dtype = {});
+Result<Weights> load_weights(const std::filesystem::path& folder, at::Device device,
+                             std::optional<Dtype> dtype = {});
 // Loads a checkpoint of the same model over these, in place: whoever captured their memory sees the new values.
 Status load_weights_into(const std::filesystem::path& folder, Weights& weights);
 
@@ -69,6 +70,7 @@ struct SaveOptions {
   std::vector<std::filesystem::path> also = {};
 };
 // Writes a checkpoint that transformers loads. The folder appears whole or not at all; it must not exist, or be empty.
-Status save_weights(const Weights& weights, const std::filesystem::path& folder, const SaveOptions& options = {});
+Status save_weights(const Weights& weights, const std::filesystem::path& folder,
+                    const SaveOptions& options = {});
 
 }  // namespace nereid::lm

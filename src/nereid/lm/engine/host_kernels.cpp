@@ -8,9 +8,9 @@
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)  // the baseline, AVX2 and AVX-512 are enough
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "nereid/lm/engine/host_kernels.cpp"
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
 #include <hwy/contrib/math/math-inl.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -72,14 +72,16 @@ void products(const float* x, size_t rows, size_t depth, const W* weights, size_
               size_t stride) {
   constexpr size_t kRows = HWY_TARGET == HWY_AVX3 ? 4 : 2, kPiece = 64;
   if (rows < kRows) {
-    for (size_t r = 0; r < rows; ++r) strip<1, 8>(x + r * depth, depth, weights, columns, out + r * stride, stride);
+    for (size_t r = 0; r < rows; ++r)
+      strip<1, 8>(x + r * depth, depth, weights, columns, out + r * stride, stride);
     return;
   }
   for (size_t c = 0; c < columns; c += kPiece) {
     const size_t piece = std::min(kPiece, columns - c);
     const W* own = weights + c * depth;
     size_t r = 0;
-    for (; r + kRows <= rows; r += kRows) strip<kRows, 4>(x + r * depth, depth, own, piece, out + r * stride + c, stride);
+    for (; r + kRows <= rows; r += kRows)
+      strip<kRows, 4>(x + r * depth, depth, own, piece, out + r * stride + c, stride);
     for (; r < rows; ++r) strip<1, 8>(x + r * depth, depth, own, piece, out + r * stride + c, stride);
   }
 }
@@ -161,7 +163,8 @@ HWY_INLINE void each_in(const HostBlocks& in, size_t keys, size_t dim, F f) {
   for (size_t first = 0, block = 0; first < keys; first += in.block_size, ++block) {
     const float* from = in.base + static_cast<size_t>(in.blocks[block]) * in.block_stride;
     const size_t end = std::min(keys, first + in.block_size);
-    const float* next = end < keys ? in.base + static_cast<size_t>(in.blocks[block + 1]) * in.block_stride : from;
+    const float* next =
+        end < keys ? in.base + static_cast<size_t>(in.blocks[block + 1]) * in.block_stride : from;
     for (size_t t = first; t < end; ++t, from += in.stride, next += in.stride) {
       for (size_t i = 0; i < dim; i += kLine) hwy::Prefetch(next + i);
       f(t, from);
@@ -171,7 +174,8 @@ HWY_INLINE void each_in(const HostBlocks& in, size_t keys, size_t dim, F f) {
 
 // scores[h * keys + t] = query h times key t. A key is read once for all H.
 template <size_t H>
-HWY_INLINE void score(const float* queries, size_t dim, size_t keys, const HostBlocks& key, float scale, float* scores) {
+HWY_INLINE void score(const float* queries, size_t dim, size_t keys, const HostBlocks& key, float scale,
+                      float* scores) {
   const size_t lanes = hn::Lanes(D()), whole = dim / lanes * lanes;
   each_in(key, keys, dim, [&](size_t t, const float* from) {
     V sums[H];
@@ -206,7 +210,8 @@ HWY_INLINE float weigh(float* scores, size_t keys) {
 
 // out[h * dim + i] = sum over t of scores[h * keys + t] * value t's i, for C vectors of i; what is added up stays in registers.
 template <size_t H, size_t C>
-HWY_INLINE void mix(const float* scores, size_t dim, size_t keys, const HostBlocks& value, size_t i, float* out) {
+HWY_INLINE void mix(const float* scores, size_t dim, size_t keys, const HostBlocks& value, size_t i,
+                    float* out) {
   const size_t lanes = hn::Lanes(D());
   V sums[H][C];
   for (size_t h = 0; h < H; ++h)
@@ -224,14 +229,16 @@ HWY_INLINE void mix(const float* scores, size_t dim, size_t keys, const HostBloc
 }
 
 template <size_t H>
-void attend(const float* queries, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value, float scale, float* scores, float* out) {
+void attend(const float* queries, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
+            float scale, float* scores, float* out) {
   constexpr size_t kColumns = HWY_TARGET == HWY_AVX3 ? 4 : 2;
   const size_t lanes = hn::Lanes(D());
   score<H>(queries, dim, keys, key, scale, scores);
   float totals[H];
   for (size_t h = 0; h < H; ++h) totals[h] = weigh(scores + h * keys, keys);
   size_t i = 0;
-  for (; i + kColumns * lanes <= dim; i += kColumns * lanes) mix<H, kColumns>(scores, dim, keys, value, i, out);
+  for (; i + kColumns * lanes <= dim; i += kColumns * lanes)
+    mix<H, kColumns>(scores, dim, keys, value, i, out);
   for (; i + lanes <= dim; i += lanes) mix<H, 1>(scores, dim, keys, value, i, out);
   if (i < dim) {
     for (size_t h = 0; h < H; ++h) std::fill(out + h * dim + i, out + (h + 1) * dim, 0.0f);
@@ -244,10 +251,11 @@ void attend(const float* queries, size_t dim, size_t keys, const HostBlocks& key
     for (size_t each = 0; each < dim; ++each) out[h * dim + each] /= totals[h];
 }
 
-void Attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
-            float scale, float* scores, float* out) {
+void Attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key,
+            const HostBlocks& value, float scale, float* scores, float* out) {
   size_t h = 0;
-  for (; h + 4 <= heads; h += 4) attend<4>(queries + h * dim, dim, keys, key, value, scale, scores, out + h * dim);
+  for (; h + 4 <= heads; h += 4)
+    attend<4>(queries + h * dim, dim, keys, key, value, scale, scores, out + h * dim);
   for (; h < heads; ++h) attend<1>(queries + h * dim, dim, keys, key, value, scale, scores, out + h * dim);
 }
 
@@ -281,8 +289,8 @@ void host_gate(const float* gate, const float* up, size_t size, float* to) {
 void host_rotate(float* x, const float* cosines, const float* sines, size_t half) {
   HWY_DYNAMIC_DISPATCH(Rotate)(x, cosines, sines, half);
 }
-void host_attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
-                 float scale, float* scores, float* out) {
+void host_attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key,
+                 const HostBlocks& value, float scale, float* scores, float* out) {
   HWY_DYNAMIC_DISPATCH(Attend)(queries, heads, dim, keys, key, value, scale, scores, out);
 }
 

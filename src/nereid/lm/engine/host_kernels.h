@@ -49,7 +49,7 @@ struct HostBlocks {
   const int32_t* blocks = nullptr;
   size_t block_size = 0, block_stride = 0, stride = 0;
 };
-void host_attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key, const HostBlocks& value,
-                 float scale, float* scores, float* out);
+void host_attend(const float* queries, size_t heads, size_t dim, size_t keys, const HostBlocks& key,
+                 const HostBlocks& value, float scale, float* scores, float* out);
 
 }  // namespace nereid::lm

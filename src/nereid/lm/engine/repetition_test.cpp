@@ -8,7 +8,8 @@ namespace nereid::lm {
 namespace {
 
 TEST(RepetitionWatch, SeesAPeriodAgainAndAgain) {
-  for (const size_t period : {size_t{1}, size_t{7}, RepetitionWatch::kMostPeriod, RepetitionWatch::kMostPeriod + 1}) {
+  for (const size_t period :
+       {size_t{1}, size_t{7}, RepetitionWatch::kMostPeriod, RepetitionWatch::kMostPeriod + 1}) {
     std::mt19937 random(static_cast<unsigned>(period));
     RepetitionWatch watch;
     for (int i = 0; i < 1000; ++i) ASSERT_FALSE(watch.push(static_cast<int64_t>(random() % 4096))) << i;
@@ -27,7 +28,8 @@ TEST(RepetitionWatch, WhatIsRepeatedLessIsNone) {
   RepetitionWatch watch;
   for (int round = 0; round < 50; ++round)
     for (size_t i = 0; i < RepetitionWatch::kTokens; ++i)
-      ASSERT_FALSE(watch.push(i == 0 ? 100 + round : 1)) << round << " " << i;  // but for one token in kTokens
+      ASSERT_FALSE(watch.push(i == 0 ? 100 + round : 1))
+          << round << " " << i;  // but for one token in kTokens
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ std::string_view to_string(Finish finish);
 struct Event {
   SampleId id;
   TokenId token = lm::kNoToken;  // none where others ended it
-  Finish finish = Finish::kNot;     // if not kNot, the last event of this sample
+  Finish finish = Finish::kNot;  // if not kNot, the last event of this sample
 };
 
 // Not thread-safe.
@@ -107,7 +107,7 @@ class Scheduler {
 
   bool busy() const { return !samples_.empty(); }
   bool knows(int64_t request) const { return groups_.contains(request); }  // samples of it are left
-  size_t unbegun() const { return unbegun_; }                              // requests of which nothing was computed yet
+  size_t unbegun() const { return unbegun_; }  // requests of which nothing was computed yet
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
   int64_t preempted() const { return preempted_; }  // so often until now

@@ -5,7 +5,9 @@
 
 namespace nereid::lm {
 
-std::string server_event(const Json& body) { return "data: " + body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n"; }
+std::string server_event(const Json& body) {
+  return "data: " + body.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n";
+}
 
 namespace {
 
@@ -17,8 +19,13 @@ size_t place_of(std::string_view token, std::string_view decoded) {
 
 }  // namespace
 
-Completion::Completion(CompletionRequest request, std::shared_ptr<const lm::Tokenizer> tokenizer, std::string id, std::string model)
-    : request_(std::move(request)), tokenizer_(std::move(tokenizer)), id_(std::move(id)), model_(std::move(model)), created_(std::time(nullptr)) {
+Completion::Completion(CompletionRequest request, std::shared_ptr<const lm::Tokenizer> tokenizer,
+                       std::string id, std::string model)
+    : request_(std::move(request)),
+      tokenizer_(std::move(tokenizer)),
+      id_(std::move(id)),
+      model_(std::move(model)),
+      created_(std::time(nullptr)) {
   const size_t count = request_.prompts.size() * static_cast<size_t>(request_.generation.samples);
   for (size_t i = 0; i < count; ++i) choices_.emplace_back(tokenizer_, request_.stops);
   unfinished_ = count;
@@ -37,7 +44,9 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
   if (!is_end) {
     const auto id = static_cast<lm::TokenId>(token.token);
     const std::string decoded = choice.decoder.push(id);
-    if (request_.returns_logprobs) choice.tokens.push_back({token.token, token.logprob, token.likeliest, choice.decoded + place_of(tokenizer_->bytes(id), decoded)});
+    if (request_.returns_logprobs)
+      choice.tokens.push_back({token.token, token.logprob, token.likeliest,
+                               choice.decoded + place_of(tokenizer_->bytes(id), decoded)});
     push(decoded);
   }
   if (token.last && !choice.stops.matched()) {
@@ -50,7 +59,8 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
 
   // Tokens are told with the text that they begin in; what a stop text cut off is not told.
   size_t to = choice.tokens.size();
-  while (to > choice.reported && choice.tokens[to - 1].from >= choice.text.size() && (stopped || !token.last)) --to;
+  while (to > choice.reported && choice.tokens[to - 1].from >= choice.text.size() && (stopped || !token.last))
+    --to;
   if (request_.streams && (!certain.empty() || to > choice.reported))
     events += event(index, certain, nullptr, logprobs(choice, choice.reported, to));
   choice.reported = to;
@@ -63,18 +73,22 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
 
 Json Completion::logprobs(const Choice& choice, size_t from, size_t to) const {
   if (!request_.returns_logprobs) return nullptr;
-  const std::vector<ReportedToken> reported(choice.tokens.begin() + static_cast<ptrdiff_t>(from), choice.tokens.begin() + static_cast<ptrdiff_t>(to));
-  return chats() ? chat_logprobs(*tokenizer_, reported) : completion_logprobs(*tokenizer_, reported, request_.generation.likeliest > 0, choice.text);
+  const std::vector<ReportedToken> reported(choice.tokens.begin() + static_cast<ptrdiff_t>(from),
+                                            choice.tokens.begin() + static_cast<ptrdiff_t>(to));
+  return chats() ? chat_logprobs(*tokenizer_, reported)
+                 : completion_logprobs(*tokenizer_, reported, request_.generation.likeliest > 0, choice.text);
 }
 
 const std::string& Completion::echo(size_t choice) const {
   static const std::string nothing;
-  return request_.echoes.empty() ? nothing : request_.echoes[choice / static_cast<size_t>(request_.generation.samples)];
+  return request_.echoes.empty() ? nothing
+                                 : request_.echoes[choice / static_cast<size_t>(request_.generation.samples)];
 }
 
 Json Completion::head(bool chunk) const {
   const char* object = !chats() ? "text_completion" : chunk ? "chat.completion.chunk" : "chat.completion";
-  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}, {"choices", Json::array()}};
+  return {
+      {"id", id_}, {"object", object}, {"created", created_}, {"model", model_}, {"choices", Json::array()}};
 }
 
 Json Completion::usage() const {
@@ -88,7 +102,9 @@ Json Completion::body() const {
   Json body = head(/*chunk=*/false);
   for (size_t i = 0; i < choices_.size(); ++i) {
     const Choice& choice = choices_[i];
-    Json reported = {{"index", i}, {"finish_reason", choice.finish}, {"logprobs", logprobs(choice, 0, choice.tokens.size())}};
+    Json reported = {{"index", i},
+                     {"finish_reason", choice.finish},
+                     {"logprobs", logprobs(choice, 0, choice.tokens.size())}};
     if (chats())
       reported["message"] = {{"role", "assistant"}, {"content", choice.text}};
     else
@@ -106,7 +122,8 @@ std::string Completion::event_of(Json choice) const {
   return server_event(body);
 }
 
-std::string Completion::event(size_t index, const std::string& text, const Json& finish, Json logprobs) const {
+std::string Completion::event(size_t index, const std::string& text, const Json& finish,
+                              Json logprobs) const {
   Json choice = {{"index", index}, {"finish_reason", finish}, {"logprobs", std::move(logprobs)}};
   if (!chats())
     choice["text"] = text;
@@ -121,7 +138,10 @@ std::string Completion::first_events() const {
   std::string events;
   for (size_t i = 0; i < choices_.size(); ++i) {
     if (chats())
-      events += event_of({{"index", i}, {"finish_reason", nullptr}, {"logprobs", nullptr}, {"delta", {{"role", "assistant"}, {"content", ""}}}});
+      events += event_of({{"index", i},
+                          {"finish_reason", nullptr},
+                          {"logprobs", nullptr},
+                          {"delta", {{"role", "assistant"}, {"content", ""}}}});
     else if (!echo(i).empty())
       events += event(i, echo(i), nullptr, nullptr);
   }

@@ -17,7 +17,8 @@ namespace nereid::lm {
 class Completion {
  public:
   // `id` is the answer's own; `model` the name that it tells.
-  Completion(CompletionRequest request, std::shared_ptr<const lm::Tokenizer> tokenizer, std::string id, std::string model);
+  Completion(CompletionRequest request, std::shared_ptr<const lm::Tokenizer> tokenizer, std::string id,
+             std::string model);
 
   bool streams() const { return request_.streams; }
   size_t choices() const { return choices_.size(); }
@@ -34,12 +35,13 @@ class Completion {
 
  private:
   struct Choice {
-    Choice(const std::shared_ptr<const lm::Tokenizer>& tokenizer, const std::vector<std::string>& stops) : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
+    Choice(const std::shared_ptr<const lm::Tokenizer>& tokenizer, const std::vector<std::string>& stops)
+        : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
     lm::StreamDecoder decoder;
     lm::StopMatcher stops;
-    size_t decoded = 0;  // bytes, those that `stops` holds back among them
-    std::string text;    // as far as it is certain, without an echo
-    std::string finish;  // empty while it goes on
+    size_t decoded = 0;                 // bytes, those that `stops` holds back among them
+    std::string text;                   // as far as it is certain, without an echo
+    std::string finish;                 // empty while it goes on
     std::vector<ReportedToken> tokens;  // with log-probabilities that are to be told
     size_t reported = 0;                // of these, in the stream
   };

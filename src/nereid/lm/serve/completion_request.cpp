@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kLongestName = 4096, kMostPrompts = 1024, kLongestPrompt = size_t{16} << 20;
 constexpr int64_t kMostNew = 1 << 24, kMostLikeliest = 20, kMostSamples = 1024, kMostStops = 64;
-constexpr size_t kMostChoices = 1024;           // of all prompts of a request: its tokens are one turn of the server's
+constexpr size_t kMostChoices = 1024;  // of all prompts of a request: its tokens are one turn of the server's
 constexpr int64_t kMostNewOfCompletions = 16;  // where a request does not say: as OpenAI's
 
 using Found = Result<std::optional<JsonField>>;
@@ -19,15 +19,18 @@ Found given(const JsonField& root, const char* name) {
   return field;
 }
 
-Result<double> number(const JsonField& root, const char* name, double otherwise, double lowest, double highest) {
+Result<double> number(const JsonField& root, const char* name, double otherwise, double lowest,
+                      double highest) {
   NEREID_TRY(const auto field, given(root, name));
   if (!field) return otherwise;
   NEREID_TRY(const double value, field->number());
-  if (!(value >= lowest && value <= highest)) return field->expected(fmt::format("a number from {} to {}", lowest, highest));
+  if (!(value >= lowest && value <= highest))
+    return field->expected(fmt::format("a number from {} to {}", lowest, highest));
   return value;
 }
 
-Result<int64_t> whole(const JsonField& root, const char* name, int64_t otherwise, int64_t lowest, int64_t highest) {
+Result<int64_t> whole(const JsonField& root, const char* name, int64_t otherwise, int64_t lowest,
+                      int64_t highest) {
   NEREID_TRY(const auto field, given(root, name));
   return field ? field->integer(lowest, highest) : otherwise;
 }
@@ -44,7 +47,8 @@ Status refuse_what_is_not_followed(const JsonField& root) {
   }
   for (const char* name : {"tools", "functions", "logit_bias", "suffix"}) {
     NEREID_TRY(const auto field, given(root, name));
-    if (field && !field->json().empty() && field->json() != "") return field->expected("nothing (it is not supported)");
+    if (field && !field->json().empty() && field->json() != "")
+      return field->expected("nothing (it is not supported)");
   }
   NEREID_TRY(const auto format, given(root, "response_format"));
   if (format) {
@@ -68,11 +72,14 @@ Result<CompletionRequest> CompletionReader::read(Endpoint endpoint, const std::s
   if (model) {
     NEREID_TRY(request.model, model->text(kLongestName));
   }
-  NEREID_TRY_STATUS(endpoint == Endpoint::kChat ? read_conversation(root, request) : read_prompts(root, request));
+  NEREID_TRY_STATUS(endpoint == Endpoint::kChat ? read_conversation(root, request)
+                                                : read_prompts(root, request));
   NEREID_TRY_STATUS(refuse_what_is_not_followed(root));
   NEREID_TRY_STATUS(read_sampling(root, request));
-  if (const auto samples = static_cast<size_t>(request.generation.samples); samples * request.prompts.size() > kMostChoices)
-    return input_error("body.n: expected at most {} answers to a request, got {} to each of {} prompts", kMostChoices, samples, request.prompts.size());
+  if (const auto samples = static_cast<size_t>(request.generation.samples);
+      samples * request.prompts.size() > kMostChoices)
+    return input_error("body.n: expected at most {} answers to a request, got {} to each of {} prompts",
+                       kMostChoices, samples, request.prompts.size());
   NEREID_TRY_STATUS(read_logprobs(root, request));
   NEREID_TRY(request.streams, flag(root, "stream"));
   NEREID_TRY(const auto stream_options, given(root, "stream_options"));
@@ -102,7 +109,8 @@ Status CompletionReader::read_conversation(const JsonField& root, CompletionRequ
 Status CompletionReader::read_prompts(const JsonField& root, CompletionRequest& request) {
   NEREID_TRY(const bool echo, flag(root, "echo"));
   const auto add = [&](const JsonField& prompt) -> Status {
-    if (!prompt.json().is_string() && !is_token_list(prompt.json())) return prompt.expected("a text or a list of tokens");
+    if (!prompt.json().is_string() && !is_token_list(prompt.json()))
+      return prompt.expected("a text or a list of tokens");
     std::vector<int64_t> tokens;
     if (prompt.json().is_string()) {
       NEREID_TRY(const std::string text, prompt.text(kLongestPrompt));
@@ -129,7 +137,10 @@ Status CompletionReader::read_prompts(const JsonField& root, CompletionRequest& 
 
 Status CompletionReader::read_sampling(const JsonField& root, CompletionRequest& request) {
   auto& generation = request.generation;
-  NEREID_TRY(generation.most_new, whole(root, "max_tokens", request.endpoint == Endpoint::kChat ? defaults_.most_new : kMostNewOfCompletions, 1, kMostNew));
+  NEREID_TRY(
+      generation.most_new,
+      whole(root, "max_tokens",
+            request.endpoint == Endpoint::kChat ? defaults_.most_new : kMostNewOfCompletions, 1, kMostNew));
   NEREID_TRY(generation.most_new, whole(root, "max_completion_tokens", generation.most_new, 1, kMostNew));
   NEREID_TRY(generation.samples, whole(root, "n", 1, 1, kMostSamples));
   auto& draw = generation.draw;
@@ -138,7 +149,8 @@ Status CompletionReader::read_sampling(const JsonField& root, CompletionRequest&
   NEREID_TRY(draw.min_p, number(root, "min_p", 0, 0, 1));
   NEREID_TRY(draw.top_k, whole(root, "top_k", said_.top_k.value_or(0), 0, 1 << 24));
   // Without a seed every request has another.
-  NEREID_TRY(const int64_t seed, whole(root, "seed", static_cast<int64_t>(++unseeded_), INT64_MIN, INT64_MAX));
+  NEREID_TRY(const int64_t seed,
+             whole(root, "seed", static_cast<int64_t>(++unseeded_), INT64_MIN, INT64_MAX));
   draw.seed = static_cast<uint64_t>(seed);
   generation.end_tokens = said_.eos_token_ids;
   NEREID_TRY(const auto stop, given(root, "stop"));
@@ -171,7 +183,8 @@ Status CompletionReader::read_logprobs(const JsonField& root, CompletionRequest&
   if (!logprobs) return ok_status();
   NEREID_TRY(likeliest, logprobs->integer(0, kMostLikeliest));
   request.returns_logprobs = true;
-  if (!request.echoes.empty()) return logprobs->expected("no echo with it (what a prompt's own tokens weigh is not told)");
+  if (!request.echoes.empty())
+    return logprobs->expected("no echo with it (what a prompt's own tokens weigh is not told)");
   return ok_status();
 }
 

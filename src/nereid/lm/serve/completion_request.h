@@ -11,9 +11,9 @@
 
 #include "nereid/base/json_field.h"
 #include "nereid/base/result.h"
-#include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/chat/chat.h"
 #include "nereid/lm/checkpoint/config.h"
+#include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
@@ -22,10 +22,10 @@ enum class Endpoint { kChat, kCompletions };
 
 struct CompletionRequest {
   Endpoint endpoint = Endpoint::kChat;
-  std::string model = {};  // as the client calls it; empty: none was named
+  std::string model = {};                     // as the client calls it; empty: none was named
   std::vector<std::vector<int64_t>> prompts;  // at least one; each has generation.samples choices
   std::vector<std::string> echoes;            // of each prompt, what its choices begin with; empty: nothing
-  lm::GenerationRequest generation = {};  // of each prompt, but for its tokens
+  lm::GenerationRequest generation = {};      // of each prompt, but for its tokens
   std::vector<std::string> stops;
   bool streams = false, returns_usage = false;
   bool returns_logprobs = false;  // generation.likeliest beside each
@@ -39,8 +39,13 @@ struct CompletionDefaults {
 class CompletionReader {
  public:
   // Without a chat template chats are refused, with its error.
-  CompletionReader(std::shared_ptr<const lm::Tokenizer> tokenizer, const lm::GenerationConfig& said, Result<lm::ChatTemplate> chat, CompletionDefaults defaults)
-      : tokenizer_(tokenizer), encoder_(tokenizer), said_(said), chat_(std::move(chat)), defaults_(defaults) {}
+  CompletionReader(std::shared_ptr<const lm::Tokenizer> tokenizer, const lm::GenerationConfig& said,
+                   Result<lm::ChatTemplate> chat, CompletionDefaults defaults)
+      : tokenizer_(tokenizer),
+        encoder_(tokenizer),
+        said_(said),
+        chat_(std::move(chat)),
+        defaults_(defaults) {}
 
   // An error is blamed on the input and names the field, what was expected and what came.
   Result<CompletionRequest> read(Endpoint endpoint, const std::string& body);

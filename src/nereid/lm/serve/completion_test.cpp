@@ -15,18 +15,26 @@ constexpr int64_t kEnd = 256;
 // Ids 0 to 255 are the bytes, 256 ends an answer.
 std::shared_ptr<const lm::Tokenizer> bytes() {
   Json vocabulary = Json::object();
-  for (int byte = 0; byte < 256; ++byte) vocabulary[lm::spelled(std::string(1, static_cast<char>(byte)))] = byte;
+  for (int byte = 0; byte < 256; ++byte)
+    vocabulary[lm::spelled(std::string(1, static_cast<char>(byte)))] = byte;
   const Json end = {{"id", kEnd}, {"content", "<|end|>"}, {"normalized", false}, {"special", true}};
-  const Json document = {{"added_tokens", {end}}, {"normalizer", nullptr}, {"post_processor", nullptr}, {"decoder", {{"type", "ByteLevel"}}},
-                         {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
-                         {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+  const Json document = {
+      {"added_tokens", {end}},
+      {"normalizer", nullptr},
+      {"post_processor", nullptr},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
   auto tokenizer = lm::Tokenizer::parse(document.dump(), "test.json");
   EXPECT_TRUE(tokenizer.ok()) << (tokenizer.ok() ? "" : tokenizer.error().message);
   return *tokenizer;
 }
 
 CompletionRequest asked(Endpoint endpoint, size_t prompts, int64_t samples, bool streams) {
-  CompletionRequest request{.endpoint = endpoint, .prompts = std::vector<std::vector<int64_t>>(prompts, {1, 2}), .echoes = {}, .stops = {}};
+  CompletionRequest request{.endpoint = endpoint,
+                            .prompts = std::vector<std::vector<int64_t>>(prompts, {1, 2}),
+                            .echoes = {},
+                            .stops = {}};
   request.generation.samples = samples;
   request.generation.end_tokens = {kEnd};
   request.streams = streams;
@@ -48,7 +56,10 @@ std::vector<Json> events_of(const std::string& text) {
 // Says `text`, a byte a token; the last ends the choice, or is followed by the end token.
 void say(Completion& completion, size_t choice, std::string_view text, bool ends, std::string& events) {
   for (size_t i = 0; i < text.size(); ++i) {
-    const lm::Token token{.token = static_cast<unsigned char>(text[i]), .logprob = -0.5f * static_cast<float>(i), .last = !ends && i + 1 == text.size(), .likeliest = {{32, -1.0f}}};
+    const lm::Token token{.token = static_cast<unsigned char>(text[i]),
+                          .logprob = -0.5f * static_cast<float>(i),
+                          .last = !ends && i + 1 == text.size(),
+                          .likeliest = {{32, -1.0f}}};
     if (completion.take(choice, token, events)) return;
   }
   if (ends) completion.take(choice, {.token = kEnd, .last = true}, events);
@@ -66,7 +77,8 @@ TEST(Completion, ChoicesAreThoseOfEachPrompt) {
   EXPECT_TRUE(completion.done() && events.empty());
   const Json body = completion.body();
   std::vector<std::string> texts, ends;
-  for (const Json& choice : body["choices"]) texts.push_back(choice["text"]), ends.push_back(choice["finish_reason"]);
+  for (const Json& choice : body["choices"])
+    texts.push_back(choice["text"]), ends.push_back(choice["finish_reason"]);
   EXPECT_EQ(texts, (std::vector<std::string>{"Atext 0", "Atext 1", "Btext 2", "Btext 3"}));
   EXPECT_EQ(ends, (std::vector<std::string>{"stop", "length", "stop", "length"}));
   EXPECT_EQ(body["usage"], (Json{{"prompt_tokens", 4}, {"completion_tokens", 26}, {"total_tokens", 30}}));
@@ -79,9 +91,14 @@ TEST(Completion, AStopTextCutsTokensOff) {
   request.generation.likeliest = 1;
   Completion completion(request, bytes(), "cmpl-1", "small");
   std::string events;
-  say(completion, 0, "\xc3\xbc" "bcdef", false, events);
+  say(completion, 0,
+      "\xc3\xbc"
+      "bcdef",
+      false, events);
   const Json choice = completion.body()["choices"][0];
-  EXPECT_EQ(choice["text"], "\xc3\xbc" "b");
+  EXPECT_EQ(choice["text"],
+            "\xc3\xbc"
+            "b");
   EXPECT_EQ(choice["finish_reason"], "stop");
   EXPECT_EQ(choice["logprobs"]["tokens"], (Json{"bytes:\\xc3", "bytes:\\xbc", "b"}));
   EXPECT_EQ(choice["logprobs"]["token_logprobs"], (Json{0.0, -0.5, -1.0}));
@@ -93,7 +110,8 @@ TEST(Completion, AStopTextCutsTokensOff) {
 TEST(Completion, AStreamIsTheBodyInPieces) {
   std::mt19937 random(5);
   const auto tokenizer = bytes();
-  const std::vector<std::string> pieces = {"a", "b", "ab", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xff", "\xe2\x82", " ", "\n"};
+  const std::vector<std::string> pieces = {
+      "a", "b", "ab", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xff", "\xe2\x82", " ", "\n"};
   for (int turn = 0; turn < 800; ++turn) {
     const Endpoint endpoint = random() % 2 == 0 ? Endpoint::kChat : Endpoint::kCompletions;
     auto request = asked(endpoint, 1, 2, true);
@@ -122,7 +140,8 @@ TEST(Completion, AStreamIsTheBodyInPieces) {
       if (event["choices"].empty()) usage = event["usage"];
       for (const Json& choice : event["choices"]) {
         const size_t index = choice["index"];
-        texts[index] += endpoint == Endpoint::kCompletions ? choice["text"].get<std::string>() : choice["delta"].value("content", "");
+        texts[index] += endpoint == Endpoint::kCompletions ? choice["text"].get<std::string>()
+                                                           : choice["delta"].value("content", "");
         if (!choice["finish_reason"].is_null()) ends[index] = choice["finish_reason"];
         if (!choice["logprobs"].is_null())
           for (const Json& token : choice["logprobs"][list]) tokens[index].push_back(token);

@@ -27,7 +27,8 @@ Result<Connections> Connections::listen(const std::string& address, int port, Co
     return input_error("{}:{}: {}", address, port, std::strerror(errno));
   // One more must always be taken, to be closed: a client that cannot be taken would wake `wait` again and again.
   rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) limits.most = std::min<size_t>(limits.most, files.rlim_cur > 256 ? files.rlim_cur - 128 : 128);
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0)
+    limits.most = std::min<size_t>(limits.most, files.rlim_cur > 256 ? files.rlim_cur - 128 : 128);
   return Connections(std::move(fd), ntohs(at.sin_port), limits);
 }
 
@@ -39,7 +40,8 @@ void Connections::wait(int milliseconds, int wake, const Handler& handler) {
   Deadline until = Deadline::never();
   for (const auto& [client, connection] : connections_) {
     clients.push_back(client);
-    polled.push_back({connection.fd.get(), static_cast<short>(POLLIN | (connection.unsent.empty() ? 0 : POLLOUT)), 0});
+    polled.push_back(
+        {connection.fd.get(), static_cast<short>(POLLIN | (connection.unsent.empty() ? 0 : POLLOUT)), 0});
     if (connection.state == Connection::kAsks) until = Deadline::earlier(until, connection.until);
   }
   const int left = until.poll_milliseconds();
@@ -59,7 +61,9 @@ void Connections::accept() {
   while (true) {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) return;
-    if (connections_.size() < limits_.most) connections_.emplace(next_++, Connection{.fd = std::move(fd), .until = Deadline::after(limits_.seconds_for_request)});
+    if (connections_.size() < limits_.most)
+      connections_.emplace(
+          next_++, Connection{.fd = std::move(fd), .until = Deadline::after(limits_.seconds_for_request)});
   }
 }
 
@@ -71,7 +75,8 @@ void Connections::receive(ClientId client, Connection& connection, const Handler
     connection.state = Connection::kLost;
     return;
   }
-  if (connection.state != Connection::kAsks || !connection.reader.feed({chunk, static_cast<size_t>(got)})) return;
+  if (connection.state != Connection::kAsks || !connection.reader.feed({chunk, static_cast<size_t>(got)}))
+    return;
   connection.state = Connection::kAnswered;
   if (const auto& refusal = connection.reader.refusal())
     handler.on_refusal(client, *refusal);
@@ -82,7 +87,8 @@ void Connections::receive(ClientId client, Connection& connection, const Handler
 void Connections::flush(Connection& connection) const {
   size_t sent = 0;
   while (connection.state != Connection::kLost && sent < connection.unsent.size()) {
-    const ssize_t taken = ::send(connection.fd.get(), connection.unsent.data() + sent, connection.unsent.size() - sent, MSG_NOSIGNAL);
+    const ssize_t taken = ::send(connection.fd.get(), connection.unsent.data() + sent,
+                                 connection.unsent.size() - sent, MSG_NOSIGNAL);
     if (taken >= 0) sent += static_cast<size_t>(taken);
     if (taken >= 0 || errno == EINTR) continue;
     if (errno == EAGAIN && connection.unsent.size() - sent <= limits_.most_unsent) break;
@@ -97,7 +103,8 @@ void Connections::sweep(const Handler& handler) {
     auto& [client, connection] = entry;
     if (connection.state == Connection::kAsks) return connection.until.passed();
     if (connection.state == Connection::kLost) handler.on_gone(client);
-    return connection.state == Connection::kLost || (connection.state == Connection::kFinished && connection.unsent.empty());
+    return connection.state == Connection::kLost ||
+           (connection.state == Connection::kFinished && connection.unsent.empty());
   });
 }
 
@@ -108,11 +115,14 @@ void Connections::send(ClientId client, std::string_view bytes) {
 
 void Connections::finish(ClientId client) {
   const auto found = connections_.find(client);
-  if (found != connections_.end() && found->second.state != Connection::kLost) found->second.state = Connection::kFinished;
+  if (found != connections_.end() && found->second.state != Connection::kLost)
+    found->second.state = Connection::kFinished;
 }
 
 bool Connections::all_sent() const {
-  return std::all_of(connections_.begin(), connections_.end(), [](const auto& entry) { return entry.second.unsent.empty() && entry.second.state != Connection::kFinished; });
+  return std::all_of(connections_.begin(), connections_.end(), [](const auto& entry) {
+    return entry.second.unsent.empty() && entry.second.state != Connection::kFinished;
+  });
 }
 
 }  // namespace nereid::lm

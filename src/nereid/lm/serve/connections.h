@@ -19,9 +19,9 @@ namespace nereid::lm {
 using ClientId = uint64_t;
 
 struct ConnectionLimits {
-  size_t most = 4096;                      // at a time; more are closed at once
-  size_t most_unsent = size_t{64} << 20;   // bytes for one client: one that does not read is cut
-  double seconds_for_request = 60;         // from its coming until its request is whole
+  size_t most = 4096;                     // at a time; more are closed at once
+  size_t most_unsent = size_t{64} << 20;  // bytes for one client: one that does not read is cut
+  double seconds_for_request = 60;        // from its coming until its request is whole
 };
 
 class Connections {
@@ -55,7 +55,8 @@ class Connections {
     std::string unsent = {};
     enum { kAsks, kAnswered, kFinished, kLost } state = kAsks;
   };
-  Connections(Fd listener, int port, ConnectionLimits limits) : listener_(std::move(listener)), port_(port), limits_(limits) {}
+  Connections(Fd listener, int port, ConnectionLimits limits)
+      : listener_(std::move(listener)), port_(port), limits_(limits) {}
   void accept();
   void receive(ClientId client, Connection& connection, const Handler& handler);
   void flush(Connection& connection) const;

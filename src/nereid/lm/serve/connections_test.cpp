@@ -14,11 +14,14 @@ constexpr std::string_view kWholeRequest = "GET /x HTTP/1.1\r\n\r\n";
 
 class ConnectionsTest : public testing::Test {
  protected:
-  void open(ConnectionLimits limits = {}) { connections_.emplace(Connections::listen("127.0.0.1", 0, limits).value()); }
+  void open(ConnectionLimits limits = {}) {
+    connections_.emplace(Connections::listen("127.0.0.1", 0, limits).value());
+  }
   Fd client(std::string_view says = {}) const {
     Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in at{};
-    at.sin_family = AF_INET, at.sin_port = htons(static_cast<uint16_t>(connections_->port())), at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_family = AF_INET, at.sin_port = htons(static_cast<uint16_t>(connections_->port())),
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
     EXPECT_EQ(::send(fd.get(), says.data(), says.size(), 0), static_cast<ssize_t>(says.size()));
     return fd;
@@ -28,10 +31,13 @@ class ConnectionsTest : public testing::Test {
     const Stopwatch watch;
     while (watch.seconds() < 5) {
       if (done()) return true;
-      connections_->wait(10, -1,
-                         {.on_request = [&](ClientId id, const HttpRequest& request) { asked_.emplace_back(id, request.path); },
-                          .on_refusal = [&](ClientId, const HttpReader::Refusal& refusal) { refused_.push_back(refusal.status); },
-                          .on_gone = [&](ClientId id) { gone_.push_back(id); }});
+      connections_->wait(
+          10, -1,
+          {.on_request = [&](ClientId id,
+                             const HttpRequest& request) { asked_.emplace_back(id, request.path); },
+           .on_refusal = [&](ClientId,
+                             const HttpReader::Refusal& refusal) { refused_.push_back(refusal.status); },
+           .on_gone = [&](ClientId id) { gone_.push_back(id); }});
     }
     return false;
   }
@@ -40,7 +46,8 @@ class ConnectionsTest : public testing::Test {
     std::string text;
     char chunk[1 << 16];
     ssize_t got;
-    while ((got = ::recv(client.get(), chunk, sizeof chunk, MSG_DONTWAIT)) > 0) text.append(chunk, static_cast<size_t>(got));
+    while ((got = ::recv(client.get(), chunk, sizeof chunk, MSG_DONTWAIT)) > 0)
+      text.append(chunk, static_cast<size_t>(got));
     return got == 0 || errno == ECONNRESET ? text + "end" : text;
   }
 
@@ -55,7 +62,8 @@ TEST_F(ConnectionsTest, AnAnswerInPiecesEndsWithItsConnection) {
   const Fd one = client(kWholeRequest.substr(0, 5)), other = client("nonsense\r\n\r\n");
   ASSERT_TRUE(turn_until([&] { return !refused_.empty(); }));
   EXPECT_TRUE(asked_.empty());
-  ASSERT_EQ(::send(one.get(), kWholeRequest.data() + 5, kWholeRequest.size() - 5, 0), static_cast<ssize_t>(kWholeRequest.size() - 5));
+  ASSERT_EQ(::send(one.get(), kWholeRequest.data() + 5, kWholeRequest.size() - 5, 0),
+            static_cast<ssize_t>(kWholeRequest.size() - 5));
   ASSERT_TRUE(turn_until([&] { return !asked_.empty(); }));
   const ClientId id = asked_[0].first;
   connections_->send(id, "one ");
@@ -104,7 +112,8 @@ TEST_F(ConnectionsTest, ThereIsRoomForSoMany) {
   EXPECT_TRUE(turn_until([&] { return received(three) == "end"; }));
   EXPECT_TRUE(asked_.empty());
   connections_->stop_listening();
-  ASSERT_EQ(::send(two.get(), kWholeRequest.data(), kWholeRequest.size(), 0), static_cast<ssize_t>(kWholeRequest.size()));
+  ASSERT_EQ(::send(two.get(), kWholeRequest.data(), kWholeRequest.size(), 0),
+            static_cast<ssize_t>(kWholeRequest.size()));
   EXPECT_TRUE(turn_until([&] { return !asked_.empty(); }));
 }
 

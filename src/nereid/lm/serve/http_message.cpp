@@ -18,16 +18,26 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
 
 std::string_view phrase(int status) {
   switch (status) {
-    case 200: return "OK";
-    case 400: return "Bad Request";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 413: return "Content Too Large";
-    case 429: return "Too Many Requests";
-    case 431: return "Request Header Fields Too Large";
-    case 501: return "Not Implemented";
-    case 503: return "Service Unavailable";
-    default: return "Internal Server Error";
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 413:
+      return "Content Too Large";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Internal Server Error";
   }
 }
 
@@ -44,7 +54,8 @@ bool HttpReader::feed(std::string_view bytes) {
     const size_t from = head_.size() - std::min<size_t>(head_.size(), 3);
     head_ += bytes;
     const size_t end = head_.find("\r\n\r\n", from);
-    if (std::min(end, head_.size()) > kMostHead) return refuse(431, fmt::format("expected a head of at most {} bytes", kMostHead));
+    if (std::min(end, head_.size()) > kMostHead)
+      return refuse(431, fmt::format("expected a head of at most {} bytes", kMostHead));
     if (end == std::string::npos) return false;
     const std::string rest = head_.substr(end + 4);
     head_.resize(end);
@@ -53,7 +64,8 @@ bool HttpReader::feed(std::string_view bytes) {
   } else {
     request_.body += bytes;
   }
-  if (request_.body.size() > *body_bytes_) request_.body.resize(*body_bytes_);  // what follows is another request, which we do not take
+  if (request_.body.size() > *body_bytes_)
+    request_.body.resize(*body_bytes_);  // what follows is another request, which we do not take
   return request_.body.size() == *body_bytes_;
 }
 
@@ -74,15 +86,18 @@ bool HttpReader::read_head(std::string_view head) {
     rest.remove_prefix(line.size());
     const size_t colon = line.find(':');
     // A space before the colon would hide a length that others read: RFC 9112 has it refused.
-    if (colon == line.npos || colon == 0 || line[colon - 1] == ' ' || line[colon - 1] == '\t') return refuse(400, "expected headers: NAME: VALUE");
+    if (colon == line.npos || colon == 0 || line[colon - 1] == ' ' || line[colon - 1] == '\t')
+      return refuse(400, "expected headers: NAME: VALUE");
     const std::string_view name = line.substr(0, colon), value = trimmed(line.substr(colon + 1));
-    if (equal_but_for_case(name, "Transfer-Encoding")) return refuse(501, "expected a Content-Length, not a Transfer-Encoding");
+    if (equal_but_for_case(name, "Transfer-Encoding"))
+      return refuse(501, "expected a Content-Length, not a Transfer-Encoding");
     if (!equal_but_for_case(name, "Content-Length")) continue;
     size_t length = 0;
     const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), length);
     if (failure != std::errc() || end != value.data() + value.size() || (reported && length != *body_bytes_))
       return refuse(400, "expected one Content-Length, a number");
-    if (length > kMostBody) return refuse(413, fmt::format("expected a body of at most {} bytes, got {}", kMostBody, length));
+    if (length > kMostBody)
+      return refuse(413, fmt::format("expected a body of at most {} bytes, got {}", kMostBody, length));
     body_bytes_ = length, reported = true;
   }
   return false;
@@ -90,7 +105,8 @@ bool HttpReader::read_head(std::string_view head) {
 
 std::string http_response(int status, std::string_view content_type, std::optional<std::string_view> body,
                           std::string_view more) {
-  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: close\r\n", status, phrase(status), content_type);
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nConnection: close\r\n", status,
+                                 phrase(status), content_type);
   if (body) text += fmt::format("Content-Length: {}\r\n", body->size());
   text += fmt::format("{}\r\n", more);
   if (body) text += *body;

@@ -7,7 +7,8 @@
 namespace nereid::lm {
 namespace {
 
-const std::string kRequest = "POST /v1/chat/completions?x=1 HTTP/1.1\r\nHost: here\r\ncontent-length:  11 \r\n\r\nhello\r\n\r\nyou";
+const std::string kRequest =
+    "POST /v1/chat/completions?x=1 HTTP/1.1\r\nHost: here\r\ncontent-length:  11 \r\n\r\nhello\r\n\r\nyou";
 
 TEST(HttpReader, ReadsARequestInWhateverPieces) {
   std::mt19937 random(1);
@@ -63,8 +64,11 @@ TEST(HttpReader, ChangedBytesAreARequestOrARefusal) {
 }
 
 TEST(HttpResponse, HasALengthOrEndsWithItsConnection) {
-  EXPECT_EQ(http_response(404, "text/plain", "no"), "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno");
-  EXPECT_EQ(http_response(200, "text/event-stream", {}), "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(http_response(404, "text/plain", "no"),
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: "
+            "2\r\n\r\nno");
+  EXPECT_EQ(http_response(200, "text/event-stream", {}),
+            "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ Json chat_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ReportedTok
 // {"tokens", "token_logprobs", "top_logprobs": [{TOKEN: LOGPROB, ...}, ...] or null where none were asked for, "text_offset"}
 // The likeliest have the drawn one among them. A token that is no whole characters is spelled as OpenAI does it: bytes:\xe2\x80. `text`
 // is the choice's as far as it is known: offsets count its characters.
-Json completion_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ReportedToken>& tokens, bool likeliest, std::string_view text);
+Json completion_logprobs(const lm::Tokenizer& tokenizer, const std::vector<ReportedToken>& tokens,
+                         bool likeliest, std::string_view text);
 
 }  // namespace nereid::lm

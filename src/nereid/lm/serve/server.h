@@ -24,7 +24,7 @@ namespace nereid::lm {
 
 struct ServerOptions {
   std::vector<std::string> names;  // of the model; the first is what answers call it
-  int64_t places = 256;  // sequences that the engine runs at a time
+  int64_t places = 256;            // sequences that the engine runs at a time
   int64_t queue = 1024;
   double grace = 30;  // seconds
 };
@@ -35,8 +35,13 @@ std::vector<std::string> names_of_model(const std::string& folder, const std::st
 class Server {
  public:
   // `generation` outlives it and is used by nobody else.
-  Server(ServerOptions options, std::shared_ptr<const lm::Tokenizer> tokenizer, CompletionReader reader, lm::Generation& generation, Connections connections)
-      : options_(std::move(options)), tokenizer_(std::move(tokenizer)), reader_(std::move(reader)), generation_(generation), connections_(std::move(connections)) {}
+  Server(ServerOptions options, std::shared_ptr<const lm::Tokenizer> tokenizer, CompletionReader reader,
+         lm::Generation& generation, Connections connections)
+      : options_(std::move(options)),
+        tokenizer_(std::move(tokenizer)),
+        reader_(std::move(reader)),
+        generation_(generation),
+        connections_(std::move(connections)) {}
 
   // Until an interrupt. kYes: all that was taken is finished; else an Error that says how much was not.
   Result<Answer> run();
@@ -45,7 +50,8 @@ class Server {
   // A request that is being generated, whole.
   struct Job {
     Completion completion;
-    std::map<size_t, size_t> open;  // the engine's requests that are not over: the choice that each begins with
+    std::map<size_t, size_t>
+        open;  // the engine's requests that are not over: the choice that each begins with
   };
   void look_around();
   void answer(ClientId client, const HttpRequest& request);
@@ -54,10 +60,13 @@ class Server {
   void end(ClientId client);
   void drop(ClientId client);
   bool is_full() const;
-  bool has_name(const std::string& model) const { return std::ranges::find(options_.names, model) != options_.names.end(); }
+  bool has_name(const std::string& model) const {
+    return std::ranges::find(options_.names, model) != options_.names.end();
+  }
   Result<Answer> cut();
 
-  void reply(ClientId client, int status, const Json& body, std::string_view headers = {}, bool without_body = false);
+  void reply(ClientId client, int status, const Json& body, std::string_view headers = {},
+             bool without_body = false);
   void fail(ClientId client, int status, const std::string& message, std::string_view headers = {});
   void fail_without(ClientId client, const std::string& model, bool without_body = false);
 

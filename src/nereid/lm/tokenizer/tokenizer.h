@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "nereid/base/result.h"
+#include "nereid/lm/text/pre_tokenizer.h"
 #include "nereid/lm/tokenizer/added_tokens.h"
 #include "nereid/lm/tokenizer/bpe.h"
-#include "nereid/lm/text/pre_tokenizer.h"
 #include "nereid/lm/tokenizer/token_table.h"
 #include "nereid/lm/tokenizer/word_cache.h"
 

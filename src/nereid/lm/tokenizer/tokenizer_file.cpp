@@ -6,10 +6,10 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json_field.h"
 #include "nereid/lm/text/byte_level.h"
-#include "nereid/lm/tokenizer/tokenizer.h"
-#include "nereid/lm/tokenizer/tokenizer_document.h"
 #include "nereid/lm/text/unicode.h"
 #include "nereid/lm/text/word_scanner.h"
+#include "nereid/lm/tokenizer/tokenizer.h"
+#include "nereid/lm/tokenizer/tokenizer_document.h"
 
 namespace nereid::lm {
 namespace {
@@ -290,7 +290,8 @@ class TokenizerFile {
     }));
     // Special ones first: where two are one text, that one is found.
     // (Not std::ranges': clang 14, which builds the fuzzers, cannot compile what it returns.)
-    std::stable_partition(tokens.begin(), tokens.end(), [](const AddedToken& token) { return token.special; });
+    std::stable_partition(tokens.begin(), tokens.end(),
+                          [](const AddedToken& token) { return token.special; });
     for (const AddedToken& token : tokens)
       (token.normalized ? out_->normalized_added_ : out_->raw_added_).add(token, looked_for(token));
     return ok_status();

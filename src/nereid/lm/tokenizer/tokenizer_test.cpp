@@ -90,7 +90,8 @@ TEST(Tokenizer, WhatIsPutAroundAText) {
   EXPECT_EQ(encoded(tokenizer, "he"), (Ids{261, 256}));
   EXPECT_EQ(encoded(tokenizer, "he", {.add_special = false}), (Ids{256}));
   json["post_processor"]["special_tokens"]["<|begin|>"]["ids"] = {263};
-  EXPECT_THAT(Tokenizer::parse(json.dump(), "t.json").error().message, HasSubstr("ids[0]: expected an integer from 0 to 262, got 263"));
+  EXPECT_THAT(Tokenizer::parse(json.dump(), "t.json").error().message,
+              HasSubstr("ids[0]: expected an integer from 0 to 262, got 263"));
 }
 
 TEST(Tokenizer, WholeWordsWhereMergesAreIgnored) {
@@ -173,17 +174,11 @@ TEST(TokenizerFile, ErrorsNameThePlace) {
               HasSubstr("added_tokens[1].content"));
   EXPECT_THAT(refusal([](Json& j) { j["model"]["vocab"].erase("a"), j["model"]["unk_token"] = "he"; }),
               HasSubstr("unk_token"));
-  EXPECT_THAT(refusal([](Json& j) {
-                j["model"]["merges"][2] = {"l", "l", "l"};
-              }),
+  EXPECT_THAT(refusal([](Json& j) { j["model"]["merges"][2] = {"l", "l", "l"}; }),
               HasSubstr("t.json.model.merges[2]: expected two tokens"));
-  EXPECT_THAT(refusal([](Json& j) {
-                j["model"]["merges"][1] = {{"l", 1}};
-              }),
+  EXPECT_THAT(refusal([](Json& j) { j["model"]["merges"][1] = {{"l", 1}}; }),
               HasSubstr("t.json.model.merges[1]: expected two tokens"));
-  EXPECT_THAT(refusal([](Json& j) {
-                j["model"]["merges"][1] = {"l", ""};
-              }),
+  EXPECT_THAT(refusal([](Json& j) { j["model"]["merges"][1] = {"l", ""}; }),
               HasSubstr("t.json.model.merges[1]: expected two tokens"));
   EXPECT_THAT(refusal([](Json& j) { j["model"]["merges"] = 5; }),
               HasSubstr("t.json.model.merges: expected an array"));

@@ -7,23 +7,23 @@
 
 #include "nereid/base/json.h"
 #include "nereid/lm/text/byte_level.h"
-#include "nereid/lm/tokenizer/pair_merger.h"
 #include "nereid/lm/text/unicode.h"
 #include "nereid/lm/text/word_scanner.h"
+#include "nereid/lm/tokenizer/pair_merger.h"
 
 namespace nereid::lm {
 namespace {
 
-Json file_without_model(const TrainerOptions& options, const std::vector<std::string>& phrases, size_t first_phrase) {
+Json file_without_model(const TrainerOptions& options, const std::vector<std::string>& phrases,
+                        size_t first_phrase) {
   const bool qwen = options.family == TokenizerFamily::kQwen;
-  const std::string_view pattern =
-      qwen ? kQwenPattern : options.family == TokenizerFamily::kLlama3 ? kLlama3Pattern : kCodePattern;
+  const std::string_view pattern = qwen                                         ? kQwenPattern
+                                   : options.family == TokenizerFamily::kLlama3 ? kLlama3Pattern
+                                                                                : kCodePattern;
   const Json bytes = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
-  const Json split = {{"type", "Split"},
-                      {"pattern", {{"Regex", pattern}}},
-                      {"behavior", "Isolated"},
-                      {"invert", false}};
+  const Json split = {
+      {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
   Json added = Json::array();
   const auto add = [&](size_t id, const std::string& content, bool special) {
     added.push_back({{"id", id},
@@ -110,8 +110,8 @@ void Trainer::count(std::string_view word) {
 // A nought is of phrases, too, but within: tl.program_id(0).
 void Trainer::join(std::string_view word) {
   const std::string_view name = word.substr(word.starts_with(' ') || word.starts_with('.') ? 1 : 0);
-  const bool named = !name.empty() && (std::isalnum(static_cast<unsigned char>(name[0])) != 0 || name[0] == '_' ||
-                                       (static_cast<unsigned char>(name[0]) & 0x80) != 0);
+  const bool named = !name.empty() && (std::isalnum(static_cast<unsigned char>(name[0])) != 0 ||
+                                       name[0] == '_' || (static_cast<unsigned char>(name[0]) & 0x80) != 0);
   if (named && word != "0" && !options_.phrase_words.contains(std::string(name))) return end_phrase();
   auto found = joined_.find(word);
   if (found == joined_.end()) found = joined_.emplace(word, static_cast<uint32_t>(joined_.size())).first;
@@ -135,7 +135,8 @@ std::vector<std::string> Trainer::phrases() const {
   for (size_t id = 0; id < learned.tokens.size(); ++id) length[learned.tokens[id]] = 1;
   std::map<std::string, uint64_t> spared;
   for (size_t i = 0; i < learned.merges.size(); ++i) {
-    const std::string &left = learned.tokens[learned.merges[i].first], &right = learned.tokens[learned.merges[i].second];
+    const std::string &left = learned.tokens[learned.merges[i].first],
+                      &right = learned.tokens[learned.merges[i].second];
     const std::string text = left + right;
     length[text] = length[left] + length[right];
     if (text.front() == '0' || text.back() == '0') continue;
@@ -163,8 +164,9 @@ Result<std::string> Trainer::train() const {
       return input_error(
           "special token '{}': expected one that is not empty, given once, and no byte's symbol", token);
   if (options_.vocabulary < tokens.size() + phrases.size())
-    return input_error("a vocabulary of {} tokens: expected at least {}, for 256 bytes, {} special tokens and {} phrases",
-                       options_.vocabulary, tokens.size() + phrases.size(), options_.special.size(), phrases.size());
+    return input_error(
+        "a vocabulary of {} tokens: expected at least {}, for 256 bytes, {} special tokens and {} phrases",
+        options_.vocabulary, tokens.size() + phrases.size(), options_.special.size(), phrases.size());
 
   std::array<uint32_t, 256> byte_tokens{};
   for (uint32_t id = 0; id < 256; ++id) {
@@ -178,7 +180,8 @@ Result<std::string> Trainer::train() const {
     for (const char byte : word) symbols_of_word.push_back(byte_tokens[static_cast<unsigned char>(byte)]);
     merger.add(symbols_of_word, count);
   }
-  const LearnedVocabulary learned = merger.learn(options_.vocabulary - phrases.size(), options_.min_frequency);
+  const LearnedVocabulary learned =
+      merger.learn(options_.vocabulary - phrases.size(), options_.min_frequency);
 
   std::string text = file_without_model(options_, phrases, learned.tokens.size()).dump();
   text.pop_back();

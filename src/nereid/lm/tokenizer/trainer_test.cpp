@@ -33,7 +33,8 @@ TEST(Trainer, TheCommonestPairFirstThenTheLowest) {
 
 TEST(Trainer, WhatItWritesEncodesItsTextsBack) {
   const std::string corpus = "the cat sat on the mat; the caf\u00E9 \u4E2D\u6587 \xFF the end\n\n";
-  for (const TokenizerFamily family : {TokenizerFamily::kQwen, TokenizerFamily::kLlama3, TokenizerFamily::kCode}) {
+  for (const TokenizerFamily family :
+       {TokenizerFamily::kQwen, TokenizerFamily::kLlama3, TokenizerFamily::kCode}) {
     Trainer trainer({.family = family, .vocabulary = 280, .special = {"<|end|>"}});
     for (int i = 0; i < 3; ++i) trainer.add(corpus);
     const auto text = trainer.train();
@@ -60,7 +61,10 @@ TEST(Trainer, NamesOfCodeAreWords) {
 
 TEST(Trainer, PhrasesAreTokensAndNamesAreCutAlike) {
   const std::string line = "    gate = tl.load(gate_ptr + i, mask=i < 480, other=0)\n";
-  Trainer trainer({.family = TokenizerFamily::kCode, .vocabulary = 400, .special = {"<|end|>"}, .phrases = 16,
+  Trainer trainer({.family = TokenizerFamily::kCode,
+                   .vocabulary = 400,
+                   .special = {"<|end|>"},
+                   .phrases = 16,
                    .phrase_words = {"tl", "load", "mask", "other", "i"}});
   for (int i = 0; i < 9; ++i) trainer.add(line + line);
   const auto text = trainer.train();

@@ -22,7 +22,7 @@ std::vector<gpu::Argument> resolve(const LaunchRequest& request) {
       resolved.emplace_back(gpu::Scalar{scalar->bits});
     else if (const auto* descriptor = std::get_if<ttir::Descriptor>(&argument))
       resolved.emplace_back(gpu::Descriptor{address_of(descriptor->base, request.buffers), descriptor->shape,
-                                       descriptor->strides, descriptor->nan_padding});
+                                            descriptor->strides, descriptor->nan_padding});
   }
   return resolved;
 }
@@ -84,7 +84,7 @@ void CudaLauncher::launch(const LaunchRequest& request, std::vector<ttir::Findin
   const c10::DataPtr global = scratch_memory(loaded.global_scratch_bytes(grid));
   const c10::DataPtr profile = scratch_memory(loaded.profile_scratch_bytes(grid));
   const gpu::Scratch scratch{reinterpret_cast<CUdeviceptr>(global.get()),
-                        reinterpret_cast<CUdeviceptr>(profile.get())};
+                             reinterpret_cast<CUdeviceptr>(profile.get())};
   const auto outcome = loaded.launch(grid, resolve(request), scratch, machine_.stream());
   if (!outcome.ok()) throw Failed(Failure::Kind::kRaised, outcome.error().message);
   if (gpu::is_kernel_fault(outcome->code)) {  // of an earlier launch that nobody waited for

@@ -107,8 +107,8 @@ std::unique_ptr<Launcher> CudaMachine::load_kernels(const trace::Trace& trace) {
 }
 
 SharedBlock CudaMachine::share(int64_t bytes) {
-  auto mapping = std::make_shared<gpu::Mapping>(
-      or_throw(gpu::Mapping::create(driver_, device_, static_cast<size_t>(bytes), gpu::Placement::kAtEnd, stream())));
+  auto mapping = std::make_shared<gpu::Mapping>(or_throw(
+      gpu::Mapping::create(driver_, device_, static_cast<size_t>(bytes), gpu::Placement::kAtEnd, stream())));
   Fd fd = or_throw(mapping->export_fd());
   return {tensor_over(std::move(mapping), device_), std::move(fd)};
 }
@@ -116,7 +116,8 @@ SharedBlock CudaMachine::share(int64_t bytes) {
 SharedBlock CudaMachine::open(const Fd& fd, int64_t bytes, bool to_write) {
   // The driver refuses to map more than the other process made, and what it made cannot shrink.
   const auto import = [&](gpu::Access access) {
-    return gpu::Mapping::import(driver_, device_, fd, static_cast<size_t>(bytes), gpu::Placement::kAtEnd, access);
+    return gpu::Mapping::import(driver_, device_, fd, static_cast<size_t>(bytes), gpu::Placement::kAtEnd,
+                                access);
   };
   Result<gpu::Mapping> mapping = import(to_write ? gpu::Access::kReadWrite : gpu::Access::kRead);
   if (!mapping.ok() && mapping.error().message.starts_with("cuMemSetAccess"))

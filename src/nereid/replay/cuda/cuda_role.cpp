@@ -18,10 +18,11 @@ CudaRole::~CudaRole() = default;
 
 Json CudaRole::handle(const std::string& verb, Message& request, std::vector<int>& descriptors) {
   // Of a role that has run nothing a lost context says nothing: another's fault, or the GPU's.
-  if (machine_.lost() && !ran_) throw std::runtime_error("the GPU's context was lost before anything ran in it");
+  if (machine_.lost() && !ran_)
+    throw std::runtime_error("the GPU's context was lost before anything ran in it");
   if (machine_.lost())
     throw Failed(Failure::Kind::kCrashed, "the GPU's context was lost to an earlier fault");
-  constexpr std::array<std::string_view, 7> kRunning = {"prepare", "judge", "needs",     "run",
+  constexpr std::array<std::string_view, 7> kRunning = {"prepare",   "judge",  "needs",     "run",
                                                         "leave_out", "choose", "time_begin"};
   ran_ |= std::ranges::find(kRunning, verb) != kRunning.end();
   if (verb == "memory") return memory();
@@ -34,7 +35,8 @@ Json CudaRole::handle(const std::string& verb, Message& request, std::vector<int
   forward_.reset();
   // Overruns fault in one fenced replay, underruns in the next.
   if (verb == "run" && request.document.value("sanitize", false))
-    machine_.fenced_memory().placement = fenced_runs_++ % 2 == 0 ? gpu::Placement::kAtEnd : gpu::Placement::kAtBegin;
+    machine_.fenced_memory().placement =
+        fenced_runs_++ % 2 == 0 ? gpu::Placement::kAtEnd : gpu::Placement::kAtBegin;
   Json answer = role_->handle(verb, request, descriptors);
   if (verb == "load") answer["gpu"] = machine_.facts().name;
   return answer;

@@ -19,10 +19,10 @@ namespace nereid::replay::cuda {
 
 struct CudaServerOptions {
   int device = 0;
-  int spare = 2;                   // processes kept warm: a reference's and a candidate's
-  int most = 6;                    // at a time
-  double patience = 1;             // seconds that a process has to come to rest when its session is over
-  bool jail = true;                // false: its processes run unjailed (for developers)
+  int spare = 2;                       // processes kept warm: a reference's and a candidate's
+  int most = 6;                        // at a time
+  double patience = 1;                 // seconds that a process has to come to rest when its session is over
+  bool jail = true;                    // false: its processes run unjailed (for developers)
   bool accept_weak_isolation = false;  // run even where the driver can live only with too few
 };
 

@@ -83,7 +83,7 @@ void TimedForward::make_sets() {
   must(machine_.driver(), machine_.driver().cuMemGetInfo(&free, &total), "cuMemGetInfo");
   const auto& footprint = program.footprint();
   const int count = gpu::input_sets(bytes, bytes + footprint.forward - footprint.standing,
-                                     machine_.facts().l2_bytes, static_cast<int64_t>(free));
+                                    machine_.facts().l2_bytes, static_cast<int64_t>(free));
   sets_.resize(static_cast<size_t>(count));
   for (auto& set : sets_) {
     set.inputs = inputs;

@@ -29,7 +29,7 @@ struct ServerOptions {
   // CPU: candidates of one author, who could tell each of them whatever it can learn. A worker then serves one
   // after the other, up to a limit, as the reference's does.
   bool one_author = false;
-  std::string cuda_program = {};   // nereid-replay-cuda; likewise
+  std::string cuda_program = {};  // nereid-replay-cuda; likewise
   // On a GPU at a time; others wait. Their processes are made at once, in the background. 0: one, with the
   // first CUDA session.
   int cuda_sessions = 0;
@@ -54,8 +54,8 @@ struct SessionFacts {
   bool integer_inputs = false;          // the judged call has integers or booleans that the host did not read
   bool state = false;                   // the module has parameters, or buffers that a caller may load
   std::vector<LaunchId> launches;       // of the candidate's last forward
-  double seconds_waited = 0;  // CUDA, until it was open: for a turn, and for processes to be warm
-  GpuUse gpu;                 // CUDA, so far: its turns on the GPU
+  double seconds_waited = 0;            // CUDA, until it was open: for a turn, and for processes to be warm
+  GpuUse gpu;                           // CUDA, so far: its turns on the GPU
 };
 
 class Session {

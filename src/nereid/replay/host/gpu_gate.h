@@ -31,7 +31,10 @@ class GpuGate {
    public:
     Pass() = default;
     Pass(Pass&& other) noexcept
-        : gate_(std::exchange(other.gate_, nullptr)), alone_(other.alone_), use_(other.use_), entered_(other.entered_) {}
+        : gate_(std::exchange(other.gate_, nullptr)),
+          alone_(other.alone_),
+          use_(other.use_),
+          entered_(other.entered_) {}
     Pass& operator=(Pass&& other) noexcept {
       std::swap(gate_, other.gate_), std::swap(alone_, other.alone_);
       std::swap(use_, other.use_), std::swap(entered_, other.entered_);

@@ -62,8 +62,12 @@ TEST(GpuGateTest, TellsWhatPassesWaitedAndHeld) {
     auto moved = std::move(inside);
     EXPECT_EQ(first.held, 0);
   }
-  { const auto unnoticed = gate.share(); }
-  { const auto again = gate.alone(&first); }
+  {
+    const auto unnoticed = gate.share();
+  }
+  {
+    const auto again = gate.alone(&first);
+  }
   EXPECT_LT(first.waited, 0.03);
   EXPECT_GE(first.held, 0.04);
   EXPECT_GE(second.waited, 0.02);

@@ -16,7 +16,8 @@ constexpr int kLooks = 10;
 
 }  // namespace
 
-Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure& measure, Deadline deadline) {
+Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure& measure,
+                                                     Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto ticket = next_ticket_++;
   // Somebody is served even where this one gives up.

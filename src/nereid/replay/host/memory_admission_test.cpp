@@ -72,13 +72,12 @@ TEST_F(MemoryAdmissionTest, ALargeOneIsNotOvertaken) {
 }
 
 TEST_F(MemoryAdmissionTest, AFaultOrADeadlineLetsTheNextOneIn) {
-  const auto failing = admission_->take(
-      1, []() -> Result<int64_t> { return our_error("no measure"); }, Deadline::never());
+  const auto failing =
+      admission_->take(1, []() -> Result<int64_t> { return our_error("no measure"); }, Deadline::never());
   ASSERT_FALSE(failing.ok());
   EXPECT_EQ(failing.error().message, "no measure");
   const auto first = take(40);
-  const auto late = admission_->take(
-      90, [] { return Result<int64_t>(100); }, Deadline::after(0.05));
+  const auto late = admission_->take(90, [] { return Result<int64_t>(100); }, Deadline::after(0.05));
   ASSERT_FALSE(late.ok());
   EXPECT_TRUE(take(60).held);
 }

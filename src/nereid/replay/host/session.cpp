@@ -7,11 +7,11 @@
 #include <set>
 #include <thread>
 
+#include "nereid/replay/host/timed_session.h"
 #include "nereid/replay/memory_plan.h"
 #include "nereid/replay/message.h"
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/structure.h"
-#include "nereid/replay/host/timed_session.h"
 #include "nereid/trace/codec.h"
 
 namespace nereid::replay {
@@ -49,7 +49,9 @@ std::string gibibytes(int64_t bytes) {
 class WorkerSession : public Session {
  public:
   WorkerSession(const trace::Trace& reference, const trace::Trace& candidate, const SessionOptions& options)
-      : reference_(pinned_as(reference, candidate)), candidate_(ordered_as(reference, candidate)), options_(options) {}
+      : reference_(pinned_as(reference, candidate)),
+        candidate_(ordered_as(reference, candidate)),
+        options_(options) {}
 
   Status open(const WorkerMaker& make, MemoryAdmission& memory, Deadline deadline) {
     const Stopwatch waiting;
@@ -122,7 +124,8 @@ class WorkerSession : public Session {
       report.outputs_changed = answer->document.at("changed").get<std::vector<bool>>();
       report.seconds = answer->document.value("seconds", 0.0);
     } catch (const nlohmann::json::exception& garbled) {
-      report.failed = Failure{Failure::Kind::kCrashed, {}, std::string("a garbled answer: ") + garbled.what()};
+      report.failed =
+          Failure{Failure::Kind::kCrashed, {}, std::string("a garbled answer: ") + garbled.what()};
       report.changed = true;
       return report;
     }
@@ -567,7 +570,7 @@ class WorkerSession : public Session {
   std::vector<size_t> inputs_mutated_;
   std::vector<std::string> kept_names_;      // state that the reference leaves alone
   std::vector<std::string> written_before_;  // of these, what the candidate's earlier calls write
-  std::shared_ptr<void> memory_;  // this session's part; goes after the workers
+  std::shared_ptr<void> memory_;             // this session's part; goes after the workers
   std::shared_ptr<Worker> r_, c_;
   std::optional<Failure> reference_failure_, candidate_failure_;
   bool alive_ = true;  // the candidate's worker

@@ -247,7 +247,7 @@ class TimedSession {
     if (peaks == nullptr) return ok_status();
     const LeastWork& least = request_.least;
     gpu::Work work{least.input_bytes, least.bytes_written, least.f64, least.f32,
-                    least.tf32,        least.half,          least.f8};
+                   least.tf32,        least.half,          least.f8};
     const double seconds = times.candidate_ms * 1e-3;
     const bool fast = !gpu::below_roofline(*peaks, work, seconds).empty();
     work.bytes_read = 0;

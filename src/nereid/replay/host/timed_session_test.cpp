@@ -17,10 +17,11 @@ struct Script {
   GpuGate gate;
   GpuUse use;
   double reference_seconds = 20e-6, candidate_seconds = 10e-6;
-  std::map<InputDistribution, double> candidate_on = {};           // other seconds on this kind
+  std::map<InputDistribution, double> candidate_on = {};   // other seconds on this kind
   std::string reference_graph = "", candidate_graph = "";  // why there is none
   std::string candidate_fails_at = "";                     // a verb
-  InputDistribution wrong_while_timed = InputDistribution::kNans;          // on this kind, what the timed run gave is wrong
+  InputDistribution wrong_while_timed =
+      InputDistribution::kNans;  // on this kind, what the timed run gave is wrong
 
   int mattered = 0;  // of 64 elements of an input of 1 GB
   InputDistribution kind = InputDistribution::kOwn;
@@ -41,7 +42,8 @@ struct Script {
       use.waited += 1;
       TrialReport report;
       report.trial = trial;
-      if (candidate_fails_at == "replay") report.failed = Failure{Failure::Kind::kCrashed, {}, "as the script says"};
+      if (candidate_fails_at == "replay")
+        report.failed = Failure{Failure::Kind::kCrashed, {}, "as the script says"};
       return report;
     };
     sides.again = [this](const Json&) -> Result<TrialReport> {
@@ -171,7 +173,10 @@ TEST(TimedSessionTest, AReferenceWhoseTimeIsKnownIsNotTimedAgain) {
 }
 
 TEST(TimedSessionTest, TheFirstTimeOfAReferenceCountsForAll) {
-  TimeRequest request{.seed = 1, .seconds = 0.05, .kinds = {InputDistribution::kOwn}, .reference = std::make_shared<KnownReference>()};
+  TimeRequest request{.seed = 1,
+                      .seconds = 0.05,
+                      .kinds = {InputDistribution::kOwn},
+                      .reference = std::make_shared<KnownReference>()};
   Script first;
   EXPECT_NEAR(timed(first, request).counted.speedup, 2, 0.01);
   EXPECT_NEAR(*request.reference->ms(InputDistribution::kOwn), 0.020, 1e-4);
@@ -228,8 +233,12 @@ TEST(TimedSessionTest, AWiderIntervalTakesFewerSamples) {
         for (auto& sample : (**answer)["samples"]) sample = 10e-6 * noise(random);
       return answer;
     };
-    TimeRequest request{.seed = 1, .seconds = 20, .kinds = {InputDistribution::kOwn}, .reference = std::make_shared<KnownReference>(),
-                        .graphs_alone = true, .relative_width = width};
+    TimeRequest request{.seed = 1,
+                        .seconds = 20,
+                        .kinds = {InputDistribution::kOwn},
+                        .reference = std::make_shared<KnownReference>(),
+                        .graphs_alone = true,
+                        .relative_width = width};
     request.reference->keep_ms(InputDistribution::kOwn, 0.020);
     const auto report = time_sides(sides, request, Deadline::after(60));
     EXPECT_TRUE(report.ok() && report->counted.converged);

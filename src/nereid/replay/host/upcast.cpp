@@ -73,12 +73,31 @@ std::string_view base_name(const trace::Call& call) {
   return name.substr(0, name.find('.'));
 }
 
-constexpr std::string_view kOrderSensitive[] = {
-    "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "conv_tbc", "mm",     "addmm",  "bmm",
-    "baddbmm",          "linear",           "matmul",   "mv",     "addmv",  "dot",
-    "sum",              "mean",             "cumsum", "scaled_dot_product_attention", "std", "var",
-    "linalg_vector_norm"};
+constexpr std::string_view kOrderSensitive[] = {"convolution",
+                                                "_convolution",
+                                                "conv1d",
+                                                "conv2d",
+                                                "conv3d",
+                                                "conv_transpose1d",
+                                                "conv_transpose2d",
+                                                "conv_transpose3d",
+                                                "conv_tbc",
+                                                "mm",
+                                                "addmm",
+                                                "bmm",
+                                                "baddbmm",
+                                                "linear",
+                                                "matmul",
+                                                "mv",
+                                                "addmv",
+                                                "dot",
+                                                "sum",
+                                                "mean",
+                                                "cumsum",
+                                                "scaled_dot_product_attention",
+                                                "std",
+                                                "var",
+                                                "linalg_vector_norm"};
 
 bool concerns(const trace::Trace& trace, const trace::Call& call, const Tf32& tf32) {
   static constexpr std::string_view kConvolutions[] = {
@@ -135,10 +154,11 @@ class Upcaster {
       auto& first = seen[value.storage];
       const auto before = value.dtype;
       const auto growth = [](DType type) {
-        return upcast_dtype(type) ? trace::element_bytes(*upcast_dtype(type)) / trace::element_bytes(type) : 1;
+        return upcast_dtype(type) ? trace::element_bytes(*upcast_dtype(type)) / trace::element_bytes(type)
+                                  : 1;
       };
-      if (first &&
-          (growth(*first) != growth(before) || upcast_dtype(*first).has_value() != upcast_dtype(before).has_value()))
+      if (first && (growth(*first) != growth(before) ||
+                    upcast_dtype(*first).has_value() != upcast_dtype(before).has_value()))
         return input_error("the same bytes are viewed as {} and as {}", trace::to_string(*first),
                            trace::to_string(before));
       if (!first) first = before;
@@ -174,7 +194,8 @@ class Upcaster {
         call.op = fmt::format("nereid::draw_{} {}", trace::to_string(own), call.op);
       return;
     }
-    if (concerns(own_, call, tf32_)) call.op = (tf32_.truncated ? "nereid::tf32_truncated " : "nereid::tf32 ") + call.op;
+    if (concerns(own_, call, tf32_))
+      call.op = (tf32_.truncated ? "nereid::tf32_truncated " : "nereid::tf32 ") + call.op;
     for (auto& arg : call.args) upcast_dtypes(arg);
     for (auto& [key, value] : call.kwargs) upcast_dtypes(value);
   }

@@ -60,14 +60,16 @@ Where SharedPosition::where(const trace::Trace& trace) const {
   return {};
 }
 
-Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline, double own_seconds) {
+Reply Worker::ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline,
+                  double own_seconds) {
   const RequestTimer timer(request);
   Reply reply;
   if (socket_.valid() && send_message(socket_.get(), request, descriptors).ok()) {
     wait_for_answer(reply, deadline, own_seconds);
     if (!reply.late && !reply.interrupted) {
       // What has begun to answer has answered, but for one that no longer is what we made it.
-      const Deadline whole = Deadline::earlier(deadline, Deadline::after(kAnswerSeconds, LimitOwner::kCandidate));
+      const Deadline whole =
+          Deadline::earlier(deadline, Deadline::after(kAnswerSeconds, LimitOwner::kCandidate));
       bool late = false;
       auto answer = receive_message(socket_.get(), whole, &late);
       if (answer.ok()) {

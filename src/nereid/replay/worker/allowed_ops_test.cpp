@@ -71,7 +71,8 @@ TEST(AllowedOps, TakeTensorsNumbersAndWordsAlone) {
 TEST(AllowedOps, AreOperatorsOfThisTorch) {
   std::set<std::string> names;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) names.insert(name.name);
-  for (const auto name : trace::allowed_names()) EXPECT_TRUE(names.contains("aten::" + std::string(name))) << name;
+  for (const auto name : trace::allowed_names())
+    EXPECT_TRUE(names.contains("aten::" + std::string(name))) << name;
   for (const auto name : trace::allowed_names()) EXPECT_TRUE(trace::is_allowed(name)) << name;
 }
 

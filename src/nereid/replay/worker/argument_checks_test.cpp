@@ -6,8 +6,8 @@
 #include <map>
 
 #include "nereid/replay/worker/cpu_machine.h"
-#include "nereid/replay/worker/prepared_call.h"
 #include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/prepared_call.h"
 #include "nereid/replay/worker/types.h"
 #include "nereid/trace/sketch_for_tests.h"
 

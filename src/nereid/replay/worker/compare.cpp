@@ -12,15 +12,15 @@
 namespace nereid::replay {
 namespace {
 
-constexpr double kAgree = 1e-6;  // of truths under different huge numbers
-constexpr int64_t kMostStretches = 8;  // that statistics look at on a GPU
-constexpr double kUsualFactor = 4;     // Tolerance::factor's default
+constexpr double kAgree = 1e-6;          // of truths under different huge numbers
+constexpr int64_t kMostStretches = 8;    // that statistics look at on a GPU
+constexpr double kUsualFactor = 4;       // Tolerance::factor's default
 constexpr double kFewCoarse = 1e-4;      // relative: a quarter of a bfloat16 ulp in 16 rounded terms
 constexpr int64_t kFewElements = 64;     // of an output: too few for statistics
 constexpr double kWiderInFloat32 = 2;    // limits of statistics: sums are taken in orders of their own
-constexpr double kBiasOfRepeated = 1;  // ulps
-constexpr double kSaturated = 1e-3;    // relative: of elements that show no digits
-constexpr double kCoarse = 0x1p-20;       // an epsilon of 16 bits or less is above it
+constexpr double kBiasOfRepeated = 1;    // ulps
+constexpr double kSaturated = 1e-3;      // relative: of elements that show no digits
+constexpr double kCoarse = 0x1p-20;      // an epsilon of 16 bits or less is above it
 constexpr double kRoundedOnTheWay = 64;  // ulps of float32: a reference that errs less has no coarse error
 
 at::Tensor flat(const at::Tensor& tensor) {
@@ -156,7 +156,8 @@ class Comparer {
   }
 
   void integers() {
-    const auto misplaced = tensors_.places ? tensors_.places->wrong(got_, truth_, agreed_.defined()) : at::Tensor();
+    const auto misplaced =
+        tensors_.places ? tensors_.places->wrong(got_, truth_, agreed_.defined()) : at::Tensor();
     for (int64_t first = 0; first < own_.numel(); first += chunk_) {
       const auto size = std::min(chunk_, own_.numel() - first);
       const auto got = got_.narrow(0, first, size), own = own_.narrow(0, first, size),
@@ -195,9 +196,11 @@ class Comparer {
   ReferenceErrors& reference_errors() {
     auto& known = tensors_.reference_errors;
     const auto &own = tensors_.own, &truth = tensors_.truth, &agreed = tensors_.agreed;
-    if (known && known->own_output.is_same(own) && known->truth.is_same(truth) && known->agreed.is_same(agreed))
+    if (known && known->own_output.is_same(own) && known->truth.is_same(truth) &&
+        known->agreed.is_same(agreed))
       return *known;
-    known = std::make_shared<ReferenceErrors>(ReferenceErrors{.own_output = own, .truth = truth, .agreed = agreed});
+    known = std::make_shared<ReferenceErrors>(
+        ReferenceErrors{.own_output = own, .truth = truth, .agreed = agreed});
     for_stretches([&](const Stretch& stretch, int64_t) { known->scale.add(scale_of(stretch)); });
     const auto& [squared, count, undefined] = known->scale;
     known->unit = count > 0 ? std::sqrt(squared / static_cast<double>(count)) : 0;
@@ -242,7 +245,8 @@ class Comparer {
                  floor_ulps(tensors_.dtype) / std::sqrt(std::max(static_cast<double>(truth.count), 1.0)));
     out_.norm_limit = norm_factor * out_.own_norm_error + norm_floor * eps;
     // Of a loss whose terms are rounded to 16 bits the reference's own error may be small by luck.
-    if (!many && tensors_.coarse) out_.error_limit += kFewCoarse * tolerance_.slack, out_.norm_limit += kFewCoarse * tolerance_.slack;
+    if (!many && tensors_.coarse)
+      out_.error_limit += kFewCoarse * tolerance_.slack, out_.norm_limit += kFewCoarse * tolerance_.slack;
 
     if (tensors_.saturated && !own_inputs) {
       out_.error_limit = std::max(out_.error_limit, kSaturated);
@@ -263,7 +267,7 @@ class Comparer {
 
   void systematic(const ErrorStatistics& statistics, const ErrorStatistics::Sums& got, bool coarse) {
     auto limits = statistics_limits(tensors_.dtype, coarse);
-    const double wider = tolerance_.factor / kUsualFactor ;
+    const double wider = tolerance_.factor / kUsualFactor;
     if (tensors_.repeating) {
       limits.bias_ulps = std::max(limits.bias_ulps, kBiasOfRepeated);
       limits.residue = std::max(limits.residue, limits.small_energy * epsilon(tensors_.dtype));
@@ -287,9 +291,10 @@ class Comparer {
   void finish() {
     const auto sizes =
         tensors_.own.is_complex() ? at::view_as_real(tensors_.own.resolve_conj()).sizes().vec() : out_.sizes;
-    const bool norm_exceeded = !(out_.norm_error <= out_.norm_limit) && !tolerance_.fixed() &&
-                               !trace::is_integral(tensors_.dtype);
-    const bool rounded = trace::is_integral(tensors_.dtype) && !tolerance_.kernelbench && out_.error <= out_.error_limit;
+    const bool norm_exceeded =
+        !(out_.norm_error <= out_.norm_limit) && !tolerance_.fixed() && !trace::is_integral(tensors_.dtype);
+    const bool rounded =
+        trace::is_integral(tensors_.dtype) && !tolerance_.kernelbench && out_.error <= out_.error_limit;
     out_.agrees = rounded || (out_.wrong == 0 && !norm_exceeded && out_.systematic.empty());
     if (out_.agrees) return;
     if (sum_.first >= 0) {
@@ -309,10 +314,10 @@ class Comparer {
           "round",
           out_.wrong, out_.elements);
     else if (out_.wrong > 0)
-      out_.reason = fmt::format(
-          "{} of {} elements are off by more than {:.3g}{}, the worst by {:.3g}",
-          out_.wrong, out_.elements, out_.error_limit,
-          tolerance_.fixed() ? " and the relative tolerance" : " of the output's scale", out_.error);
+      out_.reason = fmt::format("{} of {} elements are off by more than {:.3g}{}, the worst by {:.3g}",
+                                out_.wrong, out_.elements, out_.error_limit,
+                                tolerance_.fixed() ? " and the relative tolerance" : " of the output's scale",
+                                out_.error);
     else if (!norm_exceeded)
       out_.reason = fmt::format("its error is more than rounding: {}", out_.systematic);
     else
@@ -365,7 +370,8 @@ Scale scale_of(const at::Tensor& tensor) {
   const auto chunk = whole ? std::max<int64_t>(t.numel(), 1) : kChunk;
   Scale sum;
   for (int64_t first = 0; first < t.numel(); first += chunk) {
-    const auto part = whole ? t.contiguous() : as_double(t.narrow(0, first, std::min(chunk, t.numel() - first)));
+    const auto part =
+        whole ? t.contiguous() : as_double(t.narrow(0, first, std::min(chunk, t.numel() - first)));
     sum.add(scale_of(Stretch{part, part, part, {}, std::numeric_limits<double>::max()}));
   }
   return sum;
@@ -423,8 +429,8 @@ void adopt_nearest(OutputTensors& tensors, const at::Tensor& other) {
 }
 
 bool forget_others(OutputTensors& tensors, const at::Tensor& doubted) {
-  const auto other = doubted.ne(tensors.truth).logical_and(
-      doubted.isnan().logical_and(tensors.truth.isnan()).logical_not());
+  const auto other =
+      doubted.ne(tensors.truth).logical_and(doubted.isnan().logical_and(tensors.truth.isnan()).logical_not());
   if (!other.any().item().toBool()) return false;
   if (trace::is_integral(tensors.dtype)) {
     const auto kept = flat(other.logical_not());

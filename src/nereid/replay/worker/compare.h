@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "nereid/replay/report.h"
+#include "nereid/replay/worker/error_metrics.h"
 #include "nereid/replay/worker/error_statistics.h"
 #include "nereid/replay/worker/index_outputs.h"
-#include "nereid/replay/worker/error_metrics.h"
 
 namespace nereid::replay {
 

@@ -279,8 +279,9 @@ TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
     EXPECT_EQ(applied, !at::equal(unit, before)) << to_string(kind);
     if (kind == InputDistribution::kInfinities || kind == InputDistribution::kNans) continue;
     EXPECT_EQ(unit.min().item().toDouble() < 0, kind == InputDistribution::kFlipped) << to_string(kind);
-    EXPECT_EQ(unit.max().item().toDouble() > 1,
-              kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers || kind == InputDistribution::kWide)
+    EXPECT_EQ(unit.max().item().toDouble() > 1, kind == InputDistribution::kHuge ||
+                                                    kind == InputDistribution::kOutliers ||
+                                                    kind == InputDistribution::kWide)
         << to_string(kind);
     EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
         << to_string(kind);

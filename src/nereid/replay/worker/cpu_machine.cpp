@@ -115,7 +115,7 @@ class CpuMachine : public Machine {
   }
 
   SharedBlock open(const Fd& fd, int64_t bytes, bool to_write) override {
-    struct stat status {};
+    struct stat status{};
     // A block that its owner can cut short would kill whoever reads it.
     if (fstat(fd.get(), &status) != 0 || status.st_size < bytes ||
         (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals)

@@ -243,9 +243,7 @@ GotError scaled_error(const Stretch& stretch, double scale, double limit) {
   const Pair unit{scale, scale}, infinity{kInfinity, kInfinity};
   return judge(
       stretch,
-      [&](const Elements& e, int64_t i) {
-        return terms::in_scale(e.got(i) - e.truth(i), e.truth(i), scale);
-      },
+      [&](const Elements& e, int64_t i) { return terms::in_scale(e.got(i) - e.truth(i), e.truth(i), scale); },
       [&](const Elements&, int64_t, double error) { return error > limit; },
       [&](const Elements& e, int64_t begin, int64_t end, GotError& part) {
         const double bound = std::min(part.largest, limit);
@@ -274,7 +272,8 @@ GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_g
   return judge(
       stretch, [&](const Elements& e, int64_t i) { return std::abs(e.got(i) - e.own(i)); },
       [&](const Elements& e, int64_t i, double) {
-        return !(std::abs(e.got(i) - e.own(i)) <= std::abs(of_got ? e.got(i) : e.own(i)) * rtol + atol) && !e.same(i);
+        return !(std::abs(e.got(i) - e.own(i)) <= std::abs(of_got ? e.got(i) : e.own(i)) * rtol + atol) &&
+               !e.same(i);
       },
       [](const Elements&, int64_t, int64_t, GotError&) { return false; });
 }

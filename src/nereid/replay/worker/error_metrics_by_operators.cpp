@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/error_metrics.h"
+#include "nereid/replay/worker/operators.h"
 
 namespace nereid::replay::by_operators {
 namespace {

@@ -21,10 +21,10 @@ constexpr int64_t kRuns = 1024;        // of adjacent elements
 constexpr int64_t kShortestRun = 64;
 constexpr int64_t kExponents = kernels::kExponents;  // of each sign: scale * 2^-48 to scale * 2^15
 constexpr int64_t kExponentsAbove = kernels::kExponentsAbove;
-constexpr int64_t kGap = 12;        // empty exponents between values that have scales of their own
+constexpr int64_t kGap = 12;         // empty exponents between values that have scales of their own
 constexpr double kDigits = 0x1p-45;  // of the output's scale: what is smaller may be all that float64 leaves
 constexpr double kCancelled = 4096;  // times the reference's energy, of values with a scale of their own
-constexpr double kFewest = 8;  // elements of a slice that is looked at
+constexpr double kFewest = 8;        // elements of a slice that is looked at
 constexpr int64_t kBuffer = 512;
 constexpr int64_t kOwnTables = int64_t{1} << 18;  // elements from which threads have sums of their own
 // Of all tests on one answer together; P(|sum e| > z sqrt(sum e^2)) <= 2 exp(-z^2 / 2) for errors whose signs
@@ -32,7 +32,7 @@ constexpr int64_t kOwnTables = int64_t{1} << 18;  // elements from which threads
 constexpr double kFalseAlarm = 1e-6;
 // A slice's mean may be that many times what the samples' root mean square is, by their number.
 double sample_factor(int samples) { return samples >= 5 ? 8 : samples >= 2 ? 6 : 2.5; }
-constexpr double kFamilyFactor = 7;  // ... and that many times what is usual among a family's slices
+constexpr double kFamilyFactor = 7;          // ... and that many times what is usual among a family's slices
 constexpr double kFamilyFactorShifted = 10;  // ... where one sample alone says what that is
 
 double smallest_ulp(trace::DType type) {
@@ -110,7 +110,8 @@ StatisticsLimits statistics_limits(trace::DType type, bool coarse) {
   if (coarse && epsilon(type) > 0x1p-20) return {};
   // Coarse on the way alone: what the reference's own errors are decides.
   if (coarse)
-    return {.energy_ulps = 8, .bias_ulps = 8, .small_energy = 16, .small_bias = 16, .residue = 4 * epsilon(type)};
+    return {
+        .energy_ulps = 8, .bias_ulps = 8, .small_energy = 16, .small_bias = 16, .residue = 4 * epsilon(type)};
   const double ulps = epsilon(type) > 0x1p-40 ? 16 : 1024;
   return {.energy = 16,
           .energy_ulps = 2 * ulps,
@@ -202,21 +203,22 @@ void ErrorStatistics::walk(std::vector<Sum>& into, const Stretch& stretch, int64
 }
 
 template <typename Add>
-bool ErrorStatistics::add_fused(const Stretch& stretch, const at::Tensor& answer, int64_t first, Add add) const {
+bool ErrorStatistics::add_fused(const Stretch& stretch, const at::Tensor& answer, int64_t first,
+                                Add add) const {
   const auto* metrics = by_operators_ ? nullptr : fused_metrics({stretch.own, stretch.truth, answer});
   if (metrics == nullptr || first != 0 || stretch.truth.numel() != elements_) return false;
   std::vector<FusedMetrics::Family> families;
   for (const auto& f : families_)
     families.push_back({f.inner, f.size, f.per, f.groups, f.kind == Family::Kind::kValues});
-  const auto sums = metrics->group_sums(stretch, answer, families, scale_, {epsilon(type_), smallest_ulp(type_)});
+  const auto sums =
+      metrics->group_sums(stretch, answer, families, scale_, {epsilon(type_), smallest_ulp(type_)});
   for (size_t g = 0; g < sums.size(); ++g) add(g, sums[g]);
   return true;
 }
 
 void ErrorStatistics::add_truth(const Stretch& stretch, int64_t first) {
-  if (add_fused(stretch, {}, first, [&](size_t g, const auto& sums) {
-        add_to(truth_[g], {sums[0], sums[1], sums[2], sums[3]});
-      }))
+  if (add_fused(stretch, {}, first,
+                [&](size_t g, const auto& sums) { add_to(truth_[g], {sums[0], sums[1], sums[2], sums[3]}); }))
     return;
   if (by_operators_ || !stretch.truth.is_cpu()) return add_on_device(truth_, stretch, first);
   const Pointers p(stretch);
@@ -233,9 +235,8 @@ void ErrorStatistics::add_truth(const Stretch& stretch, int64_t first) {
 
 void ErrorStatistics::add_error(Sums& sums, const Stretch& stretch, const at::Tensor& answer,
                                 int64_t first) const {
-  if (add_fused(stretch, answer, first, [&](size_t g, const auto& of) {
-        add_to(sums[g], {of[0], of[1], of[2], of[3], of[4]});
-      }))
+  if (add_fused(stretch, answer, first,
+                [&](size_t g, const auto& of) { add_to(sums[g], {of[0], of[1], of[2], of[3], of[4]}); }))
     return;
   if (by_operators_ || !stretch.truth.is_cpu()) return add_on_device(sums, stretch, answer, first);
   const Pointers p(stretch);
@@ -323,25 +324,26 @@ void ErrorStatistics::check_slice(const Family& family, const Typical& typical, 
                                   const Sums& got, const StatisticsLimits& limits,
                                   std::optional<SystematicError>& worst) const {
   const auto g = static_cast<size_t>(family.first + slice);
-  const auto &t = truth_[g];
-  const auto &e = got[g];
-  const auto &s = samples_[g];
+  const auto& t = truth_[g];
+  const auto& e = got[g];
+  const auto& s = samples_[g];
   if (t.count < kFewest || t.ulp2 == 0) return;
   const bool values = family.kind == Family::Kind::kValues;
   const double eps = epsilon(type_), n = t.count, rounding = t.ulp2 / 12;
   const auto note = [&](double found, double limit, const char* what) {
     if (!(found > limit) || (worst && found / limit <= worst->found / worst->limit)) return;
-    worst = {fmt::format("{} {} {:.3g} where rounding leaves {:.3g}", name(family, slice), what, found, limit),
-             found, limit};
+    worst = {
+        fmt::format("{} {} {:.3g} where rounding leaves {:.3g}", name(family, slice), what, found, limit),
+        found, limit};
   };
 
   // The sum of squares: of n elements it varies by sqrt(2 / n).
   constexpr double kSpread = 6;
   const double few = 1 + kSpread * std::sqrt(2 / n) + kSpread * kSpread / n;
   const double residue = values ? limits.small_energy * eps : limits.residue;
-  const double forgiven =
-      limits.energy_ulps * limits.energy_ulps * t.ulp2 + std::pow(residue * scale, 2) * n;
-  const double cancelled = scale < scale_ ? kCancelled : limits.energy;  // what cancels has no scale of its own
+  const double forgiven = limits.energy_ulps * limits.energy_ulps * t.ulp2 + std::pow(residue * scale, 2) * n;
+  const double cancelled =
+      scale < scale_ ? kCancelled : limits.energy;  // what cancels has no scale of its own
   const double energy = few * std::max({limits.energy * rounding, cancelled * s.largest_energy,
                                         limits.energy * typical.energy * t.ulp2, forgiven});
   const double unit = std::sqrt(t.ulp2 / n);
@@ -361,7 +363,8 @@ void ErrorStatistics::check_slice(const Family& family, const Typical& typical, 
   };
   const double mean = t.t / n;
   systematic(e.e, std::sqrt(e.e2), test.bias, s.bias2, typical.bias,
-             (values ? limits.small_bias * eps : limits.residue) * scale * n, s.bias, "the mean error in ulps is");
+             (values ? limits.small_bias * eps : limits.residue) * scale * n, s.bias,
+             "the mean error in ulps is");
   if (values) return;  // within one exponent, error that grows with the answer is a mean error
   const double residue_of = limits.residue * scale_ * std::sqrt(n);
   systematic(e.et, std::sqrt(e.e2t2), test.gain, s.gain2, typical.gain, residue_of * std::sqrt(t.t2), s.gain,
@@ -379,8 +382,8 @@ std::optional<SystematicError> ErrorStatistics::check(const Sums& got, const Sta
     const bool values = family.kind == Family::Kind::kValues;
     const auto scales = values ? scales_of_values(family) : std::vector<double>{scale_};
     for (int64_t slice = 0; slice < family.groups; ++slice)
-      check_slice(family, usual, slice, scales[static_cast<size_t>(values ? slice % kExponents : 0)], got, limits,
-                  worst);
+      check_slice(family, usual, slice, scales[static_cast<size_t>(values ? slice % kExponents : 0)], got,
+                  limits, worst);
   }
   return worst;
 }
@@ -391,8 +394,9 @@ std::string ErrorStatistics::name(const Family& family, int64_t slice) const {
       return "over the whole output";
     case Family::Kind::kDimension: {
       const auto last = std::min((slice + 1) * family.per, family.size) - 1;
-      const auto place = last == slice * family.per ? fmt::format("index {}", last)
-                                                    : fmt::format("indices {} to {}", slice * family.per, last);
+      const auto place = last == slice * family.per
+                             ? fmt::format("index {}", last)
+                             : fmt::format("indices {} to {}", slice * family.per, last);
       return fmt::format("over {} of dimension {}", place, family.dimension);
     }
     case Family::Kind::kRun:

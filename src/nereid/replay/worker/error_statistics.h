@@ -29,11 +29,11 @@ struct ErrorSums {
 
 // What an error beyond rounding must exceed before it counts. Units: the output dtype's ulp.
 struct StatisticsLimits {
-  double energy = 3;         // times the larger of rounding's and the reference's sum of squares
-  double energy_ulps = 0;    // a root mean square that is forgiven whatever the reference's is
+  double energy = 3;       // times the larger of rounding's and the reference's sum of squares
+  double energy_ulps = 0;  // a root mean square that is forgiven whatever the reference's is
   double bias_ulps = 1.0 / 16;
-  double small_energy = 1;  // of epsilon times the output's scale, for elements much smaller than it
-  double small_bias = 1.0 / 64;   // likewise, of the mean
+  double small_energy = 1;       // of epsilon times the output's scale, for elements much smaller than it
+  double small_bias = 1.0 / 64;  // likewise, of the mean
   // Of the output's scale, in any slice: what float32 leaves of terms that cancel where the truth is nearly zero.
   double residue = 0x1p-22;
 };
@@ -41,7 +41,7 @@ struct StatisticsLimits {
 StatisticsLimits statistics_limits(trace::DType type, bool coarse);
 
 struct SystematicError {
-  std::string text;       // "in rows 3: ..."; one sentence
+  std::string text;             // "in rows 3: ..."; one sentence
   double found = 0, limit = 0;  // in the unit of the test
 };
 

@@ -29,7 +29,7 @@ Float64Reference::Float64Reference(Upcast upcasted, std::vector<ValueId> watched
 }
 
 std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& options,
-                                       const std::vector<ValueId>& outputs, Change change) {
+                                              const std::vector<ValueId>& outputs, Change change) {
   replay_->reset();
   const auto& trace = own.program().trace();
   // Constants are the upcast trace's own, unless they are what a trial may have changed.
@@ -77,12 +77,15 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse) {
 }
 
 bool Float64Reference::takes_mean_of(int step, ValueId value) const {
-  static constexpr std::string_view kMeans[] = {"mean",         "native_layer_norm", "layer_norm", "native_group_norm", "group_norm",
-                                                "batch_norm",   "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
+  static constexpr std::string_view kMeans[] = {
+      "mean",       "native_layer_norm", "layer_norm",       "native_group_norm", "group_norm",
+      "batch_norm", "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
   const auto& steps = program_->phases()[program_->judged()].phase->steps;
   if (step < 0 || static_cast<size_t>(step) >= steps.size()) return false;
   const auto* call = std::get_if<trace::Call>(&steps[static_cast<size_t>(step)]);
-  if (!call || call->args.empty() || std::ranges::find(kMeans, trace::split_name(call->op).name) == std::end(kMeans)) return false;
+  if (!call || call->args.empty() ||
+      std::ranges::find(kMeans, trace::split_name(call->op).name) == std::end(kMeans))
+    return false;
   const auto averaged = trace::tensors_in(call->args[0]);
   return std::ranges::find(averaged, value) != averaged.end();
 }
@@ -101,8 +104,8 @@ c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& chan
   const auto real = real_of(*was);
   const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
   auto upcasted = bytes.narrow(0, 0, whole)
-                    .view(scalar_type(real))
-                    .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble);
+                      .view(scalar_type(real))
+                      .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble);
   if (upcast_.same_dtype) upcasted = upcasted.clone();
   // An input of 16 bits is exact: what it could be beside is no licence to err.
   const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);

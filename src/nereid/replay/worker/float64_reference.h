@@ -20,7 +20,7 @@ at::Tensor taken(Replay& replay, trace::ValueId value);
 
 // How inputs and state are changed before they are retold.
 struct Change {
-  std::optional<at::Generator> nudge = {};        // by half an ulp either way
+  std::optional<at::Generator> nudge = {};  // by half an ulp either way
   // 16 bits and less are exact as they come in: inputs move by half an ulp of float32 at most, and `rounding`
   // draws the error of rounding anew (`add_rounding_noise`).
   bool coarse = false;

@@ -27,11 +27,15 @@ at::Generator generator(uint64_t seed) {
 class Recomputed {
  public:
   Recomputed(const Trace& trace, Machine& machine)
-      : program_(Program::prepare(trace, machine, {.may_keep_inputs = true, .reference = true})), own_(*program_, machine), reference_(upcast(trace, {}).value(), {}, machine) {
+      : program_(Program::prepare(trace, machine, {.may_keep_inputs = true, .reference = true})),
+        own_(*program_, machine),
+        reference_(upcast(trace, {}).value(), {}, machine) {
     own_.start(options_, [](StorageId, Replay&) {}, {});
     own_.begin_judged();
   }
-  at::Tensor operator()(Change change) { return reference_.run(own_, options_, program_->outputs(), std::move(change)).at(0); }
+  at::Tensor operator()(Change change) {
+    return reference_.run(own_, options_, program_->outputs(), std::move(change)).at(0);
+  }
 
  private:
   std::unique_ptr<const Program> program_;
@@ -85,13 +89,17 @@ TEST(Float64ReferenceTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
   const auto run = [&](const std::string& op) {
     const auto trace = sample_task(true, kN, [&](Sketch& s, const TaskTensors& t) {
       const auto bound = s.tensor({kN}), middle = s.tensor({1}), out = s.tensor({kN});
-      s.step(make_call("aten::clamp", {tensor_arg(t.x), Arg{double{0.83F}}, Arg{double{0.83F}}}, tensor_arg(bound)));
-      s.step(make_call(op, {tensor_arg(bound), Arg{trace::List{{Arg{int64_t{0}}}}}, Arg{true}}, tensor_arg(middle)));
+      s.step(make_call("aten::clamp", {tensor_arg(t.x), Arg{double{0.83F}}, Arg{double{0.83F}}},
+                       tensor_arg(bound)));
+      s.step(make_call(op, {tensor_arg(bound), Arg{trace::List{{Arg{int64_t{0}}}}}, Arg{true}},
+                       tensor_arg(middle)));
       s.step(make_call("aten::sub.Tensor", {tensor_arg(bound), tensor_arg(middle)}, tensor_arg(out)));
       return tensor_arg(out);
     });
     Recomputed recomputed(trace, *machine);
-    const auto apart = [&](Change change) { return recomputed(std::move(change)).abs().max().item().toDouble(); };
+    const auto apart = [&](Change change) {
+      return recomputed(std::move(change)).abs().max().item().toDouble();
+    };
     EXPECT_LT(apart({}), 1e-14) << op;
     double most = 0;
     for (int i = 0; i < 4; ++i) most = std::max(most, apart({.rounding = generator(i)}));

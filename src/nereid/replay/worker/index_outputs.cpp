@@ -15,15 +15,15 @@ using trace::ValueId;
 
 struct MakerKind {
   std::string_view name;
-  size_t result;      // which of its results the places are
-  int dim, largest;   // positions of these arguments; -1: there is none
+  size_t result;     // which of its results the places are
+  int dim, largest;  // positions of these arguments; -1: there is none
   bool one;
 };
-constexpr MakerKind kMakers[] = {
-    {"argmax", 0, 1, -1, true},    {"argmin", 0, 1, -1, true},   {"max", 1, 1, -1, true},
-    {"min", 1, 1, -1, true},       {"topk", 1, 2, 3, false},     {"sort", 1, 1, 2, false},
-    {"argsort", 0, 1, 2, false},   {"kthvalue", 1, 2, -1, true}, {"median", 1, 1, -1, true},
-    {"nanmedian", 1, 1, -1, true}};
+constexpr MakerKind kMakers[] = {{"argmax", 0, 1, -1, true},  {"argmin", 0, 1, -1, true},
+                                 {"max", 1, 1, -1, true},     {"min", 1, 1, -1, true},
+                                 {"topk", 1, 2, 3, false},    {"sort", 1, 1, 2, false},
+                                 {"argsort", 0, 1, 2, false}, {"kthvalue", 1, 2, -1, true},
+                                 {"median", 1, 1, -1, true},  {"nanmedian", 1, 1, -1, true}};
 constexpr std::string_view kCopies[] = {"to",      "_to_copy", "clone",   "contiguous", "reshape",
                                         "flatten", "type_as",  "squeeze", "int",        "long"};
 
@@ -151,8 +151,7 @@ Places::Places(const IndexOutput& output, const trace::Trace& trace, ValueId id,
   const auto options = values.options().dtype(c10::kLong);
   tolerance_ = at::zeros({values_.size(0)}, values_.options());
   auto flat = at::zeros({extent(value(maker_.result))}, options);
-  over(flat, value(maker_.result))
-      .copy_(row_numbers(value(maker_.result), maker_, values_.size(0), options));
+  over(flat, value(maker_.result)).copy_(row_numbers(value(maker_.result), maker_, values_.size(0), options));
   const auto covers = [&](const trace::Value& v) {
     if (extent(v) <= flat.numel()) return;
     flat = at::cat({flat, at::zeros({extent(v) - flat.numel()}, options)});
@@ -169,7 +168,8 @@ Places::Places(const IndexOutput& output, const trace::Trace& trace, ValueId id,
 
 void Places::widen(const at::Tensor& values, double factor, double epsilon) {
   const auto other = as_rows(values, maker_).to(c10::kDouble);
-  const auto error = at::where(other.isfinite().logical_and(values_.isfinite()), other.sub(values_).abs(), 0.0);
+  const auto error =
+      at::where(other.isfinite().logical_and(values_.isfinite()), other.sub(values_).abs(), 0.0);
   const auto largest = error.amax(1);
   if (largest.max().item().toDouble() == 0) return;  // exact: only equals are equal
   const auto size = at::where(values_.isfinite(), values_, 0.0).square().mean(1).sqrt();
@@ -201,12 +201,13 @@ at::Tensor Places::wrong(const at::Tensor& got, const at::Tensor& want, bool odd
   return right.logical_not().logical_or(repeated.logical_and(open.logical_not()));
 }
 
-at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result, int choice,
-                        at::Generator generator) {
+at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
+                        int choice, at::Generator generator) {
   const auto rows = as_rows(values, maker);
   const auto was = as_rows(result, maker);
   const auto back = [&](const at::Tensor& chosen) {
-    if (!maker.dim || result.dim() == 0 || result.numel() == chosen.size(0)) return chosen.reshape(result.sizes());
+    if (!maker.dim || result.dim() == 0 || result.numel() == chosen.size(0))
+      return chosen.reshape(result.sizes());
     auto sizes = result.movedim(*maker.dim, -1).sizes().vec();
     return chosen.reshape(sizes).movedim(-1, *maker.dim);
   };
@@ -217,8 +218,10 @@ at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const
     const auto which = at::full_like(nth, choice).remainder(nth).add(1);
     return back(equal.cumsum(1).eq(which).logical_and(equal).to(c10::kByte).argmax(1));
   }
-  const auto order = at::randperm(rows.size(1), generator, at::TensorOptions().dtype(c10::kLong)).to(rows.device());
-  const auto mixed = std::get<1>(rows.index_select(1, order).sort(std::optional<bool>(true), 1, maker.largest));
+  const auto order =
+      at::randperm(rows.size(1), generator, at::TensorOptions().dtype(c10::kLong)).to(rows.device());
+  const auto mixed =
+      std::get<1>(rows.index_select(1, order).sort(std::optional<bool>(true), 1, maker.largest));
   const auto places = order.index_select(0, mixed.reshape({-1})).reshape(mixed.sizes());
   return back(places.narrow(1, 0, was.size(1)));
 }

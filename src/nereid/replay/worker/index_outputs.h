@@ -19,9 +19,9 @@ struct IndexMaker {
   int step = -1;
   trace::ValueId operand = -1, result = -1;
   std::optional<int64_t> dim = {};  // none: in the flattened operand
-  bool one = false;            // one place for each row, among equals any; else an order of several
-  bool largest = false;        // the greatest first
-  bool stable = false;         // equals in the order in which they come
+  bool one = false;                 // one place for each row, among equals any; else an order of several
+  bool largest = false;             // the greatest first
+  bool stable = false;              // equals in the order in which they come
 };
 std::vector<IndexMaker> index_makers(const trace::Trace& trace);
 
@@ -57,8 +57,8 @@ class Places {
 };
 
 // The places that the maker could as well have chosen among equals: the `choice`-th of them, or another order.
-at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result, int choice,
-                        at::Generator generator);
+at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
+                        int choice, at::Generator generator);
 // Whether there is anything to choose.
 bool has_ties(const IndexMaker& maker, const at::Tensor& values);
 

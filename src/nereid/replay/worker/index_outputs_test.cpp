@@ -13,7 +13,8 @@ namespace {
 struct TopK {
   IndexMaker maker{.step = 0, .operand = 0, .result = 1, .dim = -1, .largest = true};
   trace::Trace trace;
-  at::Tensor values = at::tensor({5, 3, 5, 1, 2, 0, 1, 1, 1, 1, 1, 1, 9, 8, 7, 6, 5, 4}, at::kDouble).view({3, 6});
+  at::Tensor values =
+      at::tensor({5, 3, 5, 1, 2, 0, 1, 1, 1, 1, 1, 1, 9, 8, 7, 6, 5, 4}, at::kDouble).view({3, 6});
 
   explicit TopK(int64_t k) {
     trace.values = {{.storage = 0, .dtype = trace::DType::kF32, .sizes = {3, 6}, .strides = {6, 1}},

@@ -7,9 +7,9 @@
 
 #include "nereid/replay/memory_plan.h"
 #include "nereid/replay/worker/compare.h"
+#include "nereid/replay/worker/float64_reference.h"
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/operators.h"
-#include "nereid/replay/worker/float64_reference.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {
@@ -94,8 +94,8 @@ class Trier {
 
 }  // namespace
 
-std::vector<InputSensitivity> input_sensitivity(Replay& replay, const RunOptions& options, uint64_t seed, int samples,
-                            Deadline deadline) {
+std::vector<InputSensitivity> input_sensitivity(Replay& replay, const RunOptions& options, uint64_t seed,
+                                                int samples, Deadline deadline) {
   const auto& program = replay.program();
   const auto& trace = program.trace();
   const auto& written = program.judged_writes();

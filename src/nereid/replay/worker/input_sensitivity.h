@@ -22,7 +22,7 @@ struct InputSensitivity {
 // One for each floating-point input of the judged call that fills its storage. `replay` stands where its
 // judged forward begins, and does so again afterwards, the inputs as they were. At most `samples` elements of
 // each.
-std::vector<InputSensitivity> input_sensitivity(Replay& replay, const RunOptions& options, uint64_t seed, int samples,
-                            Deadline deadline);
+std::vector<InputSensitivity> input_sensitivity(Replay& replay, const RunOptions& options, uint64_t seed,
+                                                int samples, Deadline deadline);
 
 }  // namespace nereid::replay

@@ -223,7 +223,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
 namespace {
 
 constexpr double kNextToNothing = 0x1p-8;  // of a parameter: what scales by it hides what it scales
-constexpr double kSmallState = 0.25;  // in kState, what is smaller on average is brought to order one
+constexpr double kSmallState = 0.25;       // in kState, what is smaller on average is brought to order one
 
 // Of the elements that are not infinite.
 struct StateRange : Range {

@@ -13,7 +13,8 @@ namespace nereid::replay {
 // in kFlipped. A single number (a temperature, a scale) becomes another one near it, or 0, 1, or what the
 // kind says. False where this kind does not apply to the tensor. True in `widened` where numbers lie outside
 // of the range that the task's own inputs keep to: all of [0, 1], or none negative.
-bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator, bool* widened = nullptr);
+bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator,
+                        bool* widened = nullptr);
 
 // A parameter or buffer whose elements are all the same number (gamma = 1, beta = 0) gets distinct ones near
 // it, in place; one that is next to nothing (a LayerScale of 1e-6) is brought to order one. True where it

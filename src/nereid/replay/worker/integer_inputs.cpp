@@ -211,8 +211,8 @@ bool redraw_truths(at::Tensor tensor, InputDistribution kind, at::Generator gene
 
 }  // namespace
 
-bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use, const IntegerLimits& limits,
-                     at::Generator generator) {
+bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
+                     const IntegerLimits& limits, at::Generator generator) {
   const auto type = tensor.scalar_type();
   if (!c10::isIntegralType(type, true) || tensor.numel() == 0) return false;
   if (type == c10::kBool) return redraw_truths(tensor, kind, generator);
@@ -336,8 +336,12 @@ class Together {
  public:
   Together(const std::vector<IntegerInput>& inputs, InputDistribution kind, IntegerLimits limits,
            at::Generator generator)
-      : inputs_(inputs), kind_(kind), limits_(std::move(limits)), generator_(std::move(generator)),
-        related_(inputs.size()), done_(inputs.size()) {}
+      : inputs_(inputs),
+        kind_(kind),
+        limits_(std::move(limits)),
+        generator_(std::move(generator)),
+        related_(inputs.size()),
+        done_(inputs.size()) {}
 
   bool redraw() {
     for (size_t i = 0; i < inputs_.size(); ++i) relate(i);

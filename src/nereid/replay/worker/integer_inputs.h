@@ -21,12 +21,13 @@ namespace nereid::replay {
 // Another legal content for an integer or boolean tensor, in place. `kind` is kLowest, kHighest or kRedrawn.
 // False where there is none but its own.
 struct IntegerLimits {
-  std::vector<int64_t> sizes{};    // of the task's tensors, to which counts may add up
-  std::vector<int64_t> numbers{};  // single integers that forward is given: no step of offsets and no index may
-                                   // pass the smallest of them that the sample does not pass (max_seqlen)
+  std::vector<int64_t> sizes{};  // of the task's tensors, to which counts may add up
+  std::vector<int64_t>
+      numbers{};  // single integers that forward is given: no step of offsets and no index may
+                  // pass the smallest of them that the sample does not pass (max_seqlen)
 };
-bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use, const IntegerLimits& limits,
-                     at::Generator generator);
+bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
+                     const IntegerLimits& limits, at::Generator generator);
 
 // One integer input of a call, and what the reference does with it.
 struct IntegerInput {

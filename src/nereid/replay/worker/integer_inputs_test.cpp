@@ -8,7 +8,8 @@
 namespace nereid::replay {
 namespace {
 
-constexpr InputDistribution kKinds[] = {InputDistribution::kLowest, InputDistribution::kHighest, InputDistribution::kRedrawn};
+constexpr InputDistribution kKinds[] = {InputDistribution::kLowest, InputDistribution::kHighest,
+                                        InputDistribution::kRedrawn};
 
 at::Tensor of(const std::vector<int64_t>& numbers) {
   return at::from_blob(const_cast<int64_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())},
@@ -150,7 +151,8 @@ TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
     for (int round = 0; round < 20; ++round) {
       auto lengths = of({10, 24, 30}), offsets = of({0, 10, 34, 64}), ends = of({10, 34, 64});
       const auto before = lengths.clone();
-      const bool any = redraw_together({{offsets}, {lengths}, {ends}}, kind, {.sizes = {64, 8}, .numbers = {}}, generator_);
+      const bool any = redraw_together({{offsets}, {lengths}, {ends}}, kind,
+                                       {.sizes = {64, 8}, .numbers = {}}, generator_);
       EXPECT_EQ(number(lengths.sum()), 64);
       EXPECT_TRUE(lengths.cumsum(0).equal(offsets.slice(0, 1)));
       EXPECT_TRUE(ends.equal(offsets.slice(0, 1)));

@@ -58,7 +58,8 @@ class HostCopy {
       size_t end = first;
       while (end < known_.size() && known_[end] != 0) ++end;
       if (end > first)
-        copy(static_cast<int64_t>(first * kPage), std::min<int64_t>(static_cast<int64_t>(end * kPage), bytes_.numel()));
+        copy(static_cast<int64_t>(first * kPage),
+             std::min<int64_t>(static_cast<int64_t>(end * kPage), bytes_.numel()));
       first = end + 1;
     }
     return pages_->data();

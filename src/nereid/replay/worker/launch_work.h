@@ -19,6 +19,7 @@ inline constexpr int64_t kMostPrograms = 256, kMostCopied = int64_t{256} << 20;
 // `bytes`: the request's buffers as tensors of u8, on their device. Nothing where the kernel does the same on any data, where our
 // executor does not know it, or where the launch does not fit it.
 std::optional<ttir::Work> launch_work(const trace::Trace& trace, const LaunchRequest& request,
-                                      const std::vector<at::Tensor>& bytes, int64_t most_copied = kMostCopied);
+                                      const std::vector<at::Tensor>& bytes,
+                                      int64_t most_copied = kMostCopied);
 
 }  // namespace nereid::replay

@@ -8,9 +8,9 @@
 #include <set>
 #include <span>
 
-#include "nereid/trace/allowed_ops.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
+#include "nereid/trace/allowed_ops.h"
 
 namespace nereid::replay {
 namespace {
@@ -277,7 +277,8 @@ PreparedCall::GeneratorState PreparedCall::generator_state(const std::string& op
   return {op == "nereid::save_generator", *number, named ? named->name : ""};
 }
 
-PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& trace, const Machine& machine) {
+PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& trace,
+                                   const Machine& machine) {
   PreparedCall prepared_call;
   std::string op = call.op;
   // How `upcast` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm", "nereid::order_check
@@ -319,7 +320,8 @@ PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& 
   if (!handle) refuse(fmt::format("unknown operator {}", op));
   prepared_call.op_ = *handle;
   prepared_call.only_metadata_ = handle->hasTag(at::Tag::inplace_view);
-  if (!prepared_call.only_metadata_ && !trace::is_allowed(base)) refuse(fmt::format("{} is not run by a replay", op));
+  if (!prepared_call.only_metadata_ && !trace::is_allowed(base))
+    refuse(fmt::format("{} is not run by a replay", op));
   prepared_call.random_ = handle->hasTag(at::Tag::nondeterministic_seeded);
   prepared_call.allocates_ = one_of(base, kAllocators);
 
@@ -425,10 +427,12 @@ void PreparedCall::spoil_attention(const torch::jit::Stack& arguments, at::Tenso
   result = result.masked_fill(query.isfinite().logical_not().any(-1, true), kNan);
   if (query.numel() / query.size(-1) * key.size(-2) > kMostScores) return;
   if (query.dim() > 2 && key.size(-3) != query.size(-3))
-    for (at::Tensor* shared : {&key, &value}) *shared = shared->repeat_interleave(query.size(-3) / shared->size(-3), shared->dim() - 3);
+    for (at::Tensor* shared : {&key, &value})
+      *shared = shared->repeat_interleave(query.size(-3) / shared->size(-3), shared->dim() - 3);
   const auto size = [](const at::Tensor& tensor) { return tensor.abs().nan_to_num(0, 0, 0); };
   const auto scores = query.matmul(key.transpose(-2, -1));
-  const auto overflows = size(query).matmul(size(key).transpose(-2, -1)).gt(0.99 * std::numeric_limits<float>::max());
+  const auto overflows =
+      size(query).matmul(size(key).transpose(-2, -1)).gt(0.99 * std::numeric_limits<float>::max());
   const auto odd = scores.isnan();
 
   const auto *mask = argument(arguments, "attn_mask"), *causal = argument(arguments, "is_causal");
@@ -442,19 +446,26 @@ void PreparedCall::spoil_attention(const torch::jit::Stack& arguments, at::Tenso
   const auto seen = hidden.logical_not();
   const auto flip = [&](const at::Tensor& where) {
     const auto lost = result.isnan();
-    result = result.masked_fill(where.logical_and(lost.logical_not()), kNan).masked_fill(where.logical_and(lost), 0);
+    result = result.masked_fill(where.logical_and(lost.logical_not()), kNan)
+                 .masked_fill(where.logical_and(lost), 0);
   };
   const auto spoilt = odd.logical_and(seen).any(-1, true);
   result = result.masked_fill(spoilt, kNan);
   const auto none_left = hidden.logical_or(scores.eq(kLowest)).all(-1, true);
   // A mask that is added makes NaN of infinity.
-  const auto either = odd.logical_or(scores.eq(-kLowest)).logical_and(hidden).logical_or(overflows).any(-1, true).logical_or(none_left);
+  const auto either = odd.logical_or(scores.eq(-kLowest))
+                          .logical_and(hidden)
+                          .logical_or(overflows)
+                          .any(-1, true)
+                          .logical_or(none_left);
   flip(either.logical_and(spoilt.logical_not()));
   if (!hidden.any().item().toBool()) return;
   const auto odd_values = value.isfinite().logical_not().to(c10::kDouble);
   const auto beside = [&](const at::Tensor& keys) { return keys.to(c10::kDouble).matmul(odd_values).gt(0); };
   result = result.masked_fill(beside(seen), kNan);
-  flip(beside(hidden).logical_and(beside(seen).logical_not()).logical_and(spoilt.logical_or(either).logical_not()));
+  flip(beside(hidden)
+           .logical_and(beside(seen).logical_not())
+           .logical_and(spoilt.logical_or(either).logical_not()));
 }
 
 void PreparedCall::invalidate_order_sensitive(const torch::jit::Stack& arguments, at::Tensor& result) const {
@@ -470,13 +481,18 @@ void PreparedCall::invalidate_order_sensitive(const torch::jit::Stack& arguments
   if (name == "aten::std" || name == "aten::var" || name == "aten::linalg_vector_norm") {
     auto squares = name == "aten::var" ? result : result.square();
     if (name != "aten::linalg_vector_norm")
-      squares = squares.mul(static_cast<double>(argument(arguments, "self")->toTensor().numel()) / static_cast<double>(result.numel()));
+      squares = squares.mul(static_cast<double>(argument(arguments, "self")->toTensor().numel()) /
+                            static_cast<double>(result.numel()));
     result = result.masked_fill(squares.gt(kNearly).logical_and(result.isfinite()), kNan);
     if (name == "aten::linalg_vector_norm") return;
     // Of equal numbers the deviation is 0 where their mean is not rounded.
     const auto *over = argument(arguments, "dim"), *keep = argument(arguments, "keepdim");
-    const auto largest = argument(arguments, "self")->toTensor().abs().amax(
-        over != nullptr && over->isIntList() ? over->toIntVector() : std::vector<int64_t>(), keep != nullptr && keep->toBool());
+    const auto largest =
+        argument(arguments, "self")
+            ->toTensor()
+            .abs()
+            .amax(over != nullptr && over->isIntList() ? over->toIntVector() : std::vector<int64_t>(),
+                  keep != nullptr && keep->toBool());
     result = result.masked_fill(result.eq(0).logical_and(largest.gt(0)), kNan);
     return;
   }
@@ -493,7 +509,8 @@ void PreparedCall::invalidate_order_sensitive(const torch::jit::Stack& arguments
 
   const auto *weights = argument(arguments, "weight"), *groups = argument(arguments, "groups"),
              *transposed = argument(arguments, "transposed");
-  const bool classes = transposed != nullptr ? transposed->toBool() : name.starts_with("aten::conv_transpose");
+  const bool classes =
+      transposed != nullptr ? transposed->toBool() : name.starts_with("aten::conv_transpose");
   if (!classes || weights == nullptr || groups == nullptr) return;
   const auto weight = weights->toTensor();  // [in, out / groups, taps...]
   const auto group = groups->toInt();

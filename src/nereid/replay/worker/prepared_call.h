@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "nereid/replay/worker/machine.h"
 #include "nereid/replay/worker/argument_checks.h"
+#include "nereid/replay/worker/machine.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::replay {
@@ -48,7 +48,7 @@ class PreparedCall {
   const std::vector<trace::ValueId>& results() const { return results_; }
   const std::vector<trace::ValueId>& bound_results() const {
     return bound_results_;
-  }                                                      // those in storages of their own
+  }  // those in storages of their own
   bool random() const { return random_; }                // draws from a generator (or sets its seed)
   bool only_metadata() const { return only_metadata_; }  // changes a tensor's sizes and strides, no data
   bool allocates() const { return allocates_; }          // its results hold nothing: torch.empty and its kin

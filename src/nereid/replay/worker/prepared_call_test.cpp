@@ -128,7 +128,8 @@ struct Untouched : Operands {
 // What changes sizes and strides alone is told apart by PyTorch's tag, and not on the list.
 TEST_F(FrameTest, WhatChangesATensorsFormIsNeverCalled) {
   const auto form = [&](const char* op, std::vector<Arg> args) {
-    const auto prepared_call = PreparedCall::prepare(make_call(op, std::move(args), tensor_arg(x)), s.trace, *machine);
+    const auto prepared_call =
+        PreparedCall::prepare(make_call(op, std::move(args), tensor_arg(x)), s.trace, *machine);
     EXPECT_TRUE(prepared_call.only_metadata()) << op;
     EXPECT_FALSE(prepared_call.does_work()) << op;
     Untouched operands;
@@ -217,8 +218,8 @@ class OrderCheckTest : public testing::Test, protected Operands {
   at::Tensor played(const std::string& op, std::vector<Arg> args) {
     const ReplayMode mode;
     const auto out = s.tensor({1}, DType::kF64);
-    PreparedCall::prepare(make_call("nereid::order_check aten::" + op, std::move(args), tensor_arg(out)), s.trace,
-                       *machine)
+    PreparedCall::prepare(make_call("nereid::order_check aten::" + op, std::move(args), tensor_arg(out)),
+                          s.trace, *machine)
         .run(*this);
     return tensors_.at(out);
   }
@@ -278,7 +279,8 @@ TEST_F(OrderCheckTest, DeviationsOfEqualNumbersAreNone) {
   const auto x = of({0.7, 0.7, 0.7, 0, 0, 0, 1, 2, 3}, {3, 3});
   for (const char* op : {"std.dim", "var.dim"})
     EXPECT_EQ(odd(played(op, {given(x), numbers({1})})), (std::vector<bool>{true, false, false})) << op;
-  EXPECT_EQ(odd(played("std.correction", {given(x), numbers({0, 1}), Arg{None{}}})), std::vector<bool>{false});
+  EXPECT_EQ(odd(played("std.correction", {given(x), numbers({0, 1}), Arg{None{}}})),
+            std::vector<bool>{false});
 }
 
 TEST_F(OrderCheckTest, WhatAQueryThatIsNoNumberFindsIsNone) {
@@ -294,9 +296,11 @@ TEST_F(OrderCheckTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto attention = [&](bool causal, const auto& spoil) {
     at::Tensor q, k, v;
-    for (at::Tensor* each : {&q, &k, &v}) *each = at::ones({1, 1, 3, 2}, at::TensorOptions().dtype(c10::kDouble));
+    for (at::Tensor* each : {&q, &k, &v})
+      *each = at::ones({1, 1, 3, 2}, at::TensorOptions().dtype(c10::kDouble));
     spoil(q, k, v);
-    return odd(played("scaled_dot_product_attention", {given(q), given(k), given(v), Arg{None{}}, Arg{0.0}, Arg{causal}}));
+    return odd(played("scaled_dot_product_attention",
+                      {given(q), given(k), given(v), Arg{None{}}, Arg{0.0}, Arg{causal}}));
   };
   using Odd = std::vector<bool>;
   const Odd none(6, false), all(6, true);
@@ -304,13 +308,18 @@ TEST_F(OrderCheckTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
   EXPECT_EQ(attention(true, no_number), all) << "hidden from two rows, which may have read it";
   const auto far = [&](at::Tensor&, at::Tensor& k, at::Tensor&) { k[0][0][0][0] = -kInfinity; };
   EXPECT_EQ(attention(false, far), none) << "a key of no weight";
-  EXPECT_EQ(attention(true, far), (Odd{true, true, false, false, false, false})) << "the first row's only one";
+  EXPECT_EQ(attention(true, far), (Odd{true, true, false, false, false, false}))
+      << "the first row's only one";
   const auto none_left = [&](at::Tensor&, at::Tensor& k, at::Tensor&) { k.fill_(-kInfinity); };
   EXPECT_EQ(attention(false, none_left), all);
-  const auto large = [&](at::Tensor& q, at::Tensor& k, at::Tensor&) { q[0][0][1].fill_(1e20), k[0][0][0].fill_(1e19); };
-  EXPECT_EQ(attention(false, large), (Odd{false, false, true, true, false, false})) << "float32 has no such scores";
+  const auto large = [&](at::Tensor& q, at::Tensor& k, at::Tensor&) {
+    q[0][0][1].fill_(1e20), k[0][0][0].fill_(1e19);
+  };
+  EXPECT_EQ(attention(false, large), (Odd{false, false, true, true, false, false}))
+      << "float32 has no such scores";
   const auto value = [&](at::Tensor&, at::Tensor&, at::Tensor& v) { v[0][0][2][1] = kInfinity; };
-  EXPECT_EQ(attention(true, value), (Odd{false, false, false, false, false, true})) << "nothing times infinity: told as a number";
+  EXPECT_EQ(attention(true, value), (Odd{false, false, false, false, false, true}))
+      << "nothing times infinity: told as a number";
   EXPECT_EQ(attention(false, value), none) << "infinite in every order";
   EXPECT_EQ(attention(true, [](at::Tensor&, at::Tensor&, at::Tensor&) {}), none);
 }

@@ -58,7 +58,8 @@ ttir::Scalar scalar_bits(const trace::LaunchArg& arg, const std::string& type) {
 PreparedAlternative prepare_alternative(const trace::Alternative& alternative, const trace::Trace& trace,
                                         Machine& machine, Launcher& launcher) {
   PreparedAlternative out;
-  for (const auto& call : alternative.before) out.before.push_back(PreparedCall::prepare(call, trace, machine));
+  for (const auto& call : alternative.before)
+    out.before.push_back(PreparedCall::prepare(call, trace, machine));
   const auto parameters = launcher.parameters(alternative.kernel);
   const auto buffer_of = [&](ValueId value) {
     const auto storage = trace.values[value].storage;
@@ -497,7 +498,8 @@ class Planner {
     if (!call || !phases_of(p).needed[i] ||
         (trace::listed_class(call->op) <= trace::OpClass::kPointwise && !fenced))
       return 0;
-    if (const auto* prepared_call = std::get_if<PreparedCall>(&phases_of(p).steps[i]); prepared_call && prepared_call->allocates())
+    if (const auto* prepared_call = std::get_if<PreparedCall>(&phases_of(p).steps[i]);
+        prepared_call && prepared_call->allocates())
       return 0;
     int64_t most = 0;
     for (const auto s : touches_[p][i].writes) most = std::max(most, trace_.storages[s].bytes);

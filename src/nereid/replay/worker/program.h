@@ -16,8 +16,8 @@
 
 #include "nereid/replay/memory_plan.h"
 #include "nereid/replay/report.h"
-#include "nereid/replay/worker/prepared_call.h"
 #include "nereid/replay/worker/machine.h"
+#include "nereid/replay/worker/prepared_call.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::replay {
@@ -91,7 +91,7 @@ class Program {
   }  // poisoned before the judged forward
   const std::vector<trace::StorageId>& undone() const {
     return undone_;
-  }                                                                // init's, that earlier forwards may write
+  }  // init's, that earlier forwards may write
   const std::set<int>& calls_used() const { return calls_used_; }  // whose inputs are needed
   bool is_parameter(trace::ValueId value) const { return parameters_[value]; }
   bool keeps_inputs() const { return keeps_inputs_; }

@@ -23,12 +23,12 @@
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/compare.h"
+#include "nereid/replay/worker/float64_reference.h"
 #include "nereid/replay/worker/index_outputs.h"
+#include "nereid/replay/worker/input_sensitivity.h"
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/integer_inputs.h"
-#include "nereid/replay/worker/input_sensitivity.h"
 #include "nereid/replay/worker/operators.h"
-#include "nereid/replay/worker/float64_reference.h"
 #include "nereid/replay/worker/role.h"
 #include "nereid/replay/worker/types.h"
 
@@ -50,7 +50,7 @@ constexpr int kTimesToRound = 4, kTimesToRoundCoarse = 8;
 constexpr double kNearlyCoarse = 16;
 constexpr double kFactorOfPlaces = 4;  // times the reference's own error of the values that indices point to
 constexpr int kChoices = 15;           // among equals that are tried
-constexpr int64_t kFew = 64;      // elements of an output that may all lie where chance has put them
+constexpr int64_t kFew = 64;           // elements of an output that may all lie where chance has put them
 
 // Whether all elements are one number; one alone says nothing.
 bool is_constant(const at::Tensor& tensor) {
@@ -224,19 +224,21 @@ class ReferenceRole : public Role {
     judged_.reset();
     options_ = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
-    bool applied = trial.kind == InputDistribution::kOwn || (trial.kind == InputDistribution::kState && trial.perturb);
+    bool applied =
+        trial.kind == InputDistribution::kOwn || (trial.kind == InputDistribution::kState && trial.perturb);
     widened_ = trial.kind >= InputDistribution::kState;
     std::set<size_t> handed;  // of `shared_`
-    replay.start(options_,
-                 [&](StorageId storage, Replay&) {
-                   if (trial.perturb) perturb_state(storage, trial, generator);
-                 },
-                 [&](int call) {
-                   // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
-                   if (trial.kind != InputDistribution::kOwn && trial.kind != InputDistribution::kState)
-                     applied |= change_inputs(call, trial.kind, generator);
-                   hand_inputs(call, handed);
-                 });
+    replay.start(
+        options_,
+        [&](StorageId storage, Replay&) {
+          if (trial.perturb) perturb_state(storage, trial, generator);
+        },
+        [&](int call) {
+          // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
+          if (trial.kind != InputDistribution::kOwn && trial.kind != InputDistribution::kState)
+            applied |= change_inputs(call, trial.kind, generator);
+          hand_inputs(call, handed);
+        });
     if (trial.kind == InputDistribution::kRedrawn) applied = applied || has_integer_tables();
     for (size_t i = 0; i < shared_.size() && applied; ++i) {
       if (!handed.contains(i)) layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
@@ -435,8 +437,7 @@ class ReferenceRole : public Role {
     compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_order_sensitive(comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
-    if (!comparison.agrees && !tolerance.fixed() &&
-        choose_among_equals(trial, comparison, outputs, values))
+    if (!comparison.agrees && !tolerance.fixed() && choose_among_equals(trial, comparison, outputs, values))
       compare_all(comparison, tolerance, paths, outputs);
     // An output that its inputs' own rounding moves that far cannot be asked for more.
     if (!comparison.agrees && !comparison.conditioned && !tolerance.fixed()) {
@@ -450,9 +451,10 @@ class ReferenceRole : public Role {
     if (trial.kind == InputDistribution::kOwn) comparison.finite = finite_share(outputs);
     degenerate(comparison, outputs);
     keep_judged(outputs, comparison);
-    return {{"comparison", to_json(comparison)},
-            {"seconds", own_seconds},
-            {"oracle_seconds", machine_.work(watch.seconds(), processor_seconds() - processor) - own_seconds}};
+    return {
+        {"comparison", to_json(comparison)},
+        {"seconds", own_seconds},
+        {"oracle_seconds", machine_.work(watch.seconds(), processor_seconds() - processor) - own_seconds}};
   }
 
   static bool makes_large(InputDistribution kind) {
@@ -472,9 +474,9 @@ class ReferenceRole : public Role {
   Json needs(const Json& document) {
     loaded_.replay->rewind();
     Json inputs = Json::array();
-    for (const auto& need :
-         input_sensitivity(*loaded_.replay, options_, document.at("seed").get<uint64_t>(),
-                  document.at("samples").get<int>(), Deadline::after(document.at("seconds").get<double>())))
+    for (const auto& need : input_sensitivity(*loaded_.replay, options_, document.at("seed").get<uint64_t>(),
+                                              document.at("samples").get<int>(),
+                                              Deadline::after(document.at("seconds").get<double>())))
       inputs.push_back({{"bytes", need.bytes}, {"tried", need.tried}, {"mattered", need.mattered}});
     return {{"inputs", inputs}};
   }
@@ -504,7 +506,8 @@ class ReferenceRole : public Role {
   }
 
   // Where PyTorch lets a GPU compute with TF32, an operand may be rounded to it or truncated.
-  void take_tf32(const Tolerance& tolerance, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+  void take_tf32(const Tolerance& tolerance, const Comparison& comparison,
+                 std::vector<OutputTensors>& outputs) {
     auto tf32 = tf32_of(trace(), tolerance.allow_tf32);
     if (comparison.oracle != Oracle::kFloat64 || !uses_tf32(trace(), tf32)) return;
     for (auto& output : outputs) output.coarse = output.tf32 = true;
@@ -541,7 +544,8 @@ class ReferenceRole : public Role {
     if (makers_.empty() || frugal_) return {};
     return [this, &values](int step, ValueId id, const at::Tensor& operand) {
       for (const auto& maker : makers_)
-        if (maker.step == step && maker.operand == id) values[step] = operand.detach().to(c10::kDouble, false, true);
+        if (maker.step == step && maker.operand == id)
+          values[step] = operand.detach().to(c10::kDouble, false, true);
       return operand;
     };
   }
@@ -552,7 +556,8 @@ class ReferenceRole : public Role {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!trace::is_integral(outputs[i].dtype) || outputs[i].own.numel() == 0) continue;
       const auto found = index_output(trace(), makers_, outputs_[i]);
-      if (!found || !values.contains(found->maker.step) || values.at(found->maker.step).numel() == 0) continue;
+      if (!found || !values.contains(found->maker.step) || values.at(found->maker.step).numel() == 0)
+        continue;
       outputs[i].places =
           std::make_shared<Places>(*found, trace(), outputs_[i], values.at(found->maker.step));
       outputs[i].chosen_at = found->maker.step;
@@ -571,9 +576,10 @@ class ReferenceRole : public Role {
 
   // Where a choice among equal numbers decides what is computed from it, any choice is right: elements take what
   // another choice makes of them, if that is what the candidate has.
-  bool choose_among_equals(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs,
-                           const std::map<int, at::Tensor>& values) {
-    auto* recomputed = comparison.oracle == Oracle::kFloat64 && !frugal_ ? float64_reference({}, "f64") : nullptr;
+  bool choose_among_equals(const Trial& trial, const Comparison& comparison,
+                           std::vector<OutputTensors>& outputs, const std::map<int, at::Tensor>& values) {
+    auto* recomputed =
+        comparison.oracle == Oracle::kFloat64 && !frugal_ ? float64_reference({}, "f64") : nullptr;
     std::vector<const IndexMaker*> open;
     for (const auto& maker : makers_)
       if (!maker.stable && values.contains(maker.step) && has_ties(maker, values.at(maker.step)))
@@ -594,7 +600,8 @@ class ReferenceRole : public Role {
   }
 
   // `shifted`: see `nearby_error`.
-  void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change, bool shifted = true) {
+  void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change,
+             bool shifted = true) {
     std::map<int, at::Tensor> values;
     if (!change.rounding) change.exchange = keeper(values);
     auto near = recomputed.run(*loaded_.replay, options_, outputs_, std::move(change));
@@ -630,7 +637,8 @@ class ReferenceRole : public Role {
       const auto type = trace::dtype_from_string(o.dtype);
       return !o.agrees && (std::isinf(o.error) || trace::is_integral(type.value()));
     });
-    auto* recomputed = odd && !frugal_ && comparison.oracle == Oracle::kFloat64 ? order_checked_reference() : nullptr;
+    auto* recomputed =
+        odd && !frugal_ && comparison.oracle == Oracle::kFloat64 ? order_checked_reference() : nullptr;
     if (!recomputed) return false;
     bool any = false;
     const auto order_checked = recomputed->run(*loaded_.replay, options_, outputs_, {});
@@ -684,8 +692,8 @@ class ReferenceRole : public Role {
       return nullptr;
     }
     try {
-      made =
-          std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(), machine_);
+      made = std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(),
+                                                machine_);
     } catch (const Failed& failed) {
       not_upcast_because_ = failed.what();
     }
@@ -699,15 +707,16 @@ class ReferenceRole : public Role {
     auto& made = references_["order_check"];
     auto upcasted = upcast(trace(), {});
     if (upcasted.ok() && mark_order_sensitive(upcasted.value()))
-      made =
-          std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(), machine_);
+      made = std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(),
+                                                machine_);
     return made.get();
   }
 
   Float64Reference* own_dtype_reference() {
     auto& made = references_["own"];
     if (!made)
-      made = std::make_unique<Float64Reference>(keep_dtypes(trace()), loaded_.program->written_state(), machine_);
+      made = std::make_unique<Float64Reference>(keep_dtypes(trace()), loaded_.program->written_state(),
+                                                machine_);
     return made.get();
   }
 
@@ -751,7 +760,7 @@ class ReferenceRole : public Role {
   std::map<ValueId, bool> structures_;
   std::vector<IndexMaker> makers_;
   bool repeating_ = false;
-  bool coarse_ = false;  // the forward rounds to 16 bits or less
+  bool coarse_ = false;      // the forward rounds to 16 bits or less
   std::vector<bool> moved_;  // of `shared_`: it lies in the block where memory is dear
   RunOptions options_;
   std::map<std::string, std::unique_ptr<Float64Reference>> references_;  // null: cannot be

@@ -12,10 +12,10 @@
 #include <optional>
 
 #include "nereid/base/thread_pool.h"
+#include "nereid/replay/host/worker_process.h"
 #include "nereid/replay/message.h"
 #include "nereid/replay/worker/cpu_machine.h"
 #include "nereid/replay/worker/role.h"
-#include "nereid/replay/host/worker_process.h"
 #include "nereid/sandbox/compaction.h"
 #include "nereid/sandbox/jail.h"
 

@@ -9,7 +9,7 @@
 namespace nereid::replay {
 
 struct ServeOptions {
-  bool jail = true;                // false: workers run unjailed (for developers)
+  bool jail = true;                    // false: workers run unjailed (for developers)
   bool accept_weak_isolation = false;  // run even where Isolation::enough() says no
 };
 // Returns when the control socket closes.

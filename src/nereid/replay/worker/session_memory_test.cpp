@@ -135,7 +135,8 @@ TEST_P(SessionMemoryTest, NoMomentTakesMoreThanIsPlanned) {
     const auto rest = [&](Player& player) {
       if (frugal) player.ask("rest", {});
     };
-    const auto trial = to_json(Trial{.seed = seed, .kind = seed == 1 ? InputDistribution::kOwn : InputDistribution::kRamp});
+    const auto trial =
+        to_json(Trial{.seed = seed, .kind = seed == 1 ? InputDistribution::kOwn : InputDistribution::kRamp});
     rest(candidate);
     allocator.most();
     reference.ask("prepare", {{"trial", trial}});

@@ -22,7 +22,9 @@ struct Failed : std::runtime_error {
   std::optional<Where> where;
 };
 
-[[noreturn]] inline void refuse(const std::string& message) { throw Failed(Failure::Kind::kRefused, message); }
+[[noreturn]] inline void refuse(const std::string& message) {
+  throw Failed(Failure::Kind::kRefused, message);
+}
 
 // While one of these lives, operators run as under torch.no_grad() and nothing is recorded.
 struct ReplayMode {

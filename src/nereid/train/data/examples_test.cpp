@@ -9,7 +9,7 @@ namespace {
 ExampleSettings settings(const std::string& split = "") {
   return {.ask = [](const std::string& source) -> Result<std::vector<lm::ChatMessage>> {
             return std::vector<lm::ChatMessage>{{.role = "system", .content = "Be fast."},
-                                                   {.role = "user", .content = source}};
+                                                {.role = "user", .content = source}};
           },
           .split = split};
 }

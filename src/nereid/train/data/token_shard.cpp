@@ -170,7 +170,7 @@ Result<ShardReader> ShardReader::open(const std::filesystem::path& path) {
   ShardReader reader;
   reader.path_ = path;
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (!fd.valid() || ::fstat(fd.get(), &info) != 0)
     return input_error("{}: {}", path.string(), std::strerror(errno));
   const auto bytes = static_cast<uint64_t>(info.st_size);

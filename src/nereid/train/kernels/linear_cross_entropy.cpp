@@ -86,7 +86,8 @@ class CrossEntropy : public torch::autograd::Function<CrossEntropy> {
       const at::Tensor part = rows.slice(0, begin, end), wanted = learnt.targets.slice(0, begin, end);
       if (own != nullptr) {
         const at::Tensor logits = at::linear(part, weight);
-        loss -= own->token_losses(logits, wanted, at::full({end - begin}, -scale, loss.options())).sum() * scale;
+        loss -=
+            own->token_losses(logits, wanted, at::full({end - begin}, -scale, loss.options())).sum() * scale;
         if (gradients) gradients->add(begin, end, logits, part, weight);
         continue;
       }
@@ -173,7 +174,8 @@ void check_shapes(const at::Tensor& hidden, const at::Tensor& weight, const at::
 }  // namespace
 
 int64_t micro_batch_size(int64_t vocab, bool in_place) {
-  return std::max<int64_t>((in_place ? kLogitsAtOnceInPlace : kLogitsAtOnce) / vocab / kRowsInStep, 1) * kRowsInStep;
+  return std::max<int64_t>((in_place ? kLogitsAtOnceInPlace : kLogitsAtOnce) / vocab / kRowsInStep, 1) *
+         kRowsInStep;
 }
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,
@@ -181,8 +183,8 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weig
   check_shapes(hidden, weight, targets);
   const bool want_gradients =
       c10::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad());
-  return CrossEntropy::apply(hidden, weight, targets, scale, chunk_of(weight, chunk, operators != nullptr), want_gradients,
-                             reinterpret_cast<int64_t>(operators));
+  return CrossEntropy::apply(hidden, weight, targets, scale, chunk_of(weight, chunk, operators != nullptr),
+                             want_gradients, reinterpret_cast<int64_t>(operators));
 }
 
 TokenScores score_tokens(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& targets,

@@ -23,8 +23,8 @@ int64_t range_border(const lm::ParameterLayout& layout, OptimizerSettings::Kind 
 class Optimizer {
  public:
   // For elements [begin, end) of the flat buffer; both are borders.
-  Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin,
-            int64_t end, at::Device device);
+  Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin, int64_t end,
+            at::Device device);
 
   // One step. master, gradient: [end - begin], float32; `share` of the peak learning rate.
   void step(const at::Tensor& master, const at::Tensor& gradient, double share);
@@ -50,7 +50,7 @@ class Optimizer {
   void step_muon(const at::Tensor& master, const at::Tensor& gradient, double learning_rate);
 
   OptimizerSettings settings_;
-  std::vector<Piece> pieces_;     // AdamW's; neighbours that are treated alike are one
+  std::vector<Piece> pieces_;  // AdamW's; neighbours that are treated alike are one
   // Muon's: where those of one shape (rows, columns) begin.
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> matrices_;
   at::Tensor first_, second_;

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "nereid/lm/decoder/weights.h"
-#include "nereid/train/rl/objective/objective.h"
 #include "nereid/train/kernels/linear_cross_entropy.h"
 #include "nereid/train/kernels/optimizer.h"
 #include "nereid/train/kernels/recompute.h"
+#include "nereid/train/rl/objective/objective.h"
 #include "nereid/train/sft/trainer.h"
 
 namespace nereid::train {
@@ -86,7 +86,7 @@ Tensors optimizer_steps(const Input& input) {
   config.key_value_heads = 1, config.head_dim = 8;
   const auto layout = lm::lay_out_parameters(config);
   OptimizerSettings settings{.kind = input.metadata.at("kind") == "muon" ? OptimizerSettings::Kind::kMuon
-                                                                     : OptimizerSettings::Kind::kAdamW,
+                                                                         : OptimizerSettings::Kind::kAdamW,
                              .learning_rate = input.number("learning_rate")};
   settings.muon_learning_rate = input.number("muon_learning_rate");
   at::Tensor master = input.tensors.at("master").clone();
@@ -136,7 +136,8 @@ Batch batch_of(const at::Tensor& tensor, int64_t begin) {
   batch.tokens.assign(tokens.const_data_ptr<int32_t>(), tokens.const_data_ptr<int32_t>() + length);
   for (int32_t t = 0; t < length; ++t) {
     batch.positions.push_back(t);
-    batch.targets.push_back(t >= begin && t + 1 < length ? batch.tokens[static_cast<size_t>(t) + 1] : kNoTarget);
+    batch.targets.push_back(t >= begin && t + 1 < length ? batch.tokens[static_cast<size_t>(t) + 1]
+                                                         : kNoTarget);
   }
   return batch;
 }
@@ -146,7 +147,8 @@ Batch batch_of(const at::Tensor& tensor, int64_t begin) {
 Result<Tensors> update(const Input& input) {
   lm::Config config;
   config.family = lm::Family::kLlama;
-  config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2, config.heads = 2;
+  config.vocab_size = 19, config.hidden_size = 16, config.intermediate_size = 40, config.layers = 2,
+  config.heads = 2;
   config.key_value_heads = 1, config.head_dim = 8, config.max_position_embeddings = 64;
   RunFile run;
   run.machine.precision = MachineSettings::Precision::kFloat32, run.machine.recompute = false;
@@ -157,13 +159,18 @@ Result<Tensors> update(const Input& input) {
   Trainer trainer(run, std::move(weights), alone);
   Supervised besides{.weight = input.number("weight")};
   if (besides.weight > 0) {
-    besides.data.batches = {batch_of(input.tensors.at("examples"), static_cast<int64_t>(input.number("begin")))};
-    besides.data.targets = std::ranges::count_if(besides.data.batches[0].targets, [](int32_t t) { return t != kNoTarget; });
+    besides.data.batches = {
+        batch_of(input.tensors.at("examples"), static_cast<int64_t>(input.number("begin")))};
+    besides.data.targets =
+        std::ranges::count_if(besides.data.batches[0].targets, [](int32_t t) { return t != kNoTarget; });
   }
-  NEREID_TRY(const auto found, trainer.gather_from({batch_of(input.tensors.at("tokens"), 0)}, std::vector{input.tensors.at("factors")}, besides));
-  Tensors results = {{"loss", at::full({}, found.loss, at::kDouble)}, {"norm", at::full({}, found.gradient_norm, at::kDouble)}};
+  NEREID_TRY(const auto found, trainer.gather_from({batch_of(input.tensors.at("tokens"), 0)},
+                                                   std::vector{input.tensors.at("factors")}, besides));
+  Tensors results = {{"loss", at::full({}, found.loss, at::kDouble)},
+                     {"norm", at::full({}, found.gradient_norm, at::kDouble)}};
   const auto& layout = trainer.weights().layout;
-  for (size_t i = 0; i < layout.parameters.size(); ++i) results[layout.parameters[i].info.name] = trainer.weights().parameters[i].grad();
+  for (size_t i = 0; i < layout.parameters.size(); ++i)
+    results[layout.parameters[i].info.name] = trainer.weights().parameters[i].grad();
   return results;
 }
 
@@ -179,7 +186,8 @@ Tensors objective(const Input& input) {
   ObjectiveSettings settings{.kind = kinds.at(input.metadata.at("kind")),
                              .baseline = baselines.at(input.metadata.at("baseline"))};
   if (input.number("incorrect_penalty") >= 0) settings.incorrect_penalty = input.number("incorrect_penalty");
-  if (input.number("plan_incorrect_penalty") >= 0) settings.plan_incorrect_penalty = input.number("plan_incorrect_penalty");
+  if (input.number("plan_incorrect_penalty") >= 0)
+    settings.plan_incorrect_penalty = input.number("plan_incorrect_penalty");
   settings.beta = input.number("beta");
   settings.delta = input.number("delta");
   const auto numbers = [&](const char* name) {

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "nereid/lm/engine/runner/kernels.h"
 #include "nereid/lm/checkpoint/config.h"
 #include "nereid/lm/decoder/operators.h"
+#include "nereid/lm/engine/runner/kernels.h"
 
 namespace nereid::train {
 
@@ -13,7 +13,7 @@ namespace nereid::train {
 struct Tiles {
   int64_t queries, keys;
   int warps, stages;
-  int registers = 0;  // a thread's, at most; 0: as many as the compiler likes
+  int registers = 0;       // a thread's, at most; 0: as many as the compiler likes
   bool described = false;  // the kernel is given tensor descriptors, where it can be
 };
 struct AttentionTiles {
@@ -25,6 +25,8 @@ AttentionTiles tiles_of(const lm::Config& config);
 Result<AttentionTiles> with_tiles(AttentionTiles tiles, const std::string& words);
 
 // `launcher` outlives them.
-Result<std::shared_ptr<lm::Operators>> make_training_operators(const lm::Config& config, lm::Launcher& launcher, const Installation& installation);
+Result<std::shared_ptr<lm::Operators>> make_training_operators(const lm::Config& config,
+                                                               lm::Launcher& launcher,
+                                                               const Installation& installation);
 
 }  // namespace nereid::train

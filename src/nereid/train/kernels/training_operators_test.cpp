@@ -11,8 +11,8 @@
 
 #include <limits>
 
-#include "nereid/lm/engine/runner/ttir_launcher_for_tests.h"
 #include "nereid/lm/decoder/decoder.h"
+#include "nereid/lm/engine/runner/ttir_launcher_for_tests.h"
 
 namespace nereid::train {
 
@@ -27,9 +27,18 @@ TEST(TrainingOperators, HaveTheDecodersGradients) {
   ASSERT_TRUE(installation.ok());
   for (const auto family : {lm::Family::kQwen3, lm::Family::kQwen2}) {
     for (const auto& [dtype, bound] : {std::pair(lm::Dtype::kF32, 2e-5), std::pair(lm::Dtype::kBF16, 3e-2)}) {
-      const lm::Config config{.family = family, .vocab_size = 61, .hidden_size = 40, .intermediate_size = 56, .layers = 2, .heads = 6, .key_value_heads = 3,
-                                 .head_dim = family == lm::Family::kQwen3 ? 20 : 64, .max_position_embeddings = 256, .attention_bias = family == lm::Family::kQwen2,
-                                 .initializer_range = 0.2, .dtype = dtype};
+      const lm::Config config{.family = family,
+                              .vocab_size = 61,
+                              .hidden_size = 40,
+                              .intermediate_size = 56,
+                              .layers = 2,
+                              .heads = 6,
+                              .key_value_heads = 3,
+                              .head_dim = family == lm::Family::kQwen3 ? 20 : 64,
+                              .max_position_embeddings = 256,
+                              .attention_bias = family == lm::Family::kQwen2,
+                              .initializer_range = 0.2,
+                              .dtype = dtype};
       TtirLauncher launcher;
       const auto operators = make_training_operators(config, launcher, *installation);
       ASSERT_TRUE(operators.ok()) << operators.error().message;
@@ -43,14 +52,17 @@ TEST(TrainingOperators, HaveTheDecodersGradients) {
         if (own) weights.operators = *operators;
         lm::PackedAttention attention({0, 9, 9, 23, 155, 179}, at::kCPU);
         const auto hidden = lm::hidden_states(weights, tokens, at::arange(179, at::kLong), attention);
-        const auto loss = at::nll_loss(at::log_softmax(lm::logits_of(weights, hidden).to(at::kFloat), -1), tokens.roll(-1));
+        const auto loss =
+            at::nll_loss(at::log_softmax(lm::logits_of(weights, hidden).to(at::kFloat), -1), tokens.roll(-1));
         loss.backward();
         losses.push_back(loss.item<float>());
       }
       EXPECT_NEAR(losses[0], losses[1], bound);
       for (size_t i = 0; i < both[0].parameters.size(); ++i) {
-        const auto expected = both[0].parameters[i].grad().to(at::kFloat), got = both[1].parameters[i].grad().to(at::kFloat);
-        EXPECT_LT((expected - got).norm().item<float>(), bound * expected.norm().item<float>() + 1e-6) << both[0].layout.parameters[i].info.name;
+        const auto expected = both[0].parameters[i].grad().to(at::kFloat),
+                   got = both[1].parameters[i].grad().to(at::kFloat);
+        EXPECT_LT((expected - got).norm().item<float>(), bound * expected.norm().item<float>() + 1e-6)
+            << both[0].layout.parameters[i].info.name;
       }
       EXPECT_EQ(launcher.launches, 2 * (5 + 6) + 2);
     }
@@ -62,8 +74,16 @@ TEST(TrainingOperators, HaveTheLossesOfPyTorch) {
   const auto installation = Installation::locate();
   ASSERT_TRUE(installation.ok());
   for (const int64_t vocabulary : {61, 20'000}) {
-    const lm::Config config{.family = lm::Family::kLlama, .vocab_size = vocabulary, .hidden_size = 32, .intermediate_size = 48, .layers = 1, .heads = 2, .key_value_heads = 1,
-                               .head_dim = 16, .max_position_embeddings = 128, .dtype = lm::Dtype::kF32};
+    const lm::Config config{.family = lm::Family::kLlama,
+                            .vocab_size = vocabulary,
+                            .hidden_size = 32,
+                            .intermediate_size = 48,
+                            .layers = 1,
+                            .heads = 2,
+                            .key_value_heads = 1,
+                            .head_dim = 16,
+                            .max_position_embeddings = 128,
+                            .dtype = lm::Dtype::kF32};
     TtirLauncher launcher;
     const auto operators = make_training_operators(config, launcher, *installation);
     ASSERT_TRUE(operators.ok()) << operators.error().message;
@@ -108,7 +128,8 @@ TEST(TrainingOperators, HaveOtherTilesWhereWordsSaySo) {
   EXPECT_TRUE(with_tiles(own, "forward=128,64,4,3,0")->forward.described);
   EXPECT_TRUE(all->of_keys.described) << "128 keys are two blocks of 64 queries";
   EXPECT_FALSE(with_tiles(own, "keys=128,64,8,2,0")->of_keys.described);
-  for (const std::string word : {"keys", "keys=", "keys=64,64,4,3", "keys=64,64,4,3,0,1", "keys=48,64,4,3,0", "keys=64,8,4,3,0", "keys=64,64,0,3,0", "values=64,64,4,3,0"}) {
+  for (const std::string word : {"keys", "keys=", "keys=64,64,4,3", "keys=64,64,4,3,0,1", "keys=48,64,4,3,0",
+                                 "keys=64,8,4,3,0", "keys=64,64,0,3,0", "values=64,64,4,3,0"}) {
     const auto refused = with_tiles(own, "forward=64,64,4,3,0 " + word);
     ASSERT_FALSE(refused.ok()) << word;
     EXPECT_NE(refused.error().message.find("'" + word + "'"), std::string::npos) << refused.error().message;

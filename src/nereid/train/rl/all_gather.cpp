@@ -72,7 +72,8 @@ Result<std::vector<ScoredRollout>> gather_rollouts(Ranks& ranks, const Json& min
 }
 
 // Of this rank's answers, by index: plan's and code's. drpo weighs rollouts, and has none.
-std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered, const ObjectiveSettings& objective) {
+std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered,
+                                             const ObjectiveSettings& objective) {
   std::map<size_t, SplitReward> found;
   if (objective.kind == ObjectiveSettings::Kind::kDrpo) return found;
   for (size_t g = 0; g + 1 < gathered.groups.size(); ++g) {
@@ -82,7 +83,8 @@ std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered, const
     const auto of_plan = plan_advantages(objective, group);
     const auto of_code = code_advantages(objective, group);
     for (size_t i = begin; i < end; ++i)
-      if (gathered.rollouts[i].own) found[*gathered.rollouts[i].own] = {of_plan[i - begin], of_code[i - begin]};
+      if (gathered.rollouts[i].own)
+        found[*gathered.rollouts[i].own] = {of_plan[i - begin], of_code[i - begin]};
   }
   return found;
 }
@@ -90,7 +92,7 @@ std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered, const
 }  // namespace
 
 Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts& written,
-                                 const std::vector<JudgedAnswer>& verdicts) {
+                                         const std::vector<JudgedAnswer>& verdicts) {
   NEREID_TRY(auto all, gather_rollouts(ranks, rollouts_json(written, verdicts)));
   StepRollouts found;
   double cut = 0, rewards = 0, alike = 0, verified = 0, log_speedups = 0;
@@ -104,7 +106,8 @@ Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts&
       }
       ++found.figures.verdicts[std::string(to_string(rollout.kind))];
       if (rollout.kind == verify::VerdictKind::kDisallowed) ++found.figures.rules[rollout.rule];
-      if (rollout.kind == verify::VerdictKind::kVerified) ++verified, log_speedups += std::log(rollout.judged.speedup);
+      if (rollout.kind == verify::VerdictKind::kVerified)
+        ++verified, log_speedups += std::log(rollout.judged.speedup);
       rewards += binary_reward(rollout.judged), cut += rollout.cut_off;
       found.tokens += static_cast<double>(rollout.length);
       found.rollouts.push_back(std::move(rollout));
@@ -112,8 +115,9 @@ Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts&
     if (found.rollouts.size() == begin) continue;
     found.groups.push_back(found.rollouts.size());
     const double first = binary_reward(found.rollouts[begin].judged);
-    alike += std::all_of(found.rollouts.begin() + static_cast<std::ptrdiff_t>(begin), found.rollouts.end(),
-                         [&](const ScoredRollout& rollout) { return binary_reward(rollout.judged) == first; });
+    alike +=
+        std::all_of(found.rollouts.begin() + static_cast<std::ptrdiff_t>(begin), found.rollouts.end(),
+                    [&](const ScoredRollout& rollout) { return binary_reward(rollout.judged) == first; });
   }
   const double count = std::max(static_cast<double>(found.rollouts.size()), 1.0);
   found.figures.length = found.tokens / count;
@@ -124,8 +128,9 @@ Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts&
   return found;
 }
 
-std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts,
-                                      const StepRollouts& gathered, const ObjectiveSettings& objective) {
+std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,
+                                      const std::vector<JudgedAnswer>& verdicts, const StepRollouts& gathered,
+                                      const ObjectiveSettings& objective) {
   const auto worth = own_advantages(gathered, objective);
   std::vector<RolloutRecord> records;
   std::map<std::string_view, int64_t> texts;  // of this prompt

@@ -3,12 +3,12 @@
 
 #include <optional>
 
+#include "nereid/train/ranks/ranks.h"
 #include "nereid/train/rl/judge.h"
-#include "nereid/train/rl/prefetched_rollouts.h"
 #include "nereid/train/rl/objective/collapse_watch.h"
 #include "nereid/train/rl/objective/objective.h"
+#include "nereid/train/rl/prefetched_rollouts.h"
 #include "nereid/train/rollout_log.h"
-#include "nereid/train/ranks/ranks.h"
 
 namespace nereid::train {
 
@@ -24,18 +24,19 @@ struct ScoredRollout {
 
 struct StepRollouts {
   std::vector<ScoredRollout> rollouts;  // by prompts, then samples; without those that could not be judged
-  std::vector<size_t> groups{0};  // where each prompt's begin, and the end
-  RolloutFigures figures{};       // entropy and KL are the learner's to say
+  std::vector<size_t> groups{0};        // where each prompt's begin, and the end
+  RolloutFigures figures{};             // entropy and KL are the learner's to say
   int64_t unjudged = 0;
   double tokens = 0;
 };
 
 // verdicts: of written.answers, in their order.
 Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts& written,
-                                 const std::vector<JudgedAnswer>& verdicts);
+                                         const std::vector<JudgedAnswer>& verdicts);
 
 // What the run keeps of this rank's answers.
-std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts,
-                                      const StepRollouts& gathered, const ObjectiveSettings& objective);
+std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,
+                                      const std::vector<JudgedAnswer>& verdicts, const StepRollouts& gathered,
+                                      const ObjectiveSettings& objective);
 
 }  // namespace nereid::train

@@ -16,8 +16,8 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
-#include "nereid/sandbox/worker_pool.h"
 #include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/worker_pool.h"
 
 namespace nereid::train {
 namespace {
@@ -28,7 +28,7 @@ constexpr double kPatience = 60;  // seconds without a verdict, beside what the 
 constexpr double kSecondsToEnd = 5;
 constexpr int kMostDeaths = 3, kMostErrors = 2;  // of one answer
 constexpr int kMostDeathsInARow = 10;            // without a verdict between them: it is nobody's answer
-constexpr size_t kMostPhases = 100;  // of a verdict's seconds
+constexpr size_t kMostPhases = 100;              // of a verdict's seconds
 constexpr size_t kAhead = 2;  // answers that the program has for each that it judges at a time
 
 Result<VerdictKind> verdict_kind_at(const JsonField& root) {
@@ -109,10 +109,11 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
   }
   NEREID_TRY(const auto phases, root.find("phases"));
   if (phases) {
-    NEREID_TRY_STATUS(phases->each_member(kMostPhases, [&](const std::string& phase, const JsonField& seconds) -> Status {
-      NEREID_TRY(answer.phases[phase], seconds.number());
-      return ok_status();
-    }));
+    NEREID_TRY_STATUS(
+        phases->each_member(kMostPhases, [&](const std::string& phase, const JsonField& seconds) -> Status {
+          NEREID_TRY(answer.phases[phase], seconds.number());
+          return ok_status();
+        }));
   }
   NEREID_TRY(const auto without_rules, root.find("verdict_without_rules"));
   if (without_rules) {
@@ -148,14 +149,15 @@ Result<std::unique_ptr<AnswerJudge>> AnswerJudge::start(const Installation& inst
                    fmt::to_string(judge->settings_.jobs)};
   if (settings.times) {
     judge->words_.emplace_back(settings.time_only ? "--time-only" : "--time");
-    judge->words_.insert(judge->words_.end(), {"--timing-seconds", fmt::to_string(settings.timing_seconds), "--timing-width",
-                                                     fmt::to_string(settings.timing_width)});
+    judge->words_.insert(judge->words_.end(), {"--timing-seconds", fmt::to_string(settings.timing_seconds),
+                                               "--timing-width", fmt::to_string(settings.timing_width)});
   }
   if (settings.fast_inputs) judge->words_.emplace_back("--fast-inputs");
   if (settings.seed != 0)
     judge->words_.insert(judge->words_.end(), {"--seed", fmt::to_string(settings.seed)});
   if (!settings.rule_reward) judge->words_.emplace_back("--ignore-rules");
-  if (!settings.traces.empty()) judge->words_.insert(judge->words_.end(), {"--traces", settings.traces.string()});
+  if (!settings.traces.empty())
+    judge->words_.insert(judge->words_.end(), {"--traces", settings.traces.string()});
   if (settings.compile_for > 0)
     judge->words_.insert(judge->words_.end(), {"--compile-for", fmt::to_string(settings.compile_for)});
   judge->environment_ = environment_with(sandbox::own_environment(), settings.gpu);
@@ -209,7 +211,8 @@ Status AnswerJudge::wait_for_most(const std::vector<size_t>& numbers, double sec
   std::unique_lock lock(mutex_);
   std::optional<Deadline> patience;
   for (;;) {
-    const auto missing = std::ranges::count_if(numbers, [&](size_t number) { return !judged_.contains(number); });
+    const auto missing =
+        std::ranges::count_if(numbers, [&](size_t number) { return !judged_.contains(number); });
     if (missing == 0) return ok_status();
     if (failure_) return *failure_;
     if (interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
@@ -303,7 +306,8 @@ void AnswerJudge::fill() {
   while (!waiting_.empty()) {
     const size_t number = waiting_.front();
     const Asked& asked = asked_.at(number);
-    const bool alone = asked.deaths > 0 || (!under_way_.empty() && deaths_under(under_way_.begin()->second) > 0);
+    const bool alone =
+        asked.deaths > 0 || (!under_way_.empty() && deaths_under(under_way_.begin()->second) > 0);
     if (under_way_.size() >= (alone ? 1 : kAhead * static_cast<size_t>(settings_.jobs))) return;
     waiting_.pop_front();
     const size_t id = sent_++;

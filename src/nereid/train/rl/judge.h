@@ -23,20 +23,23 @@ namespace nereid::train {
 
 struct JudgeSettings {
   std::string policy = "mostly", device = "auto";
-  double time_limit = 30;   // seconds, of a replay
-  bool times = false;       // ask for the speed, too
-  bool rule_reward = true;  // false: what only a rule refuses counts as correct; its word stays
-  int64_t trials = 3;       // on the task's own inputs
-  int64_t jobs = 0;         // answers judged at a time; 0: one a core
-  int64_t gpu = -1;         // the one that the judge sees; -1: those that we see
-  bool fast_inputs = false;   // of other inputs, those that find the most
-  uint64_t seed = 0;        // of everything random in it; 0: a fresh one
+  double time_limit = 30;    // seconds, of a replay
+  bool times = false;        // ask for the speed, too
+  bool rule_reward = true;   // false: what only a rule refuses counts as correct; its word stays
+  int64_t trials = 3;        // on the task's own inputs
+  int64_t jobs = 0;          // answers judged at a time; 0: one a core
+  int64_t gpu = -1;          // the one that the judge sees; -1: those that we see
+  bool fast_inputs = false;  // of other inputs, those that find the most
+  uint64_t seed = 0;         // of everything random in it; 0: a fresh one
   // A clock: what it is given was Verified before, and is only timed. With `times` alone.
   bool time_only = false;
-  std::filesystem::path traces{};  // a folder in which a judge leaves traces for the clock of the same seed; empty: none
-  int64_t compile_for = 0;         // of a CPU's judge: the architecture of the GPU that a clock will time on; 0: there is none
-  double timing_seconds = 0.1;  // for sampling the times of an answer, which ends sooner where the 95 % interval of its
-  double timing_width = 0.02;   // speedup is so narrow
+  std::filesystem::path
+      traces{};  // a folder in which a judge leaves traces for the clock of the same seed; empty: none
+  int64_t compile_for =
+      0;  // of a CPU's judge: the architecture of the GPU that a clock will time on; 0: there is none
+  double timing_seconds =
+      0.1;  // for sampling the times of an answer, which ends sooner where the 95 % interval of its
+  double timing_width = 0.02;  // speedup is so narrow
 };
 
 struct AnswerToJudge {
@@ -47,12 +50,12 @@ struct AnswerToJudge {
 
 struct JudgedAnswer {
   verify::VerdictKind kind = verify::VerdictKind::kError;  // kError: no verdict and no reward
-  std::string rule{};                    // of the evidence
-  std::string reason{};                  // a sentence
-  std::string trace{};                   // its digest, where the answer has one
-  double seconds = 0;                      // that the verdict took
-  std::map<std::string, double> phases{};  // where they went: verify::Verdict::phases
-  std::optional<double> reference_ms{};  // where it was timed
+  std::string rule{};                                      // of the evidence
+  std::string reason{};                                    // a sentence
+  std::string trace{};                                     // its digest, where the answer has one
+  double seconds = 0;                                      // that the verdict took
+  std::map<std::string, double> phases{};                  // where they went: verify::Verdict::phases
+  std::optional<double> reference_ms{};                    // where it was timed
   Judged judged{};
 };
 

@@ -91,7 +91,8 @@ TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
     EXPECT_EQ(round.judged(), step == 0 ? 3U : 0U);
     const auto verdicts = round.verdicts().value();
     ASSERT_EQ(verdicts.size(), 5U);
-    for (size_t i = 0; i < 5; ++i) EXPECT_EQ(verdicts[i].kind, i % 2 == 0 ? VerdictKind::kVerified : VerdictKind::kMismatch);
+    for (size_t i = 0; i < 5; ++i)
+      EXPECT_EQ(verdicts[i].kind, i % 2 == 0 ? VerdictKind::kVerified : VerdictKind::kMismatch);
     EXPECT_EQ(verdicts[0].reason, "because");
     EXPECT_EQ(verdicts[0].judged.speedup, 1);
   }
@@ -102,9 +103,18 @@ TEST_F(AnswerJudgeTest, EachProgramOfARunIsJudgedOnce) {
 
 TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
   const auto judge =
-      AnswerJudge::start(installation_, {.device = "cpu", .jobs = 4, .traces = "/a/folder", .compile_for = 90}, folder_.path() / "log").value();
-  const auto clock = AnswerJudge::start(
-      installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true, .traces = "/a/folder", .timing_width = 0.04}, folder_.path() / "log");
+      AnswerJudge::start(installation_,
+                         {.device = "cpu", .jobs = 4, .traces = "/a/folder", .compile_for = 90},
+                         folder_.path() / "log")
+          .value();
+  const auto clock = AnswerJudge::start(installation_,
+                                        {.device = "cuda",
+                                         .times = true,
+                                         .jobs = 4,
+                                         .time_only = true,
+                                         .traces = "/a/folder",
+                                         .timing_width = 0.04},
+                                        folder_.path() / "log");
   Scoring scoring(*judge, clock->get());
   // Of held-out tasks nobody asks for times; a later round does.
   ScoringRound untimed(scoring, ScoringRound::Clock::kNone);
@@ -161,7 +171,8 @@ TEST_F(AnswerJudgeTest, AnAnswerThatKillsTheJudgeIsNoVerdictAndTheOthersHaveThei
   ScoringRound round(scoring);
   for (size_t i = 0; i < 40; ++i) round.add(i, "task", code(i == 3 ? "kill" : fmt::format("good = {}", i)));
   const auto verdicts = round.verdicts().value();
-  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(verdicts[i].kind, i == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
+  for (size_t i = 0; i < 40; ++i)
+    EXPECT_EQ(verdicts[i].kind, i == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
   EXPECT_FALSE(verdicts[3].judged.valid);
   EXPECT_EQ(judge->restarts(), 3);
 }
@@ -175,7 +186,8 @@ TEST_F(AnswerJudgeTest, WhatComesLongAfterTheOthersIsNoVerdict) {
   const Stopwatch watch;
   const auto verdicts = round.verdicts().value();
   EXPECT_LT(watch.seconds(), 0.9);
-  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(verdicts[i].kind, i % 16 == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
+  for (size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(verdicts[i].kind, i % 16 == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
   // It is asked about again; and where it is all that there is, it is waited for.
   ScoringRound again(scoring);
   for (size_t i = 0; i < 20; ++i) again.add(i, "task", answer(i));
@@ -250,8 +262,8 @@ TEST(Judge, ReadsVerdicts) {
   EXPECT_EQ(cheat.rule, "no-launch");
   EXPECT_TRUE(cheat.judged.valid && cheat.judged.correct);
   EXPECT_EQ(cheat.judged.speedup, 1.25);
-  const auto bad_cheat =
-      read(R"({"id": "1", "verdict": "Disallowed", "verdict_without_rules": {"verdict": "Mismatch", "times": null}})");
+  const auto bad_cheat = read(
+      R"({"id": "1", "verdict": "Disallowed", "verdict_without_rules": {"verdict": "Mismatch", "times": null}})");
   EXPECT_FALSE(bad_cheat.judged.correct);
   const auto mismatch = read(R"({"id": "1", "verdict": "Mismatch"})");
   EXPECT_TRUE(mismatch.judged.valid);

@@ -26,8 +26,8 @@ Result<Learnt> Learner::learn(const PrefetchedRollouts& written, StepRollouts& g
                  : learn_in_updates(written, gathered, scored, share);
 }
 
-Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRollouts& gathered, Scored& scored,
-                                      double share) {
+Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRollouts& gathered,
+                                      Scored& scored, double share) {
   for (size_t i = 0; i < scored.rollouts.size(); ++i) {
     scored.rollouts[i].log_probabilities.resize(scored.lengths[i], 0);
     scored.rollouts[i].old_log_probabilities.resize(scored.lengths[i], 0);
@@ -64,8 +64,8 @@ Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRol
   return learnt;
 }
 
-Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, StepRollouts& gathered, Scored& scored,
-                                         double share) {
+Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, StepRollouts& gathered,
+                                         Scored& scored, double share) {
   Learnt learnt;
   const auto& own = scored.of_rank[static_cast<size_t>(ranks_->rank())];
   for (int64_t update = 0; update < run_->rl.updates && !learnt.no_number; ++update) {
@@ -75,9 +75,9 @@ Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, Step
       Mismatch mismatch;
       for (Rollout& rollout : scored.rollouts) rollout.old_log_probabilities = rollout.log_probabilities;
       for (const size_t i : own)
-        scored.rollouts[i].weights = truncated_weights(scored.rollouts[i].log_probabilities,
-                                                       written.answers[*gathered.rollouts[i].own].engine_logprobs,
-                                                       run_->rl.importance_limit, mismatch);
+        scored.rollouts[i].weights = truncated_weights(
+            scored.rollouts[i].log_probabilities, written.answers[*gathered.rollouts[i].own].engine_logprobs,
+            run_->rl.importance_limit, mismatch);
       NEREID_TRY_STATUS(tell_mismatch(mismatch, learnt));
     }
     const ObjectiveValue value = evaluate_objective(run_->rl.objective, scored.rollouts, gathered.groups);

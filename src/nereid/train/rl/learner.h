@@ -3,9 +3,9 @@
 
 #include "nereid/train/metrics.h"
 #include "nereid/train/rl/all_gather.h"
-#include "nereid/train/rl/sft_mix.h"
 #include "nereid/train/rl/objective/importance.h"
 #include "nereid/train/rl/objective/rl_file.h"
+#include "nereid/train/rl/sft_mix.h"
 #include "nereid/train/sft/trainer.h"
 
 namespace nereid::train {
@@ -30,7 +30,8 @@ class Learner {
   struct Scored;
   Scored arrange(const PrefetchedRollouts& written, const StepRollouts& gathered) const;
   // Where log-probabilities change nothing but importance weights: one forward for scores and gradients.
-  Result<Learnt> learn_at_once(const PrefetchedRollouts& written, StepRollouts& gathered, Scored& scored, double share);
+  Result<Learnt> learn_at_once(const PrefetchedRollouts& written, StepRollouts& gathered, Scored& scored,
+                               double share);
   Result<Learnt> learn_in_updates(const PrefetchedRollouts& written, StepRollouts& gathered, Scored& scored,
                                   double share);
   Status apply(double share, const ObjectiveValue& value, const Trainer::Figures& found, Learnt& learnt);

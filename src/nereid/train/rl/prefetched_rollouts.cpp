@@ -88,8 +88,9 @@ std::string to_cbor(const PrefetchedRollouts& written) {
                                {"answers", std::move(answers)}}));
 }
 
-Result<PrefetchedRollouts> prefetched_rollouts_of(const std::vector<std::string>& kept, int64_t rank, int64_t ranks,
-                                    int64_t vocab_size, const std::string& where) {
+Result<PrefetchedRollouts> prefetched_rollouts_of(const std::vector<std::string>& kept, int64_t rank,
+                                                  int64_t ranks, int64_t vocab_size,
+                                                  const std::string& where) {
   PrefetchedRollouts all;
   for (size_t part = 0; part < kept.size(); ++part) {
     const std::string name = fmt::format("{}: rank {}'s answers", where, part);

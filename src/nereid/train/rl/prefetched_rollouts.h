@@ -19,7 +19,8 @@ std::string to_cbor(const PrefetchedRollouts& written);
 // This rank's share of what all ranks kept, whatever their number was. Of the answers there are the prompt's
 // number, tokens and log-probabilities alone: AnswerWriter::finish has the rest. What does not fit together
 // is an error (blamed on the input) that names `where`.
-Result<PrefetchedRollouts> prefetched_rollouts_of(const std::vector<std::string>& kept, int64_t rank, int64_t ranks,
-                                    int64_t vocab_size, const std::string& where);
+Result<PrefetchedRollouts> prefetched_rollouts_of(const std::vector<std::string>& kept, int64_t rank,
+                                                  int64_t ranks, int64_t vocab_size,
+                                                  const std::string& where);
 
 }  // namespace nereid::train

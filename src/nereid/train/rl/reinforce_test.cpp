@@ -3,9 +3,9 @@
 
 #include <random>
 
+#include "nereid/train/rl/prefetched_rollouts.h"
 #include "nereid/train/rl/rollouts.h"
 #include "nereid/train/rl/writer.h"
-#include "nereid/train/rl/prefetched_rollouts.h"
 
 namespace nereid::train {
 namespace {
@@ -75,7 +75,8 @@ TEST(PrefetchedRollouts, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
         for (int sample = 0; sample < 2; ++sample) {
           DrawnAnswer answer{
               .prompt = prompt, .tokens = {}, .engine_logprobs = {-0.1F, -1.0F / 3}, .text = {}};
-          answer.tokens = {.tokens = {1, 2, static_cast<int32_t>(random() % 9), 3}, .prompt = 2, .begun = prompt % 2};
+          answer.tokens = {
+              .tokens = {1, 2, static_cast<int32_t>(random() % 9), 3}, .prompt = 2, .begun = prompt % 2};
           written.answers.push_back(answer);
           all.push_back(answer);
         }
@@ -91,7 +92,8 @@ TEST(PrefetchedRollouts, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
           EXPECT_EQ(static_cast<int64_t>(answer.prompt) % reads, rank);
           seen += std::ranges::count_if(all, [&](const DrawnAnswer& other) {
                     return other.prompt == answer.prompt && other.tokens.tokens == answer.tokens.tokens &&
-                           other.tokens.begun == answer.tokens.begun && other.engine_logprobs == answer.engine_logprobs;
+                           other.tokens.begun == answer.tokens.begun &&
+                           other.engine_logprobs == answer.engine_logprobs;
                   }) > 0;
         }
       }

@@ -10,16 +10,16 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
 #include "nereid/base/progress.h"
+#include "nereid/gpu/driver.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
-#include "nereid/gpu/driver.h"
 #include "nereid/train/rl/all_gather.h"
-#include "nereid/train/rl/scoring.h"
 #include "nereid/train/rl/learner.h"
-#include "nereid/train/rl/tasks.h"
-#include "nereid/train/rl/prefetched_rollouts.h"
 #include "nereid/train/rl/objective/collapse_watch.h"
 #include "nereid/train/rl/objective/rl_file.h"
+#include "nereid/train/rl/prefetched_rollouts.h"
+#include "nereid/train/rl/scoring.h"
+#include "nereid/train/rl/tasks.h"
 #include "nereid/train/rollout_log.h"
 #include "nereid/train/sft/checkpoint.h"
 #include "nereid/train/sft/run_setup.h"
@@ -80,7 +80,8 @@ class RlLoop {
           options_.run_file, staleness_);
     // Where the judge works while the engine writes on a GPU, two cores of a rank's feed the GPU.
     const int64_t cores = std::max<int64_t>(
-        std::thread::hardware_concurrency() / ranks_->count() - (device_.is_cuda() && !judge_waits_ ? 2 : 0), 1);
+        std::thread::hardware_concurrency() / ranks_->count() - (device_.is_cuda() && !judge_waits_ ? 2 : 0),
+        1);
     JudgeSettings settings{.policy = rl().policy,
                            .device = apart ? "cpu" : rl().judge_device,
                            .time_limit = rl().time_limit,
@@ -107,7 +108,8 @@ class RlLoop {
       clock.timing_width = kTimingWidth;
       NEREID_TRY(clock_, AnswerJudge::start(*installation_, clock, log_of("clock")));
       // Kernels are compiled as soon as they are Verified, while the clock stands.
-      if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok()) settings.compile_for = *arch;
+      if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok())
+        settings.compile_for = *arch;
     }
     NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
     scoring_.emplace(*judge_, clock_.get(), rl().straggler_timeout_s);
@@ -138,11 +140,13 @@ class RlLoop {
     trainer_.emplace(run(), std::move(weights), *ranks_);
     if (run_file_.sft_mix) {
       NEREID_TRY(const std::string text, read_file(path));
-      NEREID_TRY(sft_mix_, SftMix::open(*run_file_.sft_mix, run(), *ranks_, sha256_hex(text), options_.run_file));
+      NEREID_TRY(sft_mix_,
+                 SftMix::open(*run_file_.sft_mix, run(), *ranks_, sha256_hex(text), options_.run_file));
       state_.data = sft_mix_->fingerprint();
     }
     learner_.emplace(run_file_, *trainer_, *ranks_, sft_mix_.get());
-    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_, std::filesystem::absolute(path).parent_path());
+    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_,
+                               std::filesystem::absolute(path).parent_path());
     NEREID_TRY(engine_, lm::open_engine_device(device_, *installation_));
     const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
     const auto asked_with =
@@ -166,7 +170,11 @@ class RlLoop {
   }
 
   std::string more() {
-    return Json({{"curriculum", curriculum_.state()}, {"drawn", tasks_->drawn()}, {"seconds", spent_}, {"ended", last_}}).dump();
+    return Json({{"curriculum", curriculum_.state()},
+                 {"drawn", tasks_->drawn()},
+                 {"seconds", spent_},
+                 {"ended", last_}})
+        .dump();
   }
 
   Status restore(const std::filesystem::path& checkpoint) {
@@ -195,7 +203,7 @@ class RlLoop {
   // What the engine had written ahead is judged again.
   Status restore_written(const std::vector<std::string>& kept, const std::string& where) {
     NEREID_TRY(auto written, prefetched_rollouts_of(kept, ranks_->rank(), ranks_->count(),
-                                             trainer_->weights().config.vocab_size, where));
+                                                    trainer_->weights().config.vocab_size, where));
     for (size_t p = 0; p < written.classes.size(); ++p)
       if (written.classes[p] >= std::ssize(rl().tasks) ||
           written.tasks[p] >= tasks_->all(written.classes[p]).size())
@@ -237,7 +245,8 @@ class RlLoop {
     NEREID_TRY_STATUS(checkpoint_writer_->wait());
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (leads() && latest)
-      progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step, (*latest / "model").string()));
+      progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step,
+                                  (*latest / "model").string()));
     return ok_status();
   }
 
@@ -269,14 +278,16 @@ class RlLoop {
     for (const auto& alarm : alarms_) progress_->note(fmt::format("step {}: {}", step, alarm));
     const std::map<std::string, double> named(figures.begin(), figures.end());
     const auto& schedule = run().schedule;
-    const std::string of =
-        schedule.seconds > 0 ? fmt::format(", {:.0f} of {:.0f} s", spent_, schedule.seconds) : fmt::format("/{}", schedule.steps);
-    const std::string supervised = named.contains("sft_mix_loss") ? fmt::format("sft_mix loss {:.4f}, ", named.at("sft_mix_loss")) : "";
+    const std::string of = schedule.seconds > 0
+                               ? fmt::format(", {:.0f} of {:.0f} s", spent_, schedule.seconds)
+                               : fmt::format("/{}", schedule.steps);
+    const std::string supervised =
+        named.contains("sft_mix_loss") ? fmt::format("sft_mix loss {:.4f}, ", named.at("sft_mix_loss")) : "";
     progress_->say(
         fmt::format("step {}{}, reward {:.3f}, {}{:.0f} tokens, {:.1f} s writing, {:.1f} s for the judge, "
                     "{:.1f} s for the clock, {:.1f} s learning",
-                    state_.step, of, named.at("reward"), supervised, named.at("length"),
-                    named.at("write_s"), named.at("judge_s"), named.at("time_s"), named.at("learn_s")));
+                    state_.step, of, named.at("reward"), supervised, named.at("length"), named.at("write_s"),
+                    named.at("judge_s"), named.at("time_s"), named.at("learn_s")));
     return ok_status();
   }
 
@@ -352,13 +363,13 @@ class RlLoop {
     const auto shares = curriculum_.shares();
     for (size_t c = 0; c < shares.size(); ++c) figures.emplace_back(fmt::format("share/{}", c), shares[c]);
     const double held_out_s = -whole.seconds();
-    if (!rl().held_out.empty() &&
-        (last_ || state_.step % run().held_out_every == 0))
+    if (!rl().held_out.empty() && (last_ || state_.step % run().held_out_every == 0))
       NEREID_TRY_STATUS(look_at_held_out(figures));
     NEREID_TRY(const auto seconds, gather_numbers<double>(*ranks_, {whole.seconds()}));
     latest_seconds_ = seconds.front();
     spent_ += latest_seconds_;
-    if (run().schedule.seconds > 0 && spent_ >= run().schedule.seconds) last_ = true;  // it took longer than was thought
+    if (run().schedule.seconds > 0 && spent_ >= run().schedule.seconds)
+      last_ = true;  // it took longer than was thought
     state_.more = more();
     const int64_t restarts = judge_->restarts() + (clock_ ? clock_->restarts() : 0);
     figures.insert(figures.end(), {{"unjudged", static_cast<double>(gathered.unjudged)},
@@ -379,7 +390,8 @@ class RlLoop {
                                    {"memory_gb", peak_gigabytes(device_)}});
     if (clock_) {
       figures.emplace_back("compiled_ahead_s", counts[5]);
-      for (size_t i = 0; i < kClockParts.size(); ++i) figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[6 + i]);
+      for (size_t i = 0; i < kClockParts.size(); ++i)
+        figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[6 + i]);
     }
     return figures;
   }
@@ -410,16 +422,20 @@ class RlLoop {
     ScoringRound round(*scoring_, ScoringRound::Clock::kNone);
     std::map<size_t, const std::string*> tasks;
     for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task.source;
-    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) { round.add(index, *tasks.at(answer.prompt), answer.text); };
-    NEREID_TRY(const auto answers, writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
-                                                  judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
+    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) {
+      round.add(index, *tasks.at(answer.prompt), answer.text);
+    };
+    NEREID_TRY(const auto answers,
+               writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
+                              judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
     if (judge_waits_)
       for (size_t i = 0; i < answers.size(); ++i) hand_in(i, answers[i]);
     NEREID_TRY(const auto verdicts, round.verdicts(/*interruptible=*/false));
     std::vector<double> verified(shares.size()), judged(shares.size());
     for (size_t i = 0; i < verdicts.size(); ++i) {
       const size_t c = classes[answers[i].prompt];
-      verified[c] += verdicts[i].kind == verify::VerdictKind::kVerified, judged[c] += verdicts[i].kind != verify::VerdictKind::kError;
+      verified[c] += verdicts[i].kind == verify::VerdictKind::kVerified,
+          judged[c] += verdicts[i].kind != verify::VerdictKind::kError;
     }
     NEREID_TRY_STATUS(ranks_->sum(verified));
     NEREID_TRY_STATUS(ranks_->sum(judged));
@@ -427,7 +443,8 @@ class RlLoop {
       if (shares[c] <= 0) continue;
       const double rate = judged[c] > 0 ? verified[c] / judged[c] : 0;
       figures.emplace_back(fmt::format("pass_at_1/{}", c), rate);
-      if (leads()) progress_->note(fmt::format("step {}: pass@1 of class {}: {:.3f}", state_.step - 1, c, rate));
+      if (leads())
+        progress_->note(fmt::format("step {}: pass@1 of class {}: {:.3f}", state_.step - 1, c, rate));
       if (curriculum_.looked(static_cast<int64_t>(c), rate) && leads())
         progress_->note(fmt::format("step {}: pass@1 is {:.2f}: class {} now", state_.step - 1, rate, c + 1));
     }
@@ -458,8 +475,8 @@ class RlLoop {
   std::vector<std::string> alarms_;
   RunState state_;
   std::optional<Pending> pending_;
-  bool written_ahead_ = false;  // pending_ was there when the step began: a checkpoint keeps it
-  int64_t kept_step_ = 0;       // of the latest checkpoint
+  bool written_ahead_ = false;             // pending_ was there when the step began: a checkpoint keeps it
+  int64_t kept_step_ = 0;                  // of the latest checkpoint
   double spent_ = 0, latest_seconds_ = 0;  // rank 0's, of all steps and of the latest
   bool last_ = false;                      // no step comes behind this one
   std::optional<MetricsLog> log_;
@@ -472,8 +489,9 @@ class RlLoop {
 Status run_rl(const TrainOptions& options) {
   NEREID_TRY(const std::string text, read_file(options.run_file, 1 << 20));
   NEREID_TRY(RlRun run_file, parse_rl_file(text, options.run_file));
-  return on_ranks(options.ranks, options.device, run_file.run.machine,
-                  [&](Ranks& ranks, at::Device device) { return RlLoop(options, run_file, ranks, device).go(); });
+  return on_ranks(options.ranks, options.device, run_file.run.machine, [&](Ranks& ranks, at::Device device) {
+    return RlLoop(options, run_file, ranks, device).go();
+  });
 }
 
 }  // namespace nereid::train

@@ -22,12 +22,14 @@ std::string program_key(const std::string& task, const std::string& answer) {
 
 void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phases) {
   static const std::map<std::string_view, std::string_view> kPartOf = {
-      {"reference", "trace"},      {"candidate", "trace"},  {"compile", "compile"},   {"open", "prepare"},
-      {"time_trial", "prepare"},   {"time_capture", "prepare"}, {"time_samples", "run"}, {"time_judge", "compare"},
-      {"time_needs", "compare"},   {"wait", "wait"},        {"time_wait", "wait"},    {"gpu", "gpu"}};
+      {"reference", "trace"},  {"candidate", "trace"},    {"compile", "compile"},
+      {"open", "prepare"},     {"time_trial", "prepare"}, {"time_capture", "prepare"},
+      {"time_samples", "run"}, {"time_judge", "compare"}, {"time_needs", "compare"},
+      {"wait", "wait"},        {"time_wait", "wait"},     {"gpu", "gpu"}};
   for (const auto& [phase, spent] : phases)
     if (const auto part = kPartOf.find(phase); part != kPartOf.end())
-      seconds[static_cast<size_t>(std::ranges::find(kClockParts, part->second) - kClockParts.begin())] += spent;
+      seconds[static_cast<size_t>(std::ranges::find(kClockParts, part->second) - kClockParts.begin())] +=
+          spent;
 }
 
 void ScoringRound::add(size_t index, const std::string& task, const std::string& answer) {
@@ -68,8 +70,7 @@ Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
       continue;
     }
     if (clock_ == nullptr || !verdict.judged.correct) continue;
-    numbers.push_back(
-        clock_->hand_in({.task = asked.task, .answer = asked.answer, .trace = verdict.trace}));
+    numbers.push_back(clock_->hand_in({.task = asked.task, .answer = asked.answer, .trace = verdict.trace}));
     timed.push_back(&asked);
   }
   const Stopwatch timing;

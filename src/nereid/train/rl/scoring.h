@@ -18,7 +18,8 @@ std::string program_key(const std::string& task, const std::string& answer);
 
 // Where the seconds of timed programs went: traced, compiled (what was not in the cache), prepared (a session opened, run once, captured),
 // run for the clock, compared, waited for a turn; and how long they had the GPU, of all these.
-inline constexpr std::array<std::string_view, 7> kClockParts = {"trace", "compile", "prepare", "run", "compare", "wait", "gpu"};
+inline constexpr std::array<std::string_view, 7> kClockParts = {"trace",   "compile", "prepare", "run",
+                                                                "compare", "wait",    "gpu"};
 using ClockSeconds = std::array<double, kClockParts.size()>;
 // Adds a verdict's (verify::Verdict::phases).
 void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phases);
@@ -27,7 +28,8 @@ void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phas
 class Scoring {
  public:
   // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null. `straggler_timeout_s`: RlSettings::straggler_timeout_s.
-  Scoring(AnswerJudge& judge, AnswerJudge* clock, double straggler_timeout_s = 0) : judge_(&judge), clock_(clock), straggler_timeout_s_(straggler_timeout_s) {}
+  Scoring(AnswerJudge& judge, AnswerJudge* clock, double straggler_timeout_s = 0)
+      : judge_(&judge), clock_(clock), straggler_timeout_s_(straggler_timeout_s) {}
 
  private:
   friend class ScoringRound;
@@ -42,7 +44,9 @@ class ScoringRound {
  public:
   enum class Clock { kIfThere, kNone };  // kNone: nor is anything too late
   explicit ScoringRound(Scoring& scoring, Clock clock = Clock::kIfThere)
-      : scoring_(&scoring), clock_(clock == Clock::kIfThere ? scoring.clock_ : nullptr), straggler_timeout_s_(clock == Clock::kIfThere ? scoring.straggler_timeout_s_ : 0) {}
+      : scoring_(&scoring),
+        clock_(clock == Clock::kIfThere ? scoring.clock_ : nullptr),
+        straggler_timeout_s_(clock == Clock::kIfThere ? scoring.straggler_timeout_s_ : 0) {}
 
   void add(size_t index, const std::string& task, const std::string& answer);
   // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not

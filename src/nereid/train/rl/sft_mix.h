@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "nereid/train/data/batch.h"
-#include "nereid/train/rl/objective/rl_file.h"
 #include "nereid/train/ranks/ranks.h"
+#include "nereid/train/rl/objective/rl_file.h"
 
 namespace nereid::train {
 
@@ -17,8 +17,8 @@ class SftMix {
   // Errors (blamed on the input) where the shards are of another tokenizer than `tokenizer` (SHA-256 of its file),
   // or rows cannot be shared among the ranks; `run_file` names it in errors.
   static Result<std::unique_ptr<SftMix>> open(const SftMixSettings& settings, const RunFile& run,
-                                                 const Ranks& ranks, const std::string& tokenizer,
-                                                 const std::string& run_file);
+                                              const Ranks& ranks, const std::string& tokenizer,
+                                              const std::string& run_file);
 
   // Goes on at that place; before the first `next`.
   Status begin(const Place& place);

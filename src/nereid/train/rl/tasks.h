@@ -11,7 +11,8 @@ namespace nereid::train {
 
 struct Task {
   std::string source;
-  std::string forward{};  // its traced forward in words, where that was told: a model with a prefill.md goes on behind it
+  std::string
+      forward{};  // its traced forward in words, where that was told: a model with a prefill.md goes on behind it
 };
 
 // A file of lines, each an object with `code` (or `task`), and `forward` where there is one.
@@ -25,9 +26,7 @@ class TaskSource {
 
   // The number of the task that comes next.
   size_t next(int64_t of_class);
-  const std::vector<Task>& all(int64_t of_class) const {
-    return tasks_[static_cast<size_t>(of_class)];
-  }
+  const std::vector<Task>& all(int64_t of_class) const { return tasks_[static_cast<size_t>(of_class)]; }
   std::vector<uint64_t>& drawn() { return drawn_; }  // of each class, so far: what a checkpoint keeps
 
  private:

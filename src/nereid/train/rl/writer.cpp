@@ -17,8 +17,8 @@ constexpr double kCacheShare =
 }  // namespace
 
 Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device& device,
-                                          std::shared_ptr<const lm::Tokenizer> tokenizer,
-                                          lm::Prompts prompts, const AnswerWriterSettings& settings) {
+                                          std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
+                                          const AnswerWriterSettings& settings) {
   AnswerWriter writer(std::move(tokenizer), std::move(prompts), settings);
   const auto end = writer.tokenizer_->find("<|im_end|>");
   if (!end)
@@ -65,7 +65,9 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
     lm::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
     request.most_new =
         std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
-    request.draw = {.temperature = sampling.temperature, .min_p = sampling.min_p, .seed = sampling.seed * 1'000'003 + asked.number};
+    request.draw = {.temperature = sampling.temperature,
+                    .min_p = sampling.min_p,
+                    .seed = sampling.seed * 1'000'003 + asked.number};
     if (sampling.code_temperature) {
       request.turning_token = static_cast<int64_t>(*end_of_plan_);
       request.turned_temperature = *sampling.code_temperature;
@@ -105,7 +107,8 @@ void AnswerWriter::finish(DrawnAnswer& answer) const {
   for (size_t t = answer.tokens.prompt - answer.tokens.begun; t < tokens.size(); ++t) {
     const size_t from = answer.text.size() - std::min(answer.text.size(), kEndOfPlan.size());
     answer.text += decoder.push(static_cast<lm::TokenId>(tokens[t]));
-    if (!end_of_plan_ && t >= answer.tokens.prompt && answer.plan_tokens == 0 && answer.text.find(kEndOfPlan, from) != std::string::npos)
+    if (!end_of_plan_ && t >= answer.tokens.prompt && answer.plan_tokens == 0 &&
+        answer.text.find(kEndOfPlan, from) != std::string::npos)
       answer.plan_tokens = t + 1 - answer.tokens.prompt;
   }
   answer.text += decoder.finish();

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "nereid/lm/engine/runner/runner.h"
 #include "nereid/lm/chat/prompts.h"
+#include "nereid/lm/engine/runner/runner.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/train/rl/rollouts.h"
 #include "nereid/train/rl/tasks.h"
@@ -22,9 +22,9 @@ struct AnswerWriterSettings {
 
 struct Sampling {
   int64_t samples = 1;
-  double temperature = 1;  // 0: greedy
+  double temperature = 1;                    // 0: greedy
   std::optional<double> code_temperature{};  // behind the plan, if it is another
-  double min_p = 0;  // as the engine's
+  double min_p = 0;                          // as the engine's
   uint64_t seed = 0;
   bool interruptible = true;  // Ctrl-C ends it at once, as an error
 };
@@ -51,8 +51,8 @@ class AnswerWriter {
  public:
   // `weights` may be changed in place between two calls; they and `device` outlive it.
   static Result<AnswerWriter> create(const lm::Weights& weights, lm::Device& device,
-                                     std::shared_ptr<const lm::Tokenizer> tokenizer,
-                                     lm::Prompts prompts, const AnswerWriterSettings& settings);
+                                     std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
+                                     const AnswerWriterSettings& settings);
   // Of each prompt so many answers, in the order of prompts; `on_written` is called with each one's index as
   // soon as it is whole. A prompt that leaves no room for an answer is an error that says its length.
   using OnWritten = std::function<void(size_t index, const DrawnAnswer& answer)>;

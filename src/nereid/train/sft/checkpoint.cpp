@@ -11,8 +11,8 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json_field.h"
-#include "nereid/lm/decoder/weights.h"
 #include "nereid/lm/checkpoint/safetensors.h"
+#include "nereid/lm/decoder/weights.h"
 
 namespace nereid::train {
 namespace {
@@ -138,7 +138,8 @@ CheckpointWriter::~CheckpointWriter() {
 Status CheckpointWriter::wait() { return writing_.valid() ? writing_.get() : ok_status(); }
 
 Status CheckpointWriter::look() {
-  const bool over = writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  const bool over =
+      writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   return over ? writing_.get() : ok_status();
 }
 

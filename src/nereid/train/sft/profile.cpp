@@ -42,11 +42,15 @@ std::string idle_times(std::vector<Ran> spans) {
     if (span.end > last->end) last = &span;
   }
   std::ranges::sort(gaps, std::greater(), &Gap::length);
-  std::string text = fmt::format("{:10.3f} {:7}  idle between kernels, of {:.3f} ms from the first to the last; the longest:\n",
-                                 1e-6 * static_cast<double>(idle), gaps.size(), 1e-6 * static_cast<double>(last->end - spans.front().begin));
+  std::string text = fmt::format(
+      "{:10.3f} {:7}  idle between kernels, of {:.3f} ms from the first to the last; the longest:\n",
+      1e-6 * static_cast<double>(idle), gaps.size(),
+      1e-6 * static_cast<double>(last->end - spans.front().begin));
   for (size_t i = 0; i < std::min(gaps.size(), kMostGaps); ++i)
-    text += fmt::format("{:10.3f}          at {:.3f} ms, after {} and before {}\n", 1e-6 * static_cast<double>(gaps[i].length),
-                        1e-6 * static_cast<double>(gaps[i].before->end - spans.front().begin), gaps[i].before->name.substr(0, kMostOfName / 2),
+    text += fmt::format("{:10.3f}          at {:.3f} ms, after {} and before {}\n",
+                        1e-6 * static_cast<double>(gaps[i].length),
+                        1e-6 * static_cast<double>(gaps[i].before->end - spans.front().begin),
+                        gaps[i].before->name.substr(0, kMostOfName / 2),
                         gaps[i].after->name.substr(0, kMostOfName / 2));
   return text;
 }
@@ -85,7 +89,8 @@ Result<std::string> profiled(const std::function<Status()>& work) {
   std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.second.ms > b.second.ms; });
   double sum = 0;
   for (const auto& [name, row] : sorted) sum += row.ms;
-  std::string table = fmt::format("{:>10} {:>7}  {}\n", "ms", "times", on_device.empty() ? "operator" : "kernel");
+  std::string table =
+      fmt::format("{:>10} {:>7}  {}\n", "ms", "times", on_device.empty() ? "operator" : "kernel");
   for (size_t i = 0; i < std::min(sorted.size(), kMostLines); ++i)
     table += fmt::format("{:10.3f} {:7}  {}\n", sorted[i].second.ms, sorted[i].second.count,
                          sorted[i].first.substr(0, kMostOfName));

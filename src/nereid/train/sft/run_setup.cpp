@@ -59,8 +59,8 @@ Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::strin
 }
 
 Result<lm::Weights> first_weights(const RunFile& run, at::Device device) {
-  const auto dtype = run.machine.precision == MachineSettings::Precision::kBfloat16 ? lm::Dtype::kBF16
-                                                                                    : lm::Dtype::kF32;
+  const auto dtype =
+      run.machine.precision == MachineSettings::Precision::kBfloat16 ? lm::Dtype::kBF16 : lm::Dtype::kF32;
   if (!run.model.shape) return lm::load_weights(run.model.start_from, device, dtype);
   lm::Config config = *run.model.shape;
   config.dtype = dtype;
@@ -68,7 +68,8 @@ Result<lm::Weights> first_weights(const RunFile& run, at::Device device) {
   try {
     weights = lm::make_weights(config, device);
   } catch (const c10::Error&) {  // memory
-    return input_error("{}: [model] has {} parameters, which do not fit into the memory of {}", run.name, config.parameter_count(), device.str());
+    return input_error("{}: [model] has {} parameters, which do not fit into the memory of {}", run.name,
+                       config.parameter_count(), device.str());
   }
   lm::initialize(weights, static_cast<uint64_t>(run.seed));
   return weights;

@@ -5,8 +5,8 @@
 
 #include "nereid/base/file.h"
 #include "nereid/lm/decoder/weights.h"
-#include "nereid/train/run_file.h"
 #include "nereid/train/ranks/ranks.h"
+#include "nereid/train/run_file.h"
 
 namespace nereid::train {
 

@@ -8,11 +8,11 @@
 #include "nereid/base/interrupt.h"
 #include "nereid/base/progress.h"
 #include "nereid/train/data/batch.h"
-#include "nereid/train/throughput.h"
 #include "nereid/train/sft/checkpoint.h"
 #include "nereid/train/sft/profile.h"
 #include "nereid/train/sft/run_setup.h"
 #include "nereid/train/sft/trainer.h"
+#include "nereid/train/throughput.h"
 
 namespace nereid::train {
 namespace {
@@ -98,8 +98,9 @@ class SftRun {
     if (named.empty()) return std::filesystem::path(run_.model.start_from);
     NEREID_TRY(const std::string text, read_file(named));
     if (const std::string digest = sha256_hex(text); digest != train_set_->tokenizer())
-      return input_error("{}: model.tokenizer: expected what the data was made with, a file of the SHA-256 {}, got {} of {}",
-                         options_.run_file, train_set_->tokenizer(), named, digest);
+      return input_error(
+          "{}: model.tokenizer: expected what the data was made with, a file of the SHA-256 {}, got {} of {}",
+          options_.run_file, train_set_->tokenizer(), named, digest);
     return std::filesystem::absolute(named).parent_path();
   }
 
@@ -137,7 +138,8 @@ class SftRun {
     NEREID_TRY_STATUS(writer_->wait());
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (leads() && latest)
-      progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step, (*latest / "model").string()));
+      progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step,
+                                  (*latest / "model").string()));
     return ok_status();
   }
 
@@ -259,8 +261,9 @@ Status run_sft(const TrainOptions& options) {
   NEREID_TRY(const RunFile run, read_run_file(options.run_file));
   // Before a process for each rank has opened its device.
   if (const auto& data = run.data; data.global_batch_size % (data.micro_batch_size * options.ranks) != 0)
-    return input_error("{}: data.global_batch_size: expected a multiple of micro_batch_size ({}) times {} ranks, got {}", options.run_file, data.micro_batch_size,
-                       options.ranks, data.global_batch_size);
+    return input_error(
+        "{}: data.global_batch_size: expected a multiple of micro_batch_size ({}) times {} ranks, got {}",
+        options.run_file, data.micro_batch_size, options.ranks, data.global_batch_size);
   return on_ranks(options.ranks, options.device, run.machine,
                   [&](Ranks& ranks, at::Device device) { return SftRun(options, run, ranks, device).go(); });
 }

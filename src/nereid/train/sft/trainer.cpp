@@ -154,7 +154,8 @@ Result<Trainer::Figures> Trainer::gather_scored(
     const Supervised& besides) {
   return gather_all(batches.size() + besides.data.batches.size(), [&](size_t i) {
     if (i >= batches.size())
-      return learn(besides.data.batches[i - batches.size()], besides.weight / static_cast<double>(besides.data.targets));
+      return learn(besides.data.batches[i - batches.size()],
+                   besides.weight / static_cast<double>(besides.data.targets));
     const auto scores = score_tokens(hidden_of(batches[i]), weights_.head, targets_of(batches[i]));
     torch::autograd::backward({scores.log_probabilities}, {gradient_of(i, scores).to(device_)});
     return at::zeros({}, gathered_.options());

@@ -6,12 +6,12 @@
 
 #include "nereid/lm/decoder/decoder.h"
 #include "nereid/train/data/batch.h"
-#include "nereid/train/run_file.h"
 #include "nereid/train/kernels/host_copies.h"
 #include "nereid/train/kernels/linear_cross_entropy.h"
 #include "nereid/train/kernels/optimizer.h"
 #include "nereid/train/ranks/ranks.h"
 #include "nereid/train/ranks/sharded_model.h"
+#include "nereid/train/run_file.h"
 
 namespace nereid::train {
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <unordered_map>
 
-#include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/analysis/facts.h"
+#include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/exec/handlers.h"
 #include "nereid/ttir/exec/sanitizer.h"
 
@@ -14,7 +14,8 @@ namespace nereid::ttir {
 namespace {
 
 constexpr int64_t kMostSampled = 512;
-constexpr int64_t kMostSampledWork = 400'000;  // instructions, rows of accesses and blocks of lanes: tens of milliseconds
+constexpr int64_t kMostSampledWork =
+    400'000;  // instructions, rows of accesses and blocks of lanes: tens of milliseconds
 
 // A set of bytes, page by page.
 class ByteSet {
@@ -324,8 +325,9 @@ Cost count_cost(const Module& module, const Function& kernel, const Code& code, 
   double certain = 0, possible = 0;
   for (const auto& [buffer, t] : found.buffers) {
     const auto at = static_cast<size_t>(buffer);
-    const double size = at < buffer_bytes.size() && buffer_bytes[at] > 0 ? static_cast<double>(buffer_bytes[at])
-                                                                        : std::numeric_limits<double>::infinity();
+    const double size = at < buffer_bytes.size() && buffer_bytes[at] > 0
+                            ? static_cast<double>(buffer_bytes[at])
+                            : std::numeric_limits<double>::infinity();
     const double read = std::min(size, t.read.high + t.unknown_read),
                  written = std::min(size, t.written.high + t.unknown_written);
     cost.bytes_read += read, cost.bytes_written += written;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace symbolic;
 
-constexpr int64_t kMostSteps = 400'000;   // operations looked at, over all cuts of the grid
+constexpr int64_t kMostSteps = 400'000;  // operations looked at, over all cuts of the grid
 constexpr size_t kMostCuts = 48, kMostPieces = 8;
 constexpr int64_t kMostUnrolled = 64;
 
@@ -28,9 +28,10 @@ struct DescriptorValue;
 // What is known of a value. A tile's lanes are variables by dimension.
 struct Known {
   enum class Kind : uint8_t { kUnknown, kNumber, kPointer, kTruth, kDescriptor } kind = Kind::kUnknown;
-  bool by_data = false;     // unknown: it depends on what is loaded
-  int64_t buffer = -1;      // of a pointer, even where its offset is unknown
-  std::vector<Piece> pieces{};  // of a number or pointer (bytes from the buffer's start), of which one applies
+  bool by_data = false;  // unknown: it depends on what is loaded
+  int64_t buffer = -1;   // of a pointer, even where its offset is unknown
+  std::vector<Piece>
+      pieces{};  // of a number or pointer (bytes from the buffer's start), of which one applies
   Truth truth{};
   std::shared_ptr<const DescriptorValue> descriptor{};
 
@@ -98,7 +99,8 @@ struct Traffic {
 // One box of programs.
 class Walk {
  public:
-  Walk(const Module& module, const Launch& launch, const std::array<Bounds, 3>& programs, int64_t& steps, bool may_cut)
+  Walk(const Module& module, const Launch& launch, const std::array<Bounds, 3>& programs, int64_t& steps,
+       bool may_cut)
       : module_(module), launch_(launch), programs_(programs), steps_(steps), may_cut_(may_cut) {}
 
   void run(const Function& kernel, const std::vector<BoundArgument>& arguments) {
@@ -138,7 +140,8 @@ class Walk {
       return v;
     }
     if (type.elem == Elem::kPointer)
-      return buffer_of(a.bits) < 0 ? one_pointer(-1, number(0)) : one_pointer(buffer_of(a.bits), number(offset_of(a.bits)));
+      return buffer_of(a.bits) < 0 ? one_pointer(-1, number(0))
+                                   : one_pointer(buffer_of(a.bits), number(offset_of(a.bits)));
     if (type.elem == Elem::kI1) return one_truth(a.bits != 0 ? Truth::always() : Truth::never());
     if (is_integer(type.elem)) return one_number(number(a.bits));
     return unknown();
@@ -174,8 +177,8 @@ class Walk {
     return lanes;
   }
 
-  void access(const Scope& s, const Known& pointer, const Truth& mask, const std::vector<int64_t>& shape, int64_t bytes,
-              bool reads, bool writes) {
+  void access(const Scope& s, const Known& pointer, const Truth& mask, const std::vector<int64_t>& shape,
+              int64_t bytes, bool reads, bool writes) {
     if (probing_ != 0) return;
     const auto lanes = lanes_of(shape);
     std::vector<AtomId> variables = s.variables;
@@ -229,12 +232,14 @@ class Walk {
       }
       const Expr index = plus(*first, atoms_.lane(static_cast<int>(k), block.shape[k]));
       address = plus(address, index, d.descriptor->strides[k] * bytes);
-      mask = both(atoms_, mask,
-                  simplified(atoms_, {true, false, {{index, plus(plus(d.descriptor->shape[k], number(-1)), index, -1)}}}));
+      mask = both(
+          atoms_, mask,
+          simplified(atoms_,
+                     {true, false, {{index, plus(plus(d.descriptor->shape[k], number(-1)), index, -1)}}}));
     }
     const bool loads = op.kind == OpKind::kDescriptorLoad, reduces = op.kind == OpKind::kDescriptorReduce;
-    access(s, exact ? one_pointer(d.descriptor->buffer, address) : unknown(by_data, d.descriptor->buffer), mask, block.shape,
-           bytes, loads || reduces, !loads);
+    access(s, exact ? one_pointer(d.descriptor->buffer, address) : unknown(by_data, d.descriptor->buffer),
+           mask, block.shape, bytes, loads || reduces, !loads);
   }
 
   void memory(const Scope& s, const Op& op) {
@@ -253,7 +258,8 @@ class Walk {
   // ---- control
 
   // How a function or the kernel ends: null where it returns, what it returned in `returned`.
-  void blocks(const Region& region, size_t at, Scope& s, std::vector<std::vector<Known>>* returned, int depth) {
+  void blocks(const Region& region, size_t at, Scope& s, std::vector<std::vector<Known>>* returned,
+              int depth) {
     if (depth > 64) throw Unknowable{"too many blocks one after the other"};
     const Block& block = region.blocks[at];
     for (const Op& op : block.ops) {
@@ -290,8 +296,8 @@ class Walk {
   }
 
   // The values that a region's block hands on; runs it.
-  std::vector<Known> body(const Block& block, Scope& s, const std::unordered_set<const Op*>* hoisted = nullptr,
-                          Scope* outside = nullptr) {
+  std::vector<Known> body(const Block& block, Scope& s,
+                          const std::unordered_set<const Op*>* hoisted = nullptr, Scope* outside = nullptr) {
     for (const Op& op : block.ops) {
       if (op.kind == OpKind::kScfYield) return values(op.operands);
       operation(op, hoisted != nullptr && hoisted->count(&op) != 0 ? *outside : s);
@@ -315,7 +321,8 @@ class Walk {
         results = body(op.regions[0].blocks[0], s);
       else if (has_else)
         results = body(op.regions[1].blocks[0], s);
-      for (size_t k = 0; k < op.results.size(); ++k) env_[op.results[k]] = k < results.size() ? results[k] : unknown();
+      for (size_t k = 0; k < op.results.size(); ++k)
+        env_[op.results[k]] = k < results.size() ? results[k] : unknown();
       return;
     }
     std::vector<Known> sides[2];
@@ -327,7 +334,8 @@ class Walk {
       finish(inner);
     }
     for (size_t k = 0; k < op.results.size(); ++k) {
-      const Known a = k < sides[0].size() ? sides[0][k] : unknown(), b = k < sides[1].size() ? sides[1][k] : unknown();
+      const Known a = k < sides[0].size() ? sides[0][k] : unknown(),
+                  b = k < sides[1].size() ? sides[1][k] : unknown();
       env_[op.results[k]] = chosen(t, a, b);
     }
   }
@@ -346,7 +354,7 @@ class Walk {
     const Expr *a = low.single(), *b = high.single(), *c = step.single();
     if (a == nullptr || b == nullptr || c == nullptr)
       throw Unknowable{low.by_data || high.by_data || step.by_data ? "a loop as long as what is loaded says"
-                                                                  : "a loop whose length is not affine"};
+                                                                   : "a loop whose length is not affine"};
     if (!c->constant() || c->base <= 0) throw Unknowable{"a loop whose step is no number"};
     l.first = *a;
     l.step = c->base;
@@ -417,14 +425,15 @@ class Walk {
   }
 
   // By how much each carried number grows a turn; false where one of them does otherwise.
-  bool find_growth(const Op& op, const Block& block, const Loop& l, const Scope& s, const std::vector<Known>& inits,
-                   std::vector<std::optional<Expr>>& growth) {
+  bool find_growth(const Op& op, const Block& block, const Loop& l, const Scope& s,
+                   const std::vector<Known>& inits, std::vector<std::optional<Expr>>& growth) {
     std::vector<std::optional<Expr>> symbols(inits.size());
     bool any = false;
     env_[block.arguments[0]] = one_number(plus(l.first, l.counter, l.step));
     for (size_t k = 0; k < inits.size(); ++k) {
-      const bool number_like = (inits[k].kind == Known::Kind::kNumber || inits[k].kind == Known::Kind::kPointer) &&
-                               !is_float(module_.type(op.results[k]).elem);
+      const bool number_like =
+          (inits[k].kind == Known::Kind::kNumber || inits[k].kind == Known::Kind::kPointer) &&
+          !is_float(module_.type(op.results[k]).elem);
       if (number_like) {
         symbols[k] = atoms_.symbol();
         Known v = inits[k];
@@ -450,7 +459,8 @@ class Walk {
         bool fixed = true;
         atoms_.for_each_variable(d, [&](AtomId id) {
           fixed = fixed && atoms_[id].kind != AtomKind::kSymbol &&
-                  std::none_of(l.counter.terms.begin(), l.counter.terms.end(), [&](const auto& t) { return t.first == id; });
+                  std::none_of(l.counter.terms.begin(), l.counter.terms.end(),
+                               [&](const auto& t) { return t.first == id; });
         });
         if (fixed && (d.constant() || l.most <= 1)) {
           growth[k] = d;
@@ -478,8 +488,8 @@ class Walk {
     std::unordered_set<ValueId> inside(block.arguments.begin(), block.arguments.end());
     std::unordered_set<const Op*> hoisted;
     for (const Op& op : block.ops) {
-      const bool outside =
-          std::none_of(op.operands.begin(), op.operands.end(), [&](ValueId v) { return inside.count(v) != 0; });
+      const bool outside = std::none_of(op.operands.begin(), op.operands.end(),
+                                        [&](ValueId v) { return inside.count(v) != 0; });
       if (hoistable(op) && outside)
         hoisted.insert(&op);
       else
@@ -491,7 +501,8 @@ class Walk {
   void call_op(const Op& op, Scope& s) {
     const Function* callee = module_.find(op.text("callee"));
     if (callee == nullptr || callee->body.blocks.empty() || ++calls_ > 64) throw Unknowable{"a call"};
-    for (size_t k = 0; k < callee->parameters.size(); ++k) env_[callee->parameters[k]] = value(op.operands[k]);
+    for (size_t k = 0; k < callee->parameters.size(); ++k)
+      env_[callee->parameters[k]] = value(op.operands[k]);
     std::vector<std::vector<Known>> returned;
     blocks(callee->body, 0, s, &returned, 0);
     --calls_;
@@ -539,8 +550,9 @@ class Walk {
     if (t.is_never()) return b;
     if (a.kind == Known::Kind::kTruth && b.kind == Known::Kind::kTruth)
       return one_truth(either(atoms_, both(atoms_, t, a.truth), both(atoms_, negated(atoms_, t), b.truth)));
-    const bool numbers = (a.is_number() && b.is_number()) ||
-                         (a.kind == Known::Kind::kPointer && b.kind == Known::Kind::kPointer && a.buffer == b.buffer);
+    const bool numbers =
+        (a.is_number() && b.is_number()) ||
+        (a.kind == Known::Kind::kPointer && b.kind == Known::Kind::kPointer && a.buffer == b.buffer);
     if (numbers) {
       if (a.single() != nullptr && b.single() != nullptr && *a.single() == *b.single()) return a;
       if (t.known) {
@@ -640,7 +652,8 @@ class Walk {
       }
       case OpKind::kOri:
       case OpKind::kXori:
-        if (a.constant() && b.constant()) return number(kind == OpKind::kOri ? a.base | b.base : a.base ^ b.base);
+        if (a.constant() && b.constant())
+          return number(kind == OpKind::kOri ? a.base | b.base : a.base ^ b.base);
         return std::nullopt;
       default:
         return divided(kind, a, b);
@@ -690,7 +703,8 @@ class Walk {
     Truth all;
     for (const Piece& x : a.pieces)
       for (const Piece& y : b.pieces) {
-        if (p >= Predicate::kUlt && p <= Predicate::kUge && (!never_negative(x.value) || !never_negative(y.value)))
+        if (p >= Predicate::kUlt && p <= Predicate::kUge &&
+            (!never_negative(x.value) || !never_negative(y.value)))
           return Truth::unknown(by_data);
         const Expr d = plus(x.value, y.value, -1);
         const Expr up = d, down = times(d, -1);
@@ -800,7 +814,8 @@ class Walk {
     if (!a.is_number() || elem == Elem::kI1) return unknown(a.by_data);
     for (const Piece& p : a.pieces) {
       if (!fits_type(p.value, elem)) return unknown();
-      if ((op.kind == OpKind::kExtui || op.kind == OpKind::kIndexCastui) && probing_ == 0 && !never_negative(p.value))
+      if ((op.kind == OpKind::kExtui || op.kind == OpKind::kIndexCastui) && probing_ == 0 &&
+          !never_negative(p.value))
         return unknown();
     }
     return a;
@@ -833,7 +848,8 @@ class Walk {
     if (base.single() == nullptr) return unknown(base.by_data);
     d->buffer = base.buffer, d->base = *base.single();
     for (size_t k = 0; k < rank; ++k) {
-      const Expr *size = value(op.operands[1 + k]).single(), *stride = value(op.operands[1 + rank + k]).single();
+      const Expr *size = value(op.operands[1 + k]).single(),
+                 *stride = value(op.operands[1 + rank + k]).single();
       if (size == nullptr || stride == nullptr || !stride->constant()) return unknown();
       d->shape.push_back(*size), d->strides.push_back(stride->base);
     }
@@ -885,7 +901,8 @@ class Walk {
         return converted(op);
       case OpKind::kCmpi:
         if (module_.type(op.operands[0]).elem == Elem::kI1) return unknown(by_data());
-        return one_truth(compared(predicate_named(op.text("predicate"), false), value(op.operands[0]), value(op.operands[1])));
+        return one_truth(compared(predicate_named(op.text("predicate"), false), value(op.operands[0]),
+                                  value(op.operands[1])));
       case OpKind::kSelect: {
         const Known& c = value(op.operands[0]);
         const Truth t = c.kind == Known::Kind::kTruth ? c.truth : Truth::unknown(c.by_data);
@@ -894,8 +911,8 @@ class Walk {
       case OpKind::kMakeTensorDescriptor:
         return made_descriptor(op);
       default:
-        if (op.operands.size() == 2 && op.results.size() == 1 && is_integer(type.elem) && op.kind >= OpKind::kAddi &&
-            op.kind <= OpKind::kMaxui)
+        if (op.operands.size() == 2 && op.results.size() == 1 && is_integer(type.elem) &&
+            op.kind >= OpKind::kAddi && op.kind <= OpKind::kMaxui)
           return integers(op);
         return unknown(by_data());
     }
@@ -941,7 +958,8 @@ class Walk {
       const Known& a = op.operands.empty() ? Known{} : value(op.operands[0]);
       env_[op.results[0]] = unknown(a.by_data, op.kind == OpKind::kAddptr ? a.buffer : -1);
     }
-    for (size_t k = 1; k < op.results.size(); ++k) env_[op.results[k]] = unknown(value(op.operands[0]).by_data);
+    for (size_t k = 1; k < op.results.size(); ++k)
+      env_[op.results[k]] = unknown(value(op.operands[0]).by_data);
   }
 
   const Module& module_;
@@ -1001,8 +1019,8 @@ CostAnalysis analyze_cost(const Module& module, const Function& kernel, const La
     return result;
   }
   for (auto& [buffer, t] : traffic)
-    result.buffers[buffer] = {distinct_bytes(std::move(t.read)), distinct_bytes(std::move(t.written)), t.unknown_read,
-                              t.unknown_written};
+    result.buffers[buffer] = {distinct_bytes(std::move(t.read)), distinct_bytes(std::move(t.written)),
+                              t.unknown_read, t.unknown_written};
   return result;
 }
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "nereid/ttir/exec/executor.h"
 #include "nereid/ttir/analysis/footprint.h"
+#include "nereid/ttir/exec/executor.h"
 #include "nereid/ttir/exec/machine.h"
 #include "nereid/ttir/ir/program.h"
 

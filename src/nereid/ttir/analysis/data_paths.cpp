@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "nereid/ttir/ir/program.h"
 #include "nereid/ttir/analysis/value_flow.h"
+#include "nereid/ttir/ir/program.h"
 
 namespace nereid::ttir {
 namespace {

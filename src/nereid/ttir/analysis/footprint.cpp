@@ -24,8 +24,9 @@ void find_innermost(const Atoms& atoms, const Expr& e, std::set<AtomId>& found) 
   for (const auto& [id, factor] : e.terms) {
     if (atoms[id].kind != AtomKind::kQuotient) continue;
     const Expr& inner = atoms[id].inner;
-    const bool deeper = std::any_of(inner.terms.begin(), inner.terms.end(),
-                                    [&](const auto& t) { return atoms[t.first].kind == AtomKind::kQuotient; });
+    const bool deeper = std::any_of(inner.terms.begin(), inner.terms.end(), [&](const auto& t) {
+      return atoms[t.first].kind == AtomKind::kQuotient;
+    });
     if (deeper)
       find_innermost(atoms, inner, found);
     else
@@ -49,10 +50,12 @@ std::optional<int64_t> dense_size(const Atoms& atoms, const Expr& e) {
 // Replaces the quotients of one inner expression, and the variables that it is made of, by its digits.
 class Digits {
  public:
-  Digits(Atoms& atoms, const Expr& inner, std::vector<int64_t> divisors) : atoms_(atoms), inner_(inner), divisors_(std::move(divisors)) {
+  Digits(Atoms& atoms, const Expr& inner, std::vector<int64_t> divisors)
+      : atoms_(atoms), inner_(inner), divisors_(std::move(divisors)) {
     std::sort(divisors_.begin(), divisors_.end());
     for (size_t k = 1; k < divisors_.size(); ++k)
-      if (divisors_[k] % divisors_[k - 1] != 0) throw TooHard{"quotients of one number by divisors that are no multiples"};
+      if (divisors_[k] % divisors_[k - 1] != 0)
+        throw TooHard{"quotients of one number by divisors that are no multiples"};
     const auto size = dense_size(atoms, inner);
     if (!size) throw TooHard{"a quotient of numbers with gaps"};
     const int64_t low = atoms.bounds(inner).low;
@@ -74,7 +77,8 @@ class Digits {
     }
     value_ = plus(w, number(shift_));
     if (first_ > 0) constraints.push_back(plus(w, number(-first_)));
-    if (atoms.bounds(w).high > first_ + count_ - 1) constraints.push_back(plus(number(first_ + count_ - 1), w, -1));
+    if (atoms.bounds(w).high > first_ + count_ - 1)
+      constraints.push_back(plus(number(first_ + count_ - 1), w, -1));
   }
 
   int64_t size() const { return count_; }
@@ -86,7 +90,8 @@ class Digits {
     return q;
   }
   bool owns(AtomId id) const {
-    return std::any_of(inner_.terms.begin(), inner_.terms.end(), [&](const auto& t) { return t.first == id; });
+    return std::any_of(inner_.terms.begin(), inner_.terms.end(),
+                       [&](const auto& t) { return t.first == id; });
   }
 
   Expr rewritten(const Expr& e) {
@@ -140,7 +145,8 @@ void replace_quotients(Atoms& atoms, Problem& p, bool counting) {
     if (counting) {
       double product = 1;
       for (const auto& [id, factor] : inner.terms) product *= static_cast<double>(atoms[id].bounds.high + 1);
-      if (product != static_cast<double>(digits.size())) throw TooHard{"a quotient of numbers that come twice"};
+      if (product != static_cast<double>(digits.size()))
+        throw TooHard{"a quotient of numbers that come twice"};
     }
     for (Expr& e : p.exprs) e = digits.rewritten(e);
     std::erase_if(p.variables, [&](AtomId id) { return digits.owns(id); });
@@ -191,7 +197,8 @@ Bounds solutions(int64_t factor, int64_t rest, int64_t low, int64_t high) {
 // Splits a box until each constraint holds everywhere in a part, or nowhere.
 class Splitter {
  public:
-  Splitter(const std::vector<Linear>& constraints, std::vector<Box>& out) : constraints_(constraints), out_(out) {}
+  Splitter(const std::vector<Linear>& constraints, std::vector<Box>& out)
+      : constraints_(constraints), out_(out) {}
 
   void split(Box box) {
     if (++steps_ > 8 * kMostBoxes) throw TooHard{"too many cases"};
@@ -241,7 +248,8 @@ class Splitter {
   int64_t steps_ = 0;
 };
 
-std::vector<Box> boxes_of(const Atoms& atoms, const std::vector<AtomId>& variables, const std::vector<Linear>& constraints) {
+std::vector<Box> boxes_of(const Atoms& atoms, const std::vector<AtomId>& variables,
+                          const std::vector<Linear>& constraints) {
   Box all;
   for (const AtomId id : variables) {
     all.low.push_back(0);
@@ -253,7 +261,8 @@ std::vector<Box> boxes_of(const Atoms& atoms, const std::vector<AtomId>& variabl
 }
 
 // A variable that the address does not depend on, and that helps all its constraints in one direction, helps most at its end.
-void settle(const Atoms& atoms, const std::vector<AtomId>& variables, const Linear& address, std::vector<Linear>& constraints) {
+void settle(const Atoms& atoms, const std::vector<AtomId>& variables, const Linear& address,
+            std::vector<Linear>& constraints) {
   for (size_t v = 0; v < variables.size(); ++v) {
     if (address.factor[v] != 0) continue;
     bool up = false, down = false;
@@ -273,7 +282,8 @@ struct Term {
 };
 
 // Appends the image of low + sum of stride * [0, size), each a run of `bytes`.
-void add_image(int64_t low, std::vector<Term> terms, int64_t bytes, std::vector<Lattice>& out, int depth = 0) {
+void add_image(int64_t low, std::vector<Term> terms, int64_t bytes, std::vector<Lattice>& out,
+               int depth = 0) {
   std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) { return a.stride < b.stride; });
   Lattice l{low, bytes, {}};
   int64_t span = bytes;
@@ -293,7 +303,8 @@ void add_image(int64_t low, std::vector<Term> terms, int64_t bytes, std::vector<
       const Term taken = terms[least];
       if (taken.size > kMostEnumerated || depth > 2) throw TooHard{"strides that overlap"};
       terms.erase(terms.begin() + static_cast<ptrdiff_t>(least));
-      for (int64_t i = 0; i < taken.size; ++i) add_image(low + i * taken.stride, terms, bytes, out, depth + 1);
+      for (int64_t i = 0; i < taken.size; ++i)
+        add_image(low + i * taken.stride, terms, bytes, out, depth + 1);
       return;
     }
     span += stride * (size - 1);
@@ -373,7 +384,8 @@ class Union {
     if (cells.empty()) return 0;
     if (cells.size() == 1) {
       double v = 1;
-      for (size_t k = dim; k < cells[0]->size(); ++k) v *= static_cast<double>((*cells[0])[k].high - (*cells[0])[k].low);
+      for (size_t k = dim; k < cells[0]->size(); ++k)
+        v *= static_cast<double>((*cells[0])[k].high - (*cells[0])[k].low);
       return v;
     }
     std::vector<int64_t> ends;
@@ -428,8 +440,8 @@ double count_points(Atoms& atoms, const std::vector<AtomId>& variables, const Co
   return points;
 }
 
-std::vector<Lattice> footprint(Atoms& atoms, const std::vector<AtomId>& variables, const Expr& address, int64_t bytes,
-                               const Conjunction& where) {
+std::vector<Lattice> footprint(Atoms& atoms, const std::vector<AtomId>& variables, const Expr& address,
+                               int64_t bytes, const Conjunction& where) {
   Problem p{variables, {address}};
   p.exprs.insert(p.exprs.end(), where.begin(), where.end());
   replace_quotients(atoms, p, /*counting=*/false);

@@ -31,8 +31,8 @@ double count_points(Atoms& atoms, const std::vector<AtomId>& variables, const Co
 
 // The bytes [address, address + bytes) over all values of `variables` for which the conjunction holds; the lattices
 // may overlap. Throws TooHard where the address or a constraint is no such form.
-std::vector<Lattice> footprint(Atoms& atoms, const std::vector<AtomId>& variables, const Expr& address, int64_t bytes,
-                               const Conjunction& where);
+std::vector<Lattice> footprint(Atoms& atoms, const std::vector<AtomId>& variables, const Expr& address,
+                               int64_t bytes, const Conjunction& where);
 
 // Distinct bytes of a union. Exact where low == high.
 struct BytesBetween {

@@ -15,7 +15,8 @@ int64_t evaluated(const Atoms& atoms, const Expr& e, const std::map<AtomId, int6
   int64_t sum = e.base;
   for (const auto& [id, factor] : e.terms) {
     const Atom& a = atoms[id];
-    sum += factor * (a.kind == AtomKind::kQuotient ? floor_div(evaluated(atoms, a.inner, at), a.divisor) : at.at(id));
+    sum += factor *
+           (a.kind == AtomKind::kQuotient ? floor_div(evaluated(atoms, a.inner, at), a.divisor) : at.at(id));
   }
   return sum;
 }
@@ -37,7 +38,9 @@ void for_each_point(const Atoms& atoms, const std::vector<AtomId>& variables, co
 struct Random {
   std::mt19937 engine;
   explicit Random(unsigned seed) : engine(seed) {}
-  int64_t from(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine); }
+  int64_t from(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(engine);
+  }
 };
 
 struct Case {
@@ -66,7 +69,9 @@ Case random_case(unsigned seed) {
   if (r.from(0, 1) == 0) {
     const int64_t first = r.from(2, 5), second = first * r.from(2, 4);
     c.address = plus(c.atoms.remainder(flat, first), c.atoms.quotient(flat, second), r.from(0, 40));
-    if (r.from(0, 1) == 0) c.address = plus(c.address, c.atoms.remainder(c.atoms.quotient(flat, first), second / first), r.from(-9, 9));
+    if (r.from(0, 1) == 0)
+      c.address =
+          plus(c.address, c.atoms.remainder(c.atoms.quotient(flat, first), second / first), r.from(-9, 9));
     c.where.push_back(plus(number(r.from(0, weight)), flat, -1));
   } else {
     for (const Expr& v : variables) c.address = plus(c.address, v, r.from(-12, 12));
@@ -98,7 +103,8 @@ TEST(Footprint, IsWhatEnumerationFinds) {
     } catch (const TooHard&) {
     }
     try {
-      const auto between = distinct_bytes(footprint(c.atoms, c.variables, times(c.address, width), width, c.where));
+      const auto between =
+          distinct_bytes(footprint(c.atoms, c.variables, times(c.address, width), width, c.where));
       EXPECT_LE(between.low, static_cast<double>(bytes.size())) << seed;
       EXPECT_GE(between.high, static_cast<double>(bytes.size())) << seed;
       found += between.low == between.high;

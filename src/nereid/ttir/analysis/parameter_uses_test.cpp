@@ -44,7 +44,8 @@ TEST(ParameterUses, ThroughLoopsAndSelections) {
 
 TEST(ParameterUses, HintsOnOffsetsAreReadOver) {
   EXPECT_EQ(uses("%a: !tt.ptr<f32>, %n: i32",
-                 "    %m = arith.addi %n, %n {tt.contiguity = dense<1024> : tensor<1xi32>, tt.divisibility = dense<16> : tensor<1xi32>} : i32\n"
+                 "    %m = arith.addi %n, %n {tt.contiguity = dense<1024> : tensor<1xi32>, tt.divisibility = "
+                 "dense<16> : tensor<1xi32>} : i32\n"
                  "    %p = tt.addptr %a, %m : !tt.ptr<f32>, i32\n    %x = tt.load %p : !tt.ptr<f32>\n"),
             "r-");
 }

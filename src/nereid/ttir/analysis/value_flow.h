@@ -15,7 +15,8 @@ template <class Flow>
 bool flow_through_control(const Module& module, const Region& region, const Op& op, Flow&& flow) {
   using Values = std::vector<ValueId>;
   const auto pass = [&](const Values& from, size_t first, const Values& to, size_t skip) {
-    for (size_t k = 0; first + k < from.size() && skip + k < to.size(); ++k) flow(from[first + k], to[skip + k]);
+    for (size_t k = 0; first + k < from.size() && skip + k < to.size(); ++k)
+      flow(from[first + k], to[skip + k]);
   };
   // From what a region ends with.
   const auto yield = [&](const Region& inner, size_t first, const Values& to, size_t skip) {
@@ -28,7 +29,8 @@ bool flow_through_control(const Module& module, const Region& region, const Op& 
     case OpKind::kScfIf:
       for (const Region& inner : op.regions) yield(inner, 0, op.results, 0);
       return true;
-    case OpKind::kScfFor: {  // operands: from, to, step, what is carried; arguments: the index, what is carried
+    case OpKind::
+        kScfFor: {  // operands: from, to, step, what is carried; arguments: the index, what is carried
       const Values& arguments = op.regions[0].blocks[0].arguments;
       pass(op.operands, 3, arguments, 1);
       yield(op.regions[0], 0, arguments, 1);

@@ -19,12 +19,13 @@
 // declared here.
 #ifndef NEREID_TTIR_SLEEF
 #define NEREID_TTIR_SLEEF
-#define NEREID_SLEEF_UNARY(F)                                                                              \
-  F(exp, u10)                                                                                              \
-  F(exp2, u10)                                                                                             \
-  F(exp10, u10) F(expm1, u10) F(log, u10) F(log2, u10) F(log10, u10) F(log1p, u10) F(sin, u10) F(cos, u10) \
-      F(tan, u10) F(asin, u10) F(acos, u10) F(atan, u10) F(sinh, u10) F(cosh, u10) F(tanh, u10)            \
-          F(asinh, u10) F(acosh, u10) F(atanh, u10) F(erf, u10) F(erfc, u15) F(cbrt, u10)
+// clang-format off
+#define NEREID_SLEEF_UNARY(F)                                                                          \
+  F(exp, u10) F(exp2, u10) F(exp10, u10) F(expm1, u10) F(log, u10) F(log2, u10) F(log10, u10)          \
+  F(log1p, u10) F(sin, u10) F(cos, u10) F(tan, u10) F(asin, u10) F(acos, u10) F(atan, u10)             \
+  F(sinh, u10) F(cosh, u10) F(tanh, u10) F(asinh, u10) F(acosh, u10) F(atanh, u10) F(erf, u10)         \
+  F(erfc, u15) F(cbrt, u10)
+// clang-format on
 #endif
 
 HWY_BEFORE_NAMESPACE();

@@ -108,9 +108,10 @@ struct Cost {
   double flops = 0;       // multiply and add counted as two; transcendental functions as one
   double bytes_read = 0;  // distinct bytes of the arguments' storages, as far as known
   double bytes_written = 0;
-  bool exact = true;  // false where a trip count or a mask depends on loaded data, or where it is sampled
+  bool exact = true;    // false where a trip count or a mask depends on loaded data, or where it is sampled
   std::string unknown;  // why the analysis says nothing and a sample of programs was counted; else empty
-  double error = 0;   // how far off it may be, relative: of bytes where an address has no closed form, of FLOPs in a sample
+  double error =
+      0;  // how far off it may be, relative: of bytes where an address has no closed form, of FLOPs in a sample
 };
 
 // What programs of a launch did on data. Bytes are those of each access, not distinct ones.
@@ -147,8 +148,8 @@ class Kernel {
       const;  // an scf.if/while or cf.cond_br that depends on loaded floating-point data
   // Holds an atomic or a volatile load: only then may the order of its programs matter without a race.
   bool communicates() const;
-  bool multiplies() const;     // holds a dot, whose operands take shared memory
-  bool moves_by_data() const;  // which bytes it touches, or how often, may depend on what it loads
+  bool multiplies() const;       // holds a dot, whose operands take shared memory
+  bool moves_by_data() const;    // which bytes it touches, or how often, may depend on what it loads
   DataPaths data_paths() const;  // worked out anew at each call
 
   // An error (blamed on the input) where the launch does not fit the kernel; findings are in the report, not

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "nereid/ttir/ir/float_formats.h"
 #include "nereid/ttir/exec/handlers.h"
+#include "nereid/ttir/ir/float_formats.h"
 
 namespace nereid::ttir::handlers {
 namespace {

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "nereid/ttir/ir/float_formats.h"
 #include "nereid/ttir/exec/handlers.h"
 #include "nereid/ttir/exec/sanitizer.h"
+#include "nereid/ttir/ir/float_formats.h"
 
 namespace nereid::ttir::handlers {
 namespace {

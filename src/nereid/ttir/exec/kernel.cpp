@@ -4,16 +4,16 @@
 
 #include "nereid/base/thread_pool.h"
 #include "nereid/ttir/analysis/cost.h"
-#include "nereid/ttir/exec/executor.h"
 #include "nereid/ttir/analysis/facts.h"
+#include "nereid/ttir/analysis/parameter_uses.h"
+#include "nereid/ttir/exec/executor.h"
 #include "nereid/ttir/exec/lowering.h"
 #include "nereid/ttir/exec/machine.h"
-#include "nereid/ttir/analysis/parameter_uses.h"
-#include "nereid/ttir/parse/parser.h"
 #include "nereid/ttir/exec/race_log.h"
 #include "nereid/ttir/exec/sanitizer.h"
 #include "nereid/ttir/exec/schedule.h"
 #include "nereid/ttir/ir/verifier.h"
+#include "nereid/ttir/parse/parser.h"
 
 namespace nereid::ttir {
 

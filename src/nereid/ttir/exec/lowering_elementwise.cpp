@@ -1,9 +1,9 @@
 // Loops over lanes, picked by type.
 #include "nereid/ttir/exec/elementwise.h"
 #include "nereid/ttir/exec/handlers.h"
+#include "nereid/ttir/exec/lowering_impl.h"
 #include "nereid/ttir/ptx/inline_assembly.h"
 #include "nereid/ttir/ptx/libdevice.h"
-#include "nereid/ttir/exec/lowering_impl.h"
 
 namespace nereid::ttir {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/ttir/exec/handlers.h"
 #include "nereid/ttir/analysis/liveness.h"
+#include "nereid/ttir/exec/handlers.h"
 #include "nereid/ttir/exec/lowering.h"
 #include "nereid/ttir/exec/machine.h"
 #include "nereid/ttir/ir/program.h"

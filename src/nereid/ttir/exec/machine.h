@@ -20,9 +20,9 @@
 #include "nereid/ttir/exec/executor.h"
 #include "nereid/ttir/exec/happens_before.h"
 #include "nereid/ttir/exec/lane_log.h"
-#include "nereid/ttir/ir/program.h"
 #include "nereid/ttir/exec/race_log.h"
 #include "nereid/ttir/exec/tile.h"
+#include "nereid/ttir/ir/program.h"
 
 namespace nereid::ttir {
 
@@ -201,8 +201,8 @@ class Machine {
   bool switches = false;   // it gives way after every atomic
   LocationId poll_location = -1;
   int64_t stores = 0;
-  double flops = 0;   // of the programs so far, but for the prologue's
-  int64_t bytes = 0;  // that they read and wrote, each access counted
+  double flops = 0;                // of the programs so far, but for the prologue's
+  int64_t bytes = 0;               // that they read and wrote, each access counted
   int64_t count_left = INT64_MAX;  // while counting: instructions and rows before it gives up
   bool timed_out = false;
   bool wants_yield = false;

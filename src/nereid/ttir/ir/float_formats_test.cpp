@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "nereid/ttir/parse/constant.h"
 #include "nereid/ttir/exec/elementwise.h"
+#include "nereid/ttir/parse/constant.h"
 
 namespace nereid::ttir {
 namespace {

@@ -124,8 +124,10 @@ uint64_t narrow_bits(Approximate op, Elem elem, uint64_t a, bool flush) {
   const auto flushed = [&](double v) { return flush && std::abs(v) < smallest ? std::copysign(0.0, v) : v; };
   const double x = flushed(to_double(a, elem));
   double r = op == Approximate::kEx2 ? std::exp2(x) : std::tanh(x);
-  const bool exact = op == Approximate::kTanh && (saturated(x) || std::abs(to_double(from_double(r, elem), elem)) == 1);
-  if (x != 0 && std::isfinite(x) && !exact) r *= 1 + narrow_error(op, elem) * wobble(op, static_cast<uint32_t>(a), 5);
+  const bool exact =
+      op == Approximate::kTanh && (saturated(x) || std::abs(to_double(from_double(r, elem), elem)) == 1);
+  if (x != 0 && std::isfinite(x) && !exact)
+    r *= 1 + narrow_error(op, elem) * wobble(op, static_cast<uint32_t>(a), 5);
   if (op == Approximate::kTanh) r = std::clamp(r, -1.0, 1.0);
   return from_double(flushed(r), elem);
 }

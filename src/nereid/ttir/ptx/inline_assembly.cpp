@@ -4,8 +4,8 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "nereid/ttir/ptx/approximate.h"
 #include "nereid/ttir/exec/handlers.h"
+#include "nereid/ttir/ptx/approximate.h"
 
 namespace nereid::ttir {
 
@@ -38,9 +38,8 @@ UnaryKernel known_assembly(std::string_view assembly, std::string_view constrain
   if (const auto found = approximations.find(instruction);
       found != approximations.end() && (form == ".approx.f32" || form == ".approx.ftz.f32"))
     return approximate_kernel(found->second, form == ".approx.ftz.f32");
-  static const std::unordered_map<std::string, OpKind> kinds = {{"sqrt.rn.f32", OpKind::kSqrt},
-                                                                {"abs.f32", OpKind::kAbsf},
-                                                                {"neg.f32", OpKind::kNegf}};
+  static const std::unordered_map<std::string, OpKind> kinds = {
+      {"sqrt.rn.f32", OpKind::kSqrt}, {"abs.f32", OpKind::kAbsf}, {"neg.f32", OpKind::kNegf}};
   const auto found = kinds.find(name);
   if (found != kinds.end()) return unary_kernel(found->second, Elem::kF32);
   static constexpr auto reciprocal = [](void* out, const void* a, int64_t n) {

@@ -22,17 +22,17 @@ const libdevice::Table& table() {
 // The fast ones: what has a kernel of its own.
 OpKind kernel_for(std::string_view symbol) {
   static const std::unordered_map<std::string_view, OpKind> kinds = {
-      {"__nv_tanhf", OpKind::kTanh},      {"__nv_expf", OpKind::kExp},     {"__nv_exp2f", OpKind::kExp2},
-      {"__nv_logf", OpKind::kLog},        {"__nv_log2f", OpKind::kLog2},   {"__nv_log10f", OpKind::kLog10},
-      {"__nv_log1pf", OpKind::kLog1p},    {"__nv_expm1f", OpKind::kExpm1}, {"__nv_erff", OpKind::kErf},
-      {"__nv_erfcf", OpKind::kErfc},      {"__nv_sinf", OpKind::kSin},     {"__nv_cosf", OpKind::kCos},
-      {"__nv_tanf", OpKind::kTan},        {"__nv_sinhf", OpKind::kSinh},   {"__nv_coshf", OpKind::kCosh},
-      {"__nv_asinf", OpKind::kAsin},      {"__nv_acosf", OpKind::kAcos},   {"__nv_atanf", OpKind::kAtan},
-      {"__nv_asinhf", OpKind::kAsinh},    {"__nv_acoshf", OpKind::kAcosh}, {"__nv_atanhf", OpKind::kAtanh},
-      {"__nv_sqrtf", OpKind::kSqrt},      {"__nv_rsqrtf", OpKind::kRsqrt}, {"__nv_floorf", OpKind::kFloor},
-      {"__nv_ceilf", OpKind::kCeil},      {"__nv_fabsf", OpKind::kAbsf},   {"__nv_cbrtf", OpKind::kCbrt},
-      {"__nv_powf", OpKind::kPowf},       {"__nv_atan2f", OpKind::kAtan2},
-      {"__nv_rintf", OpKind::kRoundeven}, {"__nv_truncf", OpKind::kTrunc}};
+      {"__nv_tanhf", OpKind::kTanh},   {"__nv_expf", OpKind::kExp},     {"__nv_exp2f", OpKind::kExp2},
+      {"__nv_logf", OpKind::kLog},     {"__nv_log2f", OpKind::kLog2},   {"__nv_log10f", OpKind::kLog10},
+      {"__nv_log1pf", OpKind::kLog1p}, {"__nv_expm1f", OpKind::kExpm1}, {"__nv_erff", OpKind::kErf},
+      {"__nv_erfcf", OpKind::kErfc},   {"__nv_sinf", OpKind::kSin},     {"__nv_cosf", OpKind::kCos},
+      {"__nv_tanf", OpKind::kTan},     {"__nv_sinhf", OpKind::kSinh},   {"__nv_coshf", OpKind::kCosh},
+      {"__nv_asinf", OpKind::kAsin},   {"__nv_acosf", OpKind::kAcos},   {"__nv_atanf", OpKind::kAtan},
+      {"__nv_asinhf", OpKind::kAsinh}, {"__nv_acoshf", OpKind::kAcosh}, {"__nv_atanhf", OpKind::kAtanh},
+      {"__nv_sqrtf", OpKind::kSqrt},   {"__nv_rsqrtf", OpKind::kRsqrt}, {"__nv_floorf", OpKind::kFloor},
+      {"__nv_ceilf", OpKind::kCeil},   {"__nv_fabsf", OpKind::kAbsf},   {"__nv_cbrtf", OpKind::kCbrt},
+      {"__nv_powf", OpKind::kPowf},    {"__nv_atan2f", OpKind::kAtan2}, {"__nv_rintf", OpKind::kRoundeven},
+      {"__nv_truncf", OpKind::kTrunc}};
   const auto found = kinds.find(symbol);
   return found == kinds.end() ? OpKind::kCount : found->second;
 }

@@ -7,8 +7,8 @@
 #include <cctype>
 #include <cmath>
 
-#include "nereid/ttir/ptx/approximate.h"
 #include "nereid/ttir/ir/float_formats.h"
+#include "nereid/ttir/ptx/approximate.h"
 
 namespace nereid::ttir {
 namespace {

@@ -81,8 +81,8 @@ struct PtxStep {
   Predicate compare = Predicate::kInvalid;
   bool flush = false, saturate = false, wrap = false;
   bool approximate = false, full = false;  // .approx; .full, of kDiv
-  char rounding = 'n';       // of kCvt: n z m p; upper case: to an integer, kept in a float
-  std::vector<int> out, in;  // registers
+  char rounding = 'n';                     // of kCvt: n z m p; upper case: to an integer, kept in a float
+  std::vector<int> out, in;                // registers
 };
 
 class PtxProgram {

@@ -6,20 +6,19 @@
 #include <bit>
 #include <stdexcept>
 
-#include "nereid/lm/engine/cuda/torch_cuda.h"
 #include "nereid/gpu/driver.h"
 #include "nereid/gpu/kernel.h"
+#include "nereid/lm/engine/cuda/torch_cuda.h"
 
 namespace nereid::lm {
 namespace {
-
-
 
 constexpr size_t kDescribedRank = 2;  // a descriptor's shape and strides are parameters behind it
 
 class CudaLauncher : public Launcher {
  public:
-  CudaLauncher(const gpu::Driver& driver, const TorchCuda& torch, int device, int arch) : driver_(driver), torch_(torch), device_(device), arch_(arch) {}
+  CudaLauncher(const gpu::Driver& driver, const TorchCuda& torch, int device, int arch)
+      : driver_(driver), torch_(torch), device_(device), arch_(arch) {}
 
   int arch() const override { return arch_; }
 
@@ -34,7 +33,8 @@ class CudaLauncher : public Launcher {
     return first;
   }
 
-  void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) override {
+  void launch(size_t kernel, const std::array<int64_t, 3>& grid,
+              const std::vector<KernelArgument>& arguments) override {
     const auto& types = kernels_[kernel].image().params;
     std::vector<gpu::Argument> packed;
     size_t parameter = 0;  // of types
@@ -44,13 +44,15 @@ class CudaLauncher : public Launcher {
       if (const auto* tensor = std::get_if<at::Tensor>(&argument)) {
         NEREID_CHECK(tensor->is_contiguous(), "contiguous tensors");
         const auto address = reinterpret_cast<CUdeviceptr>(tensor->data_ptr());
-        NEREID_CHECK(address % 16 == 0, "tensors at 16 bytes, as kernels are told; got one at {:#x}", address);
+        NEREID_CHECK(address % 16 == 0, "tensors at 16 bytes, as kernels are told; got one at {:#x}",
+                     address);
         if (!described) {
           packed.emplace_back(address);
           continue;
         }
         const int64_t rows = tensor->size(0), columns = rows == 0 ? 0 : tensor->numel() / rows;
-        packed.emplace_back(gpu::Descriptor{.base = address, .shape = {rows, columns}, .strides = {columns, 1}});
+        packed.emplace_back(
+            gpu::Descriptor{.base = address, .shape = {rows, columns}, .strides = {columns, 1}});
       } else if (const auto* number = std::get_if<int32_t>(&argument)) {
         packed.emplace_back(gpu::Scalar{static_cast<uint32_t>(*number)});
       } else if (const auto* large = std::get_if<int64_t>(&argument)) {
@@ -59,9 +61,11 @@ class CudaLauncher : public Launcher {
         packed.emplace_back(gpu::Scalar{std::bit_cast<uint32_t>(std::get<float>(argument))});
       }
     }
-    const auto outcome = kernels_[kernel].launch(grid, packed, {}, static_cast<CUstream>(torch_.current_stream()));
+    const auto outcome =
+        kernels_[kernel].launch(grid, packed, {}, static_cast<CUstream>(torch_.current_stream()));
     if (!outcome.ok()) throw std::runtime_error(outcome.error().message);
-    if (!outcome->ok()) throw std::runtime_error(fmt::format("kernel {}: {}", kernels_[kernel].image().name, outcome->error));
+    if (!outcome->ok())
+      throw std::runtime_error(fmt::format("kernel {}: {}", kernels_[kernel].image().name, outcome->error));
   }
 
  private:
@@ -84,8 +88,13 @@ class Graph : public Recorded {
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(const gpu::Driver& driver, const TorchCuda& torch, at::Device device, int arch, Installation installation, bool own_kernels)
-      : driver_(driver), torch_(torch), launcher_(driver, torch, device.index(), arch), installation_(std::move(installation)), own_kernels_(own_kernels) {}
+  CudaDevice(const gpu::Driver& driver, const TorchCuda& torch, at::Device device, int arch,
+             Installation installation, bool own_kernels)
+      : driver_(driver),
+        torch_(torch),
+        launcher_(driver, torch, device.index(), arch),
+        installation_(std::move(installation)),
+        own_kernels_(own_kernels) {}
 
   std::unique_ptr<Recorded> record(const std::function<void()>& work) override {
     const auto call = [](void* argument) { (*static_cast<const std::function<void()>*>(argument))(); };
@@ -124,13 +133,16 @@ Result<const TorchCuda*> open_plugin(const Installation& installation) {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> open_engine_device(at::Device device, const Installation& installation, bool own_kernels) {
-  if (device.is_cpu()) return own_kernels ? std::unique_ptr<Device>(std::make_unique<HostDevice>()) : std::make_unique<Device>();
+Result<std::unique_ptr<Device>> open_engine_device(at::Device device, const Installation& installation,
+                                                   bool own_kernels) {
+  if (device.is_cpu())
+    return own_kernels ? std::unique_ptr<Device>(std::make_unique<HostDevice>()) : std::make_unique<Device>();
   NEREID_TRY(const gpu::Driver* driver, gpu::Driver::open());
   NEREID_TRY(const TorchCuda* torch, open_plugin(installation));
   (void)at::empty({1}, at::TensorOptions(device));  // libtorch's context becomes this thread's
   NEREID_TRY(const auto facts, gpu::device_facts(*driver, device.index()));
-  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(*driver, *torch, device, facts.arch, installation, own_kernels));
+  return std::unique_ptr<Device>(
+      std::make_unique<CudaDevice>(*driver, *torch, device, facts.arch, installation, own_kernels));
 }
 
 }  // namespace nereid::lm

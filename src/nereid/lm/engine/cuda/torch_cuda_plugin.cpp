@@ -10,7 +10,8 @@
 namespace nereid::lm {
 namespace {
 
-constexpr int kWarmUps = 2;  // before the first: cuBLAS makes its handles and workspaces; before others kernels of other sizes are loaded
+constexpr int kWarmUps =
+    2;  // before the first: cuBLAS makes its handles and workspaces; before others kernels of other sizes are loaded
 
 int living = 0;  // graphs
 
@@ -47,6 +48,7 @@ void* current_stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 }  // namespace nereid::lm
 
 extern "C" const nereid::lm::TorchCuda* nereid_torch_cuda() {
-  static const nereid::lm::TorchCuda table = {nereid::lm::record, nereid::lm::replay, nereid::lm::forget, nereid::lm::current_stream};
+  static const nereid::lm::TorchCuda table = {nereid::lm::record, nereid::lm::replay, nereid::lm::forget,
+                                              nereid::lm::current_stream};
   return &table;
 }

@@ -6,16 +6,26 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include "nereid/lm/decoder/decoder.h"
 #include "nereid/lm/engine/runner/runner.h"
 #include "nereid/lm/engine/runner/ttir_launcher_for_tests.h"
-#include "nereid/lm/decoder/decoder.h"
 
 namespace nereid::lm {
 namespace {
 
 lm::Config small_config(lm::Family family, lm::Dtype dtype) {
-  return {.family = family, .vocab_size = 97, .hidden_size = 40, .intermediate_size = 56, .layers = 2, .heads = 6, .key_value_heads = 2, .head_dim = 24,
-          .max_position_embeddings = 512, .attention_bias = family == lm::Family::kQwen2, .initializer_range = 0.3, .dtype = dtype};
+  return {.family = family,
+          .vocab_size = 97,
+          .hidden_size = 40,
+          .intermediate_size = 56,
+          .layers = 2,
+          .heads = 6,
+          .key_value_heads = 2,
+          .head_dim = 24,
+          .max_position_embeddings = 512,
+          .attention_bias = family == lm::Family::kQwen2,
+          .initializer_range = 0.3,
+          .dtype = dtype};
 }
 
 class KernelsOnCpu : public testing::Test {
@@ -38,9 +48,15 @@ TEST_F(KernelsOnCpu, DecodingAttendsAsPyTorchDoes) {
   PaddedDecode reference;
   for (const int64_t sequences : {1, 5, 40, 300}) {
     const int64_t width = sequences > 40 ? 3 : 40;
-    const auto keys = at::randn({50, 4, 2, 24}), values = at::randn({50, 4, 2, 24}), query = at::randn({sequences, 6, 24});
-    const auto tables = at::randint(50, {sequences, width}, at::kInt), lengths = at::randint(1, 4 * width + 1, {sequences}, at::kInt);
-    const auto difference = (kernels->attend(query, keys, values, tables, lengths) - reference.attend(query, keys, values, tables, lengths)).abs().max().item<float>();
+    const auto keys = at::randn({50, 4, 2, 24}), values = at::randn({50, 4, 2, 24}),
+               query = at::randn({sequences, 6, 24});
+    const auto tables = at::randint(50, {sequences, width}, at::kInt),
+               lengths = at::randint(1, 4 * width + 1, {sequences}, at::kInt);
+    const auto difference = (kernels->attend(query, keys, values, tables, lengths) -
+                             reference.attend(query, keys, values, tables, lengths))
+                                .abs()
+                                .max()
+                                .item<float>();
     EXPECT_LT(difference, 2e-6) << sequences;
   }
   EXPECT_EQ(launcher_.launches, 7);
@@ -49,7 +65,8 @@ TEST_F(KernelsOnCpu, DecodingAttendsAsPyTorchDoes) {
 // The whole forward, prompts and decoding, beside PyTorch's operators.
 TEST_F(KernelsOnCpu, TheForwardIsTheDecoders) {
   const c10::NoGradGuard no_gradients;
-  for (const auto& [family, dtype, bound] : {std::tuple(lm::Family::kQwen3, lm::Dtype::kF32, 1e-4), std::tuple(lm::Family::kQwen2, lm::Dtype::kF32, 1e-4),
+  for (const auto& [family, dtype, bound] : {std::tuple(lm::Family::kQwen3, lm::Dtype::kF32, 1e-4),
+                                             std::tuple(lm::Family::kQwen2, lm::Dtype::kF32, 1e-4),
                                              std::tuple(lm::Family::kLlama, lm::Dtype::kBF16, 0.3)}) {
     const auto config = small_config(family, dtype);
     auto weights = lm::make_weights(config, at::kCPU);
@@ -59,18 +76,37 @@ TEST_F(KernelsOnCpu, TheForwardIsTheDecoders) {
     ASSERT_TRUE(kernels.ok()) << kernels.error().message;
     PaddedDecode padded;
     // Seven tokens of a prompt whose first two are stored by an earlier step; and one that decodes alone at its second place.
-    Step step{.tokens = {5, 6, 7, 8, 9, 3}, .positions = {2, 3, 4, 5, 6, 0}, .slots = {6, 7, 16, 17, 18, 8}, .starts = {0, 5, 6}, .lengths = {7, 1},
-              .blocks = {{1, 4}, {2}}, .wanted = {}};
-    Step before{.tokens = {1, 2}, .positions = {0, 1}, .slots = {4, 5}, .starts = {0, 2}, .lengths = {2}, .blocks = {{1}}, .wanted = {}};
+    Step step{.tokens = {5, 6, 7, 8, 9, 3},
+              .positions = {2, 3, 4, 5, 6, 0},
+              .slots = {6, 7, 16, 17, 18, 8},
+              .starts = {0, 5, 6},
+              .lengths = {7, 1},
+              .blocks = {{1, 4}, {2}},
+              .wanted = {}};
+    Step before{.tokens = {1, 2},
+                .positions = {0, 1},
+                .slots = {4, 5},
+                .starts = {0, 2},
+                .lengths = {2},
+                .blocks = {{1}},
+                .wanted = {}};
     std::vector<at::Tensor> results;
     for (const bool with_kernels : {true, false}) {
       auto cache = make_cache(config, 6, 4, weights.flat.options());
       for (const auto* part : {&before, &step}) {
-        const StepTensors tensors = {at::tensor(part->tokens), at::tensor(part->positions), at::tensor(part->slots), at::tensor(part->starts, at::kInt),
-                                     at::tensor(part->lengths, at::kInt), part == &step ? at::tensor({1, 4, 2, 0}, at::kInt).view({2, 2}) : at::tensor({1}, at::kInt).view({1, 1})};
-        PagedAttention attention(cache, *part, tensors, with_kernels ? static_cast<DecodeKernel&>(**kernels) : padded);
-        results.push_back(with_kernels ? (*kernels)->hidden_states(weights, tensors.tokens, tensors.positions, tensors.slots, cache, attention)
-                                       : lm::hidden_states(weights, tensors.tokens, tensors.positions, attention));
+        const StepTensors tensors = {at::tensor(part->tokens),
+                                     at::tensor(part->positions),
+                                     at::tensor(part->slots),
+                                     at::tensor(part->starts, at::kInt),
+                                     at::tensor(part->lengths, at::kInt),
+                                     part == &step ? at::tensor({1, 4, 2, 0}, at::kInt).view({2, 2})
+                                                   : at::tensor({1}, at::kInt).view({1, 1})};
+        PagedAttention attention(cache, *part, tensors,
+                                 with_kernels ? static_cast<DecodeKernel&>(**kernels) : padded);
+        results.push_back(with_kernels
+                              ? (*kernels)->hidden_states(weights, tensors.tokens, tensors.positions,
+                                                          tensors.slots, cache, attention)
+                              : lm::hidden_states(weights, tensors.tokens, tensors.positions, attention));
       }
       results.push_back(cache.keys), results.push_back(cache.values);
     }

@@ -29,25 +29,34 @@ Generation::Generation(Runner& runner, GenerationOptions options)
                   .vocabulary = runner.config().vocab_size}) {}
 
 // Of a sample, as the model and its block tables allow.
-int64_t Generation::most_tokens() const { return std::min(runner_.config().max_position_embeddings, runner_.options().most_tokens); }
+int64_t Generation::most_tokens() const {
+  return std::min(runner_.config().max_position_embeddings, runner_.options().most_tokens);
+}
 
 Result<size_t> Generation::add(GenerationRequest request) {
   const auto& config = runner_.config();
   if (request.prompt.empty()) return input_error("a prompt without tokens: expected at least one");
   for (const int64_t token : request.prompt)
-    if (token < 0 || token >= config.vocab_size) return input_error("a prompt with token {}: expected 0 to {}", token, config.vocab_size - 1);
-  NEREID_CHECK(request.most_new > 0 && request.samples > 0, "at least one token of one sample, got {} of {}", request.most_new, request.samples);
-  NEREID_CHECK(request.draws.empty() || std::ssize(request.draws) == request.samples, "parameters of {} samples, got {}", request.samples, request.draws.size());
+    if (token < 0 || token >= config.vocab_size)
+      return input_error("a prompt with token {}: expected 0 to {}", token, config.vocab_size - 1);
+  NEREID_CHECK(request.most_new > 0 && request.samples > 0, "at least one token of one sample, got {} of {}",
+               request.most_new, request.samples);
+  NEREID_CHECK(request.draws.empty() || std::ssize(request.draws) == request.samples,
+               "parameters of {} samples, got {}", request.samples, request.draws.size());
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t room = most_tokens() - prompt;
-  if (room < 1) return input_error("a prompt of {} tokens: expected fewer than {}, as many as the model's context has", prompt, most_tokens());
+  if (room < 1)
+    return input_error("a prompt of {} tokens: expected fewer than {}, as many as the model's context has",
+                       prompt, most_tokens());
   request.most_new = std::min(request.most_new, room);
   // The last token that is drawn is never read.
   const BlockManager& blocks = scheduler_.blocks();
   if (blocks.blocks_for(prompt + request.most_new - 1) > blocks.capacity())
-    return input_error("a prompt of {} tokens and {} more: expected at most {}, as many as the cache holds", prompt, request.most_new,
-                       blocks.capacity() * blocks.block_size());
-  Request scheduled{.prompt = {request.prompt.begin(), request.prompt.end()}, .samples = request.samples, .enough = request.enough};
+    return input_error("a prompt of {} tokens and {} more: expected at most {}, as many as the cache holds",
+                       prompt, request.most_new, blocks.capacity() * blocks.block_size());
+  Request scheduled{.prompt = {request.prompt.begin(), request.prompt.end()},
+                    .samples = request.samples,
+                    .enough = request.enough};
   scheduled.sampling = {.temperature = request.draw.temperature,
                         .top_k = request.draw.top_k,
                         .top_p = request.draw.top_p,
@@ -115,7 +124,8 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
       reported.push_back(requests_.at(id.request).likeliest);
     }
     // Samples that begin together draw from one row.
-    if (rows.size() > batch.step.wanted.size()) logits = logits.index_select(0, at::tensor(rows).to(logits.device()));
+    if (rows.size() > batch.step.wanted.size())
+      logits = logits.index_select(0, at::tensor(rows).to(logits.device()));
     drawn = draw(logits, parameters);
     likely = likeliest(logits, reported);
   }
@@ -124,13 +134,16 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
   size_t i = 0;
   for (const Event& event : events) {
     const SampleId id = event.id;
-    if (const auto request = requests_.find(id.request); request != requests_.end() && event.token != lm::kNoToken && event.token == request->second.turning_token)
+    if (const auto request = requests_.find(id.request); request != requests_.end() &&
+                                                         event.token != lm::kNoToken &&
+                                                         event.token == request->second.turning_token)
       turned_.insert(id);
     if (event.finish != Finish::kNot) forget_if_over(id.request);
     if (event.token == lm::kNoToken) continue;  // others of its request were enough
     // Events come in the order of the draws, of which some may have come too late.
     while (ids[i] != id) ++i;
-    if (ended_.contains(id) || cancelled_.contains(id.request)) continue;  // by whom an earlier token of this step was handed to
+    if (ended_.contains(id) || cancelled_.contains(id.request))
+      continue;  // by whom an earlier token of this step was handed to
     on_token({.request = static_cast<size_t>(id.request),
               .sample = id.sample,
               .token = drawn.tokens[i],

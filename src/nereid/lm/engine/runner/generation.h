@@ -18,17 +18,19 @@
 namespace nereid::lm {
 
 struct GenerationRequest {
-  std::vector<int64_t> prompt;           // at least one token
+  std::vector<int64_t> prompt;  // at least one token
   int64_t samples = 1;
-  int64_t most_new = 256;                // tokens of a sample
-  DrawParameters draw = {};              // `seed` is the request's: each sample has its own, made of it; `index` is counted
+  int64_t most_new = 256;  // tokens of a sample
+  DrawParameters draw =
+      {};  // `seed` is the request's: each sample has its own, made of it; `index` is counted
   std::vector<DrawParameters> draws = {};  // of each sample, seeds included, where they are not all `draw`
   // Behind this token a sample is drawn at another temperature: code behind a plan. -1: none.
   int64_t turning_token = -1;
   double turned_temperature = 1;
   std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
-  int64_t likeliest = 0;                 // so many of the most probable tokens are told beside each that is drawn
-  int64_t enough = 0;                    // so many samples that have ended end the others, of which nothing more is handed out; 0: all are wanted
+  int64_t likeliest = 0;  // so many of the most probable tokens are told beside each that is drawn
+  int64_t enough =
+      0;  // so many samples that have ended end the others, of which nothing more is handed out; 0: all are wanted
 };
 
 struct Token {

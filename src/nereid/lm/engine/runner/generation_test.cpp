@@ -16,32 +16,47 @@ class Generations : public testing::Test {
  protected:
   Generations() {
     at::set_num_threads(1);
-    weights_ = lm::make_weights({.family = lm::Family::kLlama, .vocab_size = 61, .hidden_size = 32, .intermediate_size = 48, .layers = 2, .heads = 4,
-                                    .key_value_heads = 2, .head_dim = 8, .max_position_embeddings = 64, .initializer_range = 0.3},
-                                   at::kCPU);
+    weights_ = lm::make_weights({.family = lm::Family::kLlama,
+                                 .vocab_size = 61,
+                                 .hidden_size = 32,
+                                 .intermediate_size = 48,
+                                 .layers = 2,
+                                 .heads = 4,
+                                 .key_value_heads = 2,
+                                 .head_dim = 8,
+                                 .max_position_embeddings = 64,
+                                 .initializer_range = 0.3},
+                                at::kCPU);
     lm::initialize(weights_, 4);
   }
   std::unique_ptr<Runner> runner(int64_t blocks, int64_t block_size, std::vector<int64_t> recorded = {}) {
-    return std::move(Runner::create(weights_, device_, {.blocks = blocks, .block_size = block_size, .recorded_sizes = std::move(recorded)})).value();
+    return std::move(Runner::create(
+                         weights_, device_,
+                         {.blocks = blocks, .block_size = block_size, .recorded_sizes = std::move(recorded)}))
+        .value();
   }
   // By request and sample.
   using Texts = std::map<std::pair<size_t, int64_t>, std::vector<int64_t>>;
   static Texts run(Generation& generation) {
     Texts texts;
-    while (!generation.idle()) generation.step([&](const Token& token) { texts[{token.request, token.sample}].push_back(token.token); });
+    while (!generation.idle())
+      generation.step(
+          [&](const Token& token) { texts[{token.request, token.sample}].push_back(token.token); });
     return texts;
   }
   lm::Weights weights_;
   Device device_;
 };
 
-const std::vector<Tokens> kPrompts = {{5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {9, 9, 9, 9}, {40, 3, 17, 22, 60, 0, 8}};
+const std::vector<Tokens> kPrompts = {
+    {5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, {9, 9, 9, 9}, {40, 3, 17, 22, 60, 0, 8}};
 
 TEST_F(Generations, GreedyTokensAreTheDecodersOwn) {
   for (const int64_t budget : {2, 7, 1000}) {
     const auto engine = runner(100, 4, {1, 2, 4});
     Generation generation(*engine, {.most_sequences = 3, .most_step_tokens = budget});
-    for (const auto& prompt : kPrompts) ASSERT_TRUE(generation.add({.prompt = prompt, .most_new = 9, .draw = {.temperature = 0}}).ok());
+    for (const auto& prompt : kPrompts)
+      ASSERT_TRUE(generation.add({.prompt = prompt, .most_new = 9, .draw = {.temperature = 0}}).ok());
     const auto texts = run(generation);
     for (size_t i = 0; i < kPrompts.size(); ++i) {
       auto whole = kPrompts[i];
@@ -58,7 +73,13 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
   for (const bool scarce : {false, true}) {
     const auto engine = runner(scarce ? 9 : 200, 4);
     Generation generation(*engine, {});
-    for (const auto& prompt : kPrompts) ASSERT_TRUE(generation.add({.prompt = prompt, .samples = 6, .most_new = 10, .draw = {.temperature = 1.5, .top_p = 0.95, .seed = 77}}).ok());
+    for (const auto& prompt : kPrompts)
+      ASSERT_TRUE(generation
+                      .add({.prompt = prompt,
+                            .samples = 6,
+                            .most_new = 10,
+                            .draw = {.temperature = 1.5, .top_p = 0.95, .seed = 77}})
+                      .ok());
     const auto texts = run(generation);
     EXPECT_EQ(generation.free_blocks(), scarce ? 8 : 199);
     EXPECT_EQ(generation.scheduler().preempted() > 0, scarce);
@@ -72,14 +93,22 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
   for (const int64_t sample : {0, 3}) {
     const auto engine = runner(50, 16);
     Generation alone(*engine, {});
-    ASSERT_TRUE(alone.add({.prompt = kPrompts[1], .most_new = 10, .draw = {.temperature = 1.5, .top_p = 0.95, .seed = seed_of_sample(77, sample)}}).ok());
+    ASSERT_TRUE(alone
+                    .add({.prompt = kPrompts[1],
+                          .most_new = 10,
+                          .draw = {.temperature = 1.5, .top_p = 0.95, .seed = seed_of_sample(77, sample)}})
+                    .ok());
     EXPECT_EQ(run(alone).at({0, 0}), expected.at({1, sample}));
   }
 }
 
 // Drawn hot up to the token, greedily behind it; a sample alone turns, and takes its turn along where it gives its blocks up.
 TEST_F(Generations, ATokenTurnsTheTemperature) {
-  const GenerationRequest hot{.prompt = kPrompts[0], .samples = 40, .most_new = 20, .draw = {.temperature = 3, .seed = 7}, .likeliest = 1};
+  const GenerationRequest hot{.prompt = kPrompts[0],
+                              .samples = 40,
+                              .most_new = 20,
+                              .draw = {.temperature = 3, .seed = 7},
+                              .likeliest = 1};
   const auto plain = runner(200, 4);
   Generation without(*plain, {});
   ASSERT_TRUE(without.add(hot).ok());
@@ -133,7 +162,8 @@ TEST_F(Generations, OtherWeightsUseNoKeysOfBefore) {
   const auto engine = runner(100, 4, {1, 2});
   Generation generation(*engine, {});
   const auto greedy = [&] {
-    const size_t number = generation.add({.prompt = kPrompts[1], .most_new = 9, .draw = {.temperature = 0}}).value();
+    const size_t number =
+        generation.add({.prompt = kPrompts[1], .most_new = 9, .draw = {.temperature = 0}}).value();
     auto whole = kPrompts[1];
     const auto drawn = run(generation).at({number, 0});
     whole.insert(whole.end(), drawn.begin(), drawn.end());
@@ -155,9 +185,12 @@ TEST_F(Generations, EndWithAnEndTokenOrWhenCancelled) {
   const auto engine = runner(100, 4);
   const auto own = continued(weights_, kPrompts[1], 12);
   const int64_t end = own[kPrompts[1].size() + 4];
-  const auto first = std::find(own.begin() + static_cast<ptrdiff_t>(kPrompts[1].size()), own.end(), end) - own.begin() - static_cast<ptrdiff_t>(kPrompts[1].size());
+  const auto first = std::find(own.begin() + static_cast<ptrdiff_t>(kPrompts[1].size()), own.end(), end) -
+                     own.begin() - static_cast<ptrdiff_t>(kPrompts[1].size());
   Generation generation(*engine, {});
-  ASSERT_TRUE(generation.add({.prompt = kPrompts[1], .most_new = 12, .draw = {.temperature = 0}, .end_tokens = {end}}).ok());
+  ASSERT_TRUE(
+      generation.add({.prompt = kPrompts[1], .most_new = 12, .draw = {.temperature = 0}, .end_tokens = {end}})
+          .ok());
   ASSERT_TRUE(generation.add({.prompt = kPrompts[0], .samples = 5, .most_new = 20}).ok());
   Texts texts;
   int steps = 0;
@@ -178,7 +211,11 @@ TEST_F(Generations, EndWithAnEndTokenOrWhenCancelled) {
 TEST_F(Generations, EnoughSamplesEndTheOthers) {
   const auto engine = runner(100, 4);
   Generation all(*engine, {});
-  const GenerationRequest request = {.prompt = kPrompts[1], .samples = 8, .most_new = 30, .draw = {.temperature = 1.5}, .end_tokens = {3, 9, 20, 40}};
+  const GenerationRequest request = {.prompt = kPrompts[1],
+                                     .samples = 8,
+                                     .most_new = 30,
+                                     .draw = {.temperature = 1.5},
+                                     .end_tokens = {3, 9, 20, 40}};
   ASSERT_TRUE(all.add(request).ok());
   const auto whole = run(all);
   Generation some(*engine, {});
@@ -215,8 +252,10 @@ TEST_F(Generations, WhatDoesNotFitIsRefused) {
   Generation generation(*engine, {});
   EXPECT_EQ(generation.add({.prompt = {}}).error().message, "a prompt without tokens: expected at least one");
   EXPECT_EQ(generation.add({.prompt = {61}}).error().message, "a prompt with token 61: expected 0 to 60");
-  EXPECT_EQ(generation.add({.prompt = Tokens(64, 1)}).error().message, "a prompt of 64 tokens: expected fewer than 64, as many as the model's context has");
-  EXPECT_EQ(generation.add({.prompt = Tokens(10, 1), .most_new = 20}).error().message, "a prompt of 10 tokens and 20 more: expected at most 20, as many as the cache holds");
+  EXPECT_EQ(generation.add({.prompt = Tokens(64, 1)}).error().message,
+            "a prompt of 64 tokens: expected fewer than 64, as many as the model's context has");
+  EXPECT_EQ(generation.add({.prompt = Tokens(10, 1), .most_new = 20}).error().message,
+            "a prompt of 10 tokens and 20 more: expected at most 20, as many as the cache holds");
   EXPECT_TRUE(generation.add({.prompt = Tokens(10, 1), .most_new = 11}).ok());
   EXPECT_EQ(run(generation).at({0, 0}).size(), 11u);
 }
@@ -227,11 +266,17 @@ TEST_F(Generations, WhatIsOverIsForgotten) {
   Generation generation(*engine, {.most_sequences = 16});
   const auto round = [&](uint64_t seed) {
     const std::vector<DrawParameters> draws(4, {.seed = seed});
-    const size_t first = generation.add({.prompt = kPrompts[seed % 4], .samples = 4, .most_new = 3, .draws = draws}).value();
-    const size_t enough = generation.add({.prompt = kPrompts[0], .samples = 4, .most_new = 4, .draws = draws, .enough = 1}).value();
-    const size_t stopped = generation.add({.prompt = kPrompts[2], .samples = 2, .most_new = 9, .draw = {.seed = seed}}).value();
-    const size_t cancelled = generation.add({.prompt = kPrompts[3], .samples = 4, .most_new = 9, .draws = draws}).value();
-    const size_t never = generation.add({.prompt = kPrompts[1], .samples = 4, .most_new = 9, .draws = draws}).value();
+    const size_t first =
+        generation.add({.prompt = kPrompts[seed % 4], .samples = 4, .most_new = 3, .draws = draws}).value();
+    const size_t enough =
+        generation.add({.prompt = kPrompts[0], .samples = 4, .most_new = 4, .draws = draws, .enough = 1})
+            .value();
+    const size_t stopped =
+        generation.add({.prompt = kPrompts[2], .samples = 2, .most_new = 9, .draw = {.seed = seed}}).value();
+    const size_t cancelled =
+        generation.add({.prompt = kPrompts[3], .samples = 4, .most_new = 9, .draws = draws}).value();
+    const size_t never =
+        generation.add({.prompt = kPrompts[1], .samples = 4, .most_new = 9, .draws = draws}).value();
     ASSERT_EQ(generation.remembered(), 5u);
     generation.cancel(never);
     ASSERT_EQ(generation.remembered(), 4u);
@@ -259,7 +304,14 @@ TEST_F(Generations, TellsTheLikeliestTokens) {
   const auto engine = runner(100, 4);
   Generation generation(*engine, {});
   const std::vector<int64_t> asked = {0, 3, 61, 1000};
-  for (const int64_t count : asked) ASSERT_TRUE(generation.add({.prompt = kPrompts[1], .samples = 2, .most_new = 5, .draw = {.temperature = 0.7}, .likeliest = count}).ok());
+  for (const int64_t count : asked)
+    ASSERT_TRUE(generation
+                    .add({.prompt = kPrompts[1],
+                          .samples = 2,
+                          .most_new = 5,
+                          .draw = {.temperature = 0.7},
+                          .likeliest = count})
+                    .ok());
   int64_t tokens = 0;
   while (!generation.idle())
     generation.step([&](const Token& token) {

@@ -27,7 +27,8 @@ bool HostModel::takes(const lm::Weights& weights) {
 }
 
 // x: [rows, depth]; weights: [columns, depth]; bias: [columns], or undefined; out: [rows, columns].
-void HostModel::products(const float* x, size_t rows, size_t depth, const at::Tensor& weights, const at::Tensor& bias, float* out) {
+void HostModel::products(const float* x, size_t rows, size_t depth, const at::Tensor& weights,
+                         const at::Tensor& bias, float* out) {
   const auto columns = static_cast<size_t>(weights.size(0));
   const HostNumbers all = numbers(weights);
   if (rows * depth * columns < kWorthSharing || pool_.threads() == 1) {
@@ -36,7 +37,8 @@ void HostModel::products(const float* x, size_t rows, size_t depth, const at::Te
     const size_t pieces = (columns + kColumnsAtOnce - 1) / kColumnsAtOnce;
     pool_.parallel_for(static_cast<int64_t>(pieces), [&](int64_t piece, int) {
       const size_t first = static_cast<size_t>(piece) * kColumnsAtOnce;
-      host_products(x, rows, depth, all.from(first * depth), std::min(kColumnsAtOnce, columns - first), out + first, columns);
+      host_products(x, rows, depth, all.from(first * depth), std::min(kColumnsAtOnce, columns - first),
+                    out + first, columns);
     });
   }
   if (!bias.defined()) return;
@@ -63,7 +65,8 @@ void HostModel::rotations(const Step& step) {
 void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
   const auto& config = weights_->config;
   const auto& layer = weights_->layers[static_cast<size_t>(index)];
-  const auto dim = static_cast<size_t>(config.head_dim), heads = static_cast<size_t>(config.heads), shared = static_cast<size_t>(config.key_value_heads);
+  const auto dim = static_cast<size_t>(config.head_dim), heads = static_cast<size_t>(config.heads),
+             shared = static_cast<size_t>(config.key_value_heads);
   const size_t width = (heads + 2 * shared) * dim, half = dim / 2, place = shared * dim;
   const auto eps = static_cast<float>(config.rms_norm_eps);
   float* keys = cache.keys.select(0, index).data_ptr<float>();
@@ -72,7 +75,8 @@ void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
     float* own = heads_.data() + t * width;
     for (size_t h = 0; h < heads + shared; ++h) {
       float* head = own + h * dim;
-      if (config.query_key_norm()) host_norm(head, dim, numbers(h < heads ? layer.query_norm : layer.key_norm), eps, head);
+      if (config.query_key_norm())
+        host_norm(head, dim, numbers(h < heads ? layer.query_norm : layer.key_norm), eps, head);
       host_rotate(head, cosines_.data() + t * half, sines_.data() + t * half, half);
     }
     const auto slot = static_cast<size_t>(step.slots[t]);
@@ -82,10 +86,12 @@ void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
   const auto block_size = static_cast<size_t>(cache.block_size());
   std::vector<std::pair<size_t, size_t>> queries;  // (sequence, token)
   for (size_t s = 0; s < step.sequences(); ++s)
-    for (auto t = static_cast<size_t>(step.starts[s]); t < static_cast<size_t>(step.starts[s + 1]); ++t) queries.emplace_back(s, t);
+    for (auto t = static_cast<size_t>(step.starts[s]); t < static_cast<size_t>(step.starts[s + 1]); ++t)
+      queries.emplace_back(s, t);
   const auto attend_one = [&](int64_t q, int thread) {
     const auto [s, t] = queries[static_cast<size_t>(q)];
-    const size_t behind = static_cast<size_t>(step.starts[s + 1]) - 1 - t;  // tokens of its sequence that it does not see
+    const size_t behind =
+        static_cast<size_t>(step.starts[s + 1]) - 1 - t;  // tokens of its sequence that it does not see
     const size_t seen = static_cast<size_t>(step.lengths[s]) - behind;
     Floats& scores = scores_[static_cast<size_t>(thread)];
     if (scores.size() < 4 * seen) scores.resize(4 * (seen + 256));
@@ -94,7 +100,8 @@ void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
       const size_t offset = g * dim;
       const HostBlocks key{keys + offset, step.blocks[s].data(), block_size, block_size * place, place};
       const HostBlocks value{values + offset, step.blocks[s].data(), block_size, block_size * place, place};
-      host_attend(heads_.data() + t * width + g * group * dim, group, dim, seen, key, value, 1 / std::sqrt(static_cast<float>(dim)), scores.data(),
+      host_attend(heads_.data() + t * width + g * group * dim, group, dim, seen, key, value,
+                  1 / std::sqrt(static_cast<float>(dim)), scores.data(),
                   seen_.data() + (t * heads + g * group) * dim);
     }
   };
@@ -107,23 +114,29 @@ void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
 
 at::Tensor HostModel::forward(const Step& step, KvCache& cache) {
   const auto& config = weights_->config;
-  const size_t tokens = step.tokens.size(), hidden = static_cast<size_t>(config.hidden_size), inner = static_cast<size_t>(config.intermediate_size);
+  const size_t tokens = step.tokens.size(), hidden = static_cast<size_t>(config.hidden_size),
+               inner = static_cast<size_t>(config.intermediate_size);
   const auto dim = static_cast<size_t>(config.head_dim), heads = static_cast<size_t>(config.heads);
   const size_t width = (heads + 2 * static_cast<size_t>(config.key_value_heads)) * dim;
   const auto eps = static_cast<float>(config.rms_norm_eps);
-  hidden_.resize(tokens * hidden), normed_.resize(tokens * hidden), heads_.resize(tokens * width), seen_.resize(tokens * heads * dim);
+  hidden_.resize(tokens * hidden), normed_.resize(tokens * hidden), heads_.resize(tokens * width),
+      seen_.resize(tokens * heads * dim);
   gate_up_.resize(tokens * 2 * inner), gated_.resize(tokens * inner);
   scores_.resize(static_cast<size_t>(pool_.threads()));
   rotations(step);
   const HostNumbers embedding = numbers(weights_->embedding);
-  for (size_t t = 0; t < tokens; ++t) host_read(embedding.from(static_cast<size_t>(step.tokens[t]) * hidden), hidden, hidden_.data() + t * hidden);
+  for (size_t t = 0; t < tokens; ++t)
+    host_read(embedding.from(static_cast<size_t>(step.tokens[t]) * hidden), hidden,
+              hidden_.data() + t * hidden);
   const auto norm_all = [&](const at::Tensor& weight) {
-    for (size_t t = 0; t < tokens; ++t) host_norm(hidden_.data() + t * hidden, hidden, numbers(weight), eps, normed_.data() + t * hidden);
+    for (size_t t = 0; t < tokens; ++t)
+      host_norm(hidden_.data() + t * hidden, hidden, numbers(weight), eps, normed_.data() + t * hidden);
   };
   for (int64_t i = 0; i < config.layers; ++i) {
     const auto& layer = weights_->layers[static_cast<size_t>(i)];
     norm_all(layer.input_norm);
-    products(normed_.data(), tokens, hidden, layer.query_key_value, layer.query_key_value_bias, heads_.data());
+    products(normed_.data(), tokens, hidden, layer.query_key_value, layer.query_key_value_bias,
+             heads_.data());
     attend(step, i, cache);
     products(seen_.data(), tokens, heads * dim, layer.output, layer.output_bias, normed_.data());
     host_add(normed_.data(), tokens * hidden, hidden_.data());
@@ -139,7 +152,8 @@ at::Tensor HostModel::forward(const Step& step, KvCache& cache) {
   // Of the tokens whose logits are wanted alone.
   const size_t wanted = step.wanted.size();
   for (size_t w = 0; w < wanted; ++w)
-    host_norm(hidden_.data() + static_cast<size_t>(step.wanted[w]) * hidden, hidden, numbers(weights_->norm), eps, normed_.data() + w * hidden);
+    host_norm(hidden_.data() + static_cast<size_t>(step.wanted[w]) * hidden, hidden, numbers(weights_->norm),
+              eps, normed_.data() + w * hidden);
   auto logits = at::empty({static_cast<int64_t>(wanted), config.vocab_size}, at::TensorOptions(at::kFloat));
   products(normed_.data(), wanted, hidden, weights_->head, {}, logits.data_ptr<float>());
   return logits;

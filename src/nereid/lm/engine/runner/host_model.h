@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "nereid/base/thread_pool.h"
+#include "nereid/lm/decoder/weights.h"
 #include "nereid/lm/engine/host_kernels.h"
 #include "nereid/lm/engine/runner/paged_attention.h"
 #include "nereid/lm/engine/runner/step.h"
-#include "nereid/lm/decoder/weights.h"
 
 namespace nereid::lm {
 
@@ -27,7 +27,8 @@ class HostModel {
  private:
   using Floats = std::vector<float>;
 
-  void products(const float* x, size_t rows, size_t depth, const at::Tensor& weights, const at::Tensor& bias, float* out);
+  void products(const float* x, size_t rows, size_t depth, const at::Tensor& weights, const at::Tensor& bias,
+                float* out);
   void rotations(const Step& step);
   void attend(const Step& step, int64_t layer, KvCache& cache);
 

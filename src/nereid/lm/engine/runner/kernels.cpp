@@ -12,7 +12,8 @@ namespace {
 constexpr double kMostSeconds = 300;
 constexpr size_t kMostBytes = size_t{64} << 20;
 
-Result<std::vector<BuiltKernel>> read_answer(const std::string& text, const std::string& what, int arch, size_t count) {
+Result<std::vector<BuiltKernel>> read_answer(const std::string& text, const std::string& what, int arch,
+                                             size_t count) {
   NEREID_TRY(const Json document, parse_json(text, what));
   const JsonField root(document, what);
   NEREID_TRY(const size_t answers, root.size(1000));
@@ -36,20 +37,28 @@ Result<std::vector<BuiltKernel>> read_answer(const std::string& text, const std:
 
 std::string element_name(lm::Dtype dtype) {
   switch (dtype) {
-    case lm::Dtype::kBF16: return "bf16";
-    case lm::Dtype::kF16: return "fp16";
-    case lm::Dtype::kF32: return "fp32";
-    default: break;
+    case lm::Dtype::kBF16:
+      return "bf16";
+    case lm::Dtype::kF16:
+      return "fp16";
+    case lm::Dtype::kF32:
+      return "fp32";
+    default:
+      break;
   }
   NEREID_CHECK(false, "a model of bfloat16, float16 or float32, got {}", lm::torch_name(dtype));
 }
 
-Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch, const std::vector<KernelRequest>& requests) {
+Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch,
+                                               const std::vector<KernelRequest>& requests) {
   Json request = {{"arch", arch}, {"kernels", Json::array()}};
   for (const auto& kernel : requests) {
     Json options = {{"num_warps", kernel.warps}, {"num_stages", kernel.stages}};
     if (kernel.registers > 0) options["maxnreg"] = kernel.registers;
-    request["kernels"].push_back({{"name", kernel.name}, {"element", kernel.element}, {"constants", kernel.constants}, {"options", options}});
+    request["kernels"].push_back({{"name", kernel.name},
+                                  {"element", kernel.element},
+                                  {"constants", kernel.constants},
+                                  {"options", options}});
   }
   const std::string asked = request.dump();
   std::string sources;
@@ -61,11 +70,14 @@ Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation,
   std::error_code failure;
   if (std::filesystem::exists(kept, failure)) {
     if (const auto text = read_file(kept, kMostBytes); text.ok())
-      if (auto kernels = read_answer(*text, kept.string(), arch, requests.size()); kernels.ok()) return kernels;
+      if (auto kernels = read_answer(*text, kept.string(), arch, requests.size()); kernels.ok())
+        return kernels;
   }
-  sandbox::SpawnSpec spec{.words = {installation.python.string(), "-m", "nereid.engine_kernels", asked}, .environment = sandbox::own_environment()};
+  sandbox::SpawnSpec spec{.words = {installation.python.string(), "-m", "nereid.engine_kernels", asked},
+                          .environment = sandbox::own_environment()};
   spec.environment.push_back("PYTHONPATH=" + installation.package.parent_path().string());
-  NEREID_TRY(const std::string text, sandbox::run_program(std::move(spec), Deadline::after(kMostSeconds), kMostBytes));
+  NEREID_TRY(const std::string text,
+             sandbox::run_program(std::move(spec), Deadline::after(kMostSeconds), kMostBytes));
   NEREID_TRY(auto kernels, read_answer(text, "nereid.engine_kernels", arch, requests.size()));
   // Not kept: built again next time.
   std::filesystem::create_directories(kept.parent_path(), failure);

@@ -39,7 +39,8 @@ struct BuiltKernel {
 };
 
 // In the order of the requests. arch: 90 for an H200; 0: TTIR alone. What was not built before takes seconds: a Python process, and no GPU.
-Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch, const std::vector<KernelRequest>& requests);
+Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch,
+                                               const std::vector<KernelRequest>& requests);
 
 using KernelArgument = std::variant<at::Tensor, int32_t, int64_t, float>;
 
@@ -50,7 +51,8 @@ class Launcher {
   // Kernels for `launch`, after those that are loaded: the number of the first.
   virtual Result<size_t> load(std::vector<BuiltKernel> kernels) = 0;
   // Tensors are contiguous, and stay until the stream is done with them; where a kernel wants a descriptor it gets one of [size(0), all the others]. Throws where a launch fails, as libtorch does.
-  virtual void launch(size_t kernel, const std::array<int64_t, 3>& grid, const std::vector<KernelArgument>& arguments) = 0;
+  virtual void launch(size_t kernel, const std::array<int64_t, 3>& grid,
+                      const std::vector<KernelArgument>& arguments) = 0;
 };
 
 }  // namespace nereid::lm

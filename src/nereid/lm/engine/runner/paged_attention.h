@@ -3,9 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "nereid/lm/engine/runner/step.h"
 #include "nereid/lm/checkpoint/config.h"
 #include "nereid/lm/decoder/attention.h"
+#include "nereid/lm/engine/runner/step.h"
 
 namespace nereid::lm {
 
@@ -34,13 +34,15 @@ class DecodeKernel {
   virtual ~DecodeKernel() = default;
   // query: [sequences, heads, head_dim]; keys, values: [blocks, block_size, key_value_heads, head_dim]; tables: [sequences, most blocks], int32;
   // lengths: [sequences], int32. The result is [sequences, heads, head_dim].
-  virtual at::Tensor attend(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& tables, const at::Tensor& lengths) = 0;
+  virtual at::Tensor attend(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                            const at::Tensor& tables, const at::Tensor& lengths) = 0;
 };
 
 // By PyTorch's operators alone, all sequences at once, padded to the longest table: on every device, and inside a graph.
 class PaddedDecode : public DecodeKernel {
  public:
-  at::Tensor attend(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values, const at::Tensor& tables, const at::Tensor& lengths) override;
+  at::Tensor attend(const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
+                    const at::Tensor& tables, const at::Tensor& lengths) override;
 };
 
 // Attention over what is in the cache already.
@@ -54,7 +56,8 @@ class StoredAttention : public lm::Attention {
 class PagedAttention : public StoredAttention {
  public:
   PagedAttention(KvCache& cache, const Step& step, const StepTensors& tensors, DecodeKernel& decode);
-  at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) override;
+  at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key,
+                    const at::Tensor& value) override;
   at::Tensor attend_stored(int64_t layer, const at::Tensor& query) override;
 
  private:
@@ -77,8 +80,10 @@ class PagedAttention : public StoredAttention {
 // Decoding alone, with everything that it needs in tensors: no value is read by the host, so that a CUDA graph may hold it.
 class DecodeAttention : public StoredAttention {
  public:
-  DecodeAttention(KvCache& cache, const StepTensors& tensors, DecodeKernel& decode) : cache_(cache), tensors_(tensors), decode_(decode) {}
-  at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) override;
+  DecodeAttention(KvCache& cache, const StepTensors& tensors, DecodeKernel& decode)
+      : cache_(cache), tensors_(tensors), decode_(decode) {}
+  at::Tensor attend(int64_t layer, const at::Tensor& query, const at::Tensor& key,
+                    const at::Tensor& value) override;
   at::Tensor attend_stored(int64_t layer, const at::Tensor& query) override;
 
  private:

@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "nereid/lm/engine/runner/runner.h"
 #include "nereid/lm/decoder/decoder.h"
+#include "nereid/lm/engine/runner/runner.h"
 
 namespace nereid::lm {
 
@@ -22,7 +22,8 @@ inline Tokens continued(const lm::Weights& weights, Tokens tokens, int more) {
     const auto length = static_cast<int32_t>(tokens.size());
     const auto device = weights.flat.device();
     lm::PackedAttention attention({0, length}, device);
-    const auto hidden = lm::hidden_states(weights, at::tensor(tokens).to(device), at::arange(length, at::kLong).to(device), attention);
+    const auto hidden = lm::hidden_states(weights, at::tensor(tokens).to(device),
+                                          at::arange(length, at::kLong).to(device), attention);
     tokens.push_back(lm::logits_of(weights, hidden).select(0, -1).argmax().item<int64_t>());
   }
   return tokens;
@@ -30,22 +31,25 @@ inline Tokens continued(const lm::Weights& weights, Tokens tokens, int more) {
 
 // A sequence as a scheduler would keep it.
 struct Running {
-  Tokens tokens;              // the prompt, then what was drawn
-  size_t prompt = 0;          // tokens of the prompt
-  size_t done = 0;            // tokens whose keys are in the cache
+  Tokens tokens;      // the prompt, then what was drawn
+  size_t prompt = 0;  // tokens of the prompt
+  size_t done = 0;    // tokens whose keys are in the cache
   std::vector<int32_t> blocks;
 };
 
 class RandomBatch {
  public:
   RandomBatch(Runner& runner, uint32_t seed) : runner_(runner), random_(seed) {
-    for (int64_t block = runner.options().blocks - 1; block > 0; --block) free_.push_back(static_cast<int32_t>(block));
+    for (int64_t block = runner.options().blocks - 1; block > 0; --block)
+      free_.push_back(static_cast<int32_t>(block));
     std::shuffle(free_.begin(), free_.end(), random_);
   }
 
   void add(const Tokens& prompt, const Running* prefix_of = nullptr, size_t shared = 0) {
     Running running{.tokens = prompt, .prompt = prompt.size(), .done = shared * block_size(), .blocks = {}};
-    if (prefix_of != nullptr) running.blocks.assign(prefix_of->blocks.begin(), prefix_of->blocks.begin() + static_cast<ptrdiff_t>(shared));
+    if (prefix_of != nullptr)
+      running.blocks.assign(prefix_of->blocks.begin(),
+                            prefix_of->blocks.begin() + static_cast<ptrdiff_t>(shared));
     running_.push_back(std::move(running));
   }
   size_t block_size() const { return static_cast<size_t>(runner_.options().block_size); }
@@ -63,7 +67,8 @@ class RandomBatch {
         if (s.done / block_size() == s.blocks.size()) s.blocks.push_back(free_.back()), free_.pop_back();
         step.tokens.push_back(s.tokens[s.done]);
         step.positions.push_back(static_cast<int64_t>(s.done));
-        step.slots.push_back(static_cast<int64_t>(static_cast<size_t>(s.blocks[s.done / block_size()]) * block_size() + s.done % block_size()));
+        step.slots.push_back(static_cast<int64_t>(
+            static_cast<size_t>(s.blocks[s.done / block_size()]) * block_size() + s.done % block_size()));
       }
       step.starts.push_back(static_cast<int32_t>(step.tokens.size()));
       step.lengths.push_back(static_cast<int32_t>(s.done));
@@ -74,11 +79,14 @@ class RandomBatch {
     }
     if (step.tokens.empty()) return;
     const auto tokens = runner_.forward(step).argmax(1);
-    for (size_t i = 0; i < drawing.size(); ++i) drawing[i]->tokens.push_back(tokens[static_cast<int64_t>(i)].item<int64_t>());
+    for (size_t i = 0; i < drawing.size(); ++i)
+      drawing[i]->tokens.push_back(tokens[static_cast<int64_t>(i)].item<int64_t>());
   }
 
   void finish(int more, size_t most_piece) {
-    const auto unfinished = [&](const Running& s) { return s.tokens.size() < s.prompt + static_cast<size_t>(more); };
+    const auto unfinished = [&](const Running& s) {
+      return s.tokens.size() < s.prompt + static_cast<size_t>(more);
+    };
     while (std::any_of(running_.begin(), running_.end(), unfinished)) step(more, most_piece);
   }
 

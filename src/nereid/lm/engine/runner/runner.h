@@ -8,11 +8,11 @@
 #include <memory>
 
 #include "nereid/base/result.h"
+#include "nereid/lm/decoder/weights.h"
 #include "nereid/lm/engine/runner/fused.h"
 #include "nereid/lm/engine/runner/host_model.h"
 #include "nereid/lm/engine/runner/paged_attention.h"
 #include "nereid/lm/engine/runner/step.h"
-#include "nereid/lm/decoder/weights.h"
 
 namespace nereid::lm {
 
@@ -46,13 +46,15 @@ class HostDevice : public Device {
 };
 
 struct RunnerOptions {
-  int64_t blocks = 0;  // of the cache, block 0 (nobody's) included; 0: as many as `memory_share` of the free memory holds
+  int64_t blocks =
+      0;  // of the cache, block 0 (nobody's) included; 0: as many as `memory_share` of the free memory holds
   int64_t most_blocks = 0;  // where `blocks` is 0: no more than these; 0: no bound
   int64_t block_size = 16;
   double memory_share = 0.9;
   // Decoding is recorded for so many sequences at a time (the next larger of these); none: nothing is recorded.
   std::vector<int64_t> recorded_sizes = {};
-  int64_t most_tokens = 0;  // of a sequence; 0: the configuration's max_position_embeddings. Recorded block tables are as wide
+  int64_t most_tokens =
+      0;  // of a sequence; 0: the configuration's max_position_embeddings. Recorded block tables are as wide
 };
 
 // Sizes up to `most`: doubled up to 64, then multiples of 64. Decoding reads all weights for one sequence as for many, so padding costs little; a recording
@@ -62,7 +64,8 @@ std::vector<int64_t> recorded_sizes_up_to(int64_t most);
 class Runner {
  public:
   // `weights` may be changed in place between steps; they and `device` outlive the runner.
-  static Result<std::unique_ptr<Runner>> create(const lm::Weights& weights, Device& device, const RunnerOptions& options);
+  static Result<std::unique_ptr<Runner>> create(const lm::Weights& weights, Device& device,
+                                                const RunnerOptions& options);
 
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -82,7 +85,8 @@ class Runner {
     at::Tensor logits;
     std::unique_ptr<Recorded> recorded;
   };
-  Runner(const lm::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused, std::unique_ptr<HostModel> host);
+  Runner(const lm::Weights& weights, Device& device, RunnerOptions options, std::unique_ptr<FusedModel> fused,
+         std::unique_ptr<HostModel> host);
   void check(const Step& step) const;
   DecodeKernel& decode_kernel();
   at::Tensor hidden_states(const StepTensors& tensors, StoredAttention& attention);

@@ -18,10 +18,19 @@ namespace {
 const bool kOneThread = (at::set_num_threads(1), true);
 
 lm::Weights drawn_weights(lm::Family family = lm::Family::kQwen3) {
-  auto weights = lm::make_weights({.family = family, .vocab_size = 97, .hidden_size = 32, .intermediate_size = 48, .layers = 2, .heads = 4,
-                                      .key_value_heads = 2, .head_dim = 8, .max_position_embeddings = 64, .tie_word_embeddings = true,
-                                      .attention_bias = family == lm::Family::kQwen2, .initializer_range = 0.3},
-                                     at::kCPU);
+  auto weights = lm::make_weights({.family = family,
+                                   .vocab_size = 97,
+                                   .hidden_size = 32,
+                                   .intermediate_size = 48,
+                                   .layers = 2,
+                                   .heads = 4,
+                                   .key_value_heads = 2,
+                                   .head_dim = 8,
+                                   .max_position_embeddings = 64,
+                                   .tie_word_embeddings = true,
+                                   .attention_bias = family == lm::Family::kQwen2,
+                                   .initializer_range = 0.3},
+                                  at::kCPU);
   lm::initialize(weights, 21);
   return weights;
 }
@@ -48,13 +57,20 @@ TEST(Runner, TokensDoNotDependOnHowTheyAreComputed) {
     HostDevice ours;
     for (const int64_t block_size : {1, 3, 16}) {
       for (const size_t piece : {1, 5, 100}) {
-        for (const auto& [device, recorded] : {std::pair<Device*, bool>(&libtorchs, false), {&libtorchs, true}, {&ours, false}}) {
-          auto runner = Runner::create(weights, *device, {.blocks = 200, .block_size = block_size, .recorded_sizes = recorded ? std::vector<int64_t>{1, 2, 4} : std::vector<int64_t>{}});
+        for (const auto& [device, recorded] :
+             {std::pair<Device*, bool>(&libtorchs, false), {&libtorchs, true}, {&ours, false}}) {
+          auto runner = Runner::create(
+              weights, *device,
+              {.blocks = 200,
+               .block_size = block_size,
+               .recorded_sizes = recorded ? std::vector<int64_t>{1, 2, 4} : std::vector<int64_t>{}});
           ASSERT_TRUE(runner.ok()) << runner.error().message;
           RandomBatch batch(**runner, static_cast<uint32_t>(block_size));
           for (const auto& prompt : prompts()) batch.add(prompt);
           batch.finish(kMore, piece);
-          for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(batch.running()[i].tokens, expected[i]) << block_size << " " << piece << " " << recorded;
+          for (size_t i = 0; i < expected.size(); ++i)
+            EXPECT_EQ(batch.running()[i].tokens, expected[i])
+                << block_size << " " << piece << " " << recorded;
         }
       }
     }
@@ -87,7 +103,8 @@ TEST(Runner, BlocksOfAPrefixAreSharedAndCopied) {
 TEST(Runner, WeightsAreUpdatedInPlace) {
   auto weights = drawn_weights();
   Device device;
-  const auto runner = *Runner::create(weights, device, {.blocks = 60, .block_size = 4, .recorded_sizes = {1}});
+  const auto runner =
+      *Runner::create(weights, device, {.blocks = 60, .block_size = 4, .recorded_sizes = {1}});
   const Tokens prompt = prompts()[2];
   RandomBatch before(*runner, 3);
   before.add(prompt);

@@ -19,7 +19,7 @@ struct DrawParameters {
   double top_p = 1;        // in (0, 1]; 1: all
   double min_p = 0;        // in [0, 1]; 0: all
   uint64_t seed = 0;
-  uint64_t index = 0;      // of this token among those its sequence draws
+  uint64_t index = 0;  // of this token among those its sequence draws
 };
 
 struct Drawn {

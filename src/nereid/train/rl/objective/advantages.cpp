@@ -28,7 +28,8 @@ Judged judged_of(verify::VerdictKind kind, double speedup) {
   using Kind = verify::VerdictKind;
   Judged judged;
   judged.correct = kind == Kind::kVerified;
-  judged.valid = kind != Kind::kMalformed && kind != Kind::kUntraceable && kind != Kind::kDisallowed && kind != Kind::kError;
+  judged.valid = kind != Kind::kMalformed && kind != Kind::kUntraceable && kind != Kind::kDisallowed &&
+                 kind != Kind::kError;
   judged.speedup = !judged.correct ? 0 : speedup > 0 ? speedup : 1;
   return judged;
 }
@@ -55,7 +56,8 @@ std::vector<double> log_speed_rewards(std::span<const Judged> group, double spee
   return found;
 }
 
-std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit, double incorrect_penalty) {
+std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit,
+                                    double incorrect_penalty) {
   auto found = log_speed_rewards(group, speedup_limit, incorrect_penalty);
   // Not what rounding leaves of equal speeds: advantages are divided by their sum.
   for (size_t i = 0; i < group.size(); ++i)
@@ -63,7 +65,8 @@ std::vector<double> best_advantages(std::span<const Judged> group, double speedu
   return found;
 }
 
-std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit, double incorrect_penalty) {
+std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit,
+                                             double incorrect_penalty) {
   auto found = advantages(log_speed_rewards(group, speedup_limit, incorrect_penalty), Baseline::kMean);
   for (double& advantage : found)
     if (std::abs(advantage) <= 1e-9) advantage = 0;

@@ -43,9 +43,11 @@ std::vector<double> log_speed_rewards(std::span<const Judged> group, double spee
 // Ours, of a group's answers, plan and code: the same where a right one is faster than the right ones' mean, 0
 // for other right ones, so that nothing slow is pushed away, and -incorrect_penalty for wrong ones where one is right:
 // at a price of 0 nothing is learnt but to write what was right.
-std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit, double incorrect_penalty = 0);
+std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit,
+                                    double incorrect_penalty = 0);
 // Ours, of a group's plans where being wrong is the plan's fault and not the code's: log_speed_rewards less their
 // mean, so that what is chosen is pushed by what such a choice is worth, wrong answers of it included.
-std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit, double incorrect_penalty);
+std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit,
+                                             double incorrect_penalty);
 
 }  // namespace nereid::train

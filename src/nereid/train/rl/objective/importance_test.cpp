@@ -36,8 +36,8 @@ TEST(Importance, AnExpectationUnderTheTrainersPolicyComesOutOfTheEnginesTokens) 
 }
 
 TEST(Importance, ObjectivesMultiplyGradientsAlone) {
-  for (const auto kind :
-       {ObjectiveSettings::Kind::kGrpo, ObjectiveSettings::Kind::kHrd, ObjectiveSettings::Kind::kBest, ObjectiveSettings::Kind::kDrpo}) {
+  for (const auto kind : {ObjectiveSettings::Kind::kGrpo, ObjectiveSettings::Kind::kHrd,
+                          ObjectiveSettings::Kind::kBest, ObjectiveSettings::Kind::kDrpo}) {
     std::vector<Rollout> rollouts(2);
     for (size_t i = 0; i < 2; ++i)
       rollouts[i] = {.log_probabilities = {-1, -2},
@@ -45,7 +45,8 @@ TEST(Importance, ObjectivesMultiplyGradientsAlone) {
                      .plan_tokens = 1,
                      .judged = {.valid = true, .correct = i == 0, .speedup = 1.0}};
     // best copies one right answer beside a slower one.
-    if (kind == ObjectiveSettings::Kind::kBest) rollouts[1].judged = {.valid = true, .correct = true, .speedup = 2.0};
+    if (kind == ObjectiveSettings::Kind::kBest)
+      rollouts[1].judged = {.valid = true, .correct = true, .speedup = 2.0};
     const std::vector<size_t> groups = {0, 2};
     const auto plain = evaluate_objective({.kind = kind}, rollouts, groups);
     rollouts[1].weights = {0.5F, 2};

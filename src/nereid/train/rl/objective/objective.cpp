@@ -130,7 +130,8 @@ class Evaluation {
       const auto of_code = code_advantages(settings_, judged(g));
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t plan = rollouts_[i].plan_tokens, length = rollouts_[i].log_probabilities.size();
-        for (const Part& part : {Part{i, 0, plan, of_plan[i - groups_[g]]}, Part{i, plan, length, of_code[i - groups_[g]]}}) {
+        for (const Part& part :
+             {Part{i, 0, plan, of_plan[i - groups_[g]]}, Part{i, plan, length, of_code[i - groups_[g]]}}) {
           if (part.advantage == 0 || part.begin == part.end) continue;
           weights += std::abs(part.advantage) * static_cast<double>(part.end - part.begin);
           parts.push_back(part);
@@ -227,8 +228,9 @@ std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<co
 
 std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
   if (settings.kind == ObjectiveSettings::Kind::kBest)
-    return settings.plan_incorrect_penalty ? centred_speed_advantages(group, settings.speedup_limit, *settings.plan_incorrect_penalty)
-                               : best_advantages(group, settings.speedup_limit, settings.incorrect_penalty.value_or(0));
+    return settings.plan_incorrect_penalty
+               ? centred_speed_advantages(group, settings.speedup_limit, *settings.plan_incorrect_penalty)
+               : best_advantages(group, settings.speedup_limit, settings.incorrect_penalty.value_or(0));
   return advantages(plan_rewards(settings, group), settings.baseline);
 }
 

@@ -31,11 +31,13 @@ struct ObjectiveSettings {
   double alpha = 0.1;                         // kHrd
   bool uniform_reward = false;                // kHrd: the code's tokens get the plan's reward
   double speedup_limit = 2;                   // kHrd: a plan earns no more; kBest: its logarithm, an answer
-  std::optional<double> incorrect_penalty{};        // kHrd: plans earn log_speed_rewards; kBest: a wrong answer's, 0 without
-  std::optional<double> plan_incorrect_penalty{};         // kBest: plans are pushed by centred_speed_advantages at this price
-  double lambda = 0.1;                        // kDrpo: temperature of log speed-ups
-  double tau = 5;                             // kDrpo: temperature of incorrect ones
-  double beta = 1000, delta = 1e-4;           // kDrpo: beta * max(KL - delta, 0)^2
+  std::optional<double>
+      incorrect_penalty{};  // kHrd: plans earn log_speed_rewards; kBest: a wrong answer's, 0 without
+  std::optional<double>
+      plan_incorrect_penalty{};      // kBest: plans are pushed by centred_speed_advantages at this price
+  double lambda = 0.1;               // kDrpo: temperature of log speed-ups
+  double tau = 5;                    // kDrpo: temperature of incorrect ones
+  double beta = 1000, delta = 1e-4;  // kDrpo: beta * max(KL - delta, 0)^2
 };
 
 // What a group's plans earn, or its code; grpo has one reward for both, best and drpo none.

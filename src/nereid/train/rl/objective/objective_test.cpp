@@ -60,7 +60,9 @@ TEST(Rewards, AreTheLaddersProducts) {
 }
 
 TEST(Rewards, OfLogSpeedAreBesideTheRightOnesMean) {
-  const auto right = [](double speedup) { return Judged{.valid = true, .correct = true, .speedup = speedup}; };
+  const auto right = [](double speedup) {
+    return Judged{.valid = true, .correct = true, .speedup = speedup};
+  };
   const Judged wrong{.valid = true}, against_a_rule{.correct = true, .speedup = 9};
   const double root = std::log(2.0) / 2;
   EXPECT_THAT(log_speed_rewards(std::vector{right(1), wrong, right(2), against_a_rule}, 4, 0.3),
@@ -71,7 +73,9 @@ TEST(Rewards, OfLogSpeedAreBesideTheRightOnesMean) {
 }
 
 TEST(Advantages, OfTheBestAreOfWhatIsFasterThanTheRightOnesMean) {
-  const auto right = [](double speedup) { return Judged{.valid = true, .correct = true, .speedup = speedup}; };
+  const auto right = [](double speedup) {
+    return Judged{.valid = true, .correct = true, .speedup = speedup};
+  };
   const Judged wrong{.valid = true}, against_a_rule{.correct = true, .speedup = 9};
   EXPECT_THAT(best_advantages(std::vector{right(1), wrong, right(2), against_a_rule}, 4),
               testing::Pointwise(testing::DoubleNear(1e-12), {0.0, 0.0, std::log(2.0) / 2, 0.0}));
@@ -88,14 +92,18 @@ TEST(Advantages, OfTheBestAreOfWhatIsFasterThanTheRightOnesMean) {
 }
 
 TEST(Advantages, OfPlansAreWhatTheirChoiceIsWorthBesideTheGroups) {
-  const auto right = [](double speedup) { return Judged{.valid = true, .correct = true, .speedup = speedup}; };
+  const auto right = [](double speedup) {
+    return Judged{.valid = true, .correct = true, .speedup = speedup};
+  };
   const Judged wrong{.valid = true};
   // Rewards -0.5, 0.5, -0.6: less their mean, -0.2.
   EXPECT_THAT(centred_speed_advantages(std::vector{right(1), right(std::exp(1.0)), wrong}, 4, 0.6),
               testing::Pointwise(testing::DoubleNear(1e-12), {-0.3, 0.7, -0.4}));
-  EXPECT_THAT(centred_speed_advantages(std::vector{right(3), wrong}, 4, 0.6), testing::Pointwise(testing::DoubleNear(1e-12), {0.3, -0.3}));
+  EXPECT_THAT(centred_speed_advantages(std::vector{right(3), wrong}, 4, 0.6),
+              testing::Pointwise(testing::DoubleNear(1e-12), {0.3, -0.3}));
   EXPECT_THAT(centred_speed_advantages(std::vector{wrong, wrong}, 4, 0.6), testing::Each(0.0));
-  EXPECT_THAT(centred_speed_advantages(std::vector{right(1.1), right(1.1), right(1.1)}, 4, 0.6), testing::Each(0.0));
+  EXPECT_THAT(centred_speed_advantages(std::vector{right(1.1), right(1.1), right(1.1)}, 4, 0.6),
+              testing::Each(0.0));
 }
 
 // A plan is judged by its speed, code by being right, unless both have one reward.
@@ -135,8 +143,13 @@ TEST(Objective, GradientsAreSlopes) {
       for (uint32_t seed = 0; seed < 10; ++seed) {
         auto rollouts = drawn(seed, 9, 0.8);
         const std::vector<size_t> groups{0, 4, 4, 9};
-        const ObjectiveSettings settings{.kind = kind, .baseline = baseline, .incorrect_penalty = seed % 2 == 0 ? std::optional<double>() : 0.3,
-                                         .plan_incorrect_penalty = seed % 3 == 0 ? std::optional<double>() : 0.4, .beta = 3, .delta = 1e-3};
+        const ObjectiveSettings settings{
+            .kind = kind,
+            .baseline = baseline,
+            .incorrect_penalty = seed % 2 == 0 ? std::optional<double>() : 0.3,
+            .plan_incorrect_penalty = seed % 3 == 0 ? std::optional<double>() : 0.4,
+            .beta = 3,
+            .delta = 1e-3};
         const auto value = evaluate_objective(settings, rollouts, groups);
         for (size_t i = 0; i < rollouts.size(); ++i)
           for (size_t t = 0; t < rollouts[i].log_probabilities.size(); ++t) {
@@ -231,10 +244,13 @@ TEST(Objective, BestCopiesWhatWasRightAndFast) {
   const auto value = evaluate_objective({.kind = By::kBest}, rollouts, std::vector<size_t>{0, 3, 5, 6});
   const double weights = 0.1 * 2 + 0.05 * 4;
   EXPECT_NEAR(value.loss, -1, 1e-9);
-  EXPECT_THAT(value.gradients[0], testing::Each(testing::FloatNear(static_cast<float>(-0.1 / weights), 1e-6F)));
-  EXPECT_THAT(value.gradients[4], testing::Each(testing::FloatNear(static_cast<float>(-0.05 / weights), 1e-6F)));
+  EXPECT_THAT(value.gradients[0],
+              testing::Each(testing::FloatNear(static_cast<float>(-0.1 / weights), 1e-6F)));
+  EXPECT_THAT(value.gradients[4],
+              testing::Each(testing::FloatNear(static_cast<float>(-0.05 / weights), 1e-6F)));
   for (const size_t i : {1, 2, 3, 5}) EXPECT_THAT(value.gradients[i], testing::Each(0.0F)) << i;
-  const auto priced = evaluate_objective({.kind = By::kBest, .incorrect_penalty = 0.2}, rollouts, std::vector<size_t>{0, 3, 5, 6});
+  const auto priced = evaluate_objective({.kind = By::kBest, .incorrect_penalty = 0.2}, rollouts,
+                                         std::vector<size_t>{0, 3, 5, 6});
   const double all = weights + 0.2 * 3;
   EXPECT_NEAR(priced.loss, -(weights - 0.2 * 3) / all, 1e-9);
   EXPECT_THAT(priced.gradients[0], testing::Each(testing::FloatNear(static_cast<float>(-0.1 / all), 1e-6F)));
@@ -251,11 +267,14 @@ TEST(Objective, BestMayPushPlansApartFromCodes) {
                    .judged = {.valid = true, .correct = correct, .speedup = speedup}};
   };
   const std::vector<Rollout> rollouts{rollout(true, 1), rollout(true, std::exp(0.4)), rollout(false, 9)};
-  const auto value = evaluate_objective({.kind = By::kBest, .plan_incorrect_penalty = 0.6}, rollouts, std::vector<size_t>{0, 3});
+  const auto value = evaluate_objective({.kind = By::kBest, .plan_incorrect_penalty = 0.6}, rollouts,
+                                        std::vector<size_t>{0, 3});
   // Plans' rewards -0.2, 0.2, -0.6, their mean -0.2; of the codes only the second's two tokens are copied, by 0.2.
   const double all = 0.4 + 0.4 + 2 * 0.2;
   const auto pushed = [&](double plan, double code) {
-    return testing::Pointwise(testing::FloatNear(1e-6F), {static_cast<float>(-plan / all), static_cast<float>(-code / all), static_cast<float>(-code / all)});
+    return testing::Pointwise(
+        testing::FloatNear(1e-6F),
+        {static_cast<float>(-plan / all), static_cast<float>(-code / all), static_cast<float>(-code / all)});
   };
   EXPECT_THAT(value.gradients[0], pushed(0, 0));
   EXPECT_THAT(value.gradients[1], pushed(0.4, 0.2));

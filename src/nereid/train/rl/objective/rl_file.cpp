@@ -11,8 +11,9 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   if (!table) return;
   using Kind = ObjectiveSettings::Kind;
   auto& objective = rl.objective;
-  table->choice<Kind>("objective", objective.kind,
-                      {{"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"best", Kind::kBest}, {"drpo", Kind::kDrpo}});
+  table->choice<Kind>(
+      "objective", objective.kind,
+      {{"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"best", Kind::kBest}, {"drpo", Kind::kDrpo}});
   if (objective.kind == Kind::kDrpo) {
     table->real("lambda", objective.lambda, {.lowest = 0, .highest = 1e6, .above = true});
     table->real("tau", objective.tau, {.lowest = 0, .highest = 1e6, .above = true});
@@ -32,7 +33,8 @@ void read_rl(TomlTable& root, RlSettings& rl) {
       table->real("incorrect_penalty", objective.incorrect_penalty.emplace(0), {.lowest = 0, .highest = 1e3});
   }
   if (objective.kind == Kind::kBest && table->has("plan_incorrect_penalty"))
-    table->real("plan_incorrect_penalty", objective.plan_incorrect_penalty.emplace(0), {.lowest = 0, .highest = 1e3});
+    table->real("plan_incorrect_penalty", objective.plan_incorrect_penalty.emplace(0),
+                {.lowest = 0, .highest = 1e3});
   if (objective.kind == Kind::kHrd) {
     table->real("alpha", objective.alpha, {.lowest = 0, .highest = 1e3});
     table->boolean("uniform_reward", objective.uniform_reward);

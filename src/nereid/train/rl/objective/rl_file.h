@@ -40,7 +40,7 @@ struct RlSettings {
   // Answers judged at a time, of each rank; 0: one a core, of all ranks together, but for two that feed a
   // GPU.
   int64_t judge_jobs = 0;
-  int64_t trials = 3;      // of each answer on the task's own inputs
+  int64_t trials = 3;        // of each answer on the task's own inputs
   bool fast_inputs = false;  // of other inputs, those that find the most
   // How answers come to their times, where the objective asks for them and there is a GPU. Together: one
   // judge, on the GPU, has both verdict and time. Apart: a CPU's replays have the verdict, while the engine
@@ -67,6 +67,7 @@ struct RlRun {
   CurriculumSettings curriculum;
 };
 // `keys` gets every key that was looked up, also where the file has errors.
-Result<RlRun> parse_rl_file(std::string_view text, const std::string& name, std::vector<TomlKey>* keys = nullptr);
+Result<RlRun> parse_rl_file(std::string_view text, const std::string& name,
+                            std::vector<TomlKey>* keys = nullptr);
 
 }  // namespace nereid::train

@@ -66,7 +66,8 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
   text.replace(text.find("incorrect_penalty"), 17, "plan_incorrect_penalty");
   EXPECT_EQ(parse_rl_file(text, "r.toml").value().rl.objective.plan_incorrect_penalty, 0.1);
   text.replace(text.find("\"best\""), 6, "\"hrd\"");
-  EXPECT_THAT(parse_rl_file(text, "r.toml").error().message, testing::HasSubstr("rl has no key 'plan_incorrect_penalty'"));
+  EXPECT_THAT(parse_rl_file(text, "r.toml").error().message,
+              testing::HasSubstr("rl has no key 'plan_incorrect_penalty'"));
 }
 
 TEST(RlFile, ReadsWhatIsRehearsed) {
@@ -98,7 +99,8 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.times, RlSettings::Times::kTogether);
   std::string text(kRlFile);
   text.replace(text.find("samples = 4"), 11,
-               "times = \"apart\"\ntiming_seconds = 0.03\nfast_inputs = true\nstraggler_timeout_s = 4\nsequences = 512\ncode_temperature = 0\nmin_p = 0.1");
+               "times = \"apart\"\ntiming_seconds = 0.03\nfast_inputs = true\nstraggler_timeout_s = "
+               "4\nsequences = 512\ncode_temperature = 0\nmin_p = 0.1");
   const RlSettings rl = parse_rl_file(text, "r.toml").value().rl;
   EXPECT_EQ(rl.times, RlSettings::Times::kApart);
   EXPECT_EQ(rl.timing_seconds, 0.03);
@@ -119,8 +121,9 @@ TEST(RlFile, ARunMayEndWithItsSeconds) {
   const ScheduleSettings schedule = parse_rl_file(text, "r.toml").value().run.schedule;
   EXPECT_EQ(schedule.seconds, 90);
   EXPECT_GE(schedule.steps, 1'000'000);
-  EXPECT_EQ(rl_error("steps = 3", "warmup_steps = 1"),
-            "r.toml:6: schedule.steps: expected how many steps the run has, or its seconds, but it is missing");
+  EXPECT_EQ(
+      rl_error("steps = 3", "warmup_steps = 1"),
+      "r.toml:6: schedule.steps: expected how many steps the run has, or its seconds, but it is missing");
   EXPECT_THAT(rl_error("steps = 3", "kind = \"warmup-stable-decay\"\nseconds = 90\ndecay_steps = 1"),
               testing::StartsWith("r.toml:8: schedule.seconds: expected none where decay_steps are told"));
 }

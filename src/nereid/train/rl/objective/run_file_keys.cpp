@@ -22,7 +22,8 @@ constexpr Description kDescriptions[] = {
     {"seed", "", "of first weights, data order and samples"},
     {"held_out_every", "steps", "interval of the held-out evaluation"},
     {"model.start_from", "path", "folder with config.json and safetensors; or give a shape"},
-    {"model.tokenizer", "path", "tokenizer.json; it, prompts/ and the chat template beside it go into checkpoints"},
+    {"model.tokenizer", "path",
+     "tokenizer.json; it, prompts/ and the chat template beside it go into checkpoints"},
     {"model.model_type", "", "architecture, as in Hugging Face's config.json"},
     {"model.vocab_size", "tokens", "size of the vocabulary"},
     {"model.hidden_size", "", "width of the residual stream"},
@@ -87,7 +88,8 @@ constexpr Description kDescriptions[] = {
     {"rl.temperature", "", "sampling temperature"},
     {"rl.min_p", "share", "tokens less probable than this share of the likeliest are not sampled"},
     {"rl.code_temperature", "", "sampling temperature after the plan; without it the same"},
-    {"rl.staleness", "steps", "steps that rollouts may lag behind the weights; without it 1 where hardware allows"},
+    {"rl.staleness", "steps",
+     "steps that rollouts may lag behind the weights; without it 1 where hardware allows"},
     {"rl.importance_limit", "ratio", "largest importance weight of a token"},
     {"rl.judge_gpu", "index", "GPU of rank 0's judge, rank r uses r more; -1: the rank's own"},
     {"rl.judge_jobs", "answers", "judged at the same time by each rank; 0: from the number of cores"},
@@ -125,7 +127,8 @@ std::vector<TomlKey> keys_of(bool rl, const std::map<std::string, std::string>& 
   const auto choice = [&](const char* key) { return chosen.at(key); };
   std::string text = fmt::format(
       "[model]\nvocab_size = 1048576\nhidden_size = 8\nintermediate_size = 8\nnum_hidden_layers = 1\n"
-      "num_attention_heads = 1\neos_token_id = 1\n[data]\n[optimizer]\nkind = \"{}\"\n[schedule]\nkind = \"{}\"\n"
+      "num_attention_heads = 1\neos_token_id = 1\n[data]\n[optimizer]\nkind = \"{}\"\n[schedule]\nkind = "
+      "\"{}\"\n"
       "[checkpoints]\n[machine]\n",
       choice("optimizer.kind"), choice("schedule.kind"));
   std::vector<TomlKey> keys;
@@ -163,15 +166,17 @@ void group_by_table(std::vector<RunFileKey>& keys) {
   std::vector<std::string> tables;
   for (const auto& key : keys)
     if (std::ranges::find(tables, table_of(key)) == tables.end()) tables.push_back(table_of(key));
-  std::ranges::stable_sort(keys, {}, [&](const auto& key) { return std::ranges::find(tables, table_of(key)) - tables.begin(); });
+  std::ranges::stable_sort(
+      keys, {}, [&](const auto& key) { return std::ranges::find(tables, table_of(key)) - tables.begin(); });
 }
 
 }  // namespace
 
 std::vector<RunFileKey> run_file_keys() {
   std::vector<RunFileKey> all;
-  std::map<std::string, std::set<std::string>> runs;                               // of a key: sft, rl
-  std::map<std::string, std::map<std::string, std::vector<std::string>>> readers;  // ... by factor: its values
+  std::map<std::string, std::set<std::string>> runs;  // of a key: sft, rl
+  std::map<std::string, std::map<std::string, std::vector<std::string>>>
+      readers;  // ... by factor: its values
   for (const bool rl : {false, true}) {
     for (const auto& factor : kFactors) {
       for (const auto& value : factor.values) {
