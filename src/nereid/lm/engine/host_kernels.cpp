@@ -8,9 +8,10 @@
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)  // the baseline, AVX2 and AVX-512 are enough
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "nereid/lm/engine/host_kernels.cpp"
+#include <hwy/foreach_target.h>
+// It comes first.
 #include <hwy/cache_control.h>
 #include <hwy/contrib/math/math-inl.h>
-#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
