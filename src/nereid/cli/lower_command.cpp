@@ -2,7 +2,6 @@
 #include <memory>
 #include <sstream>
 
-#include "nereid/app/version.h"
 #include "nereid/base/file.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
@@ -10,6 +9,7 @@
 #include "nereid/cli/command.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/traced.h"
+#include "nereid/cli/version.h"
 #include "nereid/compiler/module.h"
 #include "nereid/compiler/output/guard.h"
 #include "nereid/trace/codec.h"

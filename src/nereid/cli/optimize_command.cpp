@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 
-#include "nereid/app/version.h"
 #include "nereid/base/file.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
@@ -13,6 +12,7 @@
 #include "nereid/cli/common.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/search_setup.h"
+#include "nereid/cli/version.h"
 #include "nereid/search/baselines.h"
 #include "nereid/search/dynamic_batch.h"
 #include "nereid/search/guarded.h"

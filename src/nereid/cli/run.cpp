@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <string>
 
-#include "nereid/app/version.h"
 #include "nereid/base/printable.h"
 #include "nereid/cli/command.h"
+#include "nereid/cli/version.h"
 
 namespace nereid::cli {
 namespace {

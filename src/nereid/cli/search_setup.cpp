@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "nereid/app/version.h"
 #include "nereid/base/number_option.h"
 #include "nereid/base/shipped_model.h"
 #include "nereid/cli/common.h"
+#include "nereid/cli/version.h"
 #include "nereid/proposers/compiler.h"
 #include "nereid/proposers/http.h"
 #include "nereid/proposers/inductor.h"

@@ -1,11 +1,11 @@
 #include <ctime>
 
-#include "nereid/app/version.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/cli/command_group.h"
 #include "nereid/cli/common.h"
 #include "nereid/cli/output.h"
+#include "nereid/cli/version.h"
 #include "nereid/store/identity.h"
 #include "nereid/store/store.h"
 
