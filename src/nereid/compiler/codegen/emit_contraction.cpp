@@ -396,7 +396,10 @@ class ContractionEmitter {
       if (&member != &kernel_.members.front()) {
         if (member.reduction != Reduction::kNone)
           return input_error("{}: a reduction after a contraction", out_.name);
-        value = write.value(graph_.exprs.substitute(member.body, by, write.extents()));
+        const ExprId body = graph_.exprs.substitute(member.body, by, write.extents());
+        if (graph_.exprs.uses(body, kK) || graph_.exprs.uses(body, kTap))
+          return our_error("{}: {} reads along what was summed", out_.name, node.name);
+        value = write.value(body);
       }
       write.set_result(node.out, value);
       if (!fused_.stored[static_cast<size_t>(node.out)]) continue;

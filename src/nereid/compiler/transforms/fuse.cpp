@@ -45,7 +45,7 @@ class Fuser {
         earliest = std::max(earliest, made_in_[static_cast<size_t>(maker)]);
     if (!node(id).special())
       for (int k = std::max(earliest, 0); k < static_cast<int>(fused_.kernels.size()); ++k)
-        if (joins(fused_.kernels[static_cast<size_t>(k)], k, id)) {
+        if (joins(fused_.kernels[static_cast<size_t>(k)], id)) {
           made_in_[static_cast<size_t>(id)] = k;
           return;
         }
@@ -139,13 +139,13 @@ class Fuser {
     return made;
   }
 
-  bool joins(TileKernel& kernel, int k, NodeId id) {
+  bool joins(TileKernel& kernel, NodeId id) {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
     const Node& first = node(kernel.members.front().node);
     if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
     if (fusion_ != Fusion::kFree && (!joins_plainly(kernel, node(id)) || splits_call(kernel, id)))
       return false;
-    const auto map = mapping(kernel, k, id);
+    const auto map = mapping(kernel, id);
     if (!map) return false;
     // What the kernel makes is read back only where it was made.
     for (const ExprId read : exprs().below(node(id).body)) {
@@ -158,7 +158,6 @@ class Fuser {
         at.push_back(without_ones(substitute(index, *map, kernel.extents()), kernel.extents()));
       if (at != maker->at || !expr.args.empty()) return false;
     }
-    static_cast<void>(k);
     Member made = member(kernel, id, *map);
     if (!in_one_pass(kernel, made)) return false;
     kernel.members.push_back(std::move(made));
@@ -217,7 +216,7 @@ class Fuser {
   }
 
   // Which of the kernel's dimensions each of the node's is.
-  std::optional<std::vector<Index>> mapping(const TileKernel& kernel, int k, NodeId id) {
+  std::optional<std::vector<Index>> mapping(const TileKernel& kernel, NodeId id) {
     const Node& each = node(id);
     const bool after_contraction = is_contraction(graph_, node(kernel.members.front().node));
     if (each.reduction != Reduction::kNone) {
@@ -251,7 +250,8 @@ class Fuser {
         }
       }
     }
-    return follows ? complete(kernel, each, std::move(known), k) : beside(kernel, each, after_contraction);
+    return follows ? complete(kernel, each, std::move(known), after_contraction)
+                   : beside(kernel, each, after_contraction);
   }
 
   // The dimensions whose digits an index is, which goes over all of `size`, each with its stride: of a
@@ -274,9 +274,11 @@ class Fuser {
     return digits;
   }
 
-  // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
+  // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered. The
+  // columns of a contraction are gone after its loop.
   std::optional<std::vector<Index>> complete(const TileKernel& kernel, const Node& each,
-                                             std::vector<std::optional<Index>> known, int) {
+                                             std::vector<std::optional<Index>> known,
+                                             bool after_contraction) {
     for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
       for (size_t other = 0; other < d; ++other)
         if (known[d] && known[other] && *known[d] == *known[other] && !known[d]->is_constant())
@@ -300,7 +302,7 @@ class Fuser {
       if (covered.contains(static_cast<int>(kernel.rows.size() + rest.size()))) return std::nullopt;
       rest.push_back(each.sizes[d]);
     }
-    if (!rest.empty() && rest != kernel.columns) return std::nullopt;
+    if (!rest.empty() && (after_contraction || rest != kernel.columns)) return std::nullopt;
     return map;
   }
 
