@@ -97,6 +97,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
                     .every_sample = true,  // pass@k counts them
                     .first_is_enough = options.search.first,
                     .repairs = options.search.once ? 0 : options.search.repairs,
+                    .fallbacks = !options.search.once,
                     .subgraphs = !options.search.whole_only && !options.search.once,
                     .tuning = !options.search.once},
          .baselines = clock.get(),

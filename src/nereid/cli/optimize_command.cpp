@@ -245,6 +245,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                                  .every_sample = options.search.every_sample,
                                  .first_is_enough = options.search.first,
                                  .repairs = options.search.once ? 0 : options.search.repairs,
+                                 .fallbacks = !options.search.once,
                                  .subgraphs = !options.search.whole_only && !options.search.once,
                                  .tuning = !options.search.once},
                                 [&](const search::Event& event) { report(*task, event, progress); });

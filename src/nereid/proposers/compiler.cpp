@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "nereid/proposers/compiler_fallback.h"
 #include "nereid/proposers/compiler_tuner.h"
 
 namespace nereid::proposers {
@@ -25,6 +26,10 @@ Result<Answer> CompilerProposer::propose(const Request& request, Deadline /*dead
 
 std::unique_ptr<Tuner> CompilerProposer::tuner(const Request& request, double ms) {
   return std::make_unique<CompilerTuner>(*request.trace, request.source, ms);
+}
+
+std::unique_ptr<Fallback> CompilerProposer::fallback(const Request& request) {
+  return std::make_unique<CompilerFallback>(*request.trace, request.source);
 }
 
 }  // namespace nereid::proposers

@@ -31,8 +31,8 @@ Proposal compiler_proposal(const compiler::Module& module) {
   return {.text = module.text, .plan = std::move(plan), .regions = std::move(regions)};
 }
 
-CompilerTuner::CompilerTuner(const trace::Trace& trace, std::string source, double ms)
-    : trace_(trace), source_(std::move(source)), best_ms_(ms) {
+CompilerTuner::CompilerTuner(const trace::Trace& trace, std::string source, double ms, compiler::Choices from)
+    : trace_(trace), source_(std::move(source)), best_ms_(ms), best_(std::move(from)) {
   const auto module = lowered(best_);
   if (!module.ok()) return;
   seen_.insert(module->text);

@@ -16,7 +16,8 @@ Proposal compiler_proposal(const compiler::Module& module);
 
 class CompilerTuner : public Tuner {
  public:
-  CompilerTuner(const trace::Trace& trace, std::string source, double ms);
+  // `from`: the choices that took `ms`.
+  CompilerTuner(const trace::Trace& trace, std::string source, double ms, compiler::Choices from = {});
   std::optional<Proposal> next() override;
   void observe(std::optional<double> ms) override;
 

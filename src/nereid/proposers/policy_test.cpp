@@ -4,6 +4,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/proposers/compiler.h"
+#include "nereid/proposers/compiler_fallback.h"
 #include "nereid/proposers/inductor.h"
 #include "nereid/tracer/tracer.h"
 
@@ -34,6 +35,22 @@ def get_init_inputs():
     return [32]
 )";
 
+// A product that is large enough for split factors, and one of float16.
+constexpr const char* kProducts = R"(
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x, y, z):
+        return x @ y, torch.softmax(z @ z.t(), -1)
+
+def get_inputs():
+    return [torch.randn(2048, 2048), torch.randn(2048, 2048), torch.randn(256, 256, dtype=torch.float16)]
+
+def get_init_inputs():
+    return []
+)";
+
 constexpr const char* kSort = R"(
 import torch
 
@@ -61,6 +78,29 @@ TEST(Proposers, AnAnswerIsRememberedWhole) {
   EXPECT_EQ(to_json(*again), json);
   EXPECT_FALSE(answer_from_json(Json::array()).ok());
   EXPECT_FALSE(answer_from_json(Json{{"proposals", 3}}).ok());
+}
+
+TEST(Proposers, ATileShrinksToItsLeast) {
+  for (compiler::KernelChoice choice : {compiler::KernelChoice{.m = 128, .n = 256, .k = 64, .warps = 8},
+                                        compiler::KernelChoice{.m = 64, .n = 64, .warps = 4, .stages = 3},
+                                        compiler::KernelChoice{.rows = 4, .columns = 4096, .warps = 8}}) {
+    const auto volume = [](const compiler::KernelChoice& c) {
+      const int stages = c.stages == 0 ? 3 : c.stages;
+      return stages * std::max<int64_t>(c.m * c.n, 1) * std::max<int64_t>(c.k, 1) *
+             std::max<int64_t>(c.rows * c.columns, 1);
+    };
+    int64_t before = volume(choice);
+    int steps = 0;
+    while (shrink(choice)) {
+      ASSERT_LT(volume(choice), before) << compiler::to_string(choice);
+      before = volume(choice);
+      ASSERT_LT(++steps, 30);
+    }
+    EXPECT_GT(steps, 4);
+    if (choice.m > 0) {
+      EXPECT_EQ(std::pair(choice.m, choice.n), std::pair(int64_t{16}, int64_t{16}));
+    }
+  }
 }
 
 // Both proposers on the same traces; one worker each for all of them.
@@ -110,6 +150,62 @@ TEST(Proposers, CompilerAndInductor) {
     }
     EXPECT_THAT(kept, Not(IsEmpty()));
     EXPECT_GT(texts.size(), 4U);
+  }
+  {
+    // Wrong numbers: each scheme after the one before, in the float32 product alone, then other rewrites.
+    const auto traced = (*tracer)->trace({.source = kProducts}, deadline);
+    const auto& trace = std::get<trace::Trace>(*traced);
+    const std::string first = ask(compiler, kProducts).proposals[0].text;
+    EXPECT_THAT(first, HasSubstr("tl.float16"));
+    EXPECT_THAT(first, Not(HasSubstr("input_precision")));
+    const auto fallback = compiler.fallback({.source = kProducts, .trace = &trace});
+    std::set<std::string> texts = {first};
+    for (const std::string scheme : {"bf16x6", "tf32x3", "ieee"}) {
+      const auto proposal = fallback->next({.kind = Failure::Kind::kWrong});
+      ASSERT_TRUE(proposal) << scheme;
+      EXPECT_EQ(proposal->variant, "float32 products in " + scheme);
+      const std::string wanted = "input_precision=\"" + scheme + "\"";
+      const size_t at = proposal->text.find(wanted);
+      ASSERT_NE(at, std::string::npos) << proposal->text;
+      EXPECT_EQ(proposal->text.find("input_precision", at + wanted.size()), std::string::npos) << scheme;
+      EXPECT_TRUE(texts.insert(proposal->text).second) << scheme;
+    }
+    while (const auto proposal = fallback->next({.kind = Failure::Kind::kWrong}))
+      EXPECT_TRUE(texts.insert(proposal->text).second) << proposal->variant;
+    // It is turned on from there.
+    const auto tuner = compiler.fallback({.source = kProducts, .trace = &trace});
+    const auto other = tuner->next({.kind = Failure::Kind::kWrong});
+    ASSERT_TRUE(other);
+    const auto turned = tuner->tuner(1)->next();
+    ASSERT_TRUE(turned);
+    EXPECT_NE(turned->text, other->text);
+  }
+  {
+    // A kernel that is too large: its tiles shrink until nothing is left of them; other kernels stay.
+    const auto traced = (*tracer)->trace({.source = kProducts}, deadline);
+    const auto& trace = std::get<trace::Trace>(*traced);
+    const auto whole = compiler::lower_module(trace, kProducts);
+    ASSERT_TRUE(whole.ok());
+    const std::string kernel = whole->kernels.back().function, other = whole->kernels.front().function;
+    const auto fallback = compiler.fallback({.source = kProducts, .trace = &trace});
+    const auto call_of = [](const std::string& text, const std::string& of) {
+      const size_t at = text.find("        " + of + "[");
+      return text.substr(at, text.find("\n        ", text.find(')', at)) - at);
+    };
+    int steps = 0;
+    std::set<std::string> calls;
+    while (const auto proposal = fallback->next({.kind = Failure::Kind::kTooLarge, .kernel = kernel})) {
+      ASSERT_LT(++steps, 40);
+      EXPECT_TRUE(calls.insert(call_of(proposal->text, kernel)).second) << proposal->variant;
+      EXPECT_EQ(call_of(proposal->text, other), call_of(whole->text, other));
+    }
+    EXPECT_GE(steps, 3);
+    // Both failures, one after the other.
+    const auto both = compiler.fallback({.source = kProducts, .trace = &trace});
+    EXPECT_TRUE(both->next({.kind = Failure::Kind::kWrong}));
+    const auto smaller = both->next({.kind = Failure::Kind::kTooLarge, .kernel = ""});
+    ASSERT_TRUE(smaller);
+    EXPECT_THAT(smaller->text, HasSubstr("input_precision=\"bf16x6\""));
   }
   {
     const Answer answer = ask(**inductor, kMlp);

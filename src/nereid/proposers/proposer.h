@@ -40,6 +40,15 @@ struct Proposal {
   std::vector<Region> regions{};  // for people who look at it, where the proposer tells; not trusted
 };
 
+// Why a proposal was not verified, as far as another way of writing the same may mend it.
+struct Failure {
+  enum class Kind : uint8_t {
+    kWrong,     // its numbers are not the reference's
+    kTooLarge,  // a kernel asks for more registers or shared memory than the GPU has
+  } kind = Kind::kWrong;
+  std::string kernel{};  // the function to blame; empty where none is known
+};
+
 // An earlier proposal to the same request, and what became of it.
 struct Attempt {
   std::string text{};
@@ -83,6 +92,16 @@ class Tuner {
   virtual void observe(std::optional<double> ms) = 0;  // of the last; nothing where it was not verified
 };
 
+// Other ways of writing a proposal that failed, one after the other. Used by one thread.
+class Fallback {
+ public:
+  virtual ~Fallback() = default;
+  // After the latest, which failed so; nothing: there is no other way.
+  virtual std::optional<Proposal> next(const Failure& failure) = 0;
+  // Of the latest, which took `ms`; null where there is nothing to turn.
+  virtual std::unique_ptr<Tuner> tuner(double /*ms*/) { return nullptr; }
+};
+
 // Thread-safe.
 class Proposer {
  public:
@@ -101,6 +120,9 @@ class Proposer {
   // For what it proposed to this request first, which took `ms`; null where there is nothing to turn. Refers
   // to the request's trace.
   virtual std::unique_ptr<Tuner> tuner(const Request& /*request*/, double /*ms*/) { return nullptr; }
+  // For what it proposed to this request first, where that fails; null where there is no other way. Refers to
+  // the request's trace.
+  virtual std::unique_ptr<Fallback> fallback(const Request& /*request*/) { return nullptr; }
   // An Error where it could not be asked (a lost worker, no network): no word about the task.
   virtual Result<Answer> propose(const Request& request, Deadline deadline) = 0;
   // These samples of the request, side by side where the proposer can do that, else one after the other. The

@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "nereid/base/interrupt.h"
+#include "nereid/search/fall_back.h"
 #include "nereid/search/subgraph_search.h"
 
 namespace nereid::search {
@@ -67,6 +69,8 @@ class Run {
       if (!*next) return;
       std::vector<proposers::Attempt> attempts;
       auto judged = judge_all(name, (*next)->answer, rank, attempts, round == 0);
+      if (!judged && round == 0 && options_.fallbacks)
+        judged = fall_back_from(proposer, (*next)->answer, rank);
       if (judged && round > 0) return;
       const int repairs = proposer.repairs() && round == 0 ? options_.repairs : 0;
       for (int repair = 0; repair < repairs && !attempts.empty() && !judged && go_on(); ++repair) {
@@ -89,14 +93,49 @@ class Run {
     }
   }
 
+  // The proposer's first proposal in its other ways, where that failed.
+  std::optional<Judged> fall_back_from(proposers::Proposer& proposer, const proposers::Answer& answer,
+                                       int rank) {
+    const std::string name(proposer.name());
+    if (answer.proposals.empty() || !go_on()) return std::nullopt;
+    std::optional<Judged> failed;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const Judged& tried : outcome_.tried)
+        if (tried.proposer == name && tried.source == answer.proposals.front().text) failed = tried;
+    }
+    if (!failed || !failure_of(*failed)) return std::nullopt;
+    auto ways = proposer.fallback({.name = task_.name, .source = task_.source, .trace = &task_.trace});
+    if (!ways) return std::nullopt;
+    auto judged =
+        fall_back(*ways, *failed, [&](const proposers::Proposal& proposal) -> std::optional<Judged> {
+          if (!go_on()) return std::nullopt;
+          event({Event::Kind::kSaid, name, proposal.variant});
+          auto other = judge(name, proposal, rank);
+          if (!other) return std::nullopt;
+          other->sample = false;
+          take(*other);
+          return other;
+        });
+    if (!judged) return std::nullopt;
+    const std::lock_guard lock(mutex_);
+    fallbacks_[{name, judged->variant}] = std::move(ways);
+    return judged;
+  }
+
   // The winner's proposer turns what can be turned about it, where a clock tells what is better.
   void tune(const std::vector<proposers::Proposer*>& proposers) {
-    if (!outcome_.best || !outcome_.best->times || !outcome_.best->variant.empty()) return;
+    if (!outcome_.best || !outcome_.best->times) return;
+    const auto other_way = fallbacks_.find({outcome_.best->proposer, outcome_.best->variant});
+    if (!outcome_.best->variant.empty() && other_way == fallbacks_.end()) return;
     for (size_t i = 0; i < proposers.size(); ++i) {
       const std::string name(proposers[i]->name());
       if (name != outcome_.best->proposer) continue;
-      const auto tuner = proposers[i]->tuner(
-          {.name = task_.name, .source = task_.source, .trace = &task_.trace}, *outcome_.best->ms());
+      const double ms = *outcome_.best->ms();
+      const auto tuner =
+          other_way != fallbacks_.end()
+              ? other_way->second->tuner(ms)
+              : proposers[i]->tuner({.name = task_.name, .source = task_.source, .trace = &task_.trace}, ms);
       while (tuner && go_on()) {
         const auto proposal = tuner->next();
         if (!proposal) return;
@@ -261,6 +300,8 @@ class Run {
   int round_ = 0;               // the next of `again`
   std::mutex turn_;             // to judge, on a CPU
   std::mutex mutex_;            // guards what follows
+  // By proposer and variant: what found it where the first way failed.
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<proposers::Fallback>> fallbacks_{};
   Outcome outcome_{};
 };
 

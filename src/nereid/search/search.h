@@ -23,6 +23,7 @@ struct SearchOptions {
   // one that costs nothing wait for subgraphs, too.
   bool first_is_enough = false;
   int repairs = 2;        // times that a proposer is told what was wrong with an answer
+  bool fallbacks = true;  // what was not verified is written in the proposer's other ways
   bool subgraphs = true;  // after whole programs, subgraph_search.h
   bool tuning = true;     // the winner's choices are turned, where a clock tells what is better
 };

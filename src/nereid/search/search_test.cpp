@@ -26,7 +26,8 @@ using verify::AnalysisBuilder;
 // A session in which everything agrees, after so many seconds a trial.
 class AgreeingSession : public replay::Session {
  public:
-  AgreeingSession(double seconds, double ms) : seconds_(seconds), ms_(ms) {}
+  AgreeingSession(double seconds, double ms, bool wrong = false)
+      : seconds_(seconds), ms_(ms), wrong_(wrong) {}
   const replay::SessionFacts& facts() const override { return facts_; }
   Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance&,
                                     Deadline deadline) override {
@@ -36,7 +37,9 @@ class AgreeingSession : public replay::Session {
     report.trial = trial;
     replay::OutputComparison o;
     o.path = "output", o.sizes = {100}, o.elements = 100, o.error_limit = 1e-6;
+    if (wrong_) o.agrees = false, o.reason = "wrong", o.wrong = 100, o.error = 1, o.first_wrong = {0};
     report.comparison.emplace().outputs.push_back(o);
+    report.comparison->agrees = !wrong_;
     return report;
   }
   Result<replay::MutationReport> leave_out(const std::vector<int>&, Deadline) override {
@@ -58,6 +61,7 @@ class AgreeingSession : public replay::Session {
 
  private:
   double seconds_, ms_;
+  bool wrong_;
   replay::SessionFacts facts_;
 };
 
@@ -72,6 +76,11 @@ class Scripted : public proposers::Proposer {
     observed.push_back(ms);
     return std::make_unique<Turns>(*this);
   }
+  std::unique_ptr<proposers::Fallback> fallback(const proposers::Request&) override {
+    return ways.empty() ? nullptr : std::make_unique<Ways>(*this);
+  }
+  // What is proposed after failures, one by one, and what failed how: "wrong", "too large: kernel".
+  std::vector<std::string> ways, failures;
   // What a tuner proposes, one by one, and what it was told first and after each; -1: not verified.
   std::vector<std::string> turns;
   std::vector<double> observed;
@@ -93,6 +102,21 @@ class Scripted : public proposers::Proposer {
     Scripted& of_;
     size_t at_ = 0;
   };
+  struct Ways : proposers::Fallback {
+    explicit Ways(Scripted& of) : of_(of) {}
+    std::optional<proposers::Proposal> next(const proposers::Failure& failure) override {
+      const bool wrong = failure.kind == proposers::Failure::Kind::kWrong;
+      of_.failures.push_back(wrong ? "wrong" : "too large: " + failure.kernel);
+      if (at_ == of_.ways.size()) return std::nullopt;
+      return proposers::Proposal{.text = of_.ways[at_++], .variant = "another way"};
+    }
+    std::unique_ptr<proposers::Tuner> tuner(double ms) override {
+      of_.observed.push_back(-ms);
+      return std::make_unique<Turns>(of_);
+    }
+    Scripted& of_;
+    size_t at_ = 0;
+  };
   std::string name_;
   std::vector<proposers::Answer> answers_;
   bool repairs_;
@@ -105,7 +129,7 @@ proposers::Answer proposing(std::vector<std::string> texts) {
   return answer;
 }
 
-// A world where a source is worth what it says: "raise" does not trace, "BYTES 123" moves so many bytes,
+// A world where a source is worth what it says: "raise" does not trace, "WRONG" has other numbers, "BYTES 123" moves so many bytes,
 // "SLOW" takes about 0.7 s to judge.
 struct SearchTest : testing::Test {
   SearchTest() {
@@ -153,7 +177,8 @@ struct SearchTest : testing::Test {
       const bool slow = source.find("SLOW") != std::string::npos;
       const size_t ms = source.find("MS ");
       return std::unique_ptr<replay::Session>(std::make_unique<AgreeingSession>(
-          slow ? 0.05 : 0, ms == source.npos ? 0 : std::stod(source.substr(ms + 3))));
+          slow ? 0.05 : 0, ms == source.npos ? 0 : std::stod(source.substr(ms + 3)),
+          source.find("WRONG") != std::string::npos));
     };
   }
 
@@ -437,6 +462,50 @@ TEST_F(SearchTest, WhereThereIsAClockTheWinnerIsTurned) {
   Scripted three("three", {proposing({"BYTES 1e12"})});
   three.turns = {"BYTES 1e9"};
   EXPECT_EQ(run(*evaluator(), {&three}).best->source, "BYTES 1e12");
+}
+
+TEST_F(SearchTest, AChoiceThatFailsIsFollowedByTheNext) {
+  // "LARGE" is refused by the GPU's compiler.
+  backends.compile = [](const trace::Trace& trace, Deadline) -> Result<verify::CompiledKernels> {
+    verify::CompiledKernels made;
+    if (trace.class_name != "ModelNew") return made;
+    if (trace.notes.front().find("LARGE") != std::string::npos)
+      made.refused[trace.kernels[0].hash] = "262400 bytes of shared memory";
+    else
+      for (const auto& kernel : trace.kernels) made.kernels[kernel.hash] = "code";
+    return made;
+  };
+  const EvaluatorOptions options{.settings = {.device = replay::Device::kCuda, .time = true}};
+  Evaluator timed(backends, options);
+  Scripted one("one", {proposing({"WRONG 1"})});
+  one.ways = {"WRONG 2", "LARGE 3", "LARGE 4", "MS 5", "MS 1"};
+  one.turns = {"MS 4"};
+  const Outcome outcome = run(timed, {&one});
+  ASSERT_TRUE(outcome.best) << outcome.tried.back().verdict;
+  EXPECT_THAT(one.failures, ElementsAre("wrong", "wrong", "too large: ", "too large: "));
+  EXPECT_THAT(one.observed,
+              ElementsAre(-5, 4));  // what was verified is turned, and not what was proposed first
+  EXPECT_EQ(outcome.best->source, "MS 4");
+  EXPECT_THAT(bests, ElementsAre("MS 5", "MS 4"));
+  // Not after what no other way of writing mends, not where the first is verified, and not where it is not asked for.
+  for (const auto& [text, fallbacks] :
+       {std::pair("raise", true), std::pair("MS 3", true), std::pair("WRONG", false)}) {
+    Scripted two("two", {proposing({text})});
+    two.ways = {"MS 2"};
+    run(timed, {&two}, {.fallbacks = fallbacks, .subgraphs = false});
+    EXPECT_THAT(two.failures, IsEmpty()) << text;
+  }
+  // Until there is no other way, or no time.
+  Scripted three("three", {proposing({"WRONG 1"})});
+  three.ways = {"WRONG 2", "WRONG 3"};
+  EXPECT_FALSE(run(timed, {&three}).best);
+  EXPECT_THAT(three.failures, ElementsAre("wrong", "wrong", "wrong"));
+  Scripted late("late", {proposing({"SLOW WRONG 1"})});
+  for (int i = 0; i < 100; ++i) late.ways.push_back("SLOW WRONG " + std::to_string(i + 2));
+  EXPECT_FALSE(run(timed, {&late},
+                   {.deadline = Deadline::after(0.5), .patience = Deadline::after(5), .subgraphs = false})
+                   .best);
+  EXPECT_LT(late.failures.size(), 20U);
 }
 
 TEST_F(SearchTest, WhatWasJudgedOnceIsRemembered) {

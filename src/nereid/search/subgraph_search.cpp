@@ -11,6 +11,7 @@
 
 #include "nereid/base/hash.h"
 #include "nereid/base/interrupt.h"
+#include "nereid/search/fall_back.h"
 
 namespace nereid::search {
 namespace {
@@ -366,12 +367,24 @@ class SubgraphSearch {
       if (!*next) return;
       findings_.cost += (*next)->answer.cost;
       for (const auto& proposal : (*next)->answer.proposals) {
-        const Judged judged =
-            evaluator_.judge(task, std::string(proposer.name()), proposal, options_.deadline);
+        Judged judged = evaluator_.judge(task, std::string(proposer.name()), proposal, options_.deadline);
+        if (!judged.verified())
+          if (auto other = in_another_way(proposer, task, judged)) judged = *std::move(other);
         if (!judged.verified() || !judged.ms() || *judged.ms() >= known.ms) continue;
         known = {.ms = *judged.ms(), .candidate = judged.source, .proposer = std::string(proposer.name())};
       }
     }
+  }
+
+  std::optional<Judged> in_another_way(proposers::Proposer& proposer, const Task& task,
+                                       const Judged& failed) {
+    if (!go_on() || !failure_of(failed)) return std::nullopt;
+    const auto ways = proposer.fallback({.name = task.name, .source = task.source, .trace = &task.trace});
+    if (!ways) return std::nullopt;
+    return fall_back(*ways, failed, [&](const proposers::Proposal& proposal) -> std::optional<Judged> {
+      if (!go_on()) return std::nullopt;
+      return evaluator_.judge(task, std::string(proposer.name()), proposal, options_.deadline);
+    });
   }
 
   // That there was no time is no fault.
