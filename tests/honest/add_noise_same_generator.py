@@ -2,7 +2,7 @@
 
 reference: ../tasks/add_noise.py
 verdict: Verified
-policy: hybrid
+policy: strict
 """
 import torch
 import torch.nn as nn

@@ -42,6 +42,15 @@ SHAPE = """torch.cat([x,y],-1) torch.cat([x,y],0) torch.cat([x,y,x+1],-1).relu()
     torch.eye(x.shape[-1],device=x.device,dtype=x.dtype)+x[:1] torch.zeros_like(x)+x torch.ones_like(x)*2 torch.full_like(x,3.0) x.new_zeros(3,4)+1 torch.arange(x.shape[-1],device=x.device)*x torch.linspace(0,1,x.shape[-1],device=x.device,dtype=x.dtype)*x
     torch.meshgrid(x.flatten()[:5],y.flatten()[:7],indexing='ij')[0]*1 torch.einsum('...i,...i->...',x,y) torch.tensordot(x,y,dims=([0],[0])) torch.kron(x[:4],y[:3]) torch.cdist(x[:9].float().reshape(9,-1),y[:8].float().reshape(8,-1)) torch.trace(x.reshape(x.shape[0],-1)) x.movedim(0,-1)*2 x.swapaxes(0,-1)+1""".split()
 
+# Draws, which PyTorch makes again from the same stream.
+RANDOM = """F.dropout(x,0.3) F.dropout(x,0.5).relu()+x F.dropout(x*2,0.1,inplace=True) F.dropout(x,1.0)+x F.dropout(x.t(),0.3).t() F.dropout(x[:,3:],0.2)*2
+    F.dropout(x[:1].expand(7,x.shape[1]),0.3) F.dropout(F.dropout(x,0.3).tanh(),0.3) torch.native_dropout(x,0.3,True) F.alpha_dropout(x,0.3,True) F.feature_alpha_dropout(x.reshape(3,11,5,13),0.3,True)
+    F.dropout2d(x.reshape(3,11,5,13),0.3) F.dropout1d(x.reshape(3,11,65),0.3).sin() F.dropout3d(x.reshape(3,11,5,13,1),0.3)
+    x+torch.randn_like(x) x*torch.rand_like(x) x+torch.randn(x.shape[1],device=x.device) x+torch.rand(33,1,device=x.device) x+torch.randn(x.shape).to(x.device)
+    torch.where(torch.rand_like(x)<0.3,x,-x) x+torch.randint(0,9,x.shape,device=x.device) x*torch.randint_like(x,3) x+torch.zeros_like(x).normal_(0.5,2) x+torch.empty_like(x).uniform_(-1,1)
+    x+torch.empty(33,65,device=x.device).exponential_(2.0) x*torch.bernoulli(x,0.3) x*torch.empty_like(x).bernoulli_(0.3) torch.normal(x,0.5)*2 torch.normal(0.5,x.abs())+1 torch.normal(x,x.abs())+1
+    torch.normal(0.0,1.0,(33,65),device=x.device)+x x[torch.randperm(33,device=x.device)]*2 x.t()+torch.randn_like(x.t()) (x.clone()[:,::2].normal_(),x*2)[1]+torch.rand_like(x)""".split()
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -101,6 +110,17 @@ def layer(name, init, *shapes, forward="self.f(x)", extra=(), **more):
 
 LAYERS = [
     layer("linear", "nn.Linear(40, 70)", (33, 40)),
+    layer(
+        "linear_along_its_inner_size", "nn.Linear(24, 40)", (33, 24), (24, 33, 40), forward="self.f(x) * y"
+    ),
+    layer(
+        "loop_as_long_as_its_state",
+        "nn.Linear(14, 6)\nself.g = nn.Linear(6, 7)",
+        (6, 3, 8),
+        (3, 6),
+        forward="outs = []\nfor t in range(6):\n    y = torch.tanh(self.f(torch.cat([x[t], y], 1)))\n"
+        "    outs.append(self.g(y))\ntorch.stack(outs)",
+    ),
     layer("linear3d", "nn.Linear(40, 24, bias=False)", (4, 9, 40)),
     layer("linear1d", "nn.Linear(40, 24)", (40,)),
     layer("mlp", "nn.Sequential(nn.Linear(40, 64), nn.GELU(), nn.Linear(64, 8))", (33, 40)),
@@ -675,6 +695,32 @@ LAYERS = [
     layer("rnn_cell", "nn.RNNCell(10, 12)", (3, 10), (3, 12), forward="self.f(x, y)"),
     layer("lstm_cell", "nn.LSTMCell(10, 12)", (3, 10), (3, 12), (3, 12), forward="self.f(x, (y, z))"),
     layer("gru_cell", "nn.GRUCell(10, 12)", (3, 10), (3, 12), forward="self.f(x, y)"),
+    layer(
+        "mlp_dropout",
+        "nn.Sequential(nn.Linear(40, 64), nn.GELU(), nn.Dropout(0.2), nn.Linear(64, 8))",
+        (33, 40),
+    ),
+    layer("conv_dropout2d", "nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Dropout2d(0.4))", (2, 3, 9, 10)),
+    layer("transformer_layer_train", "nn.TransformerEncoderLayer(24, 4, 48, batch_first=True)", (2, 9, 24)),
+    layer(
+        "scores_dropout",
+        "",
+        (2, 9, 24),
+        (2, 11, 24),
+        forward="F.dropout((x @ y.transpose(1, 2)).softmax(-1), 0.1) @ y",
+    ),
+    layer(
+        "drawn_state",
+        "nn.GRUCell(10, 12)",
+        (5, 3, 10),
+        forward="h = torch.randn(3, 12, device=x.device)\nfor s in range(5): h = self.f(x[s], h)\nh",
+    ),
+    layer(
+        "drawn_and_dropped",  # what the second draws comes after the first, whatever becomes of that
+        "",
+        (33, 40),
+        forward="torch.rand(7, device=x.device)\nx + torch.randn_like(x)",
+    ),
     layer("long_sum", "", (3, 40000), forward="x.sum(-1)"),
     layer("long_softmax", "", (3, 40000), forward="x.softmax(-1)"),
     layer("long_argmax", "", (3, 40000), forward="x.argmax(-1)"),
@@ -755,6 +801,8 @@ def cases():
     for expression in SHAPE:
         names = (("x", (33, 65)), ("y", (33, 65)))
         yield Case(name_of(expression), expression, names if "y" in expression else names[:1], family="shape")
+    for expression in RANDOM:
+        yield Case(name_of(expression), expression, (("x", (33, 65)),), family="random")
     yield from LAYERS
 
 

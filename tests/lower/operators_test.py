@@ -16,7 +16,9 @@ import algebra
 import operators
 
 # Lowered by nobody yet, with the operator that stands in the way: a line goes when it is wrong.
-NOT_YET = {}
+NOT_YET = {
+    "transformer_layer_train": "scaled_dot_product_attention draws its dropout inside of a kernel of PyTorch's"
+}
 
 
 def chosen(args):

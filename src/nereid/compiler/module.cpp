@@ -121,6 +121,10 @@ class ModuleWriter {
       texts_.emplace_back();
       if (kernel.kept >= 0) {
         const Node& node = graph_.nodes[static_cast<size_t>(kernel.kept)];
+        if (!node.draw.empty()) {
+          module_.draws.push_back(fmt::format("{} (line {})", node.call->op, node.place.line));
+          continue;
+        }
         module_.kept.push_back(fmt::format("{} ({}:{}{}{})", node.call->op, node.place.file, node.place.line,
                                            node.kept_for.empty() ? "" : "; ", node.kept_for));
         continue;

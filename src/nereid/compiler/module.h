@@ -43,8 +43,9 @@ struct Module {
   std::string text;  // Python: the plan, what the constructor needs, our kernels, ModelNew
   std::string plan;  // in words, as it stands at the top of the file
   std::vector<LoweredKernel> kernels;
-  std::vector<std::string> kept;  // operators that stay PyTorch's: "aten::sort (model.py:12)"
-  double seconds = 0;             // of all kernels, by the cost model
+  std::vector<std::string> kept;   // operators that stay PyTorch's: "aten::sort (model.py:12)"
+  std::vector<std::string> draws;  // random draws, which are PyTorch's: "aten::dropout (line 12)"
+  double seconds = 0;              // of all kernels, by the cost model
 };
 
 // One task in several ways: what is the same in them is worked out once.

@@ -369,6 +369,48 @@ TEST_F(Rules, RandomDraws) {
   EXPECT_THAT(check_rules(dropout.facts(), candidate.facts(), Policy::kMostly).broken, IsEmpty());
 }
 
+TEST_F(Rules, DrawsOfTheReferenceAreFreeWhereTheirOperandsAreConstants) {
+  enum class Operand { kConstant, kInput, kParameter };
+  const auto made = [](Operand operand, bool in_kernel) {
+    AnalysisBuilder b;
+    for (int call = 0; call < 3; ++call) {
+      const int in = b.forward(call), ones = b.storage(), drawn = b.storage(), out = b.storage();
+      b.step({.name = "aten::ones", .work = Work::kFree, .writes = {ones}});
+      const int of = operand == Operand::kConstant ? ones : operand == Operand::kInput ? in : b.w;
+      b.step({.name = "aten::dropout",
+              .work = Work::kPointwise,
+              .reads = {of},
+              .writes = {drawn},
+              .random = true});
+      b.step({.name = in_kernel ? "k" : "aten::mul",
+              .work = in_kernel ? Work::kTriton : Work::kPointwise,
+              .reads = {in, drawn},
+              .writes = {out}});
+      b.returns({out});
+    }
+    return b;
+  };
+  const auto broken_by = [](AnalysisBuilder reference, AnalysisBuilder candidate, Policy policy) {
+    std::vector<std::string> rules;
+    for (const auto& e : check_rules(reference.facts(), candidate.facts(), policy).broken)
+      rules.push_back(e.rule);
+    return rules;
+  };
+  const auto reference = made(Operand::kInput, false), drawn = made(Operand::kConstant, true);
+  for (const Policy policy : {Policy::kStrict, Policy::kMostly, Policy::kHybrid})
+    EXPECT_THAT(broken_by(reference, drawn, policy), IsEmpty());
+  for (const Operand operand : {Operand::kInput, Operand::kParameter})
+    EXPECT_THAT(broken_by(reference, made(operand, true), Policy::kStrict), ElementsAre("aten-compute"));
+  AnalysisBuilder draws_nothing;
+  for (int call = 0; call < 3; ++call) {
+    const int in = draws_nothing.forward(call), out = draws_nothing.storage();
+    draws_nothing.step({.name = "aten::relu", .work = Work::kPointwise, .reads = {in}, .writes = {out}});
+    draws_nothing.returns({out});
+  }
+  EXPECT_THAT(broken_by(draws_nothing, drawn, Policy::kStrict),
+              testing::UnorderedElementsAre("random-draw", "aten-compute"));
+}
+
 TEST_F(Rules, ConstantOutputs) {
   for (int call = 0; call < 3; ++call) {
     candidate.forward(call);

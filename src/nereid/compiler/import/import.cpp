@@ -10,6 +10,7 @@
 
 #include "nereid/compiler/ir/constant_data.h"
 #include "nereid/compiler/output/source_file.h"
+#include "nereid/trace/access.h"
 #include "nereid/trace/op_class.h"
 
 namespace nereid::compiler {
@@ -32,6 +33,7 @@ const OperatorTable& operators() {
     add_recurrent(made);
     add_sorts(made);
     add_scatters(made);
+    add_random(made);
     return made;
   }();
   return table;
@@ -260,6 +262,8 @@ Status Importer::step(const trace::Call& call, const trace::Call* next) {
   tf32_ = window_ = false;
   trouble_ = ok_status();
   if (call.op == "nereid::constant") return ok_status();
+  seeded_ = seeded_ || call.op == "nereid::manual_seed" || call.op == "nereid::restore_generator";
+  if (const std::string why = other_stream(call); !why.empty()) return cannot(why);
   const auto kind = trace::listed_class(call.op);
   if (kind == trace::OpClass::kAllocation)
     for (const trace::ValueId id : results()) allocated_[value(id).storage] = id;
@@ -275,6 +279,18 @@ Status Importer::step(const trace::Call& call, const trace::Call* next) {
   if (done.ok()) name_results(next, first_node);
   if (done.ok() || !trouble_.ok()) return done;
   return keep(call);
+}
+
+std::string Importer::other_stream(const trace::Call& call) const {
+  if (!trace::draws_random(call)) return "";
+  const auto own = [](const trace::Arg& arg) {
+    const auto* named = std::get_if<trace::Named>(&arg.node);
+    return named != nullptr && named->kind == "generator";
+  };
+  if (std::ranges::any_of(call.args, own) ||
+      std::ranges::any_of(call.kwargs, own, [](const auto& kwarg) { return kwarg.second; }))
+    return "it draws from a generator of its own, which the written file does not have";
+  return seeded_ ? "it draws after forward has seeded a generator, which the written file does not do" : "";
 }
 
 Status Importer::keep(const trace::Call& call, std::string why) {
@@ -397,6 +413,22 @@ Status Importer::leaf_of(trace::StorageId storage) {
 void Importer::contraction_under(const std::string& flag) {
   const auto found = trace_.flags.find(flag);
   tf32_ = found != trace_.flags.end() && found->second != 0;
+}
+
+std::string Importer::device_text(const trace::Value& value) const {
+  const bool cpu = trace_.storages[static_cast<size_t>(value.storage)].device == trace::Device::kCpu;
+  return cpu ? "\"cpu\"" : "device";
+}
+
+TensorId Importer::draw(const Extents& sizes, std::vector<int64_t> strides, DType type, std::string text,
+                        std::string name) {
+  if (text.find("device=\"cpu\"") != text.npos) text += ".to(device)";
+  Node node{.sizes = sizes, .name = std::move(name)};
+  node.call = call_, node.draw = std::move(text);
+  node.place = call_->place;
+  const TensorId made = graph_.add_node(std::move(node), type, std::move(strides));
+  graph_.nodes.back().outs = {made};
+  return made;
 }
 
 ExprId Importer::load(TensorId tensor, std::vector<Index> at) {

@@ -81,6 +81,11 @@ class Importer {
   TensorId temporary(Reduction reduction, const Extents& sizes, const Extents& reduced, ExprId body,
                      DType type, std::string name);
   ExprId load(TensorId tensor, std::vector<Index> at);
+  // A tensor that PyTorch draws: `text` in Python, which may name `device` (device_text).
+  TensorId draw(const Extents& sizes, std::vector<int64_t> strides, DType type, std::string text,
+                std::string name);
+  // Where a value is, in the text of a draw: forward's device, or the CPU.
+  std::string device_text(const trace::Value& value) const;
   // A tensor that lies in memory as the value does, row by row.
   TensorId in_memory(trace::ValueId id, const std::string& name);
   // A node of the call, whose result is row-major.
@@ -110,6 +115,8 @@ class Importer {
   std::optional<TensorId> current(trace::StorageId storage);
   // The call as PyTorch's.
   Status keep(const trace::Call& call, std::string why = {});  // as PyTorch's
+  // Why a draw of the call's would not be the same from the default generator; empty: it would.
+  std::string other_stream(const trace::Call& call) const;
   std::pair<bool, bool> complex_in(const trace::Call& call) const;
   Status define(trace::ValueId result, Node node);
   // A view of what was there before becomes `made`, the rest stays.
@@ -121,6 +128,7 @@ class Importer {
   std::vector<std::string> assigned_;  // of each line of the source: the variable, or nothing
   const trace::Call* call_ = nullptr;
   bool tf32_ = false, window_ = false;
+  bool seeded_ = false;  // forward has set a generator's state
   Status trouble_ = ok_status();
   std::map<trace::StorageId, TensorId> current_;  // what each storage holds now
   std::map<trace::StorageId, TensorId> leaves_;
@@ -146,6 +154,7 @@ void add_attention(OperatorTable& table);
 void add_recurrent(OperatorTable& table);
 void add_sorts(OperatorTable& table);
 void add_scatters(OperatorTable& table);
+void add_random(OperatorTable& table);
 
 // "softmax" of "aten::softmax.int"
 std::string short_name(const std::string& op);

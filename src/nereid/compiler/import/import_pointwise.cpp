@@ -241,16 +241,6 @@ Status prelu(Importer& import) {
   return import.define(import.results()[0], (x > 0).where(x, x * slope).id(), "prelu");
 }
 
-// In eval mode nothing is dropped.
-Status dropout(Importer& import) {
-  if (import.flag(import.arg(2, "train"), true) && import.number(import.arg(1, "p"), 0.5) > 0)
-    return import.cannot("it draws random numbers");
-  const auto x = import.tensor(import.arg(0, "input"));
-  if (x && import.value(*x).storage == import.result().storage)
-    return ok_status();  // it is what it was given
-  return import.define(import.results()[0], import.operand(0).id(), "dropout");
-}
-
 Value power(Importer&, Value a, Value b) { return a.apply(Fn::kPow, b); }
 
 // An exponent that is a number: products and roots rather than a power.
@@ -388,8 +378,6 @@ void add_pointwise(OperatorTable& table) {
   table["aten::glu"] = glu;
   table["aten::_prelu_kernel"] = prelu;
   table["aten::prelu"] = prelu;
-  for (const char* name : {"dropout", "feature_dropout", "alpha_dropout", "native_dropout"})
-    table[std::string("aten::") + name] = dropout;
   add_activations(table);
 
   table["aten::add"] = binary(

@@ -97,6 +97,8 @@ struct Node {
   // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given,
   // `outs` what it makes.
   const trace::Call* call = nullptr;
+  // Of a call that draws random numbers: the same draw in Python, without operands; its result is what is drawn.
+  std::string draw = {};
   std::string kept_for = {};  // why it stays PyTorch's, where it is not for want of an expression
   std::vector<std::pair<trace::ValueId, TensorId>> inputs = {};
   std::vector<TensorId> outs = {};

@@ -201,6 +201,10 @@ class ForwardWriter {
     std::vector<std::string> made;
     for (const TensorId out : node.outs) made.push_back(names_[out] = fresh(tensor(out).name));
     needs_device_ = true;
+    if (!node.draw.empty()) {
+      line(fmt::format("{} = {}", made.front(), node.draw));
+      return ok_status();
+    }
     line("# PyTorch's own: there is no kernel for it here.");
     const std::string call = call_python(*node.call, [&](trace::ValueId id) { return given[id]; }, "device");
     line(fmt::format("{} = {}", fmt::join(made, ", "), call));

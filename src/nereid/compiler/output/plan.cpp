@@ -135,6 +135,10 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
         "   ");
   }
   for (const auto& rewrite : graph.rewrites) text += wrapped("Rewritten: " + rewrite + ".", "   ");
+  if (!module.draws.empty())
+    text += wrapped(fmt::format("Drawn by PyTorch from the same stream, without operands: {}.",
+                                fmt::join(module.draws, ", ")),
+                    "   ");
   for (const auto& kept : module.kept)
     text += wrapped(fmt::format("Left to PyTorch: {}; there is no kernel for it here.", kept), "   ");
   return text;

@@ -12,6 +12,7 @@
 #include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/split_scan.h"
 #include "nereid/compiler/transforms/split_sum.h"
+#include "nereid/trace/access.h"
 
 namespace nereid::compiler {
 namespace {
@@ -423,6 +424,9 @@ std::vector<bool> live_nodes(const Graph& graph) {
       live[static_cast<size_t>(maker)] = true;
   };
   for (const TensorId id : graph.results()) reach(id);
+  // A draw moves its stream on for those that come after it, in this call and in later ones.
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (const auto* call = graph.nodes[n].call; call != nullptr && trace::draws_random(*call)) live[n] = true;
   for (size_t n = graph.nodes.size(); n-- > 0;)
     if (live[n])
       for (const TensorId id : graph.reads(graph.nodes[n])) reach(id);

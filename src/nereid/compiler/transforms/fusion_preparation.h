@@ -17,7 +17,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
 // How many cuts lie before what the node does.
 int part_of(const Node& node, const std::set<int>& cuts);
 
-// Nodes whose result reaches one of the graph's.
+// Nodes whose result reaches one of the graph's, and random draws.
 std::vector<bool> live_nodes(const Graph& graph);
 
 }  // namespace nereid::compiler
