@@ -21,6 +21,7 @@ namespace nereid::cli {
 // Each adds one subcommand with its options, examples and `--json`, and sets `chosen.run` when it is given.
 void add_trace_command(CLI::App& app, Chosen& chosen);
 void add_verify_command(CLI::App& app, Chosen& chosen);
+void add_serve_command(CLI::App& app, Chosen& chosen);
 void add_mutate_command(CLI::App& app, Chosen& chosen);
 void add_lower_command(CLI::App& app, Chosen& chosen);
 void add_ops_command(CLI::App& app, Chosen& chosen);

@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   Chosen chosen;
   add_trace_command(app, chosen);
   add_verify_command(app, chosen);
+  add_serve_command(app, chosen);
   add_mutate_command(app, chosen);
   add_lower_command(app, chosen);
   add_ops_command(app, chosen);
