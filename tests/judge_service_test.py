@@ -9,11 +9,9 @@ import http.client
 import json
 import os
 import pathlib
-import re
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -22,101 +20,10 @@ import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
-import processes  # noqa: E402
+from judge_server import BROKEN, GOOD, KEYS, PLAN, PROMPT, REFERENCE, RELU, WRONG, Server, quick, wrong  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv.pop(1)).resolve()) if len(sys.argv) > 1 else ""
-REFERENCE, RELU = (TESTS / "tasks/relu.py").read_text(), (TESTS / "honest/relu_one_kernel.py").read_text()
-PLAN = "One program handles 1024 elements; ünïcode 🙂 must not shift the spans.\n"
-GOOD = f"{PLAN}```python\n{RELU}```\nThat is all."
-WRONG = GOOD.replace("0.0", "0.25")
-PROMPT = f"Write Triton for\n```python\n{REFERENCE}```\n"
-BROKEN = "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef get_init_inputs():\n    return []\n"
-KEYS = {"reward", "scores", "reward_components", "spans", "status", "verdict", "receipt"}
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
-
-
-def wrong(number):
-    """An answer that takes the judge a while; each number is another."""
-    return GOOD.replace("0.0", f"0.{number + 1000}")
-
-
-def quick(number):
-    """An answer that is refused at once."""
-    return f"I cannot do it: {number}."
-
-
-class Server:
-    def __init__(self, folder, *more, tasks=True, jobs=2):
-        self.folder = folder
-        words = [
-            NEREID,
-            "serve",
-            "--port",
-            "0",
-            "--device",
-            "cpu",
-            "--trials",
-            "1",
-            "--seed",
-            "3",
-            "--jobs",
-            str(jobs),
-        ]
-        words += ["--store", str(pathlib.Path(folder) / "serve.db"), *map(str, more)]
-        words += ["--tasks", str(TESTS / "tasks")] if tasks else []
-        self.process = subprocess.Popen(
-            words,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "NEREID_KEEP_WARM": "60"},
-        )
-        line = self.process.stdout.readline()
-        if not line.startswith("http://"):
-            self.end(None)
-            raise RuntimeError(f"{line}{self.stderr}")
-        self.port = int(line.rsplit(":", 1)[1])
-        self.headers = {}
-
-    def raw(self, method, path, body=None, headers=None, timeout=120):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-        try:
-            headers = {**self.headers, **(headers or {})}
-            connection.request(method, path, body, headers, encode_chunked="Transfer-Encoding" in headers)
-            response = connection.getresponse()
-            return response.status, dict(response.headers), response.read().decode()
-        finally:
-            connection.close()
-
-    def ask(self, path, body=None, method=None, **more):
-        status, _, text = self.raw(
-            method or ("GET" if body is None else "POST"),
-            path,
-            None if body is None else json.dumps(body),
-            **more,
-        )
-        return status, json.loads(text)
-
-    def verify(self, completion, **more):
-        return self.ask("/v1/verify", {"completion": completion, "reference": "relu", **more})
-
-    def metric(self, name):
-        text = self.raw("GET", "/metrics")[2]
-        found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)
-        return float(found.group(1)) if found else 0.0
-
-    def judges(self):
-        return [
-            pid for pid, line in processes.descendants(self.process.pid).items() if "verify --batch" in line
-        ]
-
-    def end(self, how=signal.SIGTERM, timeout=60):
-        if self.process.poll() is None and how is not None:
-            self.process.send_signal(how)
-        code = self.process.wait(timeout)
-        self.stderr = self.process.stderr.read()
-        self.process.stdout.close(), self.process.stderr.close()
-        return code
 
 
 class Case(unittest.TestCase):
@@ -127,7 +34,7 @@ class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.server = Server(cls.folder.name, *cls.OPTIONS)
+        cls.server = Server(NEREID, cls.folder.name, *cls.OPTIONS)
 
     @classmethod
     def tearDownClass(cls):
@@ -594,7 +501,7 @@ class Faults(unittest.TestCase):
         self.folder.cleanup()
 
     def start(self, *more, **options):
-        self.servers.append(Server(self.folder.name, *more, **options))
+        self.servers.append(Server(NEREID, self.folder.name, *more, **options))
         return self.servers[-1]
 
     def test_tokens(self):
@@ -764,7 +671,7 @@ class Faults(unittest.TestCase):
         (pathlib.Path(self.folder.name) / "other").mkdir()
         (pathlib.Path(self.folder.name) / "other/serve.db").write_bytes(b"no database, " * 1000)
         with self.assertRaisesRegex(RuntimeError, "serve.db"):
-            Server(pathlib.Path(self.folder.name) / "other")
+            Server(NEREID, pathlib.Path(self.folder.name) / "other")
 
     def test_without_a_folder_of_tasks(self):
         server = self.start(tasks=False)

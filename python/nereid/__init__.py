@@ -7,6 +7,8 @@ Judge a kernel
 Judge many, as a trainer does
     with nereid.Judge(jobs=8, reward="hierarchical") as judge:
         rewards = judge.rewards(prompts, completions, references)
+    with nereid.Client("http://judge:8000") as judge:         # the same, judged by `nereid serve` (docs/serve.md)
+        rewards = judge.rewards(prompts, completions, ["softmax", "relu"])
     nereid.rewards has adapters for TRL, verl, slime, OpenRLHF, verifiers, SkyRL, Atropos and NeMo-Gym.
 
 Optimize a live module
@@ -40,6 +42,7 @@ _HOMES = {
     "Reward": "_reward",
     "Span": "_reward",
     "Judge": "_judge",
+    "Client": "_client",
     "verify": "_judge",
     "optimize": "_optimize",
     "explain": "_optimize",
@@ -53,6 +56,7 @@ __all__ = [*_HOMES, "rewards"]
 
 if TYPE_CHECKING:
     from . import rewards as rewards
+    from ._client import Client as Client
     from ._commands import lower as lower
     from ._commands import synth as synth
     from ._commands import trace as trace

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import concurrent.futures
+import hashlib
 import itertools
 import json
 import os
@@ -52,70 +53,14 @@ def verify(
         return judge.verify(reference, candidate, timeout=timeout, **options)
 
 
-class Judge:
-    """A judge that stays: one `nereid verify --batch` process with `jobs` pairs under way. Use it as a context manager.
+class BaseJudge:
+    """What a judge in this process (`Judge`) and one that is a server (`Client`) have in common. `_made_of`, `_places`, `_send` and
+    `close` are theirs."""
 
-        with nereid.Judge(jobs=8, reward="hierarchical", policy="strict") as judge:
-            verdict = judge.verify("task.py", "kernel.py")
-            rewards = judge.rewards(prompts, completions, references)
-            verdict = await judge.averify("task.py", "kernel.py")
+    _made_of: Mapping[str, Any]
 
-    jobs            pairs at the same time; None: one a core
-    reward          objective of `rewards`: binary, hierarchical or uniform (docs/batch_protocol.md)
-    speedup_limit   a speed-up counts no more than this in a reward
-    time            on a GPU, time what is verified; it sets `verdict.speedup` and the speed-up in rewards
-    retries         how often a pair is judged again after a fault of Nereid's own
-    tasks           where a reference that is a name comes from: a folder (`tasks/NAME.py`), a mapping, or a function of the name
-    options         of every pair, as of `verify`; each call may replace them
-
-    All methods may be called from any thread and from asyncio. A process that died is started anew, and its pairs are judged again. A
-    forked child and an unpickled copy start a process of their own, on first use.
-    """
-
-    def __init__(
-        self,
-        jobs: int | None = None,
-        *,
-        reward: str | None = "hierarchical",
-        speedup_limit: float | None = None,
-        time: bool = False,
-        retries: int = 1,
-        tasks: str | Path | Mapping[str, str | Path] | Callable[[str], str | Path] | None = None,
-        **options: Any,
-    ):
-        _program.check(options, PAIR_OPTIONS, "Judge")
-        if jobs is not None and (not isinstance(jobs, int) or not 1 <= jobs <= 1024):
-            raise InputError(f"Judge(jobs={jobs!r}): expected a number from 1 to 1024")
-        if reward not in (None, "binary", "hierarchical", "uniform"):
-            raise InputError(
-                f"Judge(reward={reward!r}): expected 'binary', 'hierarchical', 'uniform' or None"
-            )
-        self._made_of = dict(
-            jobs=jobs,
-            reward=reward,
-            speedup_limit=speedup_limit,
-            time=time,
-            retries=retries,
-            tasks=tasks,
-            **options,
-        )
+    def __init__(self, options, retries, tasks):
         self._options, self._retries, self._tasks = options, retries, tasks
-        self._arguments = ["verify", "--batch", "-"]
-        for name, value in (("--jobs", jobs), ("--reward", reward), ("--speedup-limit", speedup_limit)):
-            self._arguments += [name, str(value)] if value is not None else []
-        self._arguments += ["--time"] if time else []
-        self._prepare()
-
-    def _prepare(self):
-        self._lock = threading.Lock()
-        self._process, self._owner, self._closed = None, os.getpid(), False
-        self._ids = itertools.count(1)
-
-    def __reduce__(self):
-        return _judge_of, (self._made_of,)
-
-    def __repr__(self):
-        return f"nereid.Judge({', '.join(f'{key}={value!r}' for key, value in self._made_of.items() if value is not None)})"
 
     # -- one pair ---------------------------------------------------------------------------------------------------
 
@@ -125,10 +70,9 @@ class Judge:
         """Begins to judge a pair. The future's result is its Verdict; its exception InputError or NereidError."""
         _program.check(options, PAIR_OPTIONS, "Judge.verify")
         line = {key: value for key, value in {**self._options, **options}.items() if value is not None}
-        line.update(_place("reference", self._resolve(reference)))
-        line.update(_place("candidate", candidate))
+        line.update(self._places(reference, candidate))
         future: concurrent.futures.Future[Verdict] = concurrent.futures.Future()
-        self._send(_Pair(line, future, self._retries))
+        self._send(Pair(line, future, self._retries))
         return future
 
     def verify(
@@ -194,10 +138,7 @@ class Judge:
         return list(await asyncio.gather(*map(wait, futures)))
 
     def _submit_all(self, prompts, completions, references, options):
-        if self._made_of["reward"] is None:
-            raise InputError(
-                "Judge(reward=None) gives verdicts alone; expected reward='binary', 'hierarchical' or 'uniform'"
-            )
+        self._check_rewards()
         if len(prompts) != len(completions) or (
             references is not None and len(references) != len(completions)
         ):
@@ -212,7 +153,7 @@ class Judge:
                 reference = references[i] if references is not None else reference_in(prompt)
                 text = completion_text(completion)
                 given = {"form": "answer", **options} if "```" in text else options
-                futures.append(self.submit(reference, _Text(text), **given))
+                futures.append(self.submit(reference, SourceText(text), **given))
             except (InputError, NereidError) as error:
                 futures.append(Reward.of_error(str(error)))
         return futures
@@ -235,6 +176,101 @@ class Judge:
         if not path.is_file():
             raise InputError(f"task {reference!r}: {path} does not exist")
         return path
+
+    def _check_rewards(self):
+        """Raises InputError where this judge gives no rewards."""
+
+    def _places(self, reference, candidate):
+        """The two as keys of a line."""
+        raise NotImplementedError
+
+    def _send(self, pair):
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends the judge. Pairs that are under way get NereidError."""
+        raise NotImplementedError
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Judge(BaseJudge):
+    """A judge that stays: one `nereid verify --batch` process with `jobs` pairs under way. Use it as a context manager.
+
+        with nereid.Judge(jobs=8, reward="hierarchical", policy="strict") as judge:
+            verdict = judge.verify("task.py", "kernel.py")
+            rewards = judge.rewards(prompts, completions, references)
+            verdict = await judge.averify("task.py", "kernel.py")
+
+    jobs            pairs at the same time; None: one a core
+    reward          objective of `rewards`: binary, hierarchical or uniform (docs/batch_protocol.md)
+    speedup_limit   a speed-up counts no more than this in a reward
+    time            on a GPU, time what is verified; it sets `verdict.speedup` and the speed-up in rewards
+    retries         how often a pair is judged again after a fault of Nereid's own
+    tasks           where a reference that is a name comes from: a folder (`tasks/NAME.py`), a mapping, or a function of the name
+    options         of every pair, as of `verify`; each call may replace them
+
+    All methods may be called from any thread and from asyncio. A process that died is started anew, and its pairs are judged again. A
+    forked child and an unpickled copy start a process of their own, on first use.
+    """
+
+    def __init__(
+        self,
+        jobs: int | None = None,
+        *,
+        reward: str | None = "hierarchical",
+        speedup_limit: float | None = None,
+        time: bool = False,
+        retries: int = 1,
+        tasks: str | Path | Mapping[str, str | Path] | Callable[[str], str | Path] | None = None,
+        **options: Any,
+    ):
+        _program.check(options, PAIR_OPTIONS, "Judge")
+        if jobs is not None and (not isinstance(jobs, int) or not 1 <= jobs <= 1024):
+            raise InputError(f"Judge(jobs={jobs!r}): expected a number from 1 to 1024")
+        if reward not in (None, "binary", "hierarchical", "uniform"):
+            raise InputError(
+                f"Judge(reward={reward!r}): expected 'binary', 'hierarchical', 'uniform' or None"
+            )
+        self._made_of = dict(
+            jobs=jobs,
+            reward=reward,
+            speedup_limit=speedup_limit,
+            time=time,
+            retries=retries,
+            tasks=tasks,
+            **options,
+        )
+        super().__init__(options, retries, tasks)
+        self._arguments = ["verify", "--batch", "-"]
+        for name, value in (("--jobs", jobs), ("--reward", reward), ("--speedup-limit", speedup_limit)):
+            self._arguments += [name, str(value)] if value is not None else []
+        self._arguments += ["--time"] if time else []
+        self._prepare()
+
+    def _prepare(self):
+        self._lock = threading.Lock()
+        self._process, self._owner, self._closed = None, os.getpid(), False
+        self._ids = itertools.count(1)
+
+    def __reduce__(self):
+        return _judge_of, (self._made_of,)
+
+    def __repr__(self):
+        return f"nereid.Judge({', '.join(f'{key}={value!r}' for key, value in self._made_of.items() if value is not None)})"
+
+    def _check_rewards(self):
+        if self._made_of["reward"] is None:
+            raise InputError(
+                "Judge(reward=None) gives verdicts alone; expected reward='binary', 'hierarchical' or 'uniform'"
+            )
+
+    def _places(self, reference, candidate):
+        return {**_place("reference", self._resolve(reference)), **_place("candidate", candidate)}
 
     # -- the process --------------------------------------------------------------------------------------------------
 
@@ -268,12 +304,6 @@ class Judge:
         if process is not None and os.getpid() == self._owner:
             process.close()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
     def __del__(self):
         if getattr(self, "_process", None) is not None:
             self.close()
@@ -283,15 +313,16 @@ def _judge_of(made_of):
     return Judge(**made_of)
 
 
-class _Text(str):
+class SourceText(str):
     """Text that is no path, whatever it looks like."""
 
 
-class _Pair:
+class Pair:
     """A line that is asked, and who waits for it."""
 
     def __init__(self, line, future, retries):
         self.line, self.future, self.retries, self.id = line, future, retries, None
+        self.until = 0.0  # of a server's: when patience ends, by time.monotonic()
 
     def finish(self, verdict=None, error=None):
         if self.future.cancelled() or self.future.done():
@@ -375,9 +406,9 @@ class _Process:
             self._again(pair, error)
 
     def _take(self, answer):
-        verdict = Verdict.from_json(answer)
         with self._lock:
             pair = self._pairs.pop(answer["id"])
+        verdict = Verdict.from_json({**answer, "receipt": _receipt(pair.line, answer)})
         if verdict.verdict != "Error":
             pair.finish(verdict)
         elif verdict.blame == "input":
@@ -431,7 +462,7 @@ def _reward_of(future, timeout):
 def _place(key, given):
     """A path as `key`, text as `key_source`."""
     if isinstance(given, os.PathLike) or (
-        isinstance(given, str) and not isinstance(given, _Text) and _is_path(given)
+        isinstance(given, str) and not isinstance(given, SourceText) and _is_path(given)
     ):
         path = Path(given).expanduser().absolute()
         if not path.is_file():
@@ -440,6 +471,22 @@ def _place(key, given):
     if not isinstance(given, str):
         raise InputError(f"{key}: expected a path or source text, got a {type(given).__name__}")
     return {f"{key}_source": str(given)}
+
+
+def _receipt(line, answer):
+    """What was judged: hashes of both texts, as a server's receipt has them, and what repeats the verdict."""
+    receipt = {key: answer.get(key) for key in ("seed", "trace", "seconds")}
+    for name, key in (("reference", "reference"), ("completion", "candidate")):
+        try:
+            text = (
+                line[f"{key}_source"].encode(errors="surrogatepass")
+                if key not in line
+                else Path(line[key]).read_bytes()
+            )
+            receipt[name] = hashlib.sha256(text).hexdigest()
+        except OSError:  # the file is gone since
+            receipt[name] = None
+    return receipt
 
 
 def _is_path(text):
@@ -481,7 +528,7 @@ def reference_in(prompt: Any) -> str:
     for block in reversed(blocks):
         source = block.partition("\n")[2]
         if "class Model" in source and "get_inputs" in source:
-            return _Text(source)
+            return SourceText(source)
     raise InputError(
         "no reference: expected `references`, or a code block with `class Model` and `get_inputs` in the prompt"
     )

@@ -24,7 +24,8 @@ class Reward:
     """What a completion earned. A fault of the judge has `status == "error"` and no reward: leave the sample out, or ask again."""
 
     reward: float | None
-    """One number for the whole completion: the plan's component, which contains correctness and speed. None of an error."""
+    """One number for the whole completion: the plan's component, which contains correctness and speed; of the objective `decoupled`
+    the sum of plan and code. None of an error."""
     scores: Mapping[str, float]
     """`valid`, `correct` (0 or 1), and `speedup` (1 where nothing was timed). Empty of an error."""
     reward_components: Mapping[str, float]
@@ -37,16 +38,21 @@ class Reward:
     """None where the judge has no answer at all."""
     error: str | None = None
     """Of `status == "error"`: what failed."""
+    receipt: Mapping[str, Any] | None = None
+    """What was judged: SHA-256 of `reference` and `completion`, `seed`, `trace`, `seconds`; of a server (docs/serve.md) more."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON: reward, scores, reward_components, spans, status, verdict, and error where there is one."""
+        """As JSON: reward, scores, reward_components, spans, status, verdict, receipt, and error where there is one."""
         answer = {
             "reward": self.reward,
             "scores": dict(self.scores),
             "reward_components": dict(self.reward_components),
             "spans": [dataclasses.asdict(span) for span in self.spans],
             "status": self.status,
-            "verdict": dict(self.verdict.json) if self.verdict is not None else None,
+            "verdict": {k: v for k, v in self.verdict.json.items() if k != "receipt"}
+            if self.verdict is not None
+            else None,
+            "receipt": dict(self.receipt) if self.receipt is not None else None,
         }
         if self.error is not None:
             answer["error"] = self.error
@@ -86,13 +92,15 @@ class Reward:
         spans = tuple(
             Span(*places[name], name, components[name]) for name in ("plan", "code") if places.get(name)
         )
+        decoupled = given.get("objective") == "decoupled"
         return cls(
-            components["plan"],
+            components["plan"] + components["code"] if decoupled else components["plan"],
             scores,
             components,
             spans,
             "verified" if verdict.verified else "refused",
             verdict,
+            receipt=verdict.json.get("receipt"),
         )
 
     @classmethod

@@ -1,62 +1,75 @@
-"""Rewards for trainers of language models that write kernels: adapters, each a few lines over `nereid.Judge`.
+"""Rewards for trainers of language models that write kernels: adapters, each a few lines over `nereid.Judge`, or over
+`nereid.Client` where the judge is a server.
 
     stack        adapter                                      the reference of a sample is its
     TRL          trl(judge)            -> reward function     column `reference`
     verl         compute_score         (a function)           `ground_truth`
     slime        custom_rm             (an async function)    `label`
     OpenRLHF     reward_func, openrlhf_response               `labels`
-    verifiers    verifiers(judge)      -> Rubric function     `answer`
+    verifiers    verifiers_taskset(..) -> Taskset class       its data's `reference`
+                 verifiers(judge)      -> Rubric function     `answer` (before version 1)
     SkyRL        skyrl_env(judge)      -> BaseTextEnv class   `extras["reward_spec"]["ground_truth"]`
     Atropos      atropos_group         -> scored data         argument
     NeMo-Gym     nemo_gym_verify       (an async function)    `verifier_metadata["reference"]`
 
 A reference is a path, source text, or a name in `Judge(tasks=...)`. Without one, the last code block with `class Model` in the
 prompt is it. Every adapter ends at the same object, `nereid.Reward`, with
-`{"reward", "scores", "reward_components", "spans", "status", "verdict"}`.
+`{"reward", "scores", "reward_components", "spans", "status", "verdict", "receipt"}`.
 
 A fault of the judge is never a low reward. TRL and OpenRLHF's HTTP shape have a place for a missing reward (None); elsewhere it
 is `nereid.NereidError`, after the judge's own retries.
 
 Functions that a trainer finds by name (`compute_score`, `custom_rm`, `reward_func`, `nemo_gym_verify`) use one judge of their
-process. `configure(...)` makes it; else the environment does: $NEREID_REWARD (hierarchical), $NEREID_JOBS (one a core),
-$NEREID_TASKS (a folder), $NEREID_POLICY, $NEREID_DEVICE, $NEREID_TIME=1 (time on a GPU), $NEREID_TIMEOUT (seconds a sample may wait).
+process. `configure(...)` makes it; else the environment does: $NEREID_SERVER (a URL of `nereid serve`) with $NEREID_TOKEN, or in process
+$NEREID_JOBS (one a core), $NEREID_DEVICE, $NEREID_TIME=1 (time on a GPU); and $NEREID_REWARD (hierarchical), $NEREID_TASKS (a folder),
+$NEREID_POLICY, $NEREID_TIMEOUT (seconds a sample may wait).
 """
 
 import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from nereid._exceptions import NereidError
-from nereid._judge import Judge, completion_text, prompt_text
+from nereid._client import Client
+from nereid._exceptions import InputError, NereidError
+from nereid._judge import BaseJudge, Judge, completion_text, prompt_text
 from nereid._reward import Reward, Span
 
 __all__ = [
-    "configure", "default_judge", "trl", "compute_score", "custom_rm", "openrlhf_response", "reward_func", "verifiers", "skyrl_env",
+    "configure", "default_judge", "trl", "compute_score", "custom_rm", "openrlhf_response", "reward_func", "verifiers",
+    "verifiers_taskset", "skyrl_env",
     "atropos_group", "nemo_gym_verify", "Reward", "Span",
 ]  # fmt: skip
 
 _lock = threading.Lock()
-_judge: Judge | None = None
+_judge: BaseJudge | None = None
 
 
-def configure(**options: Any) -> Judge:
-    """Makes the judge of this process, with the options of `nereid.Judge`, and returns it. One that was there is closed."""
+def configure(server: str | None = None, **options: Any) -> BaseJudge:
+    """Makes the judge of this process and returns it: a `nereid.Client` of `server`, or a `nereid.Judge`, with their options. One that
+    was there is closed."""
     global _judge
     with _lock:
-        before, _judge = _judge, Judge(**options)
+        before, _judge = _judge, Client(server, **options) if server else Judge(**options)
         if before is not None:
             before.close()
         return _judge
 
 
-def default_judge() -> Judge:
+def default_judge() -> BaseJudge:
     """The judge of this process; made from the environment where `configure` was not called."""
     global _judge
     with _lock:
-        if _judge is None:
-            environment = os.environ.get
+        environment = os.environ.get
+        if _judge is None and environment("NEREID_SERVER"):
+            _judge = Client(
+                reward=environment("NEREID_REWARD"),
+                tasks=environment("NEREID_TASKS"),
+                policy=environment("NEREID_POLICY"),
+            )
+        elif _judge is None:
             jobs = environment("NEREID_JOBS")
             _judge = Judge(
                 int(jobs) if jobs else None,
@@ -85,7 +98,7 @@ def _given(reward):
 
 
 def trl(
-    judge: Judge | None = None, column: str = "reference", *, asynchronous: bool = False
+    judge: BaseJudge | None = None, column: str = "reference", *, asynchronous: bool = False
 ) -> Callable[..., Any]:
     """A reward function for TRL's `GRPOTrainer(reward_funcs=[...])`: `f(prompts, completions, **columns) -> list[float | None]`.
 
@@ -178,7 +191,7 @@ def openrlhf_response(
     query: Sequence[str],
     prompts: Sequence[str],
     labels: Sequence[str] | None = None,
-    judge: Judge | None = None,
+    judge: BaseJudge | None = None,
 ) -> dict[str, Any]:
     """What OpenRLHF's `--reward.remote_url` expects of a POST with `query` (prompt and answer in one text), `prompts`, `labels`.
 
@@ -219,7 +232,7 @@ def reward_func(
 # -- verifiers ----------------------------------------------------------------------------------------------------------
 
 
-def verifiers(judge: Judge | None = None) -> Callable[..., Any]:
+def verifiers(judge: BaseJudge | None = None) -> Callable[..., Any]:
     """A reward function for `verifiers.Rubric(funcs=[...])`; a row's `answer` is its reference, else its `info["reference"]`.
 
     The whole answer is left in `state["nereid"]`: spans for per-token advantages are there. Raises NereidError of a judge's fault.
@@ -239,10 +252,91 @@ def verifiers(judge: Judge | None = None) -> Callable[..., Any]:
     return nereid_reward
 
 
+def verifiers_taskset(
+    tasks: str | os.PathLike[str] | Mapping[str, str],
+    prompt: str
+    | Callable[[str], str] = "Write this PyTorch module as Triton kernels, in a class `ModelNew`:\n",
+    judge: BaseJudge | None = None,
+) -> type:
+    """A `Taskset` class of verifiers' version 1 (prime-rl's environments). A module of yours exports it:
+
+        NereidTaskset = nereid.rewards.verifiers_taskset("tasks/")
+        __all__ = ["NereidTaskset"]
+
+    tasks     a folder of references (NAME.py), or a mapping from names to sources
+    prompt    what comes before the reference's code block, or a function from the source to the whole prompt
+
+    Each trace gets the reward `nereid`, scores and components as metrics, and the whole answer in `trace.info["nereid"]`: spans for
+    per-token advantages are there. A judge's fault raises NereidError, which makes the trace an error; a task whose reference does not
+    run fails `validate`. Needs the package `verifiers`."""
+    import verifiers.v1 as vf
+
+    def chosen():
+        return judge or default_judge()
+
+    class NereidData(vf.TaskData):
+        reference: str
+
+    class NereidTask(vf.Task[NereidData]):
+        """A PyTorch module to write as kernels."""
+
+        @vf.reward
+        async def nereid(self, trace: vf.Trace) -> float:
+            answer = trace.assistant_messages[-1].content if trace.assistant_messages else ""
+            (reward,) = await chosen().arewards(
+                [""],
+                [completion_text({"content": answer})],
+                [_source(self.data.reference)],
+                timeout=_timeout(),
+            )
+            trace.info["nereid"] = _given(reward).to_dict()
+            trace.record_metrics({**reward.scores, **reward.reward_components})
+            return reward.reward
+
+        async def validate(self, runtime: Any) -> bool:
+            # Whatever its verdict: a reference at fault is no verdict but an error.
+            own = _source(self.data.reference + "\n\nModelNew = Model\n")
+            try:
+                await chosen().averify(_source(self.data.reference), own, timeout=_timeout())
+            except InputError:
+                return False
+            return True
+
+    class NereidTaskset(vf.Taskset[NereidTask, vf.TasksetConfig]):
+        """References, each with its prompt."""
+
+        def load(self):
+            for name, reference in _references(tasks):
+                text = prompt(reference) if callable(prompt) else f"{prompt}```python\n{reference}```\n"
+                yield NereidTask(
+                    NereidData(id=name, name=name, prompt=text, reference=reference), self.config.task
+                )
+
+    return NereidTaskset
+
+
+def _source(text):
+    """Text that no judge takes for a name."""
+    return text if "\n" in text else text + "\n"
+
+
+def _references(tasks):
+    """(name, source) of each task, by name."""
+    if isinstance(tasks, Mapping):
+        return sorted(tasks.items())
+    folder = Path(tasks)
+    found = [
+        (str(path.relative_to(folder).with_suffix("")), path.read_text()) for path in folder.rglob("*.py")
+    ]
+    if not found:
+        raise InputError(f"{folder}: expected a folder with references, NAME.py")
+    return sorted(found)
+
+
 # -- SkyRL --------------------------------------------------------------------------------------------------------------
 
 
-def skyrl_env(judge: Judge | None = None, *, turns: int = 1) -> type:
+def skyrl_env(judge: BaseJudge | None = None, *, turns: int = 1) -> type:
     """A `skyrl_gym` environment class: `skyrl_gym.register(id="nereid", entry_point=...)`, or used directly.
 
     turns    with more than one, what is not verified is answered with its evidence as the next observation
@@ -295,7 +389,7 @@ def atropos_group(
     completions: Sequence[str],
     encode: Callable[[str], tuple[Sequence[int], Sequence[tuple[int, int]]]],
     reference: Any = None,
-    judge: Judge | None = None,
+    judge: BaseJudge | None = None,
 ) -> dict[str, Any]:
     """A group for Atropos' POST `/scored_data`: `tokens`, `masks`, `scores`, `advantages`, each a list with an item a completion.
 
@@ -332,7 +426,7 @@ def atropos_group(
 # -- NeMo-Gym -----------------------------------------------------------------------------------------------------------
 
 
-async def nemo_gym_verify(body: Mapping[str, Any], judge: Judge | None = None) -> dict[str, Any]:
+async def nemo_gym_verify(body: Mapping[str, Any], judge: BaseJudge | None = None) -> dict[str, Any]:
     """The body of NeMo-Gym's `SimpleResourcesServer.verify`: what came, and `reward`, `reward_components`, `scores`, `spans`, ...
 
     body    `responses_create_params.input` (the prompt), `response.output` (OpenAI Responses), and the reference in

@@ -4,19 +4,22 @@ tests/python/rewards_test.py PATH/TO/nereid
 """
 
 import asyncio
+import hashlib
 import json
 import math
 import os
 import pathlib
 import sys
+import tempfile
 import types
 import unittest
 
 if len(sys.argv) > 1:
     os.environ["NEREID_PROGRAM"] = str(pathlib.Path(sys.argv.pop(1)).resolve())
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS.parent / "python"))
+sys.path[:0] = [str(TESTS.parent / "python"), str(TESTS)]
 
+import judge_server  # noqa: E402
 import nereid  # noqa: E402
 from nereid import rewards  # noqa: E402
 
@@ -27,7 +30,7 @@ WRONG = GOOD.replace("0.0", "0.25")
 NOTHING = "I cannot do it."
 PROMPT = f"Write Triton for\n```python\n{REFERENCE}```\n"
 BROKEN = "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef get_init_inputs():\n    return []\n"
-KEYS = {"reward", "scores", "reward_components", "spans", "status", "verdict"}
+KEYS = {"reward", "scores", "reward_components", "spans", "status", "verdict", "receipt"}
 
 
 class Adapters(unittest.TestCase):
@@ -55,6 +58,8 @@ class Adapters(unittest.TestCase):
         self.assertEqual(
             (texts["code"].strip(), texts["plan"].startswith(PLAN.rstrip())), (RELU.strip(), True)
         )
+        self.assertEqual(good.receipt["completion"], hashlib.sha256(GOOD.encode()).hexdigest())
+        self.assertEqual(good.receipt["reference"], wrong.receipt["reference"])
         for one in (good, wrong, nothing, fault):
             self.assertLessEqual(KEYS, set(json.loads(json.dumps(one.to_dict()))))
         self.assertIn("empty", fault.error)
@@ -199,6 +204,23 @@ class Adapters(unittest.TestCase):
         )
         with self.assertRaises(nereid.NereidError):
             asyncio.run(rewards.nemo_gym_verify({**body, "verifier_metadata": {"reference": BROKEN}}))
+
+
+class ServedAdapters(Adapters):
+    """The same, where the judge is a server."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.server = judge_server.Server(os.environ["NEREID_PROGRAM"], cls.folder.name)
+        cls.judge = rewards.configure(f"http://127.0.0.1:{cls.server.port}")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.judge.close()
+        code = cls.server.end()
+        cls.folder.cleanup()
+        assert code == 0, cls.server.stderr
 
 
 if __name__ == "__main__":
