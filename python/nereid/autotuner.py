@@ -13,6 +13,18 @@ from . import triton_front_end
 from .errors import Untraceable
 
 
+class Undecided:
+    """Stands for the configuration that a clock will choose. It can be printed, and what depends on it cannot be traced."""
+
+    def __getattr__(self, name):
+        raise Untraceable(
+            f"forward depends on which configuration the autotuner chose (.{name}): all are judged, and a trace holds for one"
+        )
+
+    def __repr__(self):
+        return "the configuration that is fastest"
+
+
 def run(self, *args, **kwargs):
     session = triton_front_end.session
     if session is None or session.collecting is not None:
@@ -46,16 +58,16 @@ def run(self, *args, **kwargs):
         raise failure
     if first_time:
         _offered(self)[key] = kept
-        self.cache[key] = kept[0]
+        self.cache[key] = _chosen(kept)
         self.configs_timings = {config: [1.0, 1.0, 1.0] for config in kept}
         self.bench_time = 0.0
         self.pre_hook({**self.nargs, **kwargs, **kept[0].all_kwargs()}, reset_only=True)
-    self.best_config = kept[0]
+    self.best_config = _chosen(kept)
     self.nargs = None
     if launches:
         alternatives = [alternative for alternative, _ in launches]
         tensors = list({id(tensor): tensor for _, of_one in launches for tensor in of_one}.values())
-        session.recorder.launch(alternatives, tensors)
+        session.recorder.launch(alternatives, tensors, (id(self), key) if len(self.configs) > 1 else None)
     return kernel
 
 
@@ -65,6 +77,10 @@ def tuning_key(self, kwargs):
     key = [named[name] for name in self.keys if name in named]
     key.extend(str(value.dtype) for value in named.values() if hasattr(value, "dtype"))
     return tuple(key)
+
+
+def _chosen(kept):
+    return kept[0] if len(kept) == 1 else Undecided()
 
 
 def _offered(self):

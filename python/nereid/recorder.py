@@ -91,6 +91,7 @@ class Recorder(TorchDispatchMode):
         self.storages, self._storage_ids = [], {}
         self.values, self._value_ids = [], {}
         self.steps = None  # the current phase's list; None outside phases
+        self.tuners = {}  # what chooses among alternatives -> its number
         self.step_count = 0
         self.history = []  # of Done, across phases
         self.phase = ("", 0)
@@ -256,11 +257,14 @@ class Recorder(TorchDispatchMode):
                 step["kwargs"] = [[key, self.encode(arg)] for key, arg in kwargs.items()]
             self._append(step, None, (), (), False)
 
-    def launch(self, alternatives, tensors):
-        """Records a kernel launch; `tensors` are those it has pointers to."""
+    def launch(self, alternatives, tensors, tuner=None):
+        """Records a kernel launch; `tensors` are those it has pointers to. Launches with equal `tuner` choose as one."""
         with self.lock:
             touched = [self.storage_of(tensor) for tensor in tensors]
-            self._append({"launch": alternatives}, None, touched, touched, False)
+            step = {"launch": alternatives}
+            if tuner is not None:
+                step["tuner"] = self.tuners.setdefault(tuner, len(self.tuners))
+            self._append(step, None, touched, touched, False)
 
     @contextlib.contextmanager
     def diverted(self):

@@ -132,8 +132,8 @@ Result<replay::TrialReport> WitnessSearch::trial(replay::Session& session, const
       .seed = inputs.seed, .kind = inputs.kind, .perturb = true, .sanitize = inputs.sanitize};
   NEREID_TRY(auto report, session.trial(trial, tolerance, Deadline::after(kTrialSeconds)));
   if (mutant == nullptr || mutant->step < 0 || !report.ran()) return report;
-  return session.try_alternative({mutant->step}, mutant->alternative, tolerance,
-                                 Deadline::after(kTrialSeconds));
+  return session.try_alternatives({{mutant->step, mutant->alternative}}, false, tolerance,
+                                  Deadline::after(kTrialSeconds));
 }
 
 Result<const WitnessSearch::Measured*> WitnessSearch::measured(const Inputs& inputs) {

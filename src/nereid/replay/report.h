@@ -163,9 +163,10 @@ struct TrialReport {
   std::optional<Failure> failed;            // the candidate is
   std::vector<ttir::Finding> findings;      // of the sanitizer
   int64_t finding_count = 0;
-  std::optional<Comparison> comparison;     // absent where a failure or a finding came first
-  bool perturbed = false;                   // parameters were
-  std::vector<StepWork> work;               // of the candidate's first run in a session
+  std::optional<Comparison> comparison;  // absent where a failure or a finding came first
+  bool perturbed = false;                // parameters were
+  std::vector<StepWork> work;            // of the candidate's first run in a session
+  std::map<int, uint64_t> left;  // where asked for: by launch, a digest of all that it may have written
   std::vector<std::string> inputs_written;  // the candidate changed these inputs and the reference does not
   std::vector<std::string> state_written;   // likewise, of parameters and buffers that both have
   // The candidate's are of its work: where it computes on processors, without what it waited for one.
@@ -177,6 +178,9 @@ struct TrialReport {
   }
   bool ok() const { return ran() && comparison && comparison->agrees; }
 };
+
+// Alternatives of launches of the last forward: step -> index. The first where a launch is not named.
+using Choices = std::map<int, int>;
 
 // A launch of the last forward: `step` is its index in that phase.
 struct LaunchId {

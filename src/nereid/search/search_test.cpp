@@ -47,8 +47,8 @@ class AgreeingSession : public replay::Session {
     report.changed = true, report.outputs_changed = {true};
     return report;
   }
-  Result<replay::TrialReport> try_alternative(replay::LaunchId, int, const replay::Tolerance& t,
-                                              Deadline d) override {
+  Result<replay::TrialReport> try_alternatives(const replay::Choices&, bool, const replay::Tolerance& t,
+                                               Deadline d) override {
     return trial({}, t, d);
   }
   Result<replay::TimeReport> time(const replay::TimeRequest&, const replay::Tolerance&, Deadline) override {

@@ -50,6 +50,7 @@ TEST(Codec, ReadsTheRightThings) {
   ASSERT_EQ(trace.phases.size(), 4u);
   const auto& launch = std::get<Launch>(trace.phases[3].steps[2]);
   EXPECT_EQ(launch.place.line, 30);
+  EXPECT_EQ(launch.tuner, 2);
   EXPECT_EQ(std::get<PointerArg>(launch.alternatives[0].args[0]).offset, 4);
   EXPECT_EQ(launch.alternatives[1].before[0].op, "aten::zero_");
   EXPECT_EQ(tensors_in(trace.phases[2].inputs), (std::vector<ValueId>{0, 4}));

@@ -235,6 +235,8 @@ Result<Step> StepDecoder::step(const JsonField& field) const {
   }));
   if (read.alternatives.empty()) return launch->expected("at least one alternative");
   NEREID_TRY(read.place, place(field));
+  NEREID_TRY(const int64_t tuner, field.integer_at("tuner", -1, -1, INT32_MAX));
+  read.tuner = static_cast<int32_t>(tuner);
   return Step(std::move(read));
 }
 

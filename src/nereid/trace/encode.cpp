@@ -133,6 +133,7 @@ Json step_json(const Step& step) {
   Json json = {{"launch", Json::array()}};
   for (const Alternative& one : launch.alternatives) json["launch"].push_back(alternative_json(one));
   if (known(launch.place)) json["at"] = place_json(launch.place);
+  if (launch.tuner >= 0) json["tuner"] = launch.tuner;
   return json;
 }
 

@@ -180,6 +180,7 @@ struct Alternative {
 struct Launch {
   std::vector<Alternative> alternatives;  // at least one
   Place place;
+  int32_t tuner = -1;  // launches with the same number are given the same alternative; -1: of none
 };
 
 using Step = std::variant<Call, Launch>;

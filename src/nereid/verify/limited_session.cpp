@@ -26,15 +26,15 @@ Result<replay::TrialReport> LimitedSession::trial(const replay::Trial& trial,
   return report;
 }
 
-Result<replay::TrialReport> LimitedSession::try_alternative(replay::LaunchId launch, int index,
-                                                            const replay::Tolerance& tolerance,
-                                                            Deadline deadline) {
+Result<replay::TrialReport> LimitedSession::try_alternatives(const replay::Choices& choices, bool digests,
+                                                             const replay::Tolerance& tolerance,
+                                                             Deadline deadline) {
   if (exceeded()) {
     replay::TrialReport report;
     report.failed = over();
     return report;
   }
-  auto report = session_.try_alternative(launch, index, tolerance, deadline);
+  auto report = session_.try_alternatives(choices, digests, tolerance, deadline);
   if (report.ok()) work_.seconds += report->seconds_candidate;
   return report;
 }

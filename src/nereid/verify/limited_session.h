@@ -32,8 +32,9 @@ class LimitedSession : public replay::Session {
   // Past the limit these report the candidate's failure kTimedOut, and nothing is replayed.
   Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance& tolerance,
                                     Deadline deadline) override;
-  Result<replay::TrialReport> try_alternative(replay::LaunchId launch, int index,
-                                              const replay::Tolerance& tolerance, Deadline deadline) override;
+  Result<replay::TrialReport> try_alternatives(const replay::Choices& choices, bool digests,
+                                               const replay::Tolerance& tolerance,
+                                               Deadline deadline) override;
   // An Error of ours where the candidate's process did not survive it: the next session, with the same `work`,
   // answers this without a replay.
   Result<replay::MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) override;

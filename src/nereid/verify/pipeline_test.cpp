@@ -76,8 +76,9 @@ class FakeSession : public replay::Session {
   Result<replay::MutationReport> leave_out(const std::vector<int>& launches, Deadline) override {
     return script_.leave_out(launches);
   }
-  Result<replay::TrialReport> try_alternative(replay::LaunchId, int index, const replay::Tolerance&,
-                                              Deadline) override {
+  Result<replay::TrialReport> try_alternatives(const replay::Choices& choices, bool, const replay::Tolerance&,
+                                               Deadline) override {
+    const int index = choices.empty() ? 0 : choices.begin()->second;
     script_.alternatives.push_back(index);
     return script_.alternative(index);
   }

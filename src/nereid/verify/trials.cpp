@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "nereid/base/interrupt.h"
-#include "nereid/trace/notation.h"
 
 namespace nereid::verify {
 namespace {
@@ -100,50 +99,7 @@ Evidence at(const replay::Where& where, std::string_view rule, std::string sente
   return e;
 }
 
-// Of the numbers that a launch is given, those of two kernels with equal numbers and text do the same.
-std::string text_of(const trace::Trace& trace, const trace::Alternative& alternative, replay::Device device) {
-  std::string text;
-  if (alternative.kernel >= 0) {
-    const auto& kernel = trace.kernels.at(static_cast<size_t>(alternative.kernel));
-    text = device == replay::Device::kCpu ? kernel.ttir : kernel.hash;
-  }
-  for (const auto n : alternative.grid) text += fmt::format("\n{}", n);
-  for (const auto& arg : alternative.args) {
-    if (const auto* pointer = std::get_if<trace::PointerArg>(&arg))
-      text += fmt::format("\np {} {}", pointer->value, pointer->offset);
-    else if (const auto* d = std::get_if<trace::DescriptorArg>(&arg))
-      text += fmt::format("\nd {} {} {} {} {}", d->value, fmt::join(d->shape, "x"),
-                          fmt::join(d->strides, "x"), fmt::join(d->block, "x"), d->nan_padding);
-    else if (const auto* i = std::get_if<trace::IntArg>(&arg))
-      text += fmt::format("\ni {}", i->value);
-    else
-      text += fmt::format("\nf {:a}", std::get<trace::FloatArg>(arg).value);
-  }
-  for (const auto& call : alternative.before) text += "\n" + trace::call_text(trace, call);
-  return text;
-}
-
 }  // namespace
-
-std::vector<Configuration> distinct_configurations(const TraceAnalysis& candidate, replay::Device device) {
-  std::vector<Configuration> found;
-  const auto& steps = candidate.trace->phases.at(static_cast<size_t>(candidate.judged())).steps;
-  for (size_t step = 0; step < steps.size(); ++step) {
-    const auto* launch = std::get_if<trace::Launch>(&steps[step]);
-    if (!launch || launch->alternatives.size() < 2) continue;
-    std::map<std::string, size_t> seen;  // its place in `found`; the first of all is run by every trial
-    seen[text_of(*candidate.trace, launch->alternatives[0], device)] = SIZE_MAX;
-    for (size_t i = 1; i < launch->alternatives.size(); ++i) {
-      const auto [place, fresh] =
-          seen.emplace(text_of(*candidate.trace, launch->alternatives[i], device), found.size());
-      if (fresh)
-        found.push_back({static_cast<int>(step), static_cast<int>(i)});
-      else if (place->second != SIZE_MAX)
-        ++found[place->second].equals;
-    }
-  }
-  return found;
-}
 
 Trials::Trials(replay::Session& session, const TraceAnalysis& reference, const TraceAnalysis& candidate,
                const RuleReport& rules, const Settings& settings, Verdict& verdict)
@@ -153,7 +109,7 @@ Trials::Trials(replay::Session& session, const TraceAnalysis& reference, const T
       rules_(rules),
       settings_(settings),
       verdict_(verdict),
-      configurations_(distinct_configurations(candidate, settings.device)),
+      tuned_(tuned_groups(candidate, settings.device)),
       blind_(candidate.blind_to_values()),
       brief_(settings.fast_inputs && session.facts().peak_bytes > kLargeTask) {}
 
@@ -315,43 +271,60 @@ Status Trials::other_inputs() {
 }
 
 Status Trials::configurations(InputDistribution kind, int number) {
-  const auto& steps = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged())).steps;
-  auto& run = verdict_.coverage.alternatives_run;
+  auto& counted = verdict_.coverage.alternatives_run;
   const bool first = !std::exchange(configurations_counted_, true);
-  if (first) run = rules_.alternatives;  // what is equal to another counts with it
-  int64_t left = 0;
-  for (const auto& configuration : configurations_) left += configuration.equals;
-  if (first) run -= left;
-  const double most = kConfigurationLimits * settings_.time_limit;
-  for (size_t i = 0; i < configurations_.size(); ++i) {
-    const auto& [step, index, equals] = configurations_[i];
-    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    if (configuration_seconds_ > most) {
-      end(VerdictKind::kTimedOut,
-          {.rule = "configurations",
-           .sentence = fmt::format(
-               "There are {} different configurations to run; after {} s {} of them were, on inputs of kind "
-               "'{}'. Offer fewer, or raise --time-limit: {:g} times that is what all may take.",
-               configurations_.size(), std::lround(configuration_seconds_), i, replay::to_string(kind),
-               kConfigurationLimits)});
-      return ok_status();
-    }
-    const Stopwatch watch;
-    NEREID_TRY(const auto report,
-               session_.try_alternative({step}, index, tolerance_on(kind), settings_.within_patience()));
-    configuration_seconds_ += watch.seconds();
-    const auto& launch = std::get<trace::Launch>(steps[static_cast<size_t>(step)]);
-    const auto& alternative = launch.alternatives[static_cast<size_t>(index)];
-    // A configuration that the GPU cannot run is passed over, as Triton's autotuner does.
-    if (settings_.device == replay::Device::kCuda && report.failed &&
-        report.failed->kind == replay::Failure::Kind::kUnsupported)
-      continue;
-    NEREID_TRY(const bool agreed,
-               take(report, number, fmt::format("with the configuration {}", alternative.config)));
-    if (!agreed) return ok_status();
-    if (first) run += equals;
+  if (first) {
+    counted = rules_.alternatives;  // what is equal to another counts with it
+    for (const auto& group : tuned_)
+      for (const auto& option : group.options) counted -= option.equals;
   }
+  const auto run = [&](const OptionChoice& choice, bool digests) -> Result<ConfigurationRun> {
+    NEREID_TRY(auto done, run_configuration(choice, digests, kind, number));
+    const auto chosen = std::ranges::count_if(choice, [](int option) { return option > 0; });
+    for (size_t g = 0; g < tuned_.size(); ++g)
+      if (first && chosen == 1 && choice[g] > 0 && done.end == ConfigurationRun::End::kAgrees)
+        counted += tuned_[g].options[static_cast<size_t>(choice[g]) - 1].equals;
+    return done;
+  };
+  NEREID_TRY([[maybe_unused]] const auto all, run_configurations(tuned_, run));
   return ok_status();
+}
+
+Result<ConfigurationRun> Trials::run_configuration(const OptionChoice& choice, bool digests,
+                                                   InputDistribution kind, int number) {
+  using End = ConfigurationRun::End;
+  if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+  if (configuration_seconds_ > kConfigurationLimits * settings_.time_limit) {
+    end_by_configurations(kind);
+    return ConfigurationRun{End::kStop};
+  }
+  const Stopwatch watch;
+  NEREID_TRY(auto report, session_.try_alternatives(choices_of(tuned_, choice), digests, tolerance_on(kind),
+                                                    settings_.within_patience()));
+  configuration_seconds_ += watch.seconds();
+  ++configurations_run_;
+  // A configuration that the GPU cannot run is passed over, as Triton's autotuner does.
+  if (settings_.device == replay::Device::kCuda && report.failed &&
+      report.failed->kind == replay::Failure::Kind::kUnsupported)
+    return ConfigurationRun{End::kCannotRun};
+  const auto config = describe_choice(tuned_, choice);
+  NEREID_TRY(const bool agreed,
+             take(report, number, config.empty() ? "" : fmt::format("with the configuration {}", config)));
+  return ConfigurationRun{agreed ? End::kAgrees : End::kStop, std::move(report.left)};
+}
+
+void Trials::end_by_configurations(InputDistribution kind) {
+  size_t options = 0;
+  for (const auto& group : tuned_) options += group.options.size();
+  end(VerdictKind::kTimedOut,
+      {.rule = "configurations",
+       .sentence = fmt::format(
+           "There are {} different configurations{} to run; {} s were enough for {} runs, the last "
+           "on inputs of kind '{}'. Offer fewer, or raise --time-limit: {:g} times that is what all "
+           "may take.",
+           options, tuned_.size() > 1 ? fmt::format(" of {} autotuned kernels", tuned_.size()) : "",
+           std::lround(configuration_seconds_), configurations_run_, replay::to_string(kind),
+           kConfigurationLimits)});
 }
 
 Result<bool> Trials::take(const replay::TrialReport& report, int number, const std::string& circumstances) {

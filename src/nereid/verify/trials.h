@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "nereid/replay/host/client.h"
+#include "nereid/verify/configurations.h"
 #include "nereid/verify/settings.h"
 #include "nereid/verify/trace_analysis.h"
 #include "nereid/verify/verdict.h"
@@ -12,17 +13,6 @@ namespace nereid::verify {
 
 // Of the tolerance, on inputs of other kinds than the task's own.
 inline constexpr double kSlackOnOtherDistributions = 16;
-
-// One way to do a launch of the judged forward: what an autotuner or a heuristic could choose in place of the
-// first.
-struct Configuration {
-  int step = 0, index = 0;  // of the launch in its phase, of the alternative
-  int64_t equals = 1;       // alternatives of that launch that do the same, itself among them
-};
-// The alternatives of all launches of the judged forward, each once: left out is what has the same kernel,
-// grid, arguments and preparations as another of the same launch. On a CPU kernels with the same text are the
-// same.
-std::vector<Configuration> distinct_configurations(const TraceAnalysis& candidate, replay::Device device);
 
 // Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
 // input, and the configurations that autotuners were offered. What is found goes into `verdict`: its word
@@ -50,8 +40,12 @@ class Trials {
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out(const replay::TrialReport& whole);
   Status other_inputs();
-  // Every other configuration of every launch, on the inputs of the trial before.
+  // Every other configuration of every launch, alone and together (configurations.h), on the inputs of the trial
+  // before.
   Status configurations(replay::InputDistribution kind, int number);
+  Result<ConfigurationRun> run_configuration(const OptionChoice& choice, bool digests,
+                                             replay::InputDistribution kind, int number);
+  void end_by_configurations(replay::InputDistribution kind);
   replay::Tolerance tolerance_on(replay::InputDistribution kind) const;
   void tell_times(const replay::TimeReport& report);
 
@@ -71,13 +65,14 @@ class Trials {
   const RuleReport& rules_;
   const Settings& settings_;
   Verdict& verdict_;
-  const std::vector<Configuration> configurations_;
+  const std::vector<TunedGroup> tuned_;
   const bool blind_;                  // what one trial shows of the candidate's accesses, it shows for all
   const bool brief_;                  // one draw of the task's own inputs, and one other kind
   double first_seconds_ = 0;          // of the first trial: later ones are spared where it was long
   double worst_ratio_ = -1;           // error over tolerance of what `verdict.errors` tells
   double configuration_seconds_ = 0;  // spent on configurations
-  bool gentle_ = false;               // see replay::Trial
+  int64_t configurations_run_ = 0;
+  bool gentle_ = false;  // see replay::Trial
   bool configurations_counted_ = false;
   int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;
 };

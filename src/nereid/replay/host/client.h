@@ -70,9 +70,10 @@ class Session {
   // everything that they or anybody else would have made poisoned. Only after a trial that did not fail.
   virtual Result<MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) = 0;
 
-  // The last trial again with the launch's alternative `index` (an autotuner's configuration), compared.
-  virtual Result<TrialReport> try_alternative(LaunchId launch, int index, const Tolerance& tolerance,
-                                              Deadline deadline) = 0;
+  // The last trial again with these alternatives (an autotuner's configurations), compared. `digests`: with
+  // TrialReport::left of all launches that have alternatives.
+  virtual Result<TrialReport> try_alternatives(const Choices& choices, bool digests,
+                                               const Tolerance& tolerance, Deadline deadline) = 0;
 
   // CUDA alone: both sides on the same GPU, in turns. After at least one trial.
   virtual Result<TimeReport> time(const TimeRequest& request, const Tolerance& tolerance,

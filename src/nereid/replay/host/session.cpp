@@ -133,9 +133,11 @@ class WorkerSession : public Session {
     return report;
   }
 
-  Result<TrialReport> try_alternative(LaunchId launch, int index, const Tolerance& tolerance,
-                                      Deadline deadline) override {
-    return again(Json::array({Json::array({launch.step, index})}), tolerance, deadline);
+  Result<TrialReport> try_alternatives(const Choices& choices, bool digests, const Tolerance& tolerance,
+                                       Deadline deadline) override {
+    Json alternatives = Json::array();
+    for (const auto& [step, index] : choices) alternatives.push_back(Json::array({step, index}));
+    return again(alternatives, tolerance, deadline, digests);
   }
 
   Result<TimeReport> time(const TimeRequest& request, const Tolerance& tolerance,
@@ -201,12 +203,13 @@ class WorkerSession : public Session {
     return report;
   }
 
-  Result<TrialReport> again(const Json& alternatives, const Tolerance& tolerance, Deadline deadline) {
+  Result<TrialReport> again(const Json& alternatives, const Tolerance& tolerance, Deadline deadline,
+                            bool digests = false) {
     if (!last_) return our_error("an alternative is tried after a trial, not before");
     TrialReport report = *last_;
     Json all = default_alternatives();
     for (const Json& chosen : alternatives) all.push_back(chosen);  // a later choice counts
-    NEREID_TRY(const bool ran, run(report, all, deadline));
+    NEREID_TRY(const bool ran, run(report, all, deadline, digests));
     if (!ran) return report;
     NEREID_TRY_STATUS(judge(report, tolerance, deadline, true));
     return report;
@@ -491,7 +494,7 @@ class WorkerSession : public Session {
     return report.applicable;
   }
 
-  Result<bool> run(TrialReport& report, const Json& alternatives, Deadline deadline) {
+  Result<bool> run(TrialReport& report, const Json& alternatives, Deadline deadline, bool digests = false) {
     if (alive_ && !load_failure_) candidate_failure_.reset();  // an earlier trial's
     if (candidate_failure_) {
       report.failed = candidate_failure_;
@@ -503,7 +506,8 @@ class WorkerSession : public Session {
                                            {"seed", report.trial.seed},
                                            {"sanitize", report.trial.sanitize},
                                            {"seconds", options_.phase_seconds},
-                                           {"alternatives", alternatives}},
+                                           {"alternatives", alternatives},
+                                           {"digests", digests}},
                                           {}, deadline));
     if (!answer) {
       report.failed = candidate_failure_;
@@ -517,6 +521,8 @@ class WorkerSession : public Session {
       document.at("seconds").get_to(report.seconds_candidate);
       for (const auto& work : document.at("work"))
         report.work.push_back({work.at(0).get<int>(), work.at(1).get<double>(), work.at(2).get<double>()});
+      for (const auto& left : document.at("left"))
+        report.left[left.at(0).get<int>()] = left.at(1).get<uint64_t>();
       for (const auto& index : document.at("inputs_written")) {
         const auto i = index.get<size_t>();
         if (std::find(inputs_mutated_.begin(), inputs_mutated_.end(), i) == inputs_mutated_.end())

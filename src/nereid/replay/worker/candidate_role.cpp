@@ -6,9 +6,9 @@
 //     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...], of what is watched,
 //         "written_before": [index...]}, of what is kept, by calls before the judged one
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
-//   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...]}
+//   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...], "digests": bool}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...],
-//         "work": [[step, FLOPs, bytes]...], "seconds"}
+//         "work": [[step, FLOPs, bytes]...], "left": [[step, digest]...], "seconds"}
 //   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
 //   rest {} -> {}: holds nothing, until what needs it makes it again
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
@@ -191,15 +191,18 @@ class CandidateRole : public Role {
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
     options_.count_work = !std::exchange(counted_, true);
+    options_.digests = document.value("digests", false);
     replay.run_judged(options_);
-    options_.count_work = false;
+    options_.count_work = options_.digests = false;
     hand_over();
     Json answer = {{"findings", Json::array()},
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", replay.changed(judged_inputs())},
                    {"kept_written", replay.changed(kept_)},
                    {"work", Json::array()},
+                   {"left", Json::array()},
                    {"seconds", work.seconds()}};
+    for (const auto& [step, digest] : replay.left()) answer["left"].push_back({step, digest});
     constexpr size_t kMaxFindings = 64;
     for (size_t i = 0; i < std::min(replay.findings().size(), kMaxFindings); ++i)
       answer["findings"].push_back(to_json(replay.findings()[i]));

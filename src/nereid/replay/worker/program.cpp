@@ -375,6 +375,8 @@ class Planner {
         written.insert(touches_[program_->judged_][i].writes.begin(),
                        touches_[program_->judged_][i].writes.end());
     program_->judged_writes_.assign(written.begin(), written.end());
+    for (const auto& touch : touches_[program_->judged_])
+      program_->written_by_.emplace_back(touch.writes.begin(), touch.writes.end());
     auto watched = options_.watched;
     if (options_.reference)
       for (const auto& state : trace_.state) watched.push_back(state.value);

@@ -86,6 +86,10 @@ class Program {
   const std::vector<size_t>& written_before() const { return written_before_; }
   // Storages that exist when the judged forward begins and that it reads.
   const std::vector<trace::StorageId>& live_in() const { return live_in_; }
+  // What a step of the judged forward may write, whichever alternative it runs.
+  const std::vector<trace::StorageId>& written_by(int step) const {
+    return written_by_.at(static_cast<size_t>(step));
+  }
   const std::vector<trace::StorageId>& workspace() const {
     return workspace_;
   }  // poisoned before the judged forward
@@ -106,6 +110,7 @@ class Program {
   std::vector<trace::ValueId> outputs_, written_state_;
   std::vector<size_t> written_before_;
   std::vector<trace::StorageId> judged_writes_, live_in_, workspace_, undone_;
+  std::vector<std::vector<trace::StorageId>> written_by_;  // by step
   std::set<int> calls_used_;
   std::vector<bool> parameters_;  // by value
   bool keeps_inputs_ = false;

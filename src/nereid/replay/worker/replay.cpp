@@ -185,6 +185,17 @@ void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, con
     if (const auto work = launch_work(program_.trace(), request, device_bytes(alternative)))
       work_.push_back({step, work->flops, work->bytes});
   program_.launcher().launch(request, findings_, finding_count_);
+  if (judged && options.digests && launch.alternatives.size() > 1) left_[step] = digest_of_written(step);
+}
+
+uint64_t Replay::digest_of_written(int step) {
+  uint64_t digest = 0;
+  for (const auto id : program_.written_by(step)) {
+    if (!storages_[id].storage) continue;
+    const auto bytes = bytes_of(*storages_[id].storage, program_.trace().storages[id].bytes);
+    digest = mix_digest(digest, memory_digest(bytes, digest_key_));
+  }
+  return digest;
 }
 
 std::vector<at::Tensor> Replay::device_bytes(const PreparedAlternative& alternative) {
@@ -219,6 +230,7 @@ void Replay::ready_judged(const RunOptions& options) {
   finding_count_ = 0;
   communicating_.clear();
   work_.clear();
+  left_.clear();
   track_ = options.sanitize && machine_.tracks_written();
   for (const auto storage : program_.workspace()) create(storage, type_in(storage));
 }

@@ -11,12 +11,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "nereid/replay/worker/memory_digest.h"
 #include "nereid/replay/worker/program.h"
 
 namespace nereid::replay {
@@ -34,6 +36,7 @@ struct RunOptions {
   Deadline deadline = Deadline::never();
   std::set<int> leave_out = {};  // launches of the judged forward, by step
   bool count_work = false;       // Replay::work, of the judged forward
+  bool digests = false;          // Replay::left
   std::map<int, int> alternatives =
       {};  // of launches of the judged forward: step -> index; 0 where not named
 };
@@ -101,6 +104,9 @@ class Replay : private Operands {
   const std::vector<int>& communicating_steps() const { return communicating_; }
   // Of each launch that does more or less by what it loads: what it did (launch_work.h).
   const std::vector<StepWork>& work() const { return work_; }
+  // Of each launch with alternatives: a digest of all that it may have written, right after it. Digests of one
+  // Replay can be compared with each other alone.
+  const std::map<int, uint64_t>& left() const { return left_; }
 
  private:
   struct Entry {
@@ -130,6 +136,7 @@ class Replay : private Operands {
   void drop(trace::StorageId storage);
   trace::DType type_in(trace::StorageId storage) const;
   void put_constants();
+  uint64_t digest_of_written(int step);
 
   const Program& program_;
   Machine& machine_;
@@ -153,6 +160,8 @@ class Replay : private Operands {
   int64_t finding_count_ = 0;
   std::vector<int> communicating_;
   std::vector<StepWork> work_;
+  std::map<int, uint64_t> left_;
+  const uint64_t digest_key_ = unguessable_key();
 };
 
 }  // namespace nereid::replay
