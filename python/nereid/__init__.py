@@ -15,7 +15,7 @@ Optimize a live module
     fast = nereid.optimize(module, (x,), budget="60s")        # shares parameters and buffers with `module`
     fast(x)                                                   # verified kernels, or the original with one warning
     nereid.explain(fast, y)                                   # why a call would run the original
-    torch.compile(module, backend="nereid")
+    torch.compile(module, backend="nereid")                   # graph by graph; nereid.compiled_graphs() has the verdicts
 
 Other commands
     nereid.trace(file)     what a module computes, operator by operator (docs/trace_format.md)
@@ -47,6 +47,9 @@ _HOMES = {
     "optimize": "_optimize",
     "explain": "_optimize",
     "Optimized": "_optimize",
+    "compile_backend": "_compile",
+    "compiled_graphs": "_compile",
+    "CompiledGraph": "_compile",
     "trace": "_commands",
     "lower": "_commands",
     "synth": "_commands",
@@ -60,6 +63,9 @@ if TYPE_CHECKING:
     from ._commands import lower as lower
     from ._commands import synth as synth
     from ._commands import trace as trace
+    from ._compile import CompiledGraph as CompiledGraph
+    from ._compile import compile_backend as compile_backend
+    from ._compile import compiled_graphs as compiled_graphs
     from ._exceptions import InputError as InputError
     from ._exceptions import NereidError as NereidError
     from ._judge import Judge as Judge

@@ -5,6 +5,7 @@ shapes and dtypes. Values of parameters are random with the same mean and deviat
 keep their values, since forward may use them as indices, masks or variances.
 """
 
+import contextlib
 import dataclasses
 import keyword
 import math
@@ -70,17 +71,21 @@ class _Seen:
 class _Flat(torch.nn.Module):
     """The module as a function of a flat list of tensors."""
 
-    def __init__(self, module, inputs, call):
+    def __init__(self, module, inputs, call, autocast):
         super().__init__()
         self.module = module
         self._inputs, self._call, self._seen = inputs, call, _Seen()
+        self._autocast = autocast
 
     @property
     def outputs(self):
         return self._seen.outputs
 
     def forward(self, *tensors):
-        result = self._call(self.module, _structure.unflatten(self._inputs, iter(tensors)))
+        with contextlib.ExitStack() as regions:  # export records a region, not what is around the call
+            for kind, dtype in self._autocast:
+                regions.enter_context(torch.autocast(kind, dtype=dtype))
+            result = self._call(self.module, _structure.unflatten(self._inputs, iter(tensors)))
         found = []
         self._seen.outputs = _structure.flatten(result, found, "output")
         return tuple(found)
@@ -91,9 +96,9 @@ def export(module, bound, call, *, batch=False, flags=()):
     begins with. Raises Unsupported with the cause."""
     tensors = []
     inputs = _structure.flatten(bound, tensors, "argument")
-    if not tensors and not any(True for _ in module.parameters()):
-        raise Unsupported("neither arguments nor parameters hold a tensor")
-    flat = _Flat(module, inputs, call)
+    if not tensors and next(module.parameters(), None) is None and next(module.buffers(), None) is None:
+        raise Unsupported("neither arguments nor parameters nor buffers hold a tensor")
+    flat = _Flat(module, inputs, call, autocast_of(tensors))
     given, tensors = tensors, [t.contiguous() if _overlaps(t) else t for t in tensors]
     leading = []
     if batch:
@@ -110,6 +115,12 @@ def export(module, bound, call, *, batch=False, flags=()):
     if exported.mutates_inputs and any(exported.copied):
         raise Unsupported("forward writes to an argument, and one has elements that share memory")
     return exported
+
+
+def autocast_of(tensors):
+    """(device type, dtype) of each autocast that is enabled now and that a call on these tensors may meet."""
+    kinds = sorted({tensor.device.type for tensor in tensors} | {"cuda", "cpu"})
+    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind))
 
 
 def _overlaps(tensor):

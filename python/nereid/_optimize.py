@@ -188,7 +188,7 @@ class _Plan:
         self.aliases = _aliases(found)
         if exported.mutates_inputs and len(set(self.aliases)) != len(found):
             raise _structure.Unsupported("forward writes to an argument that shares memory with another one")
-        self.autocast, self.dtype = _autocast(found), torch.get_default_dtype()
+        self.autocast, self.dtype = _export.autocast_of(found), torch.get_default_dtype()
 
     def search(self, options):
         """Runs `nereid optimize` on the task; leaves source, verdict and reason."""
@@ -268,11 +268,6 @@ def _aliases(tensors):
         return (0,) * len(tensors)
     first = {}
     return tuple(first.setdefault(tensor.untyped_storage()._cdata, i) for i, tensor in enumerate(tensors))
-
-
-def _autocast(tensors):
-    kinds = sorted({tensor.device.type for tensor in tensors} | {"cuda", "cpu"})
-    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind))
 
 
 # -- what is watched of the module ----------------------------------------------------------------------------------------
@@ -652,8 +647,8 @@ def _surroundings_differ(plan, tensors, module):
         any(t.requires_grad for t in tensors) or any(p.requires_grad for p in module.parameters())
     ):
         return "expected a call without gradients (torch.no_grad(), torch.inference_mode() or requires_grad_(False)), got one where an argument or a parameter requires a gradient"
-    if _autocast(tensors) != plan.autocast:
-        return f"autocast: expected {dict(plan.autocast) or 'none'}, got {dict(_autocast(tensors)) or 'none'}"
+    if _export.autocast_of(tensors) != plan.autocast:
+        return f"autocast: expected {dict(plan.autocast) or 'none'}, got {dict(_export.autocast_of(tensors)) or 'none'}"
     if torch.get_default_dtype() != plan.dtype:
         return f"default dtype: expected {plan.dtype}, got {torch.get_default_dtype()}"
     if (

@@ -1,0 +1,649 @@
+"""`torch.compile(model, backend="nereid")`: verified kernels for the graphs that Dynamo takes from a model.
+
+A graph is compiled at its first call, when real tensors are there: its parameters and buffers become the state of a module, its sizes
+become numbers, and the module goes the way of `nereid.optimize`. Where that fails the graph is split at the operators that cannot be
+exported, and each part is tried alone. All else, and every call outside of what was verified, is Inductor's or eager PyTorch's.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import _export, _optimize, _program, _structure
+from ._exceptions import InputError, NereidError
+from ._verdict import Verdict
+
+_OWN_OPTIONS = {"background", "fallback", "specialize", "cache", "precision"}
+_FALLBACKS = ("inductor", "eager")
+_DEEPEST = 2  # splits of a part's part
+_RESERVED = {"dynamic", "report", "example_kwargs"}  # of nereid.optimize, without a meaning for a graph
+_graphs: "weakref.WeakSet[CompiledGraph]" = weakref.WeakSet()
+_counter = iter(range(1 << 62))
+_cached: dict[str, tuple] = {}
+_cache_lock = threading.Lock()
+
+
+def compile_backend(
+    graph: torch.fx.GraphModule,
+    example_inputs: list,
+    *,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+    **more: Any,
+) -> Callable:
+    """The backend "nereid" of torch.compile: `torch.compile(model, backend="nereid", options={"budget": "30s"})`.
+
+    Options
+      policy        hybrid (any mixture of Triton and PyTorch, the default), mostly or strict
+      budget        how long is searched for faster kernels, for each graph: "60s"
+      precision     of float32 products: ieee, tf32, or default (what torch's flags say at the first call)
+      background    True: a first call does not wait; the fallback runs until kernels are verified
+      fallback      what runs elsewhere: "inductor" (the default) or "eager"
+      specialize    how many sets of sizes of a graph with dynamic shapes get kernels, at most (8)
+      cache         False: verified kernels are neither read from the folder beside the store nor kept there
+      others        options of `nereid optimize` by their names: proposers="compiler", first=True, seed=7
+
+    Kernels run where shapes, dtypes, strides and devices are those that were verified, and no gradient is asked for. All else is done by
+    the fallback, with one warning for each graph. `nereid.compiled_graphs()` lists the graphs with their verdicts.
+    Raises InputError for a wrong option.
+    """
+    settings = _Settings.of({**(options or {}), **more}, mode)
+    return CompiledGraph(graph, settings)
+
+
+def compiled_graphs() -> "list[CompiledGraph]":
+    """The graphs that the backend holds, in the order in which they were made: `graph.reason`, `graph.verdicts`, `graph.calls`."""
+    return sorted(_graphs, key=lambda graph: graph.number)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    fallback: str
+    background: bool
+    specialize: int
+    cache: bool
+    precision: str
+    mode: str | None
+    search: dict
+
+    @classmethod
+    def of(cls, given, mode):
+        search = {key: value for key, value in given.items() if key not in _OWN_OPTIONS}
+        for key in search:
+            if key in _RESERVED or not key.isidentifier():
+                raise InputError(
+                    f'torch.compile(backend="nereid", options={{{key!r}: ...}}): a graph has no such option'
+                )
+        fallback, precision = given.get("fallback", "inductor"), given.get("precision", "default")
+        if fallback not in _FALLBACKS:
+            raise InputError(f"the option fallback: expected 'inductor' or 'eager', got {fallback!r}")
+        if precision not in ("ieee", "tf32", "default"):
+            raise InputError(f"the option precision: expected 'ieee', 'tf32' or 'default', got {precision!r}")
+        specialize = given.get("specialize", 8)
+        if isinstance(specialize, bool) or not isinstance(specialize, int) or specialize < 1:
+            raise InputError(f"the option specialize: expected a number from 1, got {specialize!r}")
+        return cls(
+            fallback=fallback,
+            background=bool(given.get("background", False)),
+            specialize=specialize,
+            cache=bool(given.get("cache", True)),
+            precision=precision,
+            mode=mode,
+            search={"policy": "hybrid", "budget": "60s", **search},
+        )
+
+
+# -- a graph as a module ----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """What one argument of the graph is: "state" (a parameter or buffer), "tensor", "constant" (a size or another value that is
+    compared), or "number" (a tensor of one element that the graph only calls item() of)."""
+
+    kind: str
+    name: str = ""
+
+
+def _is_item(node):
+    return node.op == "call_method" and node.target == "item"
+
+
+class _Number:
+    """In place of a tensor of which the graph reads the number."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def item(self):
+        return self.value
+
+
+def _placeholders(graph):
+    return [node for node in graph.graph.nodes if node.op == "placeholder"]
+
+
+def _places(graph, state=()):
+    """Of each argument what it is; `state` has names of more parameters and buffers."""
+    places, taken = [], set()
+    for node in _placeholders(graph):
+        value = node.meta.get("example_value")
+        if not isinstance(value, torch.Tensor):
+            places.append(_Place("constant"))
+            continue
+        if value.dim() == 0 and value.device.type == "cpu" and node.users and all(map(_is_item, node.users)):
+            places.append(_Place("number"))
+            continue
+        source = getattr(node, "_dynamo_source", None)
+        guard = getattr(source, "guard_source", None)
+        guard = guard() if callable(guard) else guard
+        of_module = "MODULE" in getattr(guard, "name", "") or node.name in state
+        if not (of_module or isinstance(value, torch.nn.Parameter)):
+            places.append(_Place("tensor"))
+            continue
+        name = _short_name(node.name)
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        places.append(_Place("state", name))
+    return places
+
+
+def _short_name(name):
+    """ "l_self_modules_fc_parameters_weight_" as fc_weight: a name that a person knows."""
+    words = [word for word in name.strip("_").split("_") if word]
+    kept = [word for word in words if word not in ("modules", "parameters", "buffers")]
+    if len(kept) > 2 and kept[0].lower() == "l":
+        kept = kept[2:]
+    text = "_".join(kept) or "state"
+    return text if text.isidentifier() and not hasattr(torch.nn.Module(), text) else f"p_{text}"
+
+
+class _Lifted(torch.nn.Module):
+    """A graph whose parameters and buffers are state, and whose numbers are constants; forward takes the other tensors."""
+
+    def __init__(self, graph, places, args):
+        super().__init__()
+        self._call = graph.forward  # no submodule: Dynamo sets attributes of a graph at any time
+        self._places = places
+        self._constants = tuple(
+            arg if place.kind in ("constant", "number") else None
+            for arg, place in zip(args, places, strict=True)
+        )
+        for place, arg in zip(places, args):
+            if place.kind == "state" and isinstance(arg, torch.nn.Parameter):
+                self.register_parameter(place.name, arg)
+            elif place.kind == "state":
+                self.register_buffer(place.name, arg)
+        self.training = False
+
+    def hold(self, args):
+        """Takes the state from a call's arguments; returns the other tensors."""
+        tensors = []
+        for place, arg in zip(self._places, args):
+            if place.kind == "tensor":
+                tensors.append(arg)
+            elif place.kind == "state":
+                held = self._parameters if place.name in self._parameters else self._buffers
+                held[place.name] = arg
+        return tuple(tensors)
+
+    def forward(self, *tensors):
+        rest = iter(tensors)
+        args = []
+        for place, constant in zip(self._places, self._constants):
+            if place.kind == "tensor":
+                args.append(next(rest))
+            else:
+                args.append(getattr(self, place.name) if place.kind == "state" else constant)
+        return self._call(*args)
+
+
+# -- the compiled graph -------------------------------------------------------------------------------------------------------
+
+
+class _Entry:
+    """Kernels for one set of sizes, or the reason why there are none."""
+
+    def __init__(self):
+        self.lifted = self.fast = self.reason = self.verdict = self.parts = None
+        self.ready = threading.Event()
+        self.calls = 0
+        self.tried = False  # whether the kernels ran once
+        self.refused = False  # because of a wrong option
+        self.aliases = ()
+
+
+class CompiledGraph:
+    """One graph of a model, callable as Dynamo calls it. `nereid.compiled_graphs()` lists them."""
+
+    def __init__(self, graph, settings, depth=0, state=()):
+        self._graph, self._settings, self._depth = graph, settings, depth
+        self._places = _places(graph, state)
+        self._constants = [i for i, place in enumerate(self._places) if place.kind == "constant"]
+        self._numbers = [i for i, place in enumerate(self._places) if place.kind == "number"]
+        self._tensors = [i for i, place in enumerate(self._places) if place.kind in ("state", "tensor")]
+        self._entries: dict[tuple, _Entry] = {}
+        self._last: _Entry | None = None
+        self._lock = threading.RLock()
+        self._fallback, self._warned = None, False
+        self.number = next(_counter)
+        self.fallback_calls = 0
+        """Calls that the fallback did."""
+        _graphs.add(self)
+
+    # -- what it says of itself -----------------------------------------------------------------------------------------
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of each set of sizes that was judged."""
+        found = [entry.verdict for entry in self._entries.values() if entry.verdict is not None]
+        return found + [verdict for part in self.parts for verdict in part.verdicts]
+
+    @property
+    def reason(self) -> str | None:
+        """Why there are no kernels: None where a set of sizes has some, or a part of the graph."""
+        entries = list(self._entries.values())
+        if any(entry.fast is not None for entry in entries) or any(
+            part.reason is None for part in self.parts
+        ):
+            return None
+        if not entries:
+            return "not called yet"
+        return entries[-1].reason or "its kernels are being verified"
+
+    @property
+    def parts(self) -> "list[CompiledGraph]":
+        """The parts of a graph that was split."""
+        return [part for entry in self._entries.values() for part in entry.parts or ()]
+
+    @property
+    def calls(self) -> int:
+        """Calls that verified kernels did, of the graph or of its parts."""
+        return sum(entry.calls for entry in self._entries.values()) + sum(part.calls for part in self.parts)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits for verification in the background, at most `timeout` seconds; whether all of it is done."""
+        done = all([entry.ready.wait(timeout) for entry in list(self._entries.values())])
+        return done and all([part.wait(timeout) for part in self.parts])
+
+    def __repr__(self):
+        return f"<CompiledGraph {self.number}: {self.calls} calls of kernels, {self.fallback_calls} of the fallback; {self.reason or 'verified'}>"
+
+    # -- the call -----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args):
+        why = _not_ours(args)
+        if why is not None:
+            return self._elsewhere(args, why)
+        try:
+            entry = self._entry(args)
+        except InputError:
+            raise
+        except Exception as error:  # nothing has run yet, and the model must go on
+            return self._elsewhere(args, f"a fault of Nereid: {type(error).__name__}: {error}"[:400])
+        if isinstance(entry, str):
+            return self._elsewhere(args, entry)
+        if not entry.ready.is_set():
+            return self._elsewhere(args, None)
+        if entry.parts is not None:
+            return entry.run(*args)
+        if entry.fast is None:
+            return self._elsewhere(args, entry.reason)
+        with self._lock:
+            tensors = entry.lifted.hold(args)
+            why, found = entry.fast._nereid_differs(tensors, {})
+            if why is None:
+                try:
+                    result = self._run(entry, args, found)
+                except _Failed as failed:
+                    entry.fast, entry.reason = None, str(failed)
+                    why = entry.reason
+                else:
+                    entry.calls += 1
+                    return result
+        return self._elsewhere(args, why)
+
+    def _run(self, entry, args, tensors):
+        """The kernels' outputs. A first run that fails leaves no trace, and raises _Failed."""
+        exported = entry.fast._nereid_plan.exported
+        if entry.tried:
+            return entry.fast._nereid_run(tensors)
+        written = [_optimize._held(entry.lifted, name) for name in exported.written]
+        if exported.mutates_inputs:
+            written += tensors
+        kept = [tensor.clone() for tensor in written]
+        try:
+            result = entry.fast._nereid_run(tensors)
+            if any(tensor.is_cuda for tensor in tensors):
+                torch.cuda.synchronize()
+            if (found := _shared([args[i] for i in self._tensors], result)) != entry.aliases:
+                raise _Failed(f"outputs share memory as {found}, in the graph as {entry.aliases}")
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            for tensor, value in zip(written, kept):
+                tensor.copy_(value)
+            raise _Failed(f"the kernels do not run here: {type(error).__name__}: {error}"[:400]) from error
+        entry.tried = True
+        return result
+
+    def _quietly_elsewhere(self, *args):
+        return self._elsewhere(args, None)
+
+    def _elsewhere(self, args, why):
+        self.fallback_calls += 1
+        if why is not None and not self._warned:
+            self._warned = True
+            name = "Inductor" if self._settings.fallback == "inductor" else "eager PyTorch"
+            warnings.warn(f"nereid: {name} runs graph {self.number}: {why}", stacklevel=4)
+        if self._fallback is None:
+            self._fallback = self._make_fallback()
+        return self._fallback(*args)
+
+    def _make_fallback(self):
+        if self._settings.fallback == "eager":
+            return self._graph.forward
+        dynamic = True if self._constants else None
+        mode = self._settings.mode
+        compiled = torch.compile(
+            self._graph, backend="inductor", dynamic=dynamic, **({"mode": mode} if mode else {})
+        )
+        done = False
+
+        def run(*args):
+            nonlocal done
+            if done:
+                return compiled(*args)
+            try:
+                result = compiled(*args)
+                done = True
+                return result
+            except (
+                torch._dynamo.exc.BackendCompilerFailed,
+                torch._dynamo.exc.InternalTorchDynamoError,
+            ) as error:
+                warnings.warn(
+                    f"nereid: Inductor fails on graph {self.number}, eager PyTorch runs: {error}"[:400]
+                )
+                self._fallback = self._graph.forward
+                return self._fallback(*args)
+
+        return run
+
+    # -- compilation ----------------------------------------------------------------------------------------------------
+
+    def _entry(self, args):
+        """The entry of these arguments' sizes, compiled where they are new; a sentence where they get none."""
+        try:
+            key = tuple((type(args[i]), args[i]) for i in self._constants)
+            key += tuple(repr(args[i].item()) for i in self._numbers)
+            key += tuple(_optimize._meta(args[i]) for i in self._tensors)
+            entry = self._entries.get(key)
+        except TypeError:
+            return "a number or object among its arguments cannot be compared"
+        if entry is not None:
+            return entry
+        with self._lock:
+            if (entry := self._entries.get(key)) is not None:
+                return entry
+            if len(self._entries) >= self._settings.specialize:
+                return f"another set of sizes than the {len(self._entries)} that have kernels (the option specialize)"
+            entry = self._entries[key] = _Entry()
+        self._compile(entry, args)
+        return entry
+
+    def _compile(self, entry, args):
+        """Exports the graph here and has it judged, here or in the background."""
+        plan = _optimize._Plan()
+        args = tuple(
+            _Number(arg.item()) if place.kind == "number" else arg for arg, place in zip(args, self._places)
+        )
+        if (why := _no_constants([args[i] for i in self._constants])) is not None:
+            entry.reason = why
+            entry.ready.set()
+            return
+        try:
+            entry.lifted = _Lifted(self._graph, self._places, args)
+            tensors = tuple(arg for arg, place in zip(args, self._places) if place.kind == "tensor")
+            call = _optimize._Call(entry.lifted)
+            bound = call.bind(tensors, {})
+            if (why := _optimize._unwatched(entry.lifted)) is not None:
+                raise _structure.Unsupported(why)
+            with torch.inference_mode(False):
+                exported = _export.export(
+                    entry.lifted, bound, call.run, flags=_optimize._flags(self._settings.precision)
+                )
+            if (exported.mutates_inputs or exported.written) and _shares_memory(args):
+                raise _structure.Unsupported("it writes to an argument that shares memory with another one")
+            entry.aliases = _expected_aliases(self._graph, args)
+            plan.take(exported, bound)
+        except _structure.Unsupported as error:
+            plan.reason = f"not exported: {error}"
+        except Exception as error:  # an export that fails must not break the model
+            plan.reason = f"not exported: {type(error).__name__}: {error}"[:400]
+
+        def judge():
+            try:
+                if plan.exported is not None:
+                    self._judge(plan)
+            except _structure.Unsupported as error:
+                plan.reason = str(error)
+            except NereidError as error:
+                plan.reason = f"a fault of Nereid: {error}"
+            except Exception as error:
+                plan.reason = f"a fault of Nereid: {type(error).__name__}: {error}"[:400]
+                if isinstance(error, InputError):
+                    entry.refused = True
+                    failed.append(error)
+            try:
+                self._finish(entry, plan, args)
+            finally:
+                entry.ready.set()
+
+        failed: list[Exception] = []
+        if self._settings.background:
+            threading.Thread(target=judge, name="nereid", daemon=True).start()
+            return
+        judge()
+        if failed:  # a wrong option: at the first call, and as what it is
+            raise failed[0]
+
+    def _judge(self, plan):
+        options = {
+            key: value
+            for key, value in self._settings.search.items()
+            if value is not None and value is not False
+        }
+        key = _content_key(plan.task, options)
+        if self._settings.cache and (found := _cache_read(key)) is not None:
+            plan.source, plan.verdict, plan.reason = found
+            return
+        plan.search(dict(options))
+        if self._settings.cache and plan.source is not None:
+            _cache_write(key, plan)
+
+    def _finish(self, entry, plan, args):
+        entry.verdict = plan.verdict
+        if plan.source is not None:
+            entry.fast = _optimize.Optimized(entry.lifted, plan)
+            return
+        entry.reason = plan.reason
+        verified = plan.verdict is not None and plan.verdict.verified  # and slower than eager
+        if self._depth < _DEEPEST and not entry.refused and not verified:
+            self._split(entry, args)
+
+    def _split(self, entry, args):
+        """Splits the graph at what cannot be exported; the parts between are graphs of their own."""
+        from . import _partition
+
+        try:
+            with torch.inference_mode(False):
+                split = _partition.split(self._graph, args)
+        except Exception as error:
+            entry.reason += f" (and the graph cannot be split: {type(error).__name__}: {error})"[:300]
+            return
+        if split is None:
+            return
+        whole, ours, rest = split
+        state = {
+            node.name
+            for node, place in zip(_placeholders(self._graph), self._places)
+            if place.kind == "state"
+        }
+        parts = []
+        for name in [*ours, *rest]:
+            part = CompiledGraph(getattr(whole, name), self._settings, self._depth + 1, state)
+            delattr(whole, name)
+            setattr(whole, name, _Called(part if name in ours else part._quietly_elsewhere))
+            if name in ours:
+                parts.append(part)
+        entry.run, entry.parts = whole, parts
+
+
+class _Called(torch.nn.Module):
+    """A part of a graph as a submodule of the whole."""
+
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, *args):
+        return self.call(*args)
+
+
+class _Failed(Exception):
+    """Kernels that were verified and do not run on this machine."""
+
+
+def _not_ours(args):
+    """Why a call is the fallback's before anything is looked up."""
+    if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
+        return "a gradient is asked for: an argument or a parameter requires one (torch.no_grad() or requires_grad_(False) use the kernels)"
+    kinds = {arg.device.type for arg in args if isinstance(arg, torch.Tensor)}
+    if not kinds:
+        return "no argument is a tensor"
+    if kinds == {"cuda"} or (kinds <= {"cuda", "cpu"} and os.environ.get("TRITON_INTERPRET") == "1"):
+        return None
+    return f"the kernels need a CUDA device, got tensors on {', '.join(sorted(kinds))}"
+
+
+def _no_constants(values):
+    for value in values:
+        if not isinstance(value, (bool, int, float, str, type(None), torch.dtype, torch.device)):
+            return f"an argument of type {type(value).__name__}"
+    return None
+
+
+def _shares_memory(args):
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    return len(set(_optimize._aliases(tensors))) != len(tensors)
+
+
+def _shared(args, outputs):
+    """Of each output tensor the first argument or output whose memory it shares."""
+    given = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    made = [leaf for leaf in torch.utils._pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    first: dict[int, int] = {}
+    found = [
+        first.setdefault(tensor.untyped_storage()._cdata, i) if tensor.numel() else -1
+        for i, tensor in enumerate([*given, *made])
+    ]
+    return tuple(found[len(given) :])
+
+
+def _expected_aliases(graph, args):
+    """`_shared` of the graph itself, on fake tensors. Numbers are not among the arguments."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with torch.inference_mode(False), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fakes = [mode.from_tensor(arg.detach()) if isinstance(arg, torch.Tensor) else arg for arg in args]
+        return _shared(fakes, graph(*fakes))
+
+
+# -- kernels that were verified before ------------------------------------------------------------------------------------------
+
+
+def _content_key(task, options):
+    """What the verdict depends on: the task, the question, the programs and the device."""
+    program, environment = _program.command()
+    with contextlib.suppress(OSError):
+        stat = os.stat(program)
+        program = f"{program} {stat.st_size} {stat.st_mtime_ns}"
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    question = {key: str(value) for key, value in options.items() if key not in ("budget", "report")}
+    import triton
+
+    parts = [task, question, program, torch.__version__, triton.__version__, device]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def cache_folder() -> Path:
+    """Where verified kernels are kept: `compiled` beside the store (`nereid store`)."""
+    if store := os.environ.get("NEREID_STORE"):
+        return Path(store).absolute().parent / "compiled"
+    data = os.environ.get("XDG_DATA_HOME", "")
+    home = Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share"
+    return home / "nereid" / "compiled"
+
+
+def _cache_read(key):
+    with _cache_lock:
+        if key in _cached:
+            return _cached[key]
+    try:
+        kept = json.loads((cache_folder() / f"{key}.json").read_text())
+        found = (kept["source"], Verdict.from_json(kept["verdict"]), None)
+        if hashlib.sha256(kept["source"].encode()).hexdigest() != kept["sha256"]:
+            return None
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return None
+    with _cache_lock:
+        _cached[key] = found
+    return found
+
+
+def _cache_write(key, plan):
+    with _cache_lock:
+        _cached[key] = (plan.source, plan.verdict, None)
+    kept = {
+        "source": plan.source,
+        "sha256": hashlib.sha256(plan.source.encode()).hexdigest(),
+        "verdict": {
+            "verdict": plan.verdict.verdict,
+            "reason": plan.verdict.reason,
+            "times": plan.verdict.times,
+            "coverage": dict(plan.verdict.coverage),
+            "seconds": plan.verdict.seconds,
+        },
+    }
+    try:
+        folder = cache_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{key}.json"
+        part = folder / f".{key}.{os.getpid()}.{threading.get_ident()}"
+        part.write_text(json.dumps(kept))
+        os.replace(part, path)
+    except (OSError, RuntimeError) as error:
+        warnings.warn(f"nereid: verified kernels are not kept: {error}")
+
+
+def register() -> None:
+    """Makes the name "nereid" known to torch.compile where no entry point does (a checkout)."""
+    from torch._dynamo.backends import registry
+
+    if "nereid" not in torch._dynamo.list_backends(exclude_tags=()):
+        registry.register_backend(compile_backend, name="nereid")
+
+
+register()
