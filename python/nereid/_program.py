@@ -24,8 +24,9 @@ def torch_libraries():
     return str(Path(torch.submodule_search_locations[0]) / "lib")
 
 
-def command():
-    """(path of the program, environment to run it in). Raises NereidError where there is none.
+def command(without_torch=False):
+    """(path of the program, environment to run it in). Raises NereidError where there is none, or where torch is missing, unless
+    `without_torch`.
 
     $NEREID_PROGRAM names another program. A wheel's program runs with this Python's torch; a checkout's with its own `.venv`.
     """
@@ -37,14 +38,15 @@ def command():
     wheel = PACKAGE / "bin" / "nereid"
     if wheel.exists():
         libraries = torch_libraries()
-        if libraries is None:
+        if libraries is None and not without_torch:
             raise NereidError(
                 f"no torch in {sys.executable}: install torch 2.11 and triton 3.6 beside nereid"
             )
         environment["NEREID_PACKAGE"] = str(PACKAGE)
         environment["NEREID_PYTHON"] = sys.executable
         rest = environment.get("LD_LIBRARY_PATH")
-        environment["LD_LIBRARY_PATH"] = libraries + (":" + rest if rest else "")
+        if libraries is not None:
+            environment["LD_LIBRARY_PATH"] = libraries + (":" + rest if rest else "")
         return str(wheel), environment
     built = PACKAGE.parents[1] / "build" / "release" / "bin" / "nereid"
     if built.exists():

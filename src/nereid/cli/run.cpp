@@ -43,6 +43,7 @@ int run(int argc, char** argv) {
   add_store_command(app, chosen);
   add_train_command(app, chosen);
   add_tokenize_command(app, chosen);
+  add_doctor_command(app, chosen);
 
   // CLI11 says "A subcommand is required" of a word that is none.
   const auto commands = app.get_subcommands({});
