@@ -1,4 +1,5 @@
 """Layer norm, then GELU: the end of many feed-forward blocks."""
+
 import torch
 import torch.nn as nn
 
