@@ -1,5 +1,4 @@
 """Layer norm, then GELU: the end of many feed-forward blocks."""
-
 import torch
 import torch.nn as nn
 

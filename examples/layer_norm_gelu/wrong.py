@@ -1,5 +1,4 @@
 """The same, with a mistake that is easy to make: the lanes beyond the row's end count in its variance."""
-
 import torch
 import torch.nn as nn
 import triton
@@ -31,13 +30,6 @@ class ModelNew(nn.Module):
         x = x.contiguous()
         out = torch.empty_like(x)
         width = x.shape[-1]
-        layer_norm_gelu[(x.numel() // width,)](
-            x,
-            self.norm.weight,
-            self.norm.bias,
-            out,
-            width,
-            self.norm.eps,
-            BLOCK=triton.next_power_of_2(width),
-        )
+        layer_norm_gelu[(x.numel() // width,)](x, self.norm.weight, self.norm.bias, out, width, self.norm.eps,
+                                               BLOCK=triton.next_power_of_2(width))
         return out

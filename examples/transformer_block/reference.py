@@ -1,5 +1,4 @@
 """A transformer block: causal attention and a feed-forward part, each behind a norm and a shortcut."""
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -20,9 +19,7 @@ class Model(nn.Module):
 
     def attention(self, x):
         batch, tokens, dim = x.shape
-        q, k, v = (
-            self.qkv(x).view(batch, tokens, 3, self.heads, dim // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
-        )
+        q, k, v = self.qkv(x).view(batch, tokens, 3, self.heads, dim // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.proj(y.transpose(1, 2).reshape(batch, tokens, dim))
 
