@@ -416,21 +416,15 @@ class VerificationRun {
       }
       verdict_.phases["cpu"] += spent;
     }
-    if (settings_.device == replay::Device::kCpu && flops_of(reference_->facts) > kMostFlopsOnCpu)
+    if (settings_.device == replay::Device::kCpu && reference_->facts.judged_flops() > kMostFlopsOnCpu)
       return end(
           {VerdictKind::kError,
            {.rule = "too-big",
             .sentence = fmt::format(
                 "The task computes {:.3g} GFLOP a call, a replay on a CPU at most {:.3g}: judge it on a "
                 "GPU, or at smaller sizes with --shrink.",
-                flops_of(reference_->facts) / 1e9, kMostFlopsOnCpu / 1e9)}});
+                reference_->facts.judged_flops() / 1e9, kMostFlopsOnCpu / 1e9)}});
     return take(replay_on_device(settings_, number));
-  }
-
-  static double flops_of(const TraceAnalysis& facts) {
-    double flops = 0;
-    for (const auto& step : facts.phases.at(static_cast<size_t>(facts.judged())).steps) flops += step.flops;
-    return flops;
   }
 
   bool small_enough_for_a_cpu() const {
@@ -438,19 +432,20 @@ class VerificationRun {
     for (const TraceAnalysis* facts : {&reference_->facts, &candidate_.facts}) {
       double bytes = 0;
       for (const auto& storage : facts->trace->storages) bytes += static_cast<double>(storage.bytes);
-      if (bytes > kBytes || flops_of(*facts) > kFlops) return false;
+      if (bytes > kBytes || facts->judged_flops() > kFlops) return false;
     }
     return true;
   }
 
-  // A fault that is not the candidate's is tried once more from the same verdict.
+  // A fault that is not the candidate's is tried once more from the same verdict, with the device's memory to
+  // itself: the fault may have been that others' sessions held it.
   Replayed replay_on_device(const Settings& settings, int number) {
     const double work_before = work_.seconds;
     for (bool again = false;;) {
       const size_t known = work_.fatal_without.size();
       Replayed done = ReplayStage(state_.backends, settings, *reference_, candidate_, rules_, work_, [this] {
                         return known_reference();
-                      }).run(verdict_, number);
+                      }).run(verdict_, number, again);
       // A launch that cannot be left out has become known: that is no second try of the same.
       const bool learnt = work_.fatal_without.size() > known;
       const bool ours =

@@ -9,9 +9,9 @@
 
 namespace nereid::verify {
 
-Replayed ReplayStage::run(Verdict verdict, int draw) {
+Replayed ReplayStage::run(Verdict verdict, int draw, bool alone) {
   verdict_ = std::move(verdict);
-  Status status = replay(draw);
+  Status status = replay(draw, alone);
   return {std::move(verdict_), std::move(status)};
 }
 
@@ -21,9 +21,11 @@ void ReplayStage::end(VerdictKind kind, Evidence evidence, bool input_to_blame) 
   verdict_.evidence.push_back(std::move(evidence));
 }
 
-Status ReplayStage::replay(int draw) {
-  replay::SessionOptions options{
-      .device = settings_.device, .phase_seconds = settings_.time_limit, .threads = settings_.threads};
+Status ReplayStage::replay(int draw, bool alone) {
+  replay::SessionOptions options{.device = settings_.device,
+                                 .phase_seconds = settings_.time_limit,
+                                 .threads = settings_.threads,
+                                 .whole_memory = alone};
   const Stopwatch compiling;
   NEREID_TRY(const bool compiled, compile(options.kernels));
   if (!compiled) return ok_status();

@@ -38,11 +38,12 @@ class ReplayStage {
         work_(work),
         known_reference_(std::move(known_reference)) {}
 
-  // The verdict of the stages before, continued. `draw` counts the traces of the candidate. Called once.
-  Replayed run(Verdict verdict, int draw);
+  // The verdict of the stages before, continued. `draw` counts the traces of the candidate; `alone`: no other
+  // session holds the device's memory. Called once.
+  Replayed run(Verdict verdict, int draw, bool alone = false);
 
  private:
-  Status replay(int draw);
+  Status replay(int draw, bool alone);
   void end(VerdictKind kind, Evidence evidence, bool input_to_blame = false);
   void exceed_verdict_limit();
   Status run_trials(Trials& trials, int draw);

@@ -105,6 +105,12 @@ struct TraceAnalysis {
   std::vector<bool> floating{};           // of each storage: something looks at it as floating-point data
 
   int judged() const;  // index of the last forward's phase; -1 where there is none
+  // Floating-point operations of the judged forward, as its operators count them.
+  double judged_flops() const {
+    double flops = 0;
+    for (const auto& step : phases.at(static_cast<size_t>(judged())).steps) flops += step.flops;
+    return flops;
+  }
   // Whether the judged forward does the same whatever the values are: launches alone, each of which goes the
   // same ways and touches the same bytes. No inputs are then slower or less safe than others.
   bool blind_to_values() const;

@@ -24,7 +24,8 @@ constexpr std::array kOtherDistributions = {
     InputDistribution::kSmall,   InputDistribution::kState,    InputDistribution::kLowest,
     InputDistribution::kHighest, InputDistribution::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the task's own
-// inputs do not show.
+// inputs do not show. Where the reference counts so many operations, the same on every machine.
+constexpr double kManyFlops = 1e11;
 constexpr std::array kFastDistributions = {InputDistribution::kHuge, InputDistribution::kOutliers,
                                            InputDistribution::kNegative, InputDistribution::kRedrawn};
 constexpr std::array kBriefDistributions = {InputDistribution::kHuge, InputDistribution::kRedrawn};
@@ -251,7 +252,8 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
 }
 
 Status Trials::other_inputs() {
-  const bool few = settings_.fast_inputs || first_seconds_ > kLongTrial;
+  const bool few =
+      settings_.fast_inputs || first_seconds_ > kLongTrial || reference_.judged_flops() > kManyFlops;
   const std::span<const InputDistribution> kinds =
       brief_ ? std::span<const InputDistribution>(kBriefDistributions)
       : few  ? std::span<const InputDistribution>(kFastDistributions)

@@ -1,5 +1,6 @@
 #include "nereid/replay/host/memory_admission.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -16,8 +17,8 @@ constexpr int kLooks = 10;
 
 }  // namespace
 
-Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure& measure,
-                                                     Deadline deadline) {
+Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure& measure, Deadline deadline,
+                                                     bool whole) {
   std::unique_lock lock(mutex_);
   const auto ticket = next_ticket_++;
   // Somebody is served even where this one gives up.
@@ -50,11 +51,12 @@ Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure
       lock.lock();
     }
     if (capacity_ > 0 && need > capacity_) return Grant{nullptr, capacity_};
-    if (capacity_ <= 0 || held_ + need <= capacity_) break;
+    if (whole ? holders_ == 0 : capacity_ <= 0 || held_ + need <= capacity_) break;
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     if (deadline.passed()) return our_error("no memory came free within the deadline");
     changed_.wait_for(lock, kLate);
   }
+  if (whole) need = std::max(need, capacity_);
   held_ += need, ++holders_;
   const auto give_back = [self = shared_from_this(), need](void*) {
     const std::lock_guard back(self->mutex_);

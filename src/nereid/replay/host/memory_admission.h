@@ -24,7 +24,8 @@ class MemoryAdmission : public std::enable_shared_from_this<MemoryAdmission> {
   // Bytes that are free now; it is asked while no session holds any. 0 or less: unknown, and all is let in.
   using Measure = std::function<Result<int64_t>()>;
 
-  Result<Grant> take(int64_t need, const Measure& measure, Deadline deadline);
+  // `whole`: all of it, once nobody else holds any.
+  Result<Grant> take(int64_t need, const Measure& measure, Deadline deadline, bool whole = false);
 
  private:
   std::mutex mutex_;

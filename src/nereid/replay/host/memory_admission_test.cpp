@@ -51,6 +51,24 @@ TEST_F(MemoryAdmissionTest, WhoWouldNotFitAloneIsToldWhatThereIs) {
   EXPECT_TRUE(take(90).held);
 }
 
+TEST_F(MemoryAdmissionTest, WhoTakesAllWaitsForAllAndKeepsOthersOut) {
+  auto first = take(40);
+  auto whole = std::async(std::launch::async, [this] {
+    auto grant =
+        admission_->take(10, [this]() -> Result<int64_t> { return free_.load(); }, Deadline::after(30), true);
+    EXPECT_TRUE(grant.ok());
+    return grant.ok() ? *grant : MemoryAdmission::Grant{};
+  });
+  EXPECT_EQ(whole.wait_for(250ms), std::future_status::timeout);
+  first.held.reset();
+  auto held = whole.get();
+  EXPECT_TRUE(held.held);
+  auto small = ask(1);
+  EXPECT_EQ(small.wait_for(250ms), std::future_status::timeout);
+  held.held.reset();
+  EXPECT_TRUE(small.get().held);
+}
+
 TEST_F(MemoryAdmissionTest, WhatComesBackLateIsWaitedFor) {
   free_ = 50;
   auto grant = ask(80);

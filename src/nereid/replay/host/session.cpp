@@ -317,7 +317,7 @@ class WorkerSession : public Session {
       return answer->document.at("free").get<int64_t>();
     };
     const Stopwatch waiting;
-    NEREID_TRY(auto turn, memory.take(most.bytes, measure, deadline));
+    NEREID_TRY(auto turn, memory.take(most.bytes, measure, deadline, options_.whole_memory));
     facts_.seconds_waited += waiting.seconds();
     if (!turn.held)
       return input_error("the task needs {} to be replayed on the {}, {}; {} are free", gibibytes(most.bytes),

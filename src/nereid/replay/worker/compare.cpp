@@ -429,17 +429,34 @@ void adopt_nearest(OutputTensors& tensors, const at::Tensor& other) {
 }
 
 bool forget_others(OutputTensors& tensors, const at::Tensor& doubted) {
-  const auto other =
-      doubted.ne(tensors.truth).logical_and(doubted.isnan().logical_and(tensors.truth.isnan()).logical_not());
-  if (!other.any().item().toBool()) return false;
-  if (trace::is_integral(tensors.dtype)) {
-    const auto kept = flat(other.logical_not());
-    tensors.agreed = tensors.agreed.defined() ? tensors.agreed.logical_and(kept) : kept.clone();
-    return true;
+  const auto all_truth = flat(tensors.truth), all_doubted = flat(doubted);
+  auto own = flat(tensors.own), truth = all_truth;
+  const bool integral = trace::is_integral(tensors.dtype);
+  bool any = false;
+  for (int64_t first = 0; first < truth.numel(); first += kChunk) {
+    const auto size = std::min(kChunk, truth.numel() - first);
+    const auto x = all_truth.narrow(0, first, size), y = all_doubted.narrow(0, first, size);
+    const auto other = y.ne(x).logical_and(y.isnan().logical_and(x.isnan()).logical_not());
+    if (!other.any().item().toBool()) continue;
+    if (!any && integral) {
+      // Another tensor: what was found with the last one holds for that one.
+      tensors.agreed = tensors.agreed.defined()
+                           ? tensors.agreed.view({-1}).clone()
+                           : at::ones({truth.numel()}, truth.options().dtype(c10::kBool));
+    } else if (!any) {
+      own = own.clone(), truth = truth.clone();
+    }
+    any = true;
+    if (integral) {
+      tensors.agreed.narrow(0, first, size).logical_and_(other.logical_not());
+      continue;
+    }
+    own.narrow(0, first, size).masked_fill_(other, std::numeric_limits<double>::quiet_NaN());
+    truth.narrow(0, first, size).masked_fill_(other, 0);
   }
-  tensors.own = tensors.own.masked_fill(other, std::numeric_limits<double>::quiet_NaN());
-  tensors.truth = tensors.truth.masked_fill(other, 0);
-  return true;
+  if (any && !integral)
+    tensors.own = own.view(tensors.own.sizes()), tensors.truth = truth.view(tensors.truth.sizes());
+  return any;
 }
 
 }  // namespace nereid::replay

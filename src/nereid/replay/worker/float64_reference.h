@@ -30,6 +30,10 @@ struct Change {
   Replay::Exchange exchange = {};                 // of operands, where nothing else exchanges them
   Replay::Watcher watch = {};                     // likewise, of results
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
+  // Results whose size is about the largest of the dtype that they had become NaN: which of them overflow hangs on
+  // rounding.
+  bool doubt_overflow = false;
+  double scale = 1;  // of all floating-point state and inputs
 };
 
 // Upcast to float64 or in its own dtype. Holds no tensors between runs.

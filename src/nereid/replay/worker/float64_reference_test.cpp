@@ -57,6 +57,34 @@ TEST(RoundByChanceTest, NumbersGoToOneOfTheirNeighboursAndStayWhereTheyAreOne) {
   EXPECT_EQ(found, (std::set<double>{1, 1 + 0x1p-23}));
 }
 
+TEST(DoubtOverflowTest, NumbersAtTheEdgeOfTheDtypeBecomeNan) {
+  auto numbers = at::tensor({3.3e38, 3.41e38, -3.4e38, 3.5e38, 1e39, 1.0}, c10::kDouble);
+  doubt_overflow(numbers, DType::kF32);
+  EXPECT_TRUE(numbers.isnan().equal(at::tensor({0, 1, 1, 0, 0, 0}, c10::kInt).to(c10::kBool)));
+  doubt_overflow(numbers.fill_(65500), DType::kF16);
+  EXPECT_TRUE(numbers.isnan().all().item().toBool());
+}
+
+// The sigmoid of a number that is the same for all inputs.
+TEST(Float64ReferenceTest, WhatIsMadeOfNumbersThatJustOverflowIsDoubted) {
+  const ReplayMode mode;
+  const auto machine = make_cpu_machine();
+  for (const auto& [number, doubted] :
+       {std::pair{3.4e38, true}, {-3.39e38, true}, {3e38, false}, {1e39, false}}) {
+    constexpr int64_t kN = 300;
+    const auto trace = sample_task(true, kN, [number = number](Sketch& s, const TaskTensors& t) {
+      const auto zero = s.tensor({kN}), middle = s.tensor({kN}), out = s.tensor({kN});
+      s.step(make_call("aten::mul.Scalar", {tensor_arg(t.x), Arg{0.0}}, tensor_arg(zero)));
+      s.step(make_call("aten::add.Scalar", {tensor_arg(zero), Arg{number}}, tensor_arg(middle)));
+      s.step(make_call("aten::sigmoid", {tensor_arg(middle)}, tensor_arg(out)));
+      return tensor_arg(out);
+    });
+    Recomputed run(trace, *machine);
+    EXPECT_FALSE(run({}).isnan().any().item().toBool());
+    EXPECT_EQ(run({.doubt_overflow = true}).isnan().all().item().toBool(), doubted) << number;
+  }
+}
+
 // exp of the input, then of that its square root: each is rounded.
 TEST(Float64ReferenceTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
   const ReplayMode mode;

@@ -351,6 +351,17 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
   });
 }
 
+void doubt_overflow(at::Tensor tensor, trace::DType was) {
+  if (tensor.scalar_type() != c10::kDouble) return;
+  constexpr double kNearly = 0x1p-6;
+  const double most = largest_finite(was);
+  for_parts(tensor, [&](at::Tensor part, int64_t) {
+    const auto size = part.abs();
+    part.masked_fill_(size.gt(most * (1 - kNearly)).logical_and_(size.lt(most * (1 + kNearly))),
+                      std::numeric_limits<double>::quiet_NaN());
+  });
+}
+
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator) {
   if (tensor.scalar_type() != c10::kDouble) return;
   generator = generator_on(tensor, generator);

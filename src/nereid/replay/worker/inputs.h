@@ -45,4 +45,8 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
 // distributed, in place: the error of rounding, drawn anew.
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);
 
+// NaN for every float64 element within 2^-6 of the largest finite number of `was`, either sign: whether it
+// overflows there is a matter of rounding.
+void doubt_overflow(at::Tensor tensor, trace::DType was);
+
 }  // namespace nereid::replay

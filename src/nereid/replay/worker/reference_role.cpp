@@ -435,7 +435,9 @@ class ReferenceRole : public Role {
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
     compare_all(comparison, tolerance, paths, outputs);
-    if (!comparison.agrees && !tolerance.kernelbench && leave_out_order_sensitive(comparison, outputs))
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_doubtful(comparison, outputs))
+      compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_nearly_infinite(trial, comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.fixed() && choose_among_equals(trial, comparison, outputs, values))
       compare_all(comparison, tolerance, paths, outputs);
@@ -630,20 +632,50 @@ class ReferenceRole : public Role {
     }
   }
 
-  // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken are not judged:
-  // their own number becomes NaN beside a finite truth. False where there are none, or where memory is dear.
-  bool leave_out_order_sensitive(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
-    const bool odd = std::ranges::any_of(comparison.outputs, [](const OutputComparison& o) {
+  // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken, or on whether a
+  // number just overflows, are not judged: their own number becomes NaN beside a finite truth. False where there
+  // are none.
+  bool leave_out_doubtful(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+    if (!is_odd(comparison) || comparison.oracle != Oracle::kFloat64) return false;
+    auto* recomputed = order_checked_reference();
+    if (!recomputed) recomputed = float64_reference({}, "f64");
+    auto doubted = recomputed->run(*loaded_.replay, options_, outputs_, {.doubt_overflow = true});
+    bool any = false;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      any |= forget_others(outputs[i], doubted[i]);
+      doubted[i].reset();
+    }
+    return any;
+  }
+
+  // On inputs that are not the task's own, a candidate that takes a product or a sum in another order may overflow
+  // where the reference just does not: elements that inputs a quarter larger would make infinite are not judged.
+  // False where there are none.
+  bool leave_out_nearly_infinite(const Trial& trial, const Comparison& comparison,
+                                 std::vector<OutputTensors>& outputs) {
+    constexpr double kLarger = 1.25;
+    if (trial.kind == InputDistribution::kOwn || !is_odd(comparison)) return false;
+    auto* recomputed = comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : nullptr;
+    if (!recomputed) return false;
+    auto scaled = recomputed->run(*loaded_.replay, options_, outputs_, {.scale = kLarger});
+    bool any = false;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      auto& output = outputs[i];
+      if (output.truth.scalar_type() != c10::kDouble) continue;
+      const double most = largest_finite(output.dtype);
+      const auto crosses = scaled[i].abs().le(most).logical_not_().logical_and_(output.truth.abs().le(most));
+      scaled[i] = at::where(crosses, std::numeric_limits<double>::quiet_NaN(), output.truth);
+      any |= forget_others(output, scaled[i]);
+      scaled[i].reset();
+    }
+    return any;
+  }
+
+  static bool is_odd(const Comparison& comparison) {
+    return std::ranges::any_of(comparison.outputs, [](const OutputComparison& o) {
       const auto type = trace::dtype_from_string(o.dtype);
       return !o.agrees && (std::isinf(o.error) || trace::is_integral(type.value()));
     });
-    auto* recomputed =
-        odd && !frugal_ && comparison.oracle == Oracle::kFloat64 ? order_checked_reference() : nullptr;
-    if (!recomputed) return false;
-    bool any = false;
-    const auto order_checked = recomputed->run(*loaded_.replay, options_, outputs_, {});
-    for (size_t i = 0; i < outputs.size(); ++i) any |= forget_others(outputs[i], order_checked[i]);
-    return any;
   }
 
   void compare_all(Comparison& comparison, const Tolerance& tolerance, const std::vector<std::string>& paths,
