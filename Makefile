@@ -33,13 +33,15 @@ mutation: setup-tests build
 dist: build ; @tools/dist $(BUILD)
 # The default tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: ; @$(MAKE) --no-print-directory test PRESET=sanitize
-# clang-format and ruff, pinned in requirements-test.txt. The corpus of candidates is left as it is written (ruff.toml).
+# clang-format and ruff, pinned in requirements-test.txt, and tools/wrap for prose. The corpus of candidates is left as it is written (ruff.toml).
 CPP = git ls-files '*.h' '*.cpp'
 format: setup-tests
 	@$(CPP) | xargs .venv/bin/clang-format -i
 	@.venv/bin/ruff check --fix -q . && .venv/bin/ruff format -q .
+	@tools/wrap
 lint: setup-tests ; @tools/lint
 # clang-tidy with the checks of .clang-tidy: make tidy PART=verify (a folder of src/nereid; minutes each).
 tidy: setup-tests build
-	@git ls-files 'src/nereid/$(PART)*.cpp' | grep -v _fuzz | xargs -P $(JOBS) -n 4 .venv/bin/clang-tidy --quiet -p $(BUILD)
+	@git ls-files 'src/nereid/$(PART)*.cpp' | grep -v _fuzz | xargs -P $(JOBS) -n 4 .venv/bin/clang-tidy --quiet -p $(BUILD) \
+		--extra-arg=-Wno-unused-command-line-argument  # the flags are GCC's
 clean: ; rm -rf build dist

@@ -1,10 +1,12 @@
-"""How many one-kernel candidates a second are verified and timed on a GPU, with their kernels compiled before.
+"""How many one-kernel candidates a second are verified and timed on a GPU, with their kernels compiled
+before.
 
     python3 bench/cuda_stream.py NEREID [COUNT] [--jobs N] [--keep FILE] [--once] [--device cpu]
 
-Writes COUNT pairs (each its own kernel text), judges them twice with `nereid verify --batch --device cuda --time`, and
-prints the rate of the second time, when every kernel is in the cache: of the whole command, and from the first verdict
-to the last; then where a candidate's seconds go (`phases` of the verdicts). `--device cpu` tries the script itself.
+Writes COUNT pairs (each its own kernel text), judges them twice with
+`nereid verify --batch --device cuda --time`, and prints the rate of the second time, when every kernel is in
+the cache: of the whole command, and from the first verdict to the last; then where a candidate's seconds go
+(`phases` of the verdicts). `--device cpu` tries the script itself.
 """
 
 import argparse

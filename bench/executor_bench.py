@@ -2,8 +2,9 @@
 
     .venv/bin/python bench/executor_bench.py [build/release/bin/nereid-ttir-run]
 
-Kernels are those of tests/ttir/golden/kernels.py; the interpreter runs them from the same source. Times are the least
-of several, in milliseconds; results are compared, too. Threads: all cores, for the executor as for ATen.
+Kernels are those of tests/ttir/golden/kernels.py; the interpreter runs them from the same source. Times are
+the least of several, in milliseconds; results are compared, too. Threads: all cores, for the executor as for
+ATen.
 """
 
 import json

@@ -1,10 +1,12 @@
-"""What fp32 matrix products cost on tensor cores when each factor is split into narrower parts, beside cuBLAS's fp32.
+"""What fp32 matrix products cost on tensor cores when each factor is split into narrower parts, against
+cuBLAS's fp32.
 
     python3 bench/fp32_products.py [N]     needs a GPU of sm_90
 
-A factor is written once as parts: two of fp16 (the second times 2^11, what the first left), two or three of bf16. The product of
-the parts is summed from the smallest terms to the largest, and the largest in segments of K, each from zero: tensor cores cut
-off where they add, so a long sum in them loses more than the split does. Notes: bench/cuda.md.
+A factor is written once as parts: two of fp16 (the second times 2^11, what the first left), two or three of
+bf16. The product of the parts is summed from the smallest terms to the largest, and the largest in segments
+of K, each from zero: tensor cores cut off where they add, so a long sum in them loses more than the split
+does. Notes: bench/cuda.md.
 """
 
 import sys
@@ -114,7 +116,7 @@ def main():
     a, b = torch.randn(n, n, device="cuda"), torch.randn(n, n, device="cuda")
     truth = a.double() @ b.double()
 
-    def tell(name, run):
+    def report(name, run):
         error = (run() - truth).abs().max().item()
         ms = triton.testing.do_bench_cudagraph(run, rep=60)
         print(
@@ -122,14 +124,14 @@ def main():
             flush=True,
         )
 
-    tell("cuBLAS fp32", lambda: torch.mm(a, b))
+    report("cuBLAS fp32", lambda: torch.mm(a, b))
     for dtype, count in ((torch.float16, 2), (torch.bfloat16, 2), (torch.bfloat16, 3)):
         for tile, warps, stages in (((128, 256, 64), 8, 3), ((128, 128, 64), 8, 4), ((128, 128, 64), 4, 4)):
             for segment in (256, 512, n):
                 name = (
                     f"{str(dtype)[6:]} in {count}, {'x'.join(map(str, tile))}, {warps} warps, K by {segment}"
                 )
-                tell(name, lambda: multiply(a, b, dtype, count, segment, tile, warps, stages))
+                report(name, lambda: multiply(a, b, dtype, count, segment, tile, warps, stages))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""How fast a small model writes on a CPU: a Qwen 3 of 12.5 million random parameters, asked as `nereid optimize` asks it.
+"""How fast a small model writes on a CPU: a Qwen 3 of 12.5 million random parameters, asked as
+`nereid optimize` asks it.
 
 bench/host_model.py NEREID NEREID_LM [--folder DIR] [--most TOKENS]
 """

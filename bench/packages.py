@@ -1,10 +1,12 @@
-"""Other people's models through `nereid.optimize`: how many get verified kernels, and why the others do not. bench/packages.md has the table.
+"""Other people's models through `nereid.optimize`: how many get verified kernels, and why the others do not.
+bench/packages.md has the table.
 
     python -m venv VENV && VENV/bin/pip install torch==2.11.* triton==3.6.* numpy torchvision timm transformers
     VENV/bin/python bench/packages.py --policy hybrid [--only bert ...] [-o RESULTS.jsonl]
 
-Configurations are small, so that a CPU judges each in seconds. Kernels run in Triton's interpreter and are compared with the original at the
-example's batch; at two other batches the call must fall back to the original.
+Configurations are small, so that a CPU judges each in seconds. Kernels run in Triton's interpreter and are
+compared with the original at the example's batch; at two other batches the call must fall back to the
+original.
 """
 
 import argparse

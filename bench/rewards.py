@@ -1,11 +1,14 @@
-"""What a reward costs: how many verdicts a second a machine says, how many programs a second it times, and where the time goes.
+"""What a reward costs: how many verdicts a second a machine says, how many programs a second it times, and
+where the time goes.
 
     python3 bench/rewards.py [NEREID ...] [--tasks 40] [--levels 1,2,5] [--jobs 16] [--device cuda]
 
-Pairs are made here (`nereid synth --pairs`: of each level so many tasks, half of them small and half of them large, in four variants each).
-First come verdicts by a CPU's replays, as `times = "apart"` has them, with machine code and traces for the clock (`--compile-for`, `--traces`);
-then, on a GPU, the times of what was Verified (`--time-only`) with what was left for them, without the traces and without both, and last, for comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting the workers does not
-count. NEREID may be several words: python3 -m nereid.
+Pairs are made here (`nereid synth --pairs`: of each level so many tasks, half of them small and half of them
+large, in four variants each). First come verdicts by a CPU's replays, as `times = "apart"` has them, with
+machine code and traces for the clock (`--compile-for`, `--traces`); then, on a GPU, the times of what was
+Verified (`--time-only`) with what was left for them, without the traces and without both, and last, for
+comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting the
+workers does not count. NEREID may be several words: python3 -m nereid.
 """
 
 import argparse
@@ -129,52 +132,63 @@ def main():
     parser.add_argument("--time-limit", default="5")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: with times")
     parser.add_argument("--arch", default="90", help="the GPU's: 90 for compute capability 9.0")
-    told = parser.parse_args()
-    limits = ["--trials", told.trials, "--fast-inputs", "--time-limit", told.time_limit]
+    arguments = parser.parse_args()
+    limits = ["--trials", arguments.trials, "--fast-inputs", "--time-limit", arguments.time_limit]
     with tempfile.TemporaryDirectory() as name:
-        pairs = synth(told.nereid, pathlib.Path(name), told.levels.split(","), told.tasks, told.jobs)
+        pairs = synth(
+            arguments.nereid, pathlib.Path(name), arguments.levels.split(","), arguments.tasks, arguments.jobs
+        )
     with tempfile.TemporaryDirectory() as traces, tempfile.TemporaryDirectory() as kernels:
-        measure(told, pairs, limits, traces, kernels)
+        measure(arguments, pairs, limits, traces, kernels)
 
 
-def measure(told, pairs, limits, traces, kernels):
+def measure(arguments, pairs, limits, traces, kernels):
     os.environ["NEREID_CACHE"] = kernels
     verdicts = judged(
-        told.nereid,
+        arguments.nereid,
         "verdicts, CPU",
         pairs,
-        told.jobs,
+        arguments.jobs,
         "--device",
         "cpu",
         "--compile-for",
-        told.arch,
+        arguments.arch,
         "--traces",
         traces,
         *limits,
     )
-    if told.device == "cpu":
+    if arguments.device == "cpu":
         return
     verified = [
         {**pair, "trace": verdicts[pair["id"]]["trace"]}
         for pair in pairs
         if verdicts[pair["id"]]["verdict"] == "Verified"
     ]
-    timing = ["--device", "cuda", "--timing-seconds", told.timing_seconds, "--time-limit", told.time_limit]
+    timing = [
+        "--device",
+        "cuda",
+        "--timing-seconds",
+        arguments.timing_seconds,
+        "--time-limit",
+        arguments.time_limit,
+    ]
     for when in ("traces and kernels are there", "kernels are there", "nothing is there"):
         if when == "nothing is there":
             shutil.rmtree(kernels)
             os.mkdir(kernels)
         times = judged(
-            told.nereid,
+            arguments.nereid,
             f"times alone, {when}",
             verified,
-            told.jobs,
+            arguments.jobs,
             "--time-only",
             "--traces",
             traces,
             *timing,
         )
-    again = judged(told.nereid, "verdict and time together", pairs, told.jobs, "--time", *timing, *limits[:3])
+    again = judged(
+        arguments.nereid, "verdict and time together", pairs, arguments.jobs, "--time", *timing, *limits[:3]
+    )
     both = [
         (times[i]["times"]["candidate_ms"], v["times"]["candidate_ms"])
         for i, v in again.items()

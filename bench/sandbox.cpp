@@ -1,6 +1,6 @@
 // What a jailed child costs: `bench_sandbox [MODULE] [REQUEST.json] [COUNT]`. Processor time a request over
 // all processes (fork, jail, the module's work, the end), and the median of the time until its answer, one
-// request at a time. Without arguments: a module that does nothing, so that what is left is the sandbox's
+// request at a time. Without arguments: a module that does nothing, so that the rest is the sandbox's
 // own.
 #include <fmt/format.h>
 #include <sys/resource.h>

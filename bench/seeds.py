@@ -3,9 +3,10 @@
     bench/seeds.py --nereid build/release/bin/nereid --seeds 1000 tests/honest
     bench/seeds.py --seeds 100 --only bf16 --jobs 4 --output refusals.md tests/honest
 
-One `nereid verify --batch` judges all of them; a line of the batch carries its own seed. The table has one row for each
-candidate that a seed refused: how many seeds, the verdict and rule, the trial's inputs, and the sentence of the first one.
-Exit status: 0 where every candidate gets its verdict for at least --least of its seeds.
+One `nereid verify --batch` judges all of them; a line of the batch carries its own seed. The table has one
+row for each candidate that a seed refused: how many seeds, the verdict and rule, the trial's inputs, and the
+sentence of the first one. Exit status: 0 where every candidate gets its verdict for at least --least of its
+seeds.
 """
 
 import argparse
@@ -22,7 +23,8 @@ from corpus_runner import Case, choices  # noqa: E402
 
 
 def lines(cases, first, seeds):
-    """One line for each candidate and seed; seeds in the outer loop, so that a run cut short has judged all candidates."""
+    """One line for each candidate and seed; seeds in the outer loop, so that a run cut short has judged all
+    candidates."""
     for seed in range(first, first + seeds):
         for case in cases:
             yield {**case.line(), "id": f"{case.id}#{seed}", "seed": seed}

@@ -16,7 +16,7 @@ namespace {
 
 using namespace nereid;
 
-// Of this thread's processor time: what a core to itself would do, whoever else is on the machine.
+// Of this thread's processor time: what a core to itself would do, whatever else runs on the machine.
 double processor_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -1,7 +1,8 @@
-"""How many training pairs a second one thread makes: bench/synth_pairs.py LEVEL,LEVEL,... [--counts FEW,MANY] [options of nereid synth]
+"""How many training pairs a second one thread makes: bench/synth_pairs.py LEVEL,LEVEL,... [--counts FEW,MANY]
+[options of nereid synth]
 
-Of 16 and of 116 programs of each level (or as many as are said), the difference, so that starting the workers does not count. By the wall clock, and by the
-processor time of all processes.
+Of 16 and of 116 programs of each level (or as many as are said), the difference, so that starting the workers
+does not count. By the wall clock, and by the processor time of all processes.
 """
 
 import json

@@ -1,9 +1,9 @@
 // Tokens a second on one thread, and how long a vocabulary takes to load: bench/tokenizer.md, and
-// bench/tokenizer.py, which runs this beside the `tokenizers` package.
+// bench/tokenizer.py, which runs this against the `tokenizers` package.
 //
 //     bench_tokenizer TOKENIZER.json TEXTS [seconds]
 //
-// TEXTS is a file of texts with a NUL behind each.
+// TEXTS is a file of texts with a NUL after each.
 #include <time.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace nereid;
 
-// Of this thread's processor time: what a core to itself would do, whoever else is on the machine.
+// Of this thread's processor time: what a core to itself would do, whatever else runs on the machine.
 double processor_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -51,7 +51,7 @@ Status measure(const char* tokenizer_file, const char* text_file, double seconds
     }
     return ok_status();
   };
-  // The first pass meets every word for the first time, and is told apart from those that know them.
+  // The first pass meets every word for the first time, and is reported apart from those that know them.
   start = processor_seconds();
   NEREID_TRY_STATUS(pass());
   const double first = megabytes / (processor_seconds() - start);

@@ -1,7 +1,9 @@
-"""How long a warmed tracer takes for a file, fork and JSON included, without the sandbox's walls: bench/tracing.py [FILE REFERENCE]
+"""How long a warmed tracer takes for a file, fork and JSON included, without the sandbox's isolation:
+bench/tracing.py [FILE REFERENCE]
 
-Wall time, median of 30, and the child's CPU time. The process has moved its memory into huge pages before, as the product's has
-after a second or two. The bar: 30 ms of wall time for a one-kernel candidate on an idle machine.
+Wall time, median of 30, and the child's CPU time. The process has moved its memory into huge pages before, as
+the product's has after a second or two. The bar: 30 ms of wall time for a one-kernel candidate on an idle
+machine.
 """
 
 import gc
@@ -50,25 +52,25 @@ def measure(pairs):
     tracer.warm()
     gc.collect()
     gc.freeze()
-    compaction = memory.compaction(memory.pieces_used_by(tracer.rehearse))
+    compaction = memory.compaction(memory.pieces_used_by(tracer.warm_up))
     while not compaction.done:
         compaction.step()
     references = References()
     for file, reference in pairs:
         asked = request(file, "ModelNew", references.inputs(reference))
-        walls, cpus = [], []
+        wall_times, cpus = [], []
         for _ in range(30):
             before = os.times()
             answer, wall = forked(asked)
             after = os.times()
-            walls.append(wall * 1e3)
+            wall_times.append(wall * 1e3)
             cpus.append(
                 (after.children_user + after.children_system - before.children_user - before.children_system)
                 * 1e3
             )
             assert "trace" in answer, answer
         print(
-            f"{pathlib.Path(file).name}: wall {statistics.median(walls):.1f} ms (least {min(walls):.1f}), CPU {statistics.mean(cpus):.1f} ms; load {os.getloadavg()[0]:.0f}"
+            f"{pathlib.Path(file).name}: wall {statistics.median(wall_times):.1f} ms (least {min(wall_times):.1f}), CPU {statistics.mean(cpus):.1f} ms; load {os.getloadavg()[0]:.0f}"
         )
 
 

@@ -1,14 +1,15 @@
-"""Candidates for training's kernels beside those in use (python/nereid/engine_kernels.py): attention over packed documents, its gradients, the losses.
+"""Candidates for training's kernels against those in use (python/nereid/engine_kernels.py): attention over
+packed documents, its gradients, the losses.
 
     .venv/bin/python bench/training_kernels.py --seconds 120      on a GPU: compiled in parallel, checked, timed in turns, a table a part as it comes
     ... --shapes 100m --rounds 20 --only keys
     ... --shapes 100m --take FOLDER                               the fastest as a package FOLDER/nereid (a copy of $NEREID_PACKAGE, or of this tree's)
                                                                   for whole training steps: . FOLDER/environment, then tests/gpu/train.py
     ... --compile                                                 without one: registers, spills and shared memory of each on an H200
-    TRITON_INTERPRET=1 ... --check                                without one: each one's result at toy size beside PyTorch's in float64
+    TRITON_INTERPRET=1 ... --check                                without one: each one's result at toy size against PyTorch's in float64
 
-A candidate has the parameters of the kernel that it may replace, so that taking it over is a matter of its text and of `tiles_of` in
-src/nereid/train/kernels/training_operators.cpp.
+A candidate has the parameters of the kernel that it may replace, so that taking it over is a matter of its
+text and of `tiles_of` in src/nereid/train/kernels/training_operators.cpp.
 """
 
 import argparse
@@ -60,8 +61,9 @@ def keys_of_whole_tiles(
     QUERIES: tl.constexpr,
     KEYS: tl.constexpr,
 ):
-    """packed_attention_keys in two loops, the second of which has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads
-    and places are counted on, not divided out of one number."""
+    """packed_attention_keys in two loops, the second of which has no masks at all: the last tile of queries,
+    which may end behind the document, is the first loop's; and heads and places are counted on, not divided
+    out of one number."""
     key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
     GROUP: tl.constexpr = HEADS // KEY_HEADS
     rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
@@ -226,9 +228,11 @@ def queries_of_whole_tiles(
     )
 
 
-# Of each kernel, and whether it is given tensor descriptors: (queries, keys, warps, stages, registers a thread at most; 0: as many as the compiler likes). The first of
-# each part is in use. Of a processor's 65,536 registers three programs of four warps have 168 a thread each, four 128. Left out are those that spill much and those whose
-# products ptxas "serializes" (--compile tells): one such took 1.6 ms where the same tiles take 1.3.
+# Of each kernel, and whether it is given tensor descriptors: (queries, keys, warps, stages, registers a
+# thread at most; 0: as many as the compiler likes). The first of each part is in use. Of a processor's 65,536
+# registers three programs of four warps have 168 a thread each, four 128. Left out are those that spill much
+# and those whose products ptxas "serializes" (--compile reports it): one such took 1.6 ms where the same
+# tiles take 1.3.
 NARROW = {  # heads of 64
     "forward": {
         (own.packed_attention, True): (
@@ -523,7 +527,7 @@ def losses(shape, device, kind, rows):
 
 
 def loss_candidates(width):
-    """Those whose tile is no wider than a row."""
+    """Tiles that are no wider than a row."""
     held = triton.next_power_of_2(width)
     return list(dict.fromkeys((kernel, min(tile, held), warps) for kernel, tile, warps in LOSSES))
 
@@ -581,7 +585,8 @@ def compiled(kernel, signature, constants, warps, stages, registers=0):
 
 
 def show_compiled(shapes, only):
-    """Registers a thread, bytes spilled a thread and shared memory a program, of each candidate; how many programs fit a processor."""
+    """Registers a thread, bytes spilled a thread and shared memory a program, of each candidate; how many
+    programs fit a processor."""
     import re
     import subprocess
     import tempfile
@@ -741,7 +746,7 @@ def timed(runs, rounds):
     return [statistics.median(times) for times in took]
 
 
-def tell(title, names, times, work=None, unit="TFLOP/s"):
+def report(title, names, times, work=None, unit="TFLOP/s"):
     print(title)
     for name, spent in sorted(zip(names, times), key=lambda pair: pair[1]):
         rate = f", {work / spent / 1e9:6.1f} {unit}" if work else ""
@@ -789,7 +794,7 @@ def measure_attention(case, shape, part, rounds, left_out):
         kept.append(candidate)
         runs.append(run)
     times = timed(runs, rounds)
-    tell(
+    report(
         f"{shape}, {part}: {case.tokens} tokens, {case.heads} and {case.key_heads} heads of {case.dim}",
         [name_of(x) for x in kept],
         times,
@@ -824,7 +829,7 @@ def measure_losses(shape, rounds, left_out):
             )
         )
     times = timed(runs, rounds)
-    tell(
+    report(
         f"{shape}, losses of {rows} rows (a read and a write are {2 * logits.numel() * 2 / 1e6:.0f} MB)",
         [name_of(x) for x in kept],
         times,
@@ -835,7 +840,8 @@ def measure_losses(shape, rounds, left_out):
 
 
 def measure_products(shape, rounds):
-    """Each matrix product of a layer and of the head, as autograd calls it, by cuBLAS and by cuBLASLt; and weights' gradients the other way round."""
+    """Each matrix product of a layer and of the head, as autograd calls it, by cuBLAS and by cuBLASLt; and
+    weights' gradients the other way round."""
     tokens, heads, key_heads, dim, vocabulary = SHAPES[shape]
     hidden, inner = INNER[shape]
     rows = (1 << 29) // vocabulary // 64 * 64
@@ -870,7 +876,8 @@ def measure_products(shape, rounds):
 
 
 def take(folder, best):
-    """FOLDER/nereid: the package with the fastest kernels in the place of those in use; FOLDER/environment: what makes nereid-lm use it."""
+    """FOLDER/nereid: the package with the fastest kernels in the place of those in use; FOLDER/environment:
+    what makes nereid-lm use it."""
     from_ = pathlib.Path(
         os.environ.get("NEREID_PACKAGE") or pathlib.Path(__file__).resolve().parents[1] / "python/nereid"
     )

@@ -1,11 +1,12 @@
-"""How many CPU verdicts a second: different one-kernel candidates at small shapes, each traced, replayed with the sanitizer, tried
-and checked with its launch left out.
+"""How many CPU verdicts a second: different one-kernel candidates at small shapes, each traced, replayed with
+the sanitizer, tried and checked with its launch left out.
 
     .venv/bin/python bench/verdicts.py [--count 200] [--jobs 2] [--nereid build/release/bin/nereid]
 
-The rate is taken from the first verdict to the last, so that starting the workers (seconds, once) does not count. The peak
-memory is that of the judge's own process; tensors live in the workers. On a machine that does other work besides, the
-processor time of all processes together (`cpu_seconds`) says more: run it with two counts and divide the difference.
+The rate is taken from the first verdict to the last, so that starting the workers (seconds, once) does not
+count. The peak memory is that of the judge's own process; tensors live in the workers. On a machine that does
+other work besides, the processor time of all processes together (`cpu_seconds`) says more: run it with two
+counts and divide the difference.
 """
 
 import argparse

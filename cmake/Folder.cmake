@@ -1,15 +1,16 @@
-# nereid_folder(NAME DEPS ... ): the library of one folder, and the tests that lie beside its sources.
+# nereid_folder(NAME DEPS ... ): the library of one folder, and the tests that lie next to its sources.
 #
-# Sources are compiled in a few large pieces (CMAKE_UNITY_BUILD, which the presets set: half of a clean build's time), so names in
-# unnamed namespaces must differ within a folder; -DNEREID_SINGLE_FILES="verify;trace" compiles these folders file by file while one works
-# on them.
+# Sources are compiled in a few large pieces (CMAKE_UNITY_BUILD, which the presets set: half of a clean
+# build's time), so names in unnamed namespaces must differ within a folder;
+# -DNEREID_SINGLE_FILES="verify;trace" compiles these folders file by file while one works on them.
 #
-# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp and *_for_tests.cpp part of `NAME_test` (one ctest entry per test case; with TORCH one for all,
-# for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the
-# precompiled headers that hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
-# OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from each other; WAITING is for
-# folders that wait for others and need not be fast; NOT_FUZZED names sources that no fuzz target needs; FOLDERS adds subfolders to the
-# library.
+# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp and *_for_tests.cpp part of `NAME_test` (one
+# ctest entry per test case; with TORCH one for all, for libtorch takes longer to load than most cases do),
+# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the precompiled headers that
+# hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
+# OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from
+# each other; WAITING is for folders that wait for others and need not be fast; NOT_FUZZED names sources that
+# no fuzz target needs; FOLDERS adds subfolders to the library.
 function(nereid_folder name)
   cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED;FOLDERS" ${ARGN})
   set(patterns *.cpp)
@@ -100,7 +101,8 @@ function(nereid_test_program name folder)
   target_precompile_headers(${name} REUSE_FROM nereid_precompiled_torch_test)
 endfunction()
 
-# nereid_program(NAME FOLDER SOURCE ...): a program made of one folder's library, with that folder's precompiled header.
+# nereid_program(NAME FOLDER SOURCE ...): a program made of one folder's library, with that folder's
+# precompiled header.
 function(nereid_program name folder)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE nereid_${folder})

@@ -1,5 +1,6 @@
-# Headers precompiled once for all folders: what sources share, what tests share, and both with libtorch. None of ours is among them:
-# who edits one would compile everything again. A folder that is compiled with flags of its own names its own with nereid_folder's PCH.
+# Headers precompiled once for all folders: what sources share, what tests share, and both with libtorch. None
+# of ours is among them: who edits one would compile everything again. A folder that is compiled with flags of
+# its own names its own with nereid_folder's PCH.
 function(nereid_precompiled_header name)
   cmake_parse_arguments(arg "" "" "DEPS;HEADERS" ${ARGN})
   add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cpp)
@@ -16,7 +17,8 @@ add_library(nereid_waiting_flags INTERFACE)
 target_compile_options(nereid_waiting_flags INTERFACE $<$<CONFIG:Release>:-O1>)
 nereid_precompiled_header(nereid_precompiled_waiting DEPS ${shared_deps} nereid_waiting_flags HEADERS ${shared_headers})
 
-# What most files that use libtorch need of it; 3 s of each such file are templates that its headers ask for, so there are few.
+# What most files that use libtorch need of it; 3 s of each such file are templates that its headers ask for,
+# so there are few.
 set(torch_headers <ATen/Context.h> <ATen/Parallel.h> <ATen/TensorOperators.h> <ATen/core/Tensor.h> <ATen/core/dispatch/Dispatcher.h>
   <ATen/core/ivalue.h> <ATen/core/stack.h> <ATen/ops/arange.h> <ATen/ops/empty.h> <ATen/ops/from_blob.h> <ATen/ops/tensor.h> <ATen/ops/zeros.h>
   <c10/core/GradMode.h> <fmt/ranges.h>)

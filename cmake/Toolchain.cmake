@@ -1,7 +1,8 @@
 # Warnings, ccache, linker and sanitizers, for every target.
 add_compile_options(-Wall -Wextra -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-  # g++ looks for what it may forget whenever it has twice what it had, a fifteenth of its time; the largest of our files end at 1.3 GB without.
+  # g++ looks for what it may forget whenever it has twice what it had, a fifteenth of its time; the largest
+  # of our files end at 1.3 GB without.
   add_compile_options(--param=ggc-min-heapsize=4194304)
 endif()
 
@@ -20,20 +21,23 @@ if(MOLD_PROGRAM)
 endif()
 
 if(NEREID_SANITIZE)
-  # g++'s warning of what may be uninitialised is wrong about instrumented code; that is what the build is for.
+  # g++'s warning of what may be uninitialised is wrong about instrumented code; that is what the build is
+  # for.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
     -Wno-maybe-uninitialized)
   add_link_options(-fsanitize=address,undefined)
 endif()
 if(NEREID_FUZZ)
-  # The brief run of `make test` looks for broken memory alone: undefined behaviour costs a quarter of its build.
+  # The brief run of `make test` looks for broken memory alone: undefined behaviour costs a quarter of its
+  # build.
   set(what $<IF:$<BOOL:${NEREID_FUZZ_UNDEFINED}>,address$<COMMA>undefined,address>)
   add_compile_options(-fsanitize=fuzzer-no-link,${what} -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${what})
 endif()
 
-# The built program finds its own libraries beside it when it travels in a wheel, and so do those libraries (libcurl's own,
-# for one): what is found by RPATH may itself look there, what is found by RUNPATH may not.
+# The built program finds its own libraries in its folder when it travels in a wheel, and so do those
+# libraries (libcurl's own, for one): what is found by RPATH may itself look there, what is found by RUNPATH
+# may not.
 add_link_options(LINKER:--disable-new-dtags)
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")

@@ -12,23 +12,24 @@ add_library(torch::cpu ALIAS torch_cpu)
 target_include_directories(torch_cpu SYSTEM INTERFACE
   ${torch_dir}/include ${torch_dir}/include/torch/csrc/api/include)
 target_compile_definitions(torch_cpu INTERFACE AT_PER_OPERATOR_HEADERS)
-# The wheel's headers hide the system's fmt behind a newer one of their own, which no library holds but this one.
+# The wheel's headers hide the system's fmt by a newer one of their own, which no library holds but this
+# one.
 add_library(nereid_torch_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_fmt.cpp)
 target_include_directories(nereid_torch_fmt SYSTEM PRIVATE ${torch_dir}/include)
 target_link_directories(torch_cpu INTERFACE ${torch_dir}/lib)
 target_link_libraries(torch_cpu INTERFACE nereid_torch_fmt ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
 target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined")
-list(APPEND CMAKE_BUILD_RPATH "${torch_dir}/lib")  # an installed program is told by LD_LIBRARY_PATH
+list(APPEND CMAKE_BUILD_RPATH "${torch_dir}/lib")  # an installed program gets it from LD_LIBRARY_PATH
 
-# The CUDA headers that come with that wheel: declarations alone, so that what opens the driver at run time can be
-# built where there is no toolkit.
+# The CUDA headers that come with that wheel: declarations alone, so that what opens the driver at run time
+# can be built where there is no toolkit.
 get_filename_component(nvidia_include "${torch_dir}/../nvidia/cu13/include" ABSOLUTE)
 add_library(cuda_headers INTERFACE)
 add_library(cuda::headers ALIAS cuda_headers)
 target_include_directories(cuda_headers SYSTEM INTERFACE ${nvidia_include})
 
-# libtorch with its CUDA half, for the programs that run only where a GPU is. libtorch_cuda.so registers its kernels
-# when it is loaded, so it must stay linked although few of its symbols are named.
+# libtorch with its CUDA half, for the programs that run only where a GPU is. libtorch_cuda.so registers its
+# kernels when it is loaded, so it must stay linked although few of its symbols are named.
 add_library(torch_with_cuda INTERFACE)
 add_library(torch::cuda ALIAS torch_with_cuda)
 target_link_libraries(torch_with_cuda INTERFACE torch::cpu cuda::headers

@@ -1,5 +1,5 @@
-// {fmt} as the wheel's headers have it, compiled once. Header-only, its formatting of numbers would be compiled again in each file
-// that includes libtorch: an eighth of all that those hold.
+// {fmt} as the wheel's headers have it, compiled once. Header-only, its formatting of numbers would be
+// compiled again in each file that includes libtorch: an eighth of all that those hold.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,4 +1,5 @@
-"""bench/ablation: its statistics by hand, its tables and plots, and its slices with a `nereid` that only pretends.
+"""bench/ablation: its statistics by hand, its tables and plots, and its slices with a `nereid` that only
+pretends.
 
 tests/ablation_test.py
 """
@@ -30,8 +31,9 @@ from intervals import Interval, difference, interval, mean_of, quantile  # noqa:
 from measures import MEASURES, from_answers  # noqa: E402
 from schedule import schedule  # noqa: E402
 
-# Trains a step in 20 ms and keeps a checkpoint each `every_steps`, at the end and when it is interrupted; what came after the last one is cut off.
-# A model's answers are words: right, wrong, cheat, and how fast; the compiler's are right, and twice as fast as eager.
+# Trains a step in 20 ms and keeps a checkpoint each `every_steps`, at the end and when it is interrupted;
+# what came after the last one is cut off. A model's answers are words: right, wrong, cheat, and how fast; the
+# compiler's are right, and twice as fast as eager.
 PRETENDER = r"""
 import json, pathlib, random, signal, sys, time, tomllib
 command = sys.argv[1]
@@ -79,8 +81,8 @@ elif command == "lower":
 elif command == "generate":
     model = pathlib.Path(asked["--model"])
     assert (model / "tokenizer.json").exists() and (model / "prompts/task.md").read_text() == "Do {{source}}."
-    told = json.loads((model / "config.json").read_text())
-    draw = random.Random(told.get("arm", "start") + asked["--temperature"])
+    config = json.loads((model / "config.json").read_text())
+    draw = random.Random(config.get("arm", "start") + asked["--temperature"])
     for i, line in enumerate(open(asked["--prompts"])):
         time.sleep(0.01)
         if stop:
@@ -88,7 +90,7 @@ elif command == "generate":
         task = json.loads(line)["messages"][-1]["content"]
         assert task.startswith("Do task ") and task.endswith(".")
         for sample in range(int(asked["-n"])):
-            word = "right 3" if draw.random() < 0.7 else "cheat 9" if told.get("cheats") else "wrong 1"
+            word = "right 3" if draw.random() < 0.7 else "cheat 9" if config.get("cheats") else "wrong 1"
             print(json.dumps({"index": i, "sample": sample, "text": word, "tokens": [1, 2], "finish_reason": "end"}))
 elif command == "verify":
     timed = "--time-only" in sys.argv
@@ -187,7 +189,8 @@ class Statistics(unittest.TestCase):
         )
 
     def test_of_one_seed_the_tasks_draw(self):
-        # The mean of ten draws of 0 or 1 is binomial: P(<= 0.1) = 11 / 1024 < 0.025 < P(<= 0.2) = 56 / 1024, and the same from above.
+        # The mean of ten draws of 0 or 1 is binomial: P(<= 0.1) = 11 / 1024 < 0.025 < P(<= 0.2) = 56 / 1024,
+        # and the same from above.
         found = interval([[(i % 2, 1) for i in range(10)]])
         self.assertEqual((found.mean, found.low, found.high), (0.5, 0.2, 0.8))
 
@@ -209,7 +212,8 @@ class Statistics(unittest.TestCase):
         self.assertIsNone(difference([easier], [[(1, 0)] * 10]))
 
     def test_resamples_cover(self):
-        # Against the formula: of n values the mean's deviation is s / sqrt(n), and 1.96 of it lie on either side.
+        # Against the formula: of n values the mean's deviation is s / sqrt(n), and 1.96 of it lie on either
+        # side.
         values = [math.sin(i * 12.9898) for i in range(400)]
         mean = sum(values) / 400
         deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / 400 / 400)
@@ -525,7 +529,7 @@ class Slices(unittest.TestCase):
             "| start/search | as it is searched |",
             "| hrd/alone - start/alone | 20 |",
             "| start/search - start/alone | 10 |",
-            "`start/search` beats `start/alone` in speed and speed beside the compiler; of the other pair nothing is shown.",
+            "`start/search` beats `start/alone` in speed and speed relative to the compiler; of the other pair nothing is shown.",
             "`start/search` is faster (1.488",
             "Between `hrd` and `start/alone` no difference is shown; one of up to 40.0 points in right answers,",
             "`unruled` breaks rules more often than `hrd`.",
@@ -551,7 +555,7 @@ class Slices(unittest.TestCase):
                 *(
                     f"{kind}_{end}.svg"
                     for kind in ("arms", "differences")
-                    for end in ("verified", "speed", "beside_compiler")
+                    for end in ("verified", "speed", "relative_to_compiler")
                 ),
             },
         )
@@ -564,7 +568,8 @@ class Slices(unittest.TestCase):
         self.assertIn(" 4 trainings of 4 that are planned, each with as much compute", text)
         self.assertIn("Trainings (seeds) that are done: `hrd` and `unruled` have 2.\n", text)
         self.assertIn("![differences: Verified](differences_verified.svg)", text)
-        # By hand: what the pretender said of both seeds. Its greedy and its drawn answers are refused where they cheat.
+        # By hand: what the pretender said of both seeds. Its greedy and its drawn answers are refused where
+        # they cheat.
         shown = re.search(r"\| hrd/alone \|[^|]*\| 2 \| 20 \| ([\d.]+) \[", text)[1]
         rows = {
             arm: [
@@ -606,9 +611,9 @@ class Slices(unittest.TestCase):
         shutil.rmtree(self.root / "out")
         self.tool("unpack", "home", "-o", "out")
         shutil.rmtree(self.root / "out/hrd/seed-2/eval-alone")
-        told = self.run_slice().stdout
+        said = self.run_slice().stdout
         self.assertEqual(
-            told,
+            said,
             "hrd/seed-2: trains (0 steps are done)\nhrd/seed-2: is evaluated (alone)\n6 of 6 units are done\n",
         )
 
@@ -620,9 +625,9 @@ class Slices(unittest.TestCase):
             for _ in range(3)
         ]
         for process in several:
-            told = process.communicate(timeout=120)[0]
-            self.assertEqual(process.returncode, 0, told)
-            self.assertIn("6 of 6 units are done", told)
+            said = process.communicate(timeout=120)[0]
+            self.assertEqual(process.returncode, 0, said)
+            self.assertIn("6 of 6 units are done", said)
         self.assertEqual((self.calls("train"), self.calls("eval"), self.calls("generate")), (4, 1, 10))
 
     def one_slice(self, seconds):
@@ -781,12 +786,12 @@ class Slices(unittest.TestCase):
         self.make_tasks()
         self.finished()
 
-        def told():
+        def report():
             self.tool("arms.toml", "out", "-o", "report", name="report.py")
             return (self.root / "report/results.md").read_text()
 
         shutil.rmtree(self.root / "out/hrd/seed-2")
-        text = told()
+        text = report()
         self.assertIn(
             "Trainings (seeds) that are done: `unruled` has 2; `hrd` has 1. Of one training the interval is of tasks alone",
             text,
@@ -798,13 +803,13 @@ class Slices(unittest.TestCase):
             2,
         )  # a question each
         shutil.rmtree(self.root / "out/unruled/seed-2")
-        text = told()
+        text = report()
         self.assertIn("Each arm was trained once (one seed). So the intervals are of tasks alone", text)
         self.assertNotIn("there is one training", text)
         self.assertNotIn("Nothing yet of", text)
         shutil.rmtree(self.root / "out/unruled")
         shutil.rmtree(self.root / "out/start/seed-1/eval-search")
-        text = told()
+        text = report()
         self.assertIn("Nothing yet of `start/search` and `unruled`.\n", text)
         self.assertIn("Trainings (seeds) that are done: `hrd` has 1; `unruled` has none.", text)
 
@@ -861,15 +866,15 @@ class Slices(unittest.TestCase):
     def test_what_would_not_be_over_is_not_begun(self):
         self.make_tasks()
         self.arms("takes = 500\n" + ARMS.replace('name = "compiler"', 'name = "compiler"\ntakes = 5'))
-        told = self.run_slice("--whole", "--slice", 300, code=75).stdout
+        said = self.run_slice("--whole", "--slice", 300, code=75).stdout
         self.assertRegex(
-            told,
+            said,
             r"^compiler/seed-1: is evaluated \(compiler\)\nthe slice is over: start/seed-1 and what comes behind it would take longer than the \d+ s that are left; the same command goes on\n$",
         )
         self.arms("takes = 5\n" + ARMS)
         self.assertIn("6 of 6 units are done", self.run_slice("--whole", "--slice", 300).stdout)
         self.assertLess(json.loads((self.root / "out/hrd/seed-1/machine.json").read_text())["seconds"], 60)
-        # What was done took a hundred times as long as it was reckoned to: of ten seconds, a thousand.
+        # What was done took a hundred times as long as estimated: of ten seconds, a thousand.
         for path in self.root.glob("out/*/*/machine.json"):
             path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": 500}))
         shutil.rmtree(self.root / "out/hrd/seed-2")
@@ -895,7 +900,7 @@ class Slices(unittest.TestCase):
             [(0, 10, 0, 0), (0, 4, 1, 1), (4, 24, 1, 2), (10, 15, 0, 4), (15, 23, 0, 5)],
         )
 
-    def test_wrong_tables_are_told(self):
+    def test_wrong_tables_are_refused(self):
         for old, new, message in (
             (
                 "rollouts = 96",
@@ -916,7 +921,7 @@ class Slices(unittest.TestCase):
             (
                 'program = "search"',
                 'program = "search"\nlarge = 1',
-                "large: a search is asked small tasks alone",
+                "large: a search takes small tasks alone",
             ),
             ("samples = 2", 'answer = "best"', "expected at least 1, of which the best is taken, got 0"),
             ("differences.rl", 'without = ["rl.clip"]\ndifferences.rl', "the base has no 'rl.clip'"),

@@ -1,4 +1,5 @@
-"""bench/ablation with the real `nereid` and a toy model, in slices: trained, evaluated, searched with, packed and told.
+"""bench/ablation with the real `nereid` and a toy model, in slices: trained, evaluated, searched with, packed
+and reported.
 
 tests/ablation_toy_test.py NEREID NEREID_LM
 """
@@ -21,7 +22,7 @@ scratch = tempfile.TemporaryDirectory()
 root = pathlib.Path(scratch.name)
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "NEREID": NEREID}
 shutil.copytree(HERE.parent / "models/small/prompts", root / "prompts")  # the source and no more
-told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
+report = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
 # What ends its answers: reinforcement learning finds that by itself.
 end = next(
     token["id"]
@@ -38,7 +39,7 @@ end = next(
 [model]
 start_from = "training/sft/checkpoints/step-00000140/model"
 [data]
-sequence_length = {told["length"]}
+sequence_length = {report["length"]}
 [optimizer]
 learning_rate = 0.0001
 [schedule]
@@ -55,7 +56,7 @@ tokenizer = "tokenizer.json"
 tasks = ["tasks.jsonl"]
 prompts_per_step = 1
 samples = 4
-most_tokens = {told["answer_tokens"] + 8}
+most_tokens = {report["answer_tokens"] + 8}
 temperature = 0.9
 judge_device = "cpu"
 """)

@@ -1,4 +1,5 @@
-"""PyTorch's own times: the clock, by a clock of the test's own; each way that a CPU has, on a program as program_text writes it.
+"""PyTorch's own times: the clock, by a clock of the test's own; each way that a CPU has, on a program as
+program_text writes it.
 
 tests/baselines_test.py
 """

@@ -1,4 +1,5 @@
-"""`nereid verify --batch` as a trainer lives on it, and as one that is broken or hostile uses it. docs/batch_protocol.md is what is held.
+"""`nereid verify --batch` as a trainer lives on it, and as one that is broken or hostile uses it.
+docs/batch_protocol.md is what is held.
 
 tests/batch_protocol_test.py PATH/TO/nereid
 """
@@ -363,7 +364,7 @@ class Neighbours(unittest.TestCase):
         "print": "import os\n        while True: os.write(1, b'\\x1b[2J' * 1000), os.write(2, b'\\x07' * 1000)",
     }
 
-    def test_honest_ones_are_verified_beside_hogs(self):
+    def test_honest_ones_are_verified_next_to_hogs(self):
         stream = Stream("--jobs", 4, "--time-limit", 3)
         expected = {}
         for n in range(3):

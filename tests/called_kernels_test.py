@@ -1,4 +1,5 @@
-"""Kernels with machine code of their own, launched through Triton: what reaches the driver, by a driver that only writes down.
+"""Kernels with machine code of their own, launched through Triton: what reaches the driver, by a driver that
+only writes down.
 
 tests/called_kernels_test.py
 """
@@ -52,7 +53,7 @@ KERNEL = {"name": "add", "cubin": base64.b64encode(b"\x7fELF and so on").decode(
 
 
 class Driver:
-    """Where NVIDIA's is asked."""
+    """Where NVIDIA's runs."""
 
     def __init__(self):
         self.launchers, self.loaded, self.launches = [], [], []

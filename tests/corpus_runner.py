@@ -1,11 +1,13 @@
-"""Judges every candidate of a folder with `nereid verify --batch` and compares with what its docstring says it must get.
+"""Judges every candidate of a folder with `nereid verify --batch` and compares with what its docstring says
+it must get.
 
     tests/corpus_runner.py tests/hostile tests/honest [--device cuda] [--only cache] [--jobs 4]
 
-A candidate's docstring holds lines `key: value`: `reference` (a path relative to the file), `verdict` (a word of the ladder, or
-several with `or`), and if need be `rule` (likewise; not asked of `Verified`), `policy`, `forbid`, `trials`, `seconds` (the most that its
-verdict may take) and `absent` (paths that must not exist afterwards).
-Afterwards nothing may be left behind: no process, no temporary file, no change in the folders judged.
+A candidate's docstring holds lines `key: value`: `reference` (a path relative to the file), `verdict` (a
+verdict kind, or several with `or`), and if need be `rule` (likewise; not asked of `Verified`), `policy`,
+`forbid`, `trials`, `seconds` (the most that its verdict may take) and `absent` (paths that must not exist
+afterwards). Afterwards nothing may be left behind: no process, no temporary file, no change in the folders
+judged.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""What launches cost, found from a kernel's text, is what running every program of it finds: kernels by hand and of the compiler's.
+"""What launches cost, found from a kernel's text, is what running every program of it finds: kernels by hand
+and of the compiler's.
 
 tests/cost_test.py NEREID COST_CHECK [--all]      --all: every honest candidate, and many programs a level
 """

@@ -1,9 +1,11 @@
-"""The decoder against transformers: logits of random small models of each family, and checkpoints in both directions.
+"""The decoder against transformers: logits of random small models of each family, and checkpoints in both
+directions.
 
     decoder_test.py NEREID_LM [--device cpu|cuda] [--only NAME]
 
-In float32 logits differ by at most 1e-4; in bfloat16 they are from transformers' float32 at most twice as far as
-transformers' own bfloat16. What we write, transformers loads without a key too many or too few, to the same bits.
+In float32 logits differ by at most 1e-4; in bfloat16 they are from transformers' float32 at most twice as far
+as transformers' own bfloat16. What we write, transformers loads without a key too many or too few, to the
+same bits.
 """
 
 import argparse

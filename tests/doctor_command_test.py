@@ -1,4 +1,5 @@
-"""`nereid doctor` on this machine, and where something is missing: each absence is made, and the line that names it is looked at.
+"""`nereid doctor` on this machine, and where something is missing: each absence is made, and the line that
+names it is looked at.
 
 tests/doctor_command_test.py PATH/TO/nereid
 """
@@ -40,7 +41,8 @@ class Doctor(unittest.TestCase):
         cls.code, cls.answer, cls.checks = doctor()
 
     def fake_python(self, **packages):
-        """A folder for PYTHONPATH with packages that only have a version, and the path of a Python that has none."""
+        """A folder for PYTHONPATH with packages that only have a version, and the path of a Python that has
+        none."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         for name, text in packages.items():
             (folder / name).mkdir()

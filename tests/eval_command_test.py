@@ -1,6 +1,7 @@
 """`nereid eval` as a command: figures, files, resumption, a model behind HTTP, what it refuses.
 
-tests/eval_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
+tests/eval_command_test.py PATH/TO/nereid [--long] --long: also against torch.compile, which compiles C++ on a
+CPU
 """
 
 import http.server
@@ -24,7 +25,7 @@ WRONG = (ROOT.parent / "examples" / "layer_norm_gelu" / "wrong.py").read_text()
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """A chat endpoint: fails once, answers wrongly, and repairs when it is told."""
+    """A chat endpoint: fails once, answers wrongly, and repairs when it gets the evidence."""
 
     requests = []
 
@@ -35,8 +36,8 @@ class Model(http.server.BaseHTTPRequestHandler):
             self.send_response(503)
             self.end_headers()
             return
-        told = body["messages"][-1]["content"]
-        code = HONEST if "Mismatch" in told else WRONG
+        message = body["messages"][-1]["content"]
+        code = HONEST if "Mismatch" in message else WRONG
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
@@ -104,7 +105,8 @@ class Eval(unittest.TestCase):
         verdict = subprocess.run([NEREID, "verify", self.tasks / "level1" / "relu.py", self.out / "solutions" / "level1" / "relu.py",
                                   "--policy", "strict", "--device", "cpu"], capture_output=True, text=True, timeout=200)  # fmt: skip
         self.assertEqual(verdict.returncode, 0, verdict.stdout)
-        # A killed run's last line is cut short: that task alone is judged again, and so is one whose source changed.
+        # A killed run's last line is cut short: that task alone is judged again, and so is one whose source
+        # changed.
         lines = (self.out / "results.jsonl").read_text().splitlines(True)
         (self.out / "results.jsonl").write_text("".join(lines[:-1]) + lines[-1][:30])
         with open(self.tasks / "level1" / "relu.py", "a") as file:
@@ -121,7 +123,7 @@ class Eval(unittest.TestCase):
         # Another question is another folder.
         self.assertIn("another question", self.eval(*arguments[:-2], "--trials", "1", code=2).stderr)
 
-    def test_pytorch_is_timed_beside_and_remembered(self):
+    def test_pytorch_is_timed_too_and_remembered(self):
         for name in ("relu", "softmax"):
             self.task(name)
         ways = {"eager", "compile", "inductor"} if LONG else {"eager", "graph"}
@@ -142,7 +144,7 @@ class Eval(unittest.TestCase):
         again = json.loads(self.eval(*with_ways).stdout)["results"]
         self.assertEqual([r["baselines"] for r in again], [r["baselines"] for r in results])
 
-    def test_a_model_behind_http_is_told_and_repairs(self):
+    def test_a_model_behind_http_gets_evidence_and_repairs(self):
         shutil.copy(ROOT.parent / "examples" / "layer_norm_gelu" / "reference.py", self.tasks / "task.py")
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,5 @@
-"""bench/small_model/evaluate.py with a command in nereid's place that follows a script: shares, times and comparisons are what they should be."""
+"""bench/small_model/evaluate.py with a command in nereid's place that follows a script: shares, times and
+comparisons are what they should be."""
 
 import json
 import math
@@ -9,24 +10,25 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Tasks are numbers; the model's answer to task 2 is wrong, and to task 3 the GPU finds a fault. Its times are 1 ms, the compiler's 2 and 0.5 in turn.
+# Tasks are numbers; the model's answer to task 2 is wrong, and to task 3 the GPU finds a fault. Its times are
+# 1 ms, the compiler's 2 and 0.5 in turn.
 COMMAND = """
 import json, os, sys
 command, rest = sys.argv[1], sys.argv[2:]
-told = {a: b for a, b in zip(rest, rest[1:])}
+options = {a: b for a, b in zip(rest, rest[1:])}
 if command == "synth":
     assert "--forward" in rest
-    open(told["-o"], "w").writelines(json.dumps({"code": f"task {i}" + " large" * ("--min-bytes" in told), "forward": f"#1 relu(x{i})\\n" * (i != 1)}) + "\\n" for i in range(int(told["--count"])))
+    open(options["-o"], "w").writelines(json.dumps({"code": f"task {i}" + " large" * ("--min-bytes" in options), "forward": f"#1 relu(x{i})\\n" * (i != 1)}) + "\\n" for i in range(int(options["--count"])))
 elif command == "lower":
-    open(told["-o"], "w").write("compiled " + open(rest[0]).read())
+    open(options["-o"], "w").write("compiled " + open(rest[0]).read())
 elif command == "generate":
-    for i, line in enumerate(open(told["--prompts"])):
+    for i, line in enumerate(open(options["--prompts"])):
         task = json.loads(line)["messages"][-1]["content"]
-        for sample in range(int(told["-n"])):
+        for sample in range(int(options["-n"])):
             print(json.dumps({"index": i, "sample": sample, "text": f"answer to {task}", "tokens": [1, 2], "finish_reason": "end"}))
 elif command == "verify":
-    with open(told["-o"], "w") as out:
-        for line in open(told["--batch"]):
+    with open(options["-o"], "w") as out:
+        for line in open(options["--batch"]):
             pair = json.loads(line)
             number, timed = int(pair["reference_source"].split()[1]), "--time-only" in rest
             own = pair["candidate_source"].startswith("answer")
@@ -87,8 +89,8 @@ with tempfile.TemporaryDirectory() as name:
         assert one["over_compiler"]["interval"][0] < 1 < one["over_compiler"]["interval"][1], one
     assert "greedy, level 1: 75.0% of 8 Verified" in text and "over eager 4.000 [4.000, 4.000]" in text, text
     # Of two GPUs each answers and times every other task; the times are of the GPU that the environment says.
-    several, told = evaluated("two", "--samples", 3, "--gpus", 2)
-    assert (several, told) == (summary, text), told
+    several, printed = evaluated("two", "--samples", 3, "--gpus", 2)
+    assert (several, printed) == (summary, text), printed
     parts = [
         [json.loads(line) for line in open(folder / "two" / f"cuda-{gpu}.pairs.jsonl")] for gpu in range(2)
     ]
@@ -114,13 +116,14 @@ with tempfile.TemporaryDirectory() as name:
         for row in map(json.loads, open(folder / "greedy/results.jsonl"))
     )
     assert "drawn, level 5: 87.5% of 24 Verified" in text and text.count("over eager") == 3, text
-    # A model with a prefill.md goes on behind the traced forward where there is one, which is part of its answers.
-    (folder / "told/prompts").mkdir(parents=True)
+    # With a prefill.md responses are prefilled with the trace summary where there is one, which is part of
+    # answers.
+    (folder / "prefilled/prompts").mkdir(parents=True)
     for part, text in (("system", ""), ("task", "{{source}}"), ("prefill", "<think>\n{{steps}}\n")):
-        (folder / f"told/prompts/{part}.md").write_text(text)
-    evaluated("behind", model=folder / "told")
+        (folder / f"prefilled/prompts/{part}.md").write_text(text)
+    evaluated("prefilled", model=folder / "prefilled")
     asked, said = (
-        [json.loads(line) for line in open(folder / "behind" / f"{kind}.jsonl")]
+        [json.loads(line) for line in open(folder / "prefilled" / f"{kind}.jsonl")]
         for kind in ("prompts", "greedy")
     )
     assert [one.get("prefill") for one in asked[:3]] == [
@@ -133,9 +136,9 @@ with tempfile.TemporaryDirectory() as name:
         "answer to task 1",
         "\n#1 relu(x2)answer to task 2",
     ], said
-    from_text, _ = evaluated("from_text", "--from-text", model=folder / "told")
+    from_text, _ = evaluated("from_text", "--from-text", model=folder / "prefilled")
     assert not any("prefill" in json.loads(line) for line in open(folder / "from_text/prompts.jsonl"))
-    evaluated("fused", "--kind", "Fused", model=folder / "told")
+    evaluated("fused", "--kind", "Fused", model=folder / "prefilled")
     asked = [json.loads(line) for line in open(folder / "fused/prompts.jsonl")]
     assert [one.get("prefill") for one in asked[:2]] == ["<think>\n#1 relu(x0)\nFused:", None], asked
     assert {**from_text, "model": ""} == {**evaluated("text")[0], "model": ""}
@@ -157,20 +160,20 @@ with tempfile.TemporaryDirectory() as name:
             and both[f"{way}, both sizes"]["all"]["tasks_with_a_verified_answer"] == 16
         )
     assert "greedy, large, level 5: 50.0% of 4 Verified" in text and "drawn, both sizes, all: " in text, text
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, ROOT / "bench/small_model/choices.py", folder / "large"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert [line.split(",")[0] for line in told.splitlines()] == [
+    assert [line.split(",")[0] for line in done.splitlines()] == [
         "level 1",
         "level 1",
         "level 5",
         "level 5",
         "all",
-    ] and "level 5, large, 4 groups: " in told, told
-    # Beside results that took twice as long on the tasks that both have.
+    ] and "level 5, large, 4 groups: " in done, done
+    # Against results that took twice as long on the tasks that both have.
     rows = [{**json.loads(line), "program": None} for line in open(folder / "before/results.jsonl")]
     (folder / "slow.jsonl").write_text(
         "".join(
@@ -179,13 +182,14 @@ with tempfile.TemporaryDirectory() as name:
             if row["task"] != "L5_0007"
         )
     )
-    summary, _ = evaluated("after", "--beside", folder / "slow.jsonl")
+    summary, _ = evaluated("after", "--against", folder / "slow.jsonl")
     assert (
         math.isclose(summary["greedy"]["5"]["over_other"]["geomean"], 2)
         and summary["greedy"]["5"]["over_other"]["tasks"] == 5
     ), summary
-    # By hand: of tasks 0 to 6 of level 5 task 2 is wrong in both and 3 a fault in both; eager takes 4 ms, the answers 1 and were 2.
-    one = summary["beside"]["level 5"]
+    # By hand: of tasks 0 to 6 of level 5 task 2 is wrong in both and 3 a fault in both; eager takes 4 ms, the
+    # answers 1 and were 2.
+    one = summary["against"]["level 5"]
     assert (
         one["tasks"] == 7
         and one["verified"] == [5, 5]
@@ -195,7 +199,8 @@ with tempfile.TemporaryDirectory() as name:
     ), one
     for figure, mean in (("both_verified", 2), ("all_wrong_as_eager", 2 ** (5 / 7))):
         assert math.isclose(one[figure][0], mean) and one[figure][1] <= mean <= one[figure][2] + 1e-12, one
-    # What is lost and won: before, half as fast but right at tasks 2 and 3, without 0, 1 and 4; task 6 has an Error, and 5 was never timed.
+    # What is lost and won: before, half as fast but right at tasks 2 and 3, without 0, 1 and 4; task 6 has an
+    # Error, and 5 was never timed.
     old = [row for row in rows if row["level"] == "5"]
 
     def changed(row):
@@ -214,16 +219,16 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "changed").mkdir()
     (folder / "changed/results.jsonl").write_text("".join(json.dumps(changed(row)) + "\n" for row in old))
 
-    def beside(*arguments, code=0):
+    def compared(*arguments, code=0):
         done = subprocess.run(
-            [sys.executable, ROOT / "bench/small_model/beside.py", *map(str, arguments)],
+            [sys.executable, ROOT / "bench/small_model/compare.py", *map(str, arguments)],
             capture_output=True,
             text=True,
         )
         assert done.returncode == code, (arguments, done.stderr)
         return done.stdout, done.stderr
 
-    one = json.loads(beside(folder / "changed", folder / "before", "--json")[0])["all"]
+    one = json.loads(compared(folder / "changed", folder / "before", "--json")[0])["all"]
     assert (one["tasks"], one["errors"], one["verified"], one["lost"], one["won"], one["both"]) == (
         7,
         1,
@@ -238,13 +243,15 @@ with tempfile.TemporaryDirectory() as name:
         and one["all"] == 6
         and math.isclose(one["all_wrong_as_eager"][0], 2 ** ((1 + 3 * 2 - 2) / 6))
     ), one
-    # The compiler takes 2 ms at even ones and 0.5 at odd ones: before nobody is faster (2 ms is not, nor what was not timed), after 0 and 4 are.
+    # The compiler takes 2 ms at even ones and 0.5 at odd ones: before none is faster (2 ms is not, nor what
+    # was not timed), after 0 and 4 are.
     assert (
-        one["beside_compiler"] == 7
+        one["compared_with_compiler"] == 7
         and one["faster_than_compiler"] == [0, 2 / 7]
         and math.isclose(one["faster_points"][0], 200 / 7)
     ), one
-    # One program has one speed, whoever wrote it, and so has the compiler's choice: where all are the same nothing is faster.
+    # One program has one speed, whatever wrote it, and so has the compiler's choice: where all are the same
+    # nothing is faster.
     for name, program in (("same", "p"), ("others", "q")):
         (folder / name).mkdir()
         (folder / name / "results.jsonl").write_text(
@@ -256,13 +263,13 @@ with tempfile.TemporaryDirectory() as name:
         )
     alike = [{**row, "program": "p"} for row in old]
     (folder / "same.jsonl").write_text("".join(json.dumps(row) + "\n" for row in alike))
-    one = json.loads(beside(folder / "same.jsonl", folder / "same", "--json")[0])["all"]
+    one = json.loads(compared(folder / "same.jsonl", folder / "same", "--json")[0])["all"]
     assert (
         one["both"] > 0
         and math.isclose(one["both_verified"][0], 1)
         and one["faster_than_compiler"][0] == one["faster_than_compiler"][1] > 0
     ), one
-    apart = json.loads(beside(folder / "same.jsonl", folder / "same", "--json")[0])["clocks_apart"]
+    apart = json.loads(compared(folder / "same.jsonl", folder / "same", "--json")[0])["clocks_apart"]
     assert (
         apart["answers"]["pairs"] == one["both"]
         and math.isclose(apart["answers"]["median"], 3)
@@ -270,19 +277,19 @@ with tempfile.TemporaryDirectory() as name:
     ), apart
     assert (
         f"clocks of one program, answers: {one['both']} pairs, 300.0% apart in the median"
-        in beside(folder / "same.jsonl", folder / "same")[0]
+        in compared(folder / "same.jsonl", folder / "same")[0]
     )
     twice = [
-        json.loads(beside(folder / "same.jsonl", *after, folder / "same", "--json")[0])
+        json.loads(compared(folder / "same.jsonl", *after, folder / "same", "--json")[0])
         for after in ((), (folder / "same.jsonl",))
     ]
     assert twice[0]["clocks_apart"] == twice[1]["clocks_apart"] and twice[0]["all"] == twice[1]["all"], twice
     # Another program is four times as slow; of both the fastest is the one there was.
-    one = json.loads(beside(folder / "same.jsonl", folder / "others", "--json")[0])["all"]
+    one = json.loads(compared(folder / "same.jsonl", folder / "others", "--json")[0])["all"]
     assert math.isclose(one["both_verified"][0], 1 / 4), one
-    one = json.loads(beside(folder / "same.jsonl", folder / "same", folder / "others", "--json")[0])["all"]
+    one = json.loads(compared(folder / "same.jsonl", folder / "same", folder / "others", "--json")[0])["all"]
     assert math.isclose(one["both_verified"][0], 1), one
-    text, words = beside(folder / "changed", folder / "before")
+    text, words = compared(folder / "changed", folder / "before")
     assert (
         "all, 7 tasks (1 more have an Error): Verified 57.1% -> 71.4%, +14.3 points [" in text
         and "2 lost, 3 won" in text
@@ -303,7 +310,7 @@ with tempfile.TemporaryDirectory() as name:
                 for row in searched
             )
         )
-    one = json.loads(beside(folder / "one", folder / "two", "--json")[0])["all"]
+    one = json.loads(compared(folder / "one", folder / "two", "--json")[0])["all"]
     assert (
         one["verified"] == [4, 4]
         and one["both"] == one["all"] == 3
@@ -311,14 +318,15 @@ with tempfile.TemporaryDirectory() as name:
         and one["faster_than_compiler"] is None
     ), one
     # Of several the fastest that is right: in three tasks two's, in the fourth neither has a time.
-    assert json.loads(beside(folder / "one", folder / "one", folder / "two", "--json")[0])["all"] == {
+    assert json.loads(compared(folder / "one", folder / "one", folder / "two", "--json")[0])["all"] == {
         **one,
-        "beside_compiler": 0,
+        "compared_with_compiler": 0,
     }, one
-    assert "expected what evaluate.py or `nereid eval` left" in beside(folder, folder / "one", code=1)[1]
-    assert "got none that both have" in beside(folder / "one", folder / "before", code=1)[1]
+    assert "expected what evaluate.py or `nereid eval` left" in compared(folder, folder / "one", code=1)[1]
+    assert "got none that both have" in compared(folder / "one", folder / "before", code=1)[1]
 
-    # Pairs of right answers that differ in one cut: 256 by 4 is twice as fast as 512 by 8, however the grid follows; not what has two cuts of its own, or other code.
+    # Pairs of right answers that differ in one cut: 256 by 4 is twice as fast as 512 by 8, however the grid
+    # follows; not what has two cuts of its own, or other code.
     def cut(prompt, sample, speedup, *cuts, more=""):
         launches = "".join(
             f"k[(triton.cdiv(96, {block}),)](x, BLOCK={block}, num_warps={warps})\n" for block, warps in cuts
@@ -347,7 +355,7 @@ with tempfile.TemporaryDirectory() as name:
         )
     ]
     (folder / "cuts/rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, ROOT / "bench/small_model/choices.py", folder / "cuts", "--cuts", "2"],
         capture_output=True,
         text=True,
@@ -355,10 +363,11 @@ with tempfile.TemporaryDirectory() as name:
     ).stdout
     assert (
         "all, 2 groups: 2 pairs\n    BLOCK=256, num_warps=4 over BLOCK=512, num_warps=8: 2.000 +- 0.000 (2 pairs)\n"
-        in told
-    ), told
+        in done
+    ), done
 
-    # Rollouts' choices: fused answers are twice as fast, and one of three is wrong where one by one all are right.
+    # Rollouts' choices: fused answers are twice as fast, and one of three is wrong where one by one all are
+    # right.
     def rollout(step, prompt, sample, kind, speedup, **more):
         return {
             "step": step,
@@ -385,25 +394,26 @@ with tempfile.TemporaryDirectory() as name:
             same,
         ]
     (folder / "rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, ROOT / "bench/small_model/choices.py", folder, "--behind", "9"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    first, last = told.splitlines()
-    assert first.startswith("class 0, 3 groups: ") and last == first.replace("class 0", "all"), told
+    first, last = done.splitlines()
+    assert first.startswith("class 0, 3 groups: ") and last == first.replace("class 0", "all"), done
     for part in (
         "fused 50% of answers, 66.7% of them Verified; one by one 50% of answers, 100.0% of them Verified",
         f"fused over one by one {12 ** (1 / 3):.3f} (3 groups with both)",
         "apart by more than 5 / 10 / 20 % in 100% / 100% / 100% of groups",
     ):
-        assert part in told, (part, told)
-    # By hand: with logs l and 0, a mean of 2 l / 5 and a price of p, fused ones are 2 (3 l / 5) - p against 3 (-2 l / 5): nothing at p = 12 l / 5.
-    assert f"nothing at a price of {12 / 5 * math.log(12) / 3:.2f}" in told, told
+        assert part in done, (part, done)
+    # By hand: with logs l and 0, a mean of 2 l / 5 and a price of p, fused ones are 2 (3 l / 5) - p against 3
+    # (-2 l / 5): nothing at p = 12 l / 5.
+    assert f"nothing at a price of {12 / 5 * math.log(12) / 3:.2f}" in done, done
     # Of best, whose slow ones weigh nothing: 2 (3 l / 5) - p against 0.
-    assert f"nothing at a price of best of {6 / 5 * math.log(12) / 3:.2f}" in told, told
+    assert f"nothing at a price of best of {6 / 5 * math.log(12) / 3:.2f}" in done, done
     assert (
-        float(told.split("price 0 ")[1].split(",")[0]) > 2 and float(told.split("best ")[1].split(",")[0]) > 2
-    ), told
+        float(done.split("price 0 ")[1].split(",")[0]) > 2 and float(done.split("best ")[1].split(",")[0]) > 2
+    ), done
 print("shares, times and comparisons are as they should be")

@@ -2,8 +2,9 @@
 
     tests/fault_injection_test.py PATH/TO/nereid
 
-Workers are killed with SIGKILL, one kind at a time, while a batch runs: the process that traces and its children, the replay
-server and its workers. A disk that is full and a reader that goes away end a batch with an error, and what was said stays.
+Workers are killed with SIGKILL, one kind at a time, while a batch runs: the process that traces and its
+children, the replay server and its workers. A disk that is full and a reader that goes away end a batch with
+an error, and what was said stays.
 """
 
 import json
@@ -96,11 +97,11 @@ class Killed(unittest.TestCase):
                 id: word for id, word in verdicts.items() if word not in (EXPECTED[id.split("-")[0]], "Error")
             }
             self.assertEqual(wrong, {}, errors)
-            # A fault is tried again before it is told: errors are rare even so.
-            told = sum(word == "Error" for word in verdicts.values())
-            self.assertLessEqual(told, len(killed), errors)
-            self.assertEqual(process.returncode, 3 if told else 0, errors)
-            return told, len(killed)
+            # A fault is tried again before it is reported: errors are rare even so.
+            reported = sum(word == "Error" for word in verdicts.values())
+            self.assertLessEqual(reported, len(killed), errors)
+            self.assertEqual(process.returncode, 3 if reported else 0, errors)
+            return reported, len(killed)
 
     def test_the_tracing_process(self):
         self.batch_while_killing(lambda words: "nereid.zygote" in words, kills=3)

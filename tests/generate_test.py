@@ -2,8 +2,8 @@
 
     generate_test.py NEREID [--device cpu|cuda]
 
-Greedy tokens are transformers' own, whatever the size of batches, blocks and pieces; log-probabilities too. Samples depend on their seed alone; end
-tokens, stop strings and lengths end them; what is wrong is told.
+Greedy tokens are transformers' own, whatever the size of batches, blocks and pieces; log-probabilities too.
+Samples depend on their seed alone; end tokens, stop strings and lengths end them; what is wrong is reported.
 """
 
 import argparse
@@ -282,7 +282,7 @@ class Test:
         self.expect(
             "chat_template.jinja: expected the chat template of"
             in self.run("--chat", "--prompt", "Why?", *words, code=2).stderr,
-            "a template of somebody else is refused",
+            "a foreign template is refused",
         )
         template.unlink()
 
@@ -305,7 +305,7 @@ class Test:
             done = self.run(*words, code=2)
             self.expect(
                 said in done.stderr,
-                f"told: {said!r}{'' if said in done.stderr else ', got ' + repr(done.stderr)}",
+                f"reported: {said!r}{'' if said in done.stderr else ', got ' + repr(done.stderr)}",
             )
         unknown = subprocess.run([self.nereid, "frobnicate"], capture_output=True, text=True)
         self.expect(
@@ -336,13 +336,13 @@ class Test:
         )
         self.expect(
             full.returncode == 3 and "stdout: No space left on device" in full.stderr,
-            f"a full disk is told: {full.stderr!r}",
+            f"a full disk is reported: {full.stderr!r}",
         )
         (self.folder / "broken.jsonl").write_text('{"prompt": "x"}\n{"prompt": 3}\n')
         done = self.run("--prompts", self.folder / "broken.jsonl", code=2)
         self.expect(
             "broken.jsonl:2.prompt: expected text, got 3" in done.stderr,
-            "the line of a broken prompt is told",
+            "the line of a broken prompt is reported",
         )
         broken = next(self.folder.glob("model*1*.safetensors"))
         weights = load_file(broken)
@@ -352,7 +352,7 @@ class Test:
         done = self.run("--prompt", "x", code=2)
         self.expect(
             "prompt 0, sample 0: expected numbers for token 0, got NaN" in done.stderr,
-            f"weights that are no numbers are told: {done.stderr!r}",
+            f"weights that are no numbers are reported: {done.stderr!r}",
         )
 
 

@@ -1,9 +1,10 @@
-"""Files that `nereid lower` writes, loaded in plain Python on a CPU: where their kernels do not hold they raise, or with --fallback
-do what the reference does; and what the check costs.
+"""Files that `nereid lower` writes, loaded in plain Python on a CPU: where their kernels do not hold they
+raise, or with --fallback do what the reference does; and what the check costs.
 
     python tests/guard_test.py NEREID
 
-Launches do nothing here (the guard is above them), but for one test that runs kernels in Triton's interpreter.
+Launches do nothing here (the guard is above them), but for one test that runs kernels in Triton's
+interpreter.
 """
 
 import copy
@@ -321,7 +322,7 @@ class Files(unittest.TestCase):
         )
         self.assertIn("torch.Size([32, 40])", said["fallback"].stdout, said["fallback"].stderr)
 
-    # -- with --fallback ------------------------------------------------------------------------------------------
+    # -- with --fallback ------------------------------------------------------------------------------------
 
     def same(self, name, model, reference, inputs, **keywords):
         reference.load_state_dict(model.state_dict())
@@ -394,7 +395,7 @@ class Files(unittest.TestCase):
         model(torch.cat([x, x]))
         torch.testing.assert_close(torch.rand(4), want)
 
-    # -- the kernels, and the cost --------------------------------------------------------------------------------
+    # -- the kernels, and the cost --------------------------------------------------------------------------
 
     def test_kernels_compute_below_the_guard(self):
         InterpretedFunction.__getitem__, stub = LAUNCH, InterpretedFunction.__getitem__

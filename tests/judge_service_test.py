@@ -611,7 +611,7 @@ class Faults(unittest.TestCase):
             server.process.send_signal(signal.SIGTERM)
             status, answer = asked.result()
         self.assertEqual((status, answer["reward"], server.end(None)), (200, 1.0, 0))
-        # Without time left it is told that there is no verdict, and the next server has it.
+        # Without time left the answer is that there is no verdict yet, and the next server has it.
         server = self.start("--grace", 0)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             asked = pool.submit(server.verify, WRONG)

@@ -15,7 +15,8 @@ TASKS = """abs_sqrt add_relu argmax batch_norm_eval bmm clamp conv2d depthwise_c
     transpose_scale var_rows""".split()
 
 
-# What a window or a concatenation reads of a view is a plain sum, and where it reads nothing is said by the load's mask: the program, and a line of what is written for it.
+# What a window or a concatenation reads of a view is a plain sum, and where it reads nothing is said by the
+# load's mask: the program, and a line of what is written for it.
 LINES = {
     "torch.cat([-x[..., 16:], x[..., :16]], dim=-1)": (
         "[6, 31, 33]",

@@ -1,8 +1,8 @@
 """Every row of the operator catalogue against PyTorch: each form, at several sizes, in each spelling.
 
-Shapes and dtypes are what the row says; values are finite where it says that inputs are well conditioned, and nearly those of
-float64; the spellings agree; FLOPs of contractions, convolutions and attention are torch.utils.flop_counter's; the schema that
-the row names exists. Bytes are those of the tensors."""
+Shapes and dtypes are what the row says; values are finite where it says that inputs are well conditioned, and
+nearly those of float64; the spellings agree; FLOPs of contractions, convolutions and attention are
+torch.utils.flop_counter's; the schema that the row names exists. Bytes are those of the tensors."""
 
 import json
 import math
@@ -122,7 +122,7 @@ def main():
                 what = f"{row['name']}#{number} at sizes {sizes}: {form['functional']}"
                 try:
                     check(row, form, what)
-                except Exception as error:  # told with its form; the others are checked still
+                except Exception as error:  # reported with its form; the others are still checked
                     failures.append(f"{what}: {type(error).__name__}: {error}")
     assert rows >= 8 * 90, rows
     print(f"{rows} rows checked, {len(failures)} failures")

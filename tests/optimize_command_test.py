@@ -1,6 +1,7 @@
 """`nereid optimize` as a command: what it writes verifies, what it says is so, what it refuses, and Ctrl-C.
 
-tests/optimize_command_test.py PATH/TO/nereid [--long]     --long: also against torch.compile, which compiles C++ on a CPU
+tests/optimize_command_test.py PATH/TO/nereid [--long] --long: also against torch.compile, which compiles C++
+on a CPU
 """
 
 import http.server
@@ -181,7 +182,7 @@ class Optimize(unittest.TestCase):
         self.assertIn("nothing is written", answer.stdout)
 
     @unittest.skipUnless(LONG, "Inductor is imported and compiles (--long)")
-    def test_inductor_without_a_kernel_is_told(self):
+    def test_inductor_without_a_kernel_is_reported(self):
         out = self.folder / "topk.py"
         answer = self.optimize(TASKS / "topk.py", "-o", out, "--proposers", "inductor", "--json", code=1)
         result = json.loads(answer.stdout)
@@ -190,7 +191,8 @@ class Optimize(unittest.TestCase):
         self.assertIn("no Triton kernel", result["evidence"])
 
     def test_fragments_where_no_whole_program_can_be_had(self):
-        """A model that can write one kernel and nothing else: the program is made of that and PyTorch's own steps."""
+        """A model that can write one kernel and nothing else: the program is made of that and PyTorch's own
+        steps."""
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), OneTrick)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.environment.update(
@@ -234,7 +236,7 @@ class Optimize(unittest.TestCase):
         linked.symlink_to(raising)
         cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS, "-o", out], "`nereid eval"), ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
                  ([TASKS / "mlp.py", "-o", out, "--proposers", "oracle"], "oracle"),
-                 ([TASKS / "mlp.py", "-o", out, "--proposers", ","], "nobody"),
+                 ([TASKS / "mlp.py", "-o", out, "--proposers", ","], "names no proposer"),
                  ([TASKS / "mlp.py", "-o", out, "--budget", "soon"], "--budget"),
                  ([TASKS / "mlp.py", "-o", out, "--policy", "lax"], "lax"),
                  ([TASKS / "mlp.py", "-o", self.folder / "no" / "such" / "x.py"], "folder"),

@@ -1,5 +1,6 @@
-"""Nereid's own language model as a proposer, at toy size: one that has learnt two verified answers by heart proposes them, for a whole program and for a
-fragment; one that writes garbage is refused and the compiler still wins; a killed process, Ctrl-C, folders that hold no model; `nereid export`.
+"""Nereid's own language model as a proposer, at toy size: one that has learnt two verified answers by heart
+proposes them, for a whole program and for a fragment; one that writes garbage is refused and the compiler
+still wins; a killed process, Ctrl-C, folders that hold no model; `nereid export`.
 
     propose_test.py NEREID NEREID_LM
 """
@@ -45,7 +46,7 @@ def optimize(task, *arguments, code=0, **more):
     return json.loads(done.stdout), done.stderr
 
 
-# A program of which the compiler has no kernel for one part: what is asked about its fragments is listened to.
+# A program of which the compiler has no kernel for one part: the requests for its subgraphs are recorded.
 (root / "mixed.py").write_text(
     "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
@@ -123,10 +124,10 @@ ran(
     *[RELU, "fragment.py", "lowered_relu.py", "lowered_fragment.py"] * 3,
 )
 vocab = max(json.loads((small / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
-told = json.loads(
+report = json.loads(
     ran("train", "data", "pairs.jsonl", "-o", "data", "-t", "small/tokenizer.json", "--json").stdout
 )
-assert told["documents"] == 2, told
+assert report["documents"] == 2, report
 
 
 def trained(name, steps, context):
@@ -141,7 +142,7 @@ num_attention_heads = 4
 max_position_embeddings = {context}
 [data]
 train = ["data"]
-sequence_length = {told["tokens"]}
+sequence_length = {report["tokens"]}
 global_batch_size = 1
 [optimizer]
 learning_rate = 0.005
@@ -158,9 +159,10 @@ recompute = false
     return model
 
 
-learnt = trained("learnt", 160, told["tokens"] + 16)
+learnt = trained("learnt", 160, report["tokens"] + 16)
 
-# Greedily, and drawn: sample 0 is what was learnt, and samples are the same again (without what the store knows).
+# Greedily, and drawn: sample 0 is what was learnt, and samples are the same again (without what the store
+# knows).
 result, _ = optimize(RELU, "--proposers", "model", "--model", learnt)
 assert (result["verdict"], result["proposer"], result["plan"]) == (
     "Verified",
@@ -194,7 +196,7 @@ verdicts = [sorted((t["verdict"], t["reason"], t["plan"]) for t in one["tried"])
 assert len(verdicts[0]) == 3 and verdicts[0] == verdicts[1], verdicts
 print("what was learnt is proposed and verified, the same again")
 
-# Where its folder says how an answer begins it goes on from there, and is asked with the steps where it says so.
+# Where its folder says how an answer begins it goes on from there, with the steps where it says so.
 begun = root / "begun"
 shutil.copytree(learnt, begun)
 (begun / "prompts" / "prefill.md").write_text("<think>\nOne kernel for\n")
@@ -230,14 +232,13 @@ otherwise = [[plan for plan in of if plan.startswith("A kernel for all")] for of
 assert len(otherwise[0]) == 1 and otherwise[0] == otherwise[1], plans
 (begun / "prompts" / "prefill-1.md").unlink()
 (begun / "prompts" / "prefill.md").write_text("{{steps}}\n</think>")
-told_forward = optimize(RELU, "--proposers", "compiler,model", "--model", begun, "--whole-only")[0]["tried"]
+prefilled = optimize(RELU, "--proposers", "compiler,model", "--model", begun, "--whole-only")[0]["tried"]
 assert any(
-    t["proposer"] == "model" and re.match(r"#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"])
-    for t in told_forward
-), told_forward
+    t["proposer"] == "model" and re.match(r"#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"]) for t in prefilled
+), prefilled
 (begun / "prompts" / "prefill.md").write_text("{{what}}")
 assert (
-    "prefill.md:1: nothing is called '{{what}}' here"
+    "prefill.md:1: unknown placeholder '{{what}}'"
     in optimize(RELU, "--proposers", "model", "--model", begun, code=2)[1]
 )
 print("answers begin as their folder says")
@@ -252,14 +253,15 @@ text = (root / "out.py").read_text()
 assert "torch.ops.aten.sort" in text and "subgraph_1_ModelNew" in text, text
 print("a fragment is the model's, the rest PyTorch's")
 
-# One that knows nothing, and never ends: greedily it goes round in circles, which is broken off, and drawn it does not.
+# One that knows nothing, and never ends: greedily it goes round in circles, which is broken off, and drawn it
+# does not.
 garbage = trained("garbage", 6, 100_000)
 result, errors = optimize(
     RELU,
     "--proposers",
     "compiler,model",
     "--model",
-    trained("short", 6, told["tokens"] + 16),
+    trained("short", 6, report["tokens"] + 16),
     "--samples",
     2,
     "--whole-only",
@@ -292,7 +294,8 @@ def is_there(pid):
 
 
 def at_work(pid):
-    """Waits until a model's process has computed for longer than it takes to load: the task is traced, the model asked."""
+    """Waits until a model's process has computed for longer than it takes to load: the task is traced, the
+    model asked."""
     for _ in range(6000):
         spent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
         if sum(map(int, spent)) > 1.5 * os.sysconf("SC_CLK_TCK"):
@@ -384,11 +387,11 @@ def drained(terminal):
     try:
         while os.read(terminal, 1 << 16):
             pass
-    except OSError:  # nobody writes to it any more
+    except OSError:  # no writer is left
         pass
 
 
-# A terminal is told how much is written, and how fast.
+# A terminal shows how much is written, and how fast.
 mine, its = pty.openpty()
 process, child = started(its)
 os.close(its)
@@ -426,10 +429,10 @@ for folder, code, what in (
 broken = root / "broken"
 subprocess.run(["cp", "-r", learnt, broken], check=True)
 (broken / "model.safetensors").write_bytes(b"no weights")
-told_why = ran(
+why = ran(
     "optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", broken, "--no-store", code=2
 ).stderr
-assert "model.safetensors" in told_why, told_why
+assert "model.safetensors" in why, why
 
 # Many tasks, side by side.
 for level, names in (("level1", ("relu", "gelu")), ("level2", ("mlp",))):
@@ -461,7 +464,7 @@ assert (
     and result["verified"] == 1
 ), result
 assert result["folders"]["level1"]["pass_at_k"]["2"] == 0.5 and result["errors"] == 0, result["folders"]
-print("a suite is told by its folders")
+print("a suite is found by its folders")
 
 # What is exported is what transformers loads.
 exported = ran("export", learnt, "-o", "exported", "--dtype", "bfloat16").stderr

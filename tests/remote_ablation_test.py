@@ -1,4 +1,5 @@
-"""bench/remote/ablation with a `nereid` that pretends: two runs on a remote machine, of which the first is cut off in the middle, with nothing between them but what was fetched; and a third with another model.
+"""bench/remote/ablation with a `nereid` that pretends: two runs on a remote machine, of which the first is
+cut off in the middle, with nothing between them but what was fetched; and a third with another model.
 
 tests/remote_ablation_test.py
 """
@@ -187,10 +188,10 @@ class RemoteRuns(unittest.TestCase):
             said,
             r"results of earlier runs were done with something else \(ANEW=1 leaves them out\): ablation/sft/seed-1: done with another base model: its weights are \w+, those here \w+\n",
         )
-        self.assertNotIn("data: ", said)  # it was told at once
-        # The same model, and other data: told when these are there.
+        self.assertNotIn("data: ", said)  # it was reported at once
+        # The same model, and other data: reported when these are there.
         (self.checkout / "carry/start/config.json").write_text("{}")
-        said, home = self.call(4, 150, REHEARSED="800")
+        said, home = self.call(4, 150, SFT_MIX_PAIRS="800")
         self.assertRegex(
             said,
             r"data: 0\n(.*\n)*.*: ablation/best/seed-1: done with tasks or data of another sampler, or of another number of programs: data/small/train \(commit abc1234 there, abc1234 here\)\n",

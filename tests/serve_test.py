@@ -1,5 +1,6 @@
-"""`nereid serve-model`: completions over HTTP, one at a time and many at once, are what `nereid generate` says, to the `openai` package too; who
-comes when the queue is full is sent away; who is here when it is told to end is served.
+"""`nereid serve-model`: completions over HTTP, one at a time and many at once, are what `nereid generate`
+says, to the `openai` package too; who comes when the queue is full is refused; requests that run at the first
+signal are served.
 
     serve_test.py NEREID [--device cpu|cuda]
 """
@@ -115,7 +116,7 @@ def likeliest(test, prompt, tokens, count):
 
 
 def spelled(test, token):
-    """A token as /v1/completions tells it: its text, or its bytes where it is no whole characters."""
+    """A token as /v1/completions returns it: its text, or its bytes where it is no whole characters."""
     raw = test.raw[token]
     try:
         return raw.decode()
@@ -160,20 +161,20 @@ def openai_package(test, server):
         and whole.object == "text_completion",
         "completions: generate's text, 16 tokens where nothing is said",
     )
-    told = choice.logprobs
-    begins = [choice.text.find(t, at) for at, t in zip(told.text_offset, told.tokens)]
+    logs = choice.logprobs
+    begins = [choice.text.find(t, at) for at, t in zip(logs.text_offset, logs.tokens)]
     test.expect(
-        told.tokens == [spelled(test, t) for t in body]
+        logs.tokens == [spelled(test, t) for t in body]
         and all(
             t.startswith("bytes:") or at == begin
-            for at, t, begin in zip(told.text_offset, told.tokens, begins)
+            for at, t, begin in zip(logs.text_offset, logs.tokens, begins)
         )
-        and told.text_offset == sorted(told.text_offset),
-        f"completions: tokens and where they begin: {told.tokens} {told.text_offset}",
+        and logs.text_offset == sorted(logs.text_offset),
+        f"completions: tokens and where they begin: {logs.tokens} {logs.text_offset}",
     )
-    test.expect(near(told.token_logprobs, said["logprobs"]), "completions: log-probabilities are generate's")
+    test.expect(near(logs.token_logprobs, said["logprobs"]), "completions: log-probabilities are generate's")
     test.expect(
-        all(close_to(a, b) for a, b in zip(told.top_logprobs, expected, strict=True)),
+        all(close_to(a, b) for a, b in zip(logs.top_logprobs, expected, strict=True)),
         "completions: the likeliest are transformers'",
     )
 
@@ -220,7 +221,7 @@ def openai_package(test, server):
         usage = chunk.usage
     test.expect(
         text[0] == choice.text
-        and near(logprobs[0], told.token_logprobs)
+        and near(logprobs[0], logs.token_logprobs)
         and last[0] == choice.finish_reason
         and usage.prompt_tokens > 2,
         "completions: the same in a stream",
@@ -241,9 +242,9 @@ def openai_package(test, server):
     test.expect(
         stopped.text == choice.text[: choice.text.find(stop)]
         and stopped.finish_reason == "stop"
-        and 0 < count < len(told.tokens)
-        and stopped.logprobs.tokens == told.tokens[:count]
-        and stopped.logprobs.text_offset[-1] < len(stopped.text) <= told.text_offset[count],
+        and 0 < count < len(logs.tokens)
+        and stopped.logprobs.tokens == logs.tokens[:count]
+        and stopped.logprobs.text_offset[-1] < len(stopped.text) <= logs.text_offset[count],
         "completions: what a stop string cuts off has no log-probabilities",
     )
 
@@ -296,14 +297,16 @@ def openai_package(test, server):
         == chat.message.content,
         "chat: a text in parts",
     )
-    told, asked = ([{"role": role, "content": "Be brief."}, *messages] for role in ("system", "developer"))
+    system, developer = (
+        [{"role": role, "content": "Be brief."}, *messages] for role in ("system", "developer")
+    )
     test.expect(
         len(
             {
                 client.chat.completions.create(model=model, messages=m, temperature=0)
                 .choices[0]
                 .message.content
-                for m in (told, asked)
+                for m in (system, developer)
             }
         )
         == 1,
@@ -316,10 +319,10 @@ def openai_package(test, server):
     test.expect(client.models.retrieve(model).id == model, "the model by its name")
     plain = client.chat.completions.create(model=model, messages=messages, n=2, seed=1)
     test.expect(
-        plain.choices[0].logprobs is None and len(plain.choices) == 2, "chat: none where none are asked for"
+        plain.choices[0].logprobs is None and len(plain.choices) == 2, "chat: none where none are requested"
     )
 
-    for words, told in [
+    for words, message in [
         ({"frequency_penalty": 1}, "body.frequency_penalty: expected a number from 0 to 0, got 1"),
         ({"suffix": "x"}, "body.suffix"),
         ({"best_of": 3}, "body.best_of"),
@@ -341,7 +344,7 @@ def openai_package(test, server):
             client.completions.create(**{"model": model, "prompt": "x", **words})
             test.expect(False, f"{words}: refused")
         except openai.BadRequestError as e:
-            test.expect(told in e.message, f"{words}: {e.message[:90]}")
+            test.expect(message in e.message, f"{words}: {e.message[:90]}")
     for other in ("gpt-4o", model + "x", "/nowhere/" + model):
         for ask in (
             lambda: client.completions.create(model=other, prompt="x"),
@@ -372,7 +375,8 @@ def openai_package(test, server):
 
 
 def full_queue(test, tool, folder, device):
-    """One place and a queue of two: of eight that come together, five are told to come again; those three are served."""
+    """One place and a queue of two: of eight that come together, five are refused with 429; those three are
+    served."""
     server = Server(tool, folder, device, "--queue", 2, "--name", "small-one", sequences=1)
     try:
         clients = server.stopped(lambda: [server.open("/v1/completions", LONG) for _ in range(8)])
@@ -384,7 +388,7 @@ def full_queue(test, tool, folder, device):
                 "\r\nRetry-After: 1\r\n" in a and '"rate_limit_error"' in a and "--queue 2" in a
                 for a in refused
             ),
-            f"{len(refused)} are told to come again",
+            f"{len(refused)} are refused with 429",
         )
         served = [a for a in answers if a not in refused]
         test.expect(
@@ -425,8 +429,8 @@ def full_queue(test, tool, folder, device):
         server.process.kill()
 
 
-def told_to_end(test, tool, folder, device, grace, signals, code, told):
-    """Told to end while an answer is being written, and a request is half here."""
+def ends_gracefully(test, tool, folder, device, grace, signals, code, expected):
+    """Signalled while an answer is being written, and a request is half here."""
     server = Server(tool, folder, device, "--grace", grace)
     try:
         half = socket.create_connection(("127.0.0.1", server.port))
@@ -447,14 +451,14 @@ def told_to_end(test, tool, folder, device, grace, signals, code, told):
             return so_far
 
         text += server.stopped(interrupt)
-        test.expect("[DONE]" not in text, "it is told in the middle of an answer")
+        test.expect("[DONE]" not in text, "the signal comes in the middle of an answer")
         try:
             text += rest_of(client)
         except ConnectionError:
             pass
         test.expect(
-            told in text and ("[DONE]" in text) == (code == 0),
-            f"grace {grace}, {len(signals)} signals: {told}",
+            expected in text and ("[DONE]" in text) == (code == 0),
+            f"grace {grace}, {len(signals)} signals: {expected}",
         )
         test.expect(server.process.wait(20) == code, f"exit code {code}, got {server.process.returncode}")
         errors = server.process.stderr.read()
@@ -464,7 +468,7 @@ def told_to_end(test, tool, folder, device, grace, signals, code, told):
         )
         try:
             socket.create_connection(("127.0.0.1", server.port)).close()
-            test.expect(False, "nobody is taken any more")
+            test.expect(False, "no request is accepted any more")
         except ConnectionRefusedError:
             pass
     finally:
@@ -499,7 +503,8 @@ def many_requests(test, server):
 
 
 def other_conversations(test, tool, folder, device):
-    """A checkpoint with Llama 3's template is asked that way; one whose template is not known still continues texts."""
+    """A checkpoint with Llama 3's template is prompted that way; one whose template is not known still
+    continues texts."""
     template = Path(folder) / "chat_template.jinja"
     template.write_text("{{ bos_token }}<|start_header_id|>...<|eot_id|>")
     server = Server(tool, folder, device)
@@ -522,7 +527,7 @@ def other_conversations(test, tool, folder, device):
         )
         test.expect(
             status == 400 and "chat_template.jinja: expected the chat template of" in text,
-            "an unknown template is told",
+            "an unknown template is reported",
         )
         test.expect(
             server.ask("POST", "/v1/completions", {"prompt": "x"})[0] == 200,
@@ -550,7 +555,7 @@ def run(tool, device, folder):
         test.expect(json.loads(server.ask("GET", "/health")[1]) == {"status": "ok"}, "it is healthy")
         test.expect(
             json.loads(server.ask("GET", "/v1/models")[1])["data"][0]["id"] == Path(folder).name,
-            "it tells its model",
+            "it names its model",
         )
         whole, streamed = {}, {}
 
@@ -597,7 +602,7 @@ def run(tool, device, folder):
             "a stop string ends an answer",
         )
 
-        for path, body, status, told in [
+        for path, body, status, message in [
             ("/v1/chat/completions", {"messages": []}, 400, "messages"),
             ("/v1/chat/completions", {}, 400, "body: expected an object with 'messages'"),
             (
@@ -616,8 +621,8 @@ def run(tool, device, folder):
         ]:
             got, text = server.ask("POST", path, body)
             test.expect(
-                got == status and told in json.loads(text)["error"]["message"],
-                f"{status}: {told}{'' if told in text else ', got ' + text}",
+                got == status and message in json.loads(text)["error"]["message"],
+                f"{status}: {message}{'' if message in text else ', got ' + text}",
             )
         test.expect(server.ask("POST", "/v1/chat/completions", raw="{")[0] == 400, "400: no JSON")
         test.expect(server.ask("GET", "/v1/chat/completions")[0] == 405, "405: not a POST")
@@ -630,10 +635,10 @@ def run(tool, device, folder):
             test.expect(
                 status == 405 and headers["Allow"] == allowed and path in body, f"405: {method} {path}"
             )
-        told = server.headers("GET", "/health")
+        head = server.headers("GET", "/health")
         status, headers, body = server.headers("HEAD", "/health")
         test.expect(
-            told[0] == 200 and (status, headers["Content-Length"], body) == (200, str(len(told[2])), ""),
+            head[0] == 200 and (status, headers["Content-Length"], body) == (200, str(len(head[2])), ""),
             "HEAD is as GET, without a body",
         )
         test.expect(server.headers("HEAD", "/v1/models/x")[0] == 404, "HEAD of another model")
@@ -653,20 +658,20 @@ def run(tool, device, folder):
         half.close()
         test.expect(
             json.loads(server.chat("Why?"))["choices"][0]["message"]["content"] == said["Why?"][0],
-            "who leaves disturbs nobody",
+            "a client that leaves disturbs no other",
         )
         openai_package(test, server)
         many_requests(test, server)
         server.process.send_signal(signal.SIGTERM)
-        test.expect(server.process.wait(20) == 0, "it ends when it is told to")
+        test.expect(server.process.wait(20) == 0, "it ends on the signal")
     finally:
         server.process.kill()
     full_queue(test, tool, folder, device)
-    told_to_end(test, tool, folder, device, 30, [signal.SIGTERM], 0, "data: [DONE]")
-    told_to_end(
+    ends_gracefully(test, tool, folder, device, 30, [signal.SIGTERM], 0, "data: [DONE]")
+    ends_gracefully(
         test, tool, folder, device, 0, [signal.SIGTERM], 130, "this server ended before the answer was whole"
     )
-    told_to_end(test, tool, folder, device, 30, [signal.SIGTERM, signal.SIGINT], 130, "HTTP/1.1 200 OK")
+    ends_gracefully(test, tool, folder, device, 30, [signal.SIGTERM, signal.SIGINT], 130, "HTTP/1.1 200 OK")
     other_conversations(test, tool, folder, device)
     return test.failures
 

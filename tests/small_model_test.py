@@ -1,5 +1,6 @@
-"""The model that ships: its files are those that were written down, small enough, loaded by transformers to the same logits; and commands that
-name no model find it, and it writes kernels that are verified. Where the weights are not in this checkout there is nothing to test (exit code 77).
+"""The model that ships: its files are those that were written down, small enough, loaded by transformers to
+the same logits; and commands that name no model find it, and it writes kernels that are verified. Where the
+weights are not in this checkout there is nothing to test (exit code 77).
 
     small_model_test.py NEREID NEREID_LM
 """
@@ -48,10 +49,12 @@ if not weights.exists() and not manifest.exists():
     assert not (MODEL / "config.json").exists(), (
         f"{MODEL} has a config.json and no weights: commands would take it for a model"
     )
-    told = ran(
+    message = ran(
         "optimize", REPOSITORY / "tests/tasks/relu.py", "-o", "out.py", "--proposers", "model", code=2
     ).stderr
-    assert "no model comes with this installation" in told and "name a checkpoint's folder" in told, told
+    assert "no model comes with this installation" in message and "name a checkpoint's folder" in message, (
+        message
+    )
     print(f"{weights} is not there: nothing to test")
     sys.exit(77)
 
@@ -86,7 +89,7 @@ if history.stdout.strip() == "false":
         )
 size = packed.stat().st_size + (MODEL / "tokenizer.json").stat().st_size
 assert size <= MOST_BYTES, f"weights and tokenizer have {size} bytes, expected at most {MOST_BYTES}"
-# Packed and unpacked they are the same to the bit; what is cut off is told.
+# Packed and unpacked they are the same to the bit; what is cut off is reported.
 subprocess.run(
     [
         REPOSITORY / "tools/weights",
@@ -121,7 +124,8 @@ assert json.loads((root / "exported/generation_config.json").read_text()) == jso
     (MODEL / "generation_config.json").read_text()
 )
 config = json.loads((MODEL / "config.json").read_text())
-# Drawn once (`nereid synth --level 2 --seed 4711 --held-out 0.05 --split held-out`): a sampler that learns more operators draws others, which this model may not know.
+# Drawn once (`nereid synth --level 2 --seed 4711 --held-out 0.05 --split held-out`): a sampler that learns
+# more operators draws others, which this model may not know.
 tasks = sorted((REPOSITORY / "tests/held_out").glob("*.py"))
 assert len(tasks) == 3
 encoded = ran("tokenize", "-t", MODEL / "tokenizer.json", tasks[0]).stdout.split()
@@ -200,7 +204,7 @@ for task in tasks:
     )
 print("three held-out programs of two operators: Verified")
 
-# A program written by hand, which it may only understand as it is told again from its trace.
+# A program written by hand, which it may only understand as rewritten from its trace.
 SOFTMAX = REPOSITORY / "tests/tasks/softmax.py"
 result = json.loads(
     ran(
@@ -228,7 +232,7 @@ assert ran("verify", SOFTMAX, "softmax.py", "--device", "cpu", "--policy", "stri
 )
 print(f"a softmax written by hand: Verified, by {result['proposer']}")
 
-# Beside the compiler: both are told in one object.
+# With the compiler: both are in one object.
 result = json.loads(
     ran(
         "optimize",
@@ -294,4 +298,4 @@ assert (
     and "class ModelNew" in (root / "kept.py").read_text()
 ), result
 assert len(writer) == 1 and not pathlib.Path(f"/proc/{writer[0]}/exe").exists(), (children, writer)
-print("Ctrl-C: what was verified is kept, and nobody writes any more")
+print("Ctrl-C: what was verified is kept, and no process writes any more")

@@ -1,5 +1,5 @@
-"""`nereid synth --pairs`: what is written is verified, as `nereid verify` finds too; plans say what the code is; wordings of one
-variant are one program.
+"""`nereid synth --pairs`: what is written is verified, as `nereid verify` finds too; plans say what the code
+is; wordings of one variant are one program.
 
     synth_pairs_test.py NEREID           a few pairs (make test)
     synth_pairs_test.py NEREID --long    also: any number of threads and any number of runs write the same bytes; --check replay
@@ -276,7 +276,7 @@ def briefly(nereid, folder):
         choice for line in lines_of(folder / "ways.jsonl") for choice in line["choices"] if ":" not in choice
     }
     assert ways == {"attention as products"}, ways
-    # Some tasks are told as fragments of a program are.
+    # Some tasks are written as subgraphs of a program are.
     pairs(
         nereid,
         folder / "fragments.jsonl",
@@ -300,7 +300,8 @@ def briefly(nereid, folder):
 
 
 def judged_now_and_then(nereid, folder):
-    """The judged lines are the very same; the others are what verifies too, for all that a few of them show."""
+    """The judged lines are the very same; the others are what verifies too, for all that a few of them
+    show."""
     whole, some = folder / "judged.jsonl", folder / "some.jsonl"
     common = ["--level", 2, "--seed", 9, "--variants", 2, "--wordings", 2]
     pairs(nereid, whole, *common, "--count", 4)
@@ -417,7 +418,7 @@ def the_same_bytes(nereid, folder):
         process.send_signal(how)
         _, said = process.communicate(timeout=60)
         if how == signal.SIGINT:
-            assert process.returncode == 130 and "The same command goes on" in said, (
+            assert process.returncode == 130 and "Run the same command to resume" in said, (
                 process.returncode,
                 said,
             )

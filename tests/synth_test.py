@@ -1,5 +1,6 @@
-"""`nereid synth`: what it writes runs in eager PyTorch with finite results that depend on the inputs, `nereid trace` takes it,
-the same command writes the same bytes whatever the threads, and what it says of itself is true.
+"""`nereid synth`: what it writes runs in eager PyTorch with finite results that depend on the inputs,
+`nereid trace` takes it, the same command writes the same bytes whatever the threads, and what it says of
+itself is true.
 
     synth_test.py NEREID            a slice (make test)
     synth_test.py NEREID --many N   N programs of each level, and which share of them is degenerate
@@ -138,9 +139,13 @@ def folders_hold_what_they_say(nereid, folder):
     target = folder / "tasks"
     report = json.loads(synth(nereid, "--level", 2, "--count", 50, "-o", target, "--json").stdout)
     index = [json.loads(line) for line in (target / "index.jsonl").read_text().splitlines()]
-    plain, told = (lines_of(nereid, "--level", 2, "--count", 50, *more) for more in ((), ("--forward",)))
-    assert plain == [{name: value for name, value in line.items() if name != "forward"} for line in told]
-    steps = [line["forward"].splitlines() for line in told]
+    plain, with_forward = (
+        lines_of(nereid, "--level", 2, "--count", 50, *more) for more in ((), ("--forward",))
+    )
+    assert plain == [
+        {name: value for name, value in line.items() if name != "forward"} for line in with_forward
+    ]
+    steps = [line["forward"].splitlines() for line in with_forward]
     assert sum(bool(of) for of in steps) > 40 and all(
         of[0].startswith("#") and of[-1].startswith("returns #") for of in steps if of
     ), steps
@@ -168,7 +173,7 @@ def bytes_have_bounds(nereid, folder):
     assert all(every[line["index"]] == line for line in bounded if line["index"] <= last)
 
 
-def bad_usage_is_told(nereid, folder):
+def bad_usage_is_refused(nereid, folder):
     for arguments, code, expected in (
         (["--level", 0], 2, "1"),
         (["--level", 2, "--ops", "sofmax"], 2, "did you mean 'softmax'"),
@@ -256,7 +261,7 @@ def main():
         later_sizes_are_the_same_program(arguments.nereid)
         chosen_operators_alone(arguments.nereid)
         bytes_have_bounds(arguments.nereid, folder)
-        bad_usage_is_told(arguments.nereid, folder)
+        bad_usage_is_refused(arguments.nereid, folder)
         interrupts_lose_nothing(arguments.nereid, folder)
         files = folders_hold_what_they_say(arguments.nereid, folder)
         traces_are_taken(arguments.nereid, random.Random(1).sample(files, 4))

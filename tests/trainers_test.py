@@ -1,5 +1,5 @@
-"""The examples of examples/rewards, run with the trainers' own packages. Each package is installed into an environment of its own below
-the build folder, on first use.
+"""The examples of examples/rewards, run with the trainers' own packages. Each package is installed into an
+environment of its own below the build folder, on first use.
 
 trainers_test.py NEREID [trl|verifiers|openenv|skyrl|atropos|verl ...]
 """

@@ -1,4 +1,5 @@
-"""`nereid verify` as a command: exit codes, streams, JSON, raw answers, batches that are resumed and interrupted.
+"""`nereid verify` as a command: exit codes, streams, JSON, raw answers, batches that are resumed and
+interrupted.
 
 tests/verify_command_test.py PATH/TO/nereid
 """
@@ -169,7 +170,7 @@ class Verdicts(unittest.TestCase):
             self.first.stderr,
         )
 
-    def test_beyond_rules_a_cheat_is_disallowed_and_said_to_be_right(self):
+    def test_without_rules_a_cheat_is_disallowed_and_said_to_be_right(self):
         answer = run(REFERENCE, EXAMPLES / "cheating.py", "--json", "--ignore-rules", "--trials", 1)
         self.assertEqual(answer.returncode, 1, answer.stderr)
         verdict = json.loads(answer.stdout)
@@ -245,7 +246,7 @@ class Verdicts(unittest.TestCase):
             len([path for path in cache.glob("kernels/**/*") if path.is_file()]),
             again["honest"]["coverage"]["kernels"],
         )
-        # And its trace, bytes that tell the same when they are read and written again.
+        # And its trace, bytes that stay the same when they are read and written again.
         kept = (traces / f"{trace}.trace").read_bytes()
         self.assertEqual(hashlib.sha256(kept).hexdigest(), trace)
         self.assertEqual(len(list(traces.iterdir())), 2)
@@ -424,8 +425,9 @@ class Protocols(unittest.TestCase):
 
 
 class EqualRows(unittest.TestCase):
-    """A layer norm by hand of what is cut off: of ones in all places a row's mean is 0.83, exactly, in PyTorch and in float64, and an
-    ulp beside it where it is summed and multiplied by 1 / 79. Divided by the root of 1e-5 that is 4e-5 for 0."""
+    """A layer norm by hand of what is cut off: of ones in all places a row's mean is 0.83, exactly, in
+    PyTorch and in float64, and an ulp next to it where it is summed and multiplied by 1 / 79. Divided by the
+    root of 1e-5 that is 4e-5 for 0."""
 
     REFERENCE = """
 import torch

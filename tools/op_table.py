@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes src/nereid/trace/op_table.inc: the class of every ATen operator, and the arguments that operators write; and
-src/nereid/trace/allowed_ops.inc: the public operators that a replay runs.
+"""Writes src/nereid/trace/op_table.inc: the class of every ATen operator, and the arguments that operators
+write; and src/nereid/trace/allowed_ops.inc: the public operators that a replay runs.
 
     .venv/bin/python tools/op_table.py           write the tables
     .venv/bin/python tools/op_table.py --check   are they what this torch and these lists give? (a test runs this)
 
-The classes are lists of names made by hand, below; an operator of this torch that no list names is an error, so that a
-new torch cannot bring one that nobody looked at. The written arguments come from the schemas' alias annotations, with
-the writes that schemas keep silent about (running statistics) added by hand.
-A name stands for all its overloads and its in-place form; `name.overload` overrides it. `*` at the end is a prefix.
+The classes are lists of names made by hand, below; an operator of this torch that no list names is an error,
+so that a new torch cannot bring an unreviewed one. The written arguments come from the schemas' alias
+annotations, with the writes that schemas keep silent about (running statistics) added by hand. A name stands
+for all its overloads and its in-place form; `name.overload` overrides it. `*` at the end is a prefix.
 """
 
 import fnmatch
@@ -153,10 +153,10 @@ WRITES_WITHOUT_SAYING = {
     "aten::embedding_renorm_": "0 self",
 }
 
-# Operators whose names have no leading underscore, and which a replay nevertheless does not run: other back ends' and
-# sparse, quantised and nested tensors', questions, those that reach files or a tensor's insides, and a few that trust
-# their caller. A hostile trace may give any other any arguments. (Of those with an underscore, allowed_ops.cpp lists
-# what is run.)
+# Operators whose names have no leading underscore, and which a replay nevertheless does not run: other back
+# ends' and sparse, quantised and nested tensors', questions, those that reach files or a tensor's insides,
+# and a few that trust their caller. A hostile trace may give any other any arguments. (Of those with an
+# underscore, allowed_ops.cpp lists what is run.)
 NOT_REPLAYED = """
     from_file pin_memory record_stream data set_data set resize* get_gradients retain_grad
     rename refine_names align_*
@@ -352,8 +352,8 @@ def render():
 
 
 def replayed(table):
-    """The public names, in-place forms as names of their own, that NOT_REPLAYED leaves: those without a leading underscore,
-    Python's own (__and__) and the operators over lists."""
+    """The public names, in-place forms as names of their own, that NOT_REPLAYED leaves: those without a
+    leading underscore, Python's own (__and__) and the operators over lists."""
     patterns = NOT_REPLAYED.split()
     dispatched = {
         full[6:].partition(".")[0]

@@ -1,4 +1,5 @@
-"""Runs the arms of a table (arms.toml; bench/ablation/README.md), each once for each seed: trained with equal compute, then evaluated.
+"""Runs the arms of a table (arms.toml; bench/ablation/README.md), each once for each seed: trained with equal
+compute, then evaluated.
 
     ablation.py plan ARMS.toml [--gpus 2 --seconds 1500]   what would be run, and when
     ablation.py tasks ARMS.toml                            the tasks of all evaluations, and what the compiler makes of them: once, beforehand
@@ -9,9 +10,9 @@
     ablation.py check ARMS.toml FOLDER                     whether what lies in FOLDER was done with the model, the data and the arms that are here: 1 and why, if not
     report.py ARMS.toml FOLDER -o docs/ablation            tables and plots
 
-Start one `run` for each GPU, all on one FOLDER: each takes the next unit that nobody has. A slice ends SECONDS after it began, and a few more for
-what is being written. Everything a call needs to know of those before it is in FOLDER, so it may be killed at any time.
-NEREID (the command; ./nereid) may be several words.
+Start one `run` for each GPU, all on one FOLDER: each takes the next free unit. A slice ends SECONDS after it
+began, and a few more for what is being written. Everything a call needs to know of those before it is in
+FOLDER, so it may be killed at any time. NEREID (the command; ./nereid) may be several words.
 """
 
 import argparse
@@ -31,7 +32,7 @@ import fingerprint
 import packing
 from arms import Wrong, read_table
 from files import FAILED, FINGERPRINT, MACHINE, TRAINED, is_done, lines_of, seconds_of, write
-from schedule import told as schedule_told
+from schedule import lines as schedule_lines
 
 MORE_TO_DO = 75  # EX_TEMPFAIL
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -56,13 +57,13 @@ class Taken(Exception):
 def machine():
     cores = len(os.sched_getaffinity(0))
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
             capture_output=True,
             text=True,
             check=True,
         )
-        return {"device": told.stdout.strip().splitlines()[0], "cores": cores}
+        return {"device": done.stdout.strip().splitlines()[0], "cores": cores}
     except (OSError, subprocess.CalledProcessError, IndexError):
         return {"device": "CPU", "cores": cores}
 
@@ -81,18 +82,18 @@ def task_files(evaluation):
 
 
 class Runner:
-    def __init__(self, told):
-        self.table = read_table(told.arms)
+    def __init__(self, arguments):
+        self.table = read_table(arguments.arms)
         self.folder, self.nereid, self.device, self.patience = (
-            pathlib.Path(told.output),
-            told.nereid,
-            told.device,
-            told.patience,
+            pathlib.Path(arguments.output),
+            arguments.nereid,
+            arguments.device,
+            arguments.patience,
         )
-        self.ranks = ["--ranks", told.ranks] if told.ranks > 1 else []
-        self.ends, self.whole_ones = time.monotonic() + told.slice, told.whole
+        self.ranks = ["--ranks", arguments.ranks] if arguments.ranks > 1 else []
+        self.ends, self.whole_ones = time.monotonic() + arguments.slice, arguments.whole
         self.prints = fingerprint.Prints(self.table)
-        self.units = units_but(self.table, told.leave)
+        self.units = units_but(self.table, arguments.leave)
 
     def run(self):
         failed = []
@@ -143,7 +144,8 @@ class Runner:
         return False
 
     def fits(self, unit, folder):
-        """Whether what is begun would be over within the slice, by the table's reckoning and by how that came true here."""
+        """Whether a unit would end within the slice, by the table's estimate and by how estimates came true
+        here."""
         if not self.whole_ones:
             return True
         needed = unit.takes - (unit.compute.seconds or 0) * (
@@ -152,7 +154,7 @@ class Runner:
         return time.monotonic() + needed * self.pace() <= self.ends
 
     def pace(self):
-        """How much longer units took than they were reckoned to, in the median; never less than as long."""
+        """The median ratio of units' times to their estimates; at least 1."""
         ratios = sorted(
             json.loads((self.folder / unit.name / MACHINE).read_text()).get("seconds", 0) / unit.takes
             for unit in self.table.units
@@ -196,8 +198,9 @@ class Runner:
         write(folder / MACHINE, json.dumps({**machine(), "seconds": round(time.monotonic() - self.began, 1)}))
 
     def ended(self, unit, process, log, enough=lambda: False, fine=(0,)):
-        """Its exit code, one of `fine`; or None where it was interrupted because it had done `enough`. At the slice's end it is interrupted, and
-        killed where it does not stop: what it writes can be gone on from either way."""
+        """Its exit code, one of `fine`; or None where it was interrupted because it had done `enough`. At the
+        slice's end it is interrupted, and killed where it does not stop: what it writes can be gone on from
+        either way."""
         stopped, given_up = None, time.monotonic() + self.table.wall
         while process.poll() is None:
             now = time.monotonic()
@@ -253,7 +256,8 @@ class Runner:
             return sum(seconds_of(line) for line in lines_of(run / "metrics.jsonl")[:steps])
 
         def kept():
-            """A killed run does the steps behind its last checkpoint again; what was being written is step-N.incomplete."""
+            """A killed run does the steps behind its last checkpoint again; what was being written is
+            step-N.incomplete."""
             return max(
                 (
                     int(path.name.removeprefix("step-"))
@@ -314,7 +318,8 @@ class Runner:
         return model
 
     def whole(self, folder, model):
-        """The checkpoint with the tokenizer and the prompts of all models: what training leaves has neither."""
+        """The checkpoint with the tokenizer and the prompts of all models: what training leaves has
+        neither."""
         if model is None or not (model / "config.json").exists():
             raise Wrong(f"{model}: expected a folder with a checkpoint")
         assets, whole = pathlib.Path(self.table.assets), folder / "model"
@@ -334,7 +339,7 @@ class Runner:
     def evaluate(self, unit, folder, evaluation, model):
         print(f"{unit.name}: is evaluated ({evaluation.name})", flush=True)
         out, log = folder / f"eval-{evaluation.name}", folder / f"eval-{evaluation.name}.log"
-        tasks = list(task_files(evaluation))  # nobody makes any here, where several would at once
+        tasks = list(task_files(evaluation))  # made before: here several runs would make them at once
         asked = self.whole(folder, model) if evaluation.model else "-"
         if evaluation.program == "search":
             own = folder / f"eval-{evaluation.name}-tasks"
@@ -400,19 +405,19 @@ def units_but(table, left):
     return [unit for unit in table.units if unit.arm not in names]
 
 
-def plan(told):
-    units = units_but(read_table(told.arms), told.leave)
+def plan(arguments):
+    units = units_but(read_table(arguments.arms), arguments.leave)
     print(f"{len(units)} units")
     for unit in units:
         what = f"{unit.program}: {unit.compute}" if unit.program != "none" else "no training"
         print(f"  {unit.name:28} {what:20} then {', '.join(e.name for e in unit.evaluations)}")
-    if told.seconds:
-        print("\n".join(schedule_told(units, told.gpus, told.seconds)))
+    if arguments.seconds:
+        print("\n".join(schedule_lines(units, arguments.gpus, arguments.seconds)))
     return 0
 
 
-def make_tasks(told):
-    table = read_table(told.arms)
+def make_tasks(arguments):
+    table = read_table(arguments.arms)
     for tasks, evaluations in sorted(folders_of_tasks(table).items()):
         for level in sorted({level for e in evaluations for level in e.levels}):
             count, large = (
@@ -435,7 +440,7 @@ def make_tasks(told):
                     str(large),
                 ],
                 check=True,
-                env={**os.environ, "NEREID": shlex.join(told.nereid)},
+                env={**os.environ, "NEREID": shlex.join(arguments.nereid)},
             )
             print(f"{tasks}: {count} of level {level}" + f", {large} large ones" * (large > 0), flush=True)
     return 0
@@ -448,29 +453,31 @@ def folders_of_tasks(table):
     return found
 
 
-def check(told):
-    strangers = fingerprint.strangers(pathlib.Path(told.folder), read_table(told.arms))
+def check(arguments):
+    strangers = fingerprint.strangers(pathlib.Path(arguments.folder), read_table(arguments.arms))
     print("".join(f"{line}\n" for line in strangers), end="")
     return 1 if strangers else 0
 
 
-def pack(told):
-    packing.pack(pathlib.Path(told.folder), pathlib.Path(told.output), told.most, told.files)
-    return 0
-
-
-def keep(told):
-    packing.keep(
-        pathlib.Path(told.folder),
-        read_table(told.arms),
-        pathlib.Path(told.output),
-        pathlib.Path(told.known) if told.known else None,
+def pack(arguments):
+    packing.pack(
+        pathlib.Path(arguments.folder), pathlib.Path(arguments.output), arguments.most, arguments.files
     )
     return 0
 
 
-def unpack(told):
-    packing.unpack(pathlib.Path(told.home), pathlib.Path(told.output))
+def keep(arguments):
+    packing.keep(
+        pathlib.Path(arguments.folder),
+        read_table(arguments.arms),
+        pathlib.Path(arguments.output),
+        pathlib.Path(arguments.known) if arguments.known else None,
+    )
+    return 0
+
+
+def unpack(arguments):
+    packing.unpack(pathlib.Path(arguments.home), pathlib.Path(arguments.output))
     return 0
 
 
@@ -487,7 +494,7 @@ def main():
     run.add_argument(
         "--whole",
         action="store_true",
-        help="begin nothing that would not be over within the slice, by the table's `takes`: where nobody goes on in this folder",
+        help="begin nothing that would not be over within the slice, by the table's `takes`: where no later run continues in this folder",
     )
     run.add_argument(
         "--patience", type=float, default=45, help="seconds that what is interrupted has to stop"
@@ -495,7 +502,7 @@ def main():
     run.add_argument("--ranks", type=int, default=1, help="GPUs that train one unit together")
     run.add_argument("--leave", default="", metavar="ARM,ARM", help="arms that are left to another call")
     run.add_argument("--device", default="auto")
-    run.set_defaults(go=lambda told: Runner(told).run())
+    run.set_defaults(go=lambda arguments: Runner(arguments).run())
     planned = commands.add_parser("plan", help="what would be run")
     planned.add_argument("arms")
     planned.add_argument("--leave", default="", metavar="ARM,ARM", help="as `run` has it")
@@ -525,9 +532,9 @@ def main():
     unpacked.add_argument("home")
     unpacked.add_argument("-o", "--output", required=True)
     unpacked.set_defaults(go=unpack)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        return told.go(told)
+        return arguments.go(arguments)
     except Wrong as error:
         print(f"ablation: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,5 @@
-"""The table of arms: a TOML file that names run files by what they differ in. Whatever is wrong in it is told with the file and the key."""
+"""The table of arms: a TOML file that names run files by what they differ in. Errors name the file and the
+key."""
 
 import copy
 import dataclasses
@@ -13,7 +14,7 @@ class Wrong(Exception):
 
 @dataclasses.dataclass
 class Evaluation:
-    """What a model is asked. `program` "answers": bench/small_model/evaluate.py; "search": nereid eval."""
+    """How a model is evaluated. `program` "answers": bench/small_model/evaluate.py; "search": nereid eval."""
 
     name: str
     says: str
@@ -51,7 +52,7 @@ class Unit:
     run: dict  # the run file's tables
     compute: Compute
     evaluations: list
-    takes: float = 0  # seconds of a GPU by the wall's clock, as it was reckoned
+    takes: float = 0  # seconds of a GPU by the wall's clock, as estimated
 
     @property
     def name(self):
@@ -98,7 +99,8 @@ class Table:
 
 
 def toml(tables):
-    """Of what run files hold: scalars and lists of them, in tables of one level. JSON's text of these is TOML's, too."""
+    """Of what run files hold: scalars and lists of them, in tables of one level. JSON's text of these is
+    TOML's, too."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in tables.items() if not isinstance(value, dict)]
     for name, keys in tables.items():
         if isinstance(keys, dict):
@@ -174,7 +176,7 @@ def evaluations_of(path, tables):
                 f"{where}: expected a count above 0, samples and large that are not below it, got {keys['count']}, {samples} and {large}"
             )
         if program == "search" and large:
-            raise Wrong(f"{where}: large: a search is asked small tasks alone")
+            raise Wrong(f"{where}: large: a search takes small tasks alone")
         found[name] = Evaluation(
             name,
             keys["says"] or "",
@@ -193,10 +195,10 @@ def evaluations_of(path, tables):
 
 def compute_of(where, table):
     keys = keys_of(where, table, {"rollouts": int, "seconds": (int, float), "steps": int})
-    told = [value for value in keys.values() if value is not None]
-    if len(told) != 1:
+    given = [value for value in keys.values() if value is not None]
+    if len(given) != 1:
         raise Wrong(f"{where}: expected one of rollouts, seconds and steps")
-    if told[0] <= 0:
+    if given[0] <= 0:
         raise Wrong(f"{where}: expected a number above 0, got {json.dumps(table)}")
     return Compute(**keys)
 
@@ -211,7 +213,8 @@ OWN = {
 
 
 def changed(where, run, differences, without, where_there=False):
-    """Another objective leaves the other ones' keys out by itself. `where_there`: what is to be left out may be missing."""
+    """Another objective leaves the other ones' keys out by itself. `where_there`: what is to be left out may
+    be missing."""
     run = copy.deepcopy(run)
     for name in without:
         table, _, key = name.rpartition(".")

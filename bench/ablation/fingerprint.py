@@ -1,8 +1,9 @@
-"""What a unit was done with: so that results of several calls, on several machines, are of one model, one sampler and one table of arms, or it is told in words that they are not.
+"""What a unit was done with: so that results of several calls, on several machines, are of one model, one
+sampler and one table of arms, or the report says that they are not.
 
 A unit's fingerprint.json:
-    {"base": SHA-256 of the weights that all begin with, or null where no model is asked, "tokenizer": of tokenizer.json, "data": {FILE or FOLDER: of what was drawn for it},
-     "arm": of its run file and its evaluations, "commit": of the programs, which is told and not compared}
+    {"base": SHA-256 of the weights that all begin with, or null without a model, "tokenizer": of tokenizer.json, "data": {FILE or FOLDER: of what was drawn for it},
+     "arm": of its run file and its evaluations, "commit": of the programs, which is reported and not compared}
 """
 
 import hashlib
@@ -98,10 +99,10 @@ class Prints:
     @staticmethod
     def shards(folder):
         """Of how many documents and tokens they have: the tokens themselves are many."""
-        told = json.loads((pathlib.Path(folder) / "tokens.json").read_text())
+        tokens = json.loads((pathlib.Path(folder) / "tokens.json").read_text())
         return digest(
             json.dumps(
-                [told.get(key) for key in ("tokenizer", "left_out", "shards")], sort_keys=True
+                [tokens.get(key) for key in ("tokenizer", "left_out", "shards")], sort_keys=True
             ).encode()
         )
 
@@ -113,8 +114,8 @@ def settings(unit):
 
 def commit():
     """$NEREID_COMMIT, what bench/remote/pack wrote down, or the checkout's."""
-    if told := os.environ.get("NEREID_COMMIT"):
-        return told
+    if commit := os.environ.get("NEREID_COMMIT"):
+        return commit
     try:
         return (ROOT / "carry/commit").read_text().strip()
     except OSError:
@@ -129,7 +130,7 @@ def short(value):
 
 
 def keys_that_differ(there, here):
-    """Of two run files, told."""
+    """Differences of two run files, in words."""
     flat = [
         {
             f"{table}.{key}": value
@@ -197,7 +198,7 @@ def differences(unit, folder, there, here):
 
 
 def strangers(folder, table):
-    """What in `folder` was not done with what lies here, told."""
+    """What in `folder` was done with other data than this, in words."""
     prints = Prints(table)
     return [
         line
@@ -208,7 +209,8 @@ def strangers(folder, table):
 
 
 def mixed(folder, table):
-    """Likewise, of units beside each other and beside the table: where there is no model and no data, as where the report is written."""
+    """Likewise, of units against each other and against the table: where there is no model and no data, as
+    where the report is written."""
     said, first = [], {}
     for unit in table.units:
         there = read(folder / unit.name)

@@ -1,4 +1,5 @@
-"""Means with their intervals, one below the other, as one SVG file that needs nothing else, and is read on light and on dark."""
+"""Means with their intervals, one below the other, as one SVG file that needs nothing else, and is read on
+light and on dark."""
 
 import html
 import math
@@ -9,7 +10,8 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM, ROW = 760, 210, 150, 34, 44, 22
 
 
 def svg(title, across, rows, naught=None, form="{:.3g}"):
-    """`rows`: (name, mean, low, high), finite; `naught`: where there is no difference, drawn as a line. A mean whose interval does not hold it is filled."""
+    """`rows`: (name, mean, low, high), finite; `naught`: where there is no difference, drawn as a line. A
+    mean whose interval does not hold it is filled."""
     assert rows, "expected a row to draw"
     low, high = min(row[2] for row in rows), max(row[3] for row in rows)
     if naught is not None:

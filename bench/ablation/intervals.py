@@ -1,9 +1,10 @@
 """Means with 95 % bootstrap intervals over seeds and tasks.
 
-A measure is a matrix of cells, one row a seed and one column a task, a cell a pair (value, weight); its mean is the sum of weight * value over
-the sum of weights. A resample draws seeds with replacement and, apart from that, tasks with replacement: both are samples of what could have
-been drawn. Of two arms that were asked the same tasks, the same tasks are drawn for both, so that what makes a task hard falls out of the
-difference; seeds are drawn for each on its own, for run 1 of one arm has nothing in common with run 1 of another.
+A measure is a matrix of cells, one row a seed and one column a task, a cell a pair (value, weight); its mean
+is the sum of weight * value over the sum of weights. A resample draws seeds with replacement and, apart from
+that, tasks with replacement: both are samples of what could have been drawn. Of two arms that were asked the
+same tasks, the same tasks are drawn for both, so that what makes a task hard falls out of the difference;
+seeds are drawn for each on its own, for run 1 of one arm has nothing in common with run 1 of another.
 """
 
 import dataclasses

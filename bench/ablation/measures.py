@@ -1,4 +1,5 @@
-"""What came of each evaluation, task by task, and what is measured of it: cells (value, weight) for intervals.py."""
+"""What came of each evaluation, task by task, and what is measured of it: cells (value, weight) for
+intervals.py."""
 
 import dataclasses
 import json
@@ -10,7 +11,8 @@ from intervals import difference, interval
 
 @dataclasses.dataclass
 class Outcome:
-    """Of one task. `speed`: the logarithm of the answer's speed over eager PyTorch's, by a clock, where the answer is Verified."""
+    """Of one task. `speed`: the logarithm of the answer's speed over eager PyTorch's, by a clock, where the
+    answer is Verified."""
 
     level: str
     verdict: str
@@ -29,7 +31,8 @@ def log_speed(row):
 
 
 def from_answers(rows, evaluation):
-    """Rows of evaluate.py. An Error is no verdict: such a sample does not count, and a task whose answer it is has no outcome."""
+    """Rows of evaluate.py. An Error is no verdict: such a sample does not count, and a task whose answer it
+    is has no outcome."""
     by_task = {}
     for row in rows:
         if row["verdict"] != "Error":
@@ -86,7 +89,7 @@ MEASURES = {
         o.speed or 0.0,
         0 if not o.large or right(o) and o.speed is None else 1,
     ),
-    "speed beside the compiler's": lambda o, compiler: (
+    "speed relative to the compiler's": lambda o, compiler: (
         (o.speed - compiler, 1) if None not in (o.speed, compiler) else (0.0, 0)
     ),
 }
@@ -94,7 +97,7 @@ RATIOS = (
     "speed of the Verified",
     "speed, eager's where not Verified",
     "speed of large tasks, eager's where not Verified",
-    "speed beside the compiler's",
+    "speed relative to the compiler's",
 )
 
 
@@ -102,7 +105,7 @@ def number(measure, value, signed=False):
     return f"{math.exp(value):.3f}" if measure in RATIOS else f"{100 * value:{'+' if signed else ''}.1f}"
 
 
-def told(measure, found, signed=False):
+def formatted(measure, found, signed=False):
     """The mean and its interval; a difference that is shown is bold."""
     if found is None:
         return "-"

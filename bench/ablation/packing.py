@@ -1,4 +1,5 @@
-"""What comes home of a folder of units, in few files: all that people look at (`pack`), or what the report needs of the units that are done, small enough for the repository (`keep`)."""
+"""What comes home of a folder of units, in few files: all that people look at (`pack`), or what the report
+needs of the units that are done, small enough for the repository (`keep`)."""
 
 import collections
 import io
@@ -73,7 +74,8 @@ EXAMPLES = 5  # rules of which an example is kept
 
 
 def pick_rollouts(run):
-    """What people look at of all that a run wrote: the last step's, and the latest of those that cheated and were paid for it."""
+    """What people look at of all that a run wrote: the last step's, and the latest of those that cheated and
+    were paid for it."""
     source, picked = run / "rollouts.jsonl", run / "some_rollouts.jsonl"
     if not source.exists() or picked.exists() and picked.stat().st_mtime > source.stat().st_mtime:
         return
@@ -195,10 +197,10 @@ def small(name, content):
             ),
         )
     if end.endswith("summary.json"):
-        told = json.loads(content)
+        content_of = json.loads(content)
         return json.dumps(
-            {"results": [with_keys(row, KEPT_OF_A_SEARCH) for row in told["results"]]}
-            if "results" in told
+            {"results": [with_keys(row, KEPT_OF_A_SEARCH) for row in content_of["results"]]}
+            if "results" in content_of
             else {}
         ).encode()
     if end.endswith("some_rollouts.jsonl"):
@@ -213,7 +215,8 @@ def small(name, content):
 
 
 def keep(folder, table, file, known):
-    """The units that are done and stand in none of the archives in `known`, as one file; none where there are no such units. The same units are the same bytes."""
+    """The units that are done and stand in none of the archives in `known`, as one file; none where there are
+    no such units. The same units are the same bytes."""
     names = names_in(known)
     kept = [unit.name for unit in table.units if is_done(unit, folder / unit.name) and unit.name not in names]
     for name in kept:

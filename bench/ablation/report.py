@@ -12,7 +12,7 @@ import forest
 import words
 from arms import Wrong, read_table
 from files import FAILED, TRAINED
-from measures import MEASURES, RATIOS, Evaluated, evaluation_of, told
+from measures import MEASURES, RATIOS, Evaluated, evaluation_of, formatted
 from rules import without_rules
 from training import plots, training
 
@@ -21,14 +21,14 @@ COMPARED = (
     "Verified as drawn",
     "speed, eager's where not Verified",
     "speed of large tasks, eager's where not Verified",
-    "speed beside the compiler's",
+    "speed relative to the compiler's",
 )
 
 
 PICTURED = {
     "Verified": "verified",
     "speed, eager's where not Verified": "speed",
-    "speed beside the compiler's": "beside_compiler",
+    "speed relative to the compiler's": "relative_to_compiler",
 }  # and the ends of files' names
 SEEDS = 3  # trainings of an arm below which the report says so
 
@@ -47,7 +47,7 @@ def rows(header, body):
 
 
 def outcomes_table(evaluated, table, ways):
-    """One line an arm; measures that nobody has are left out."""
+    """One line an arm; measures that no arm has are omitted."""
     says = {
         f"{arm.name}/{e.name}": "; ".join(filter(None, (arm.says, e.says)))
         for arm in table.arms
@@ -62,8 +62,8 @@ def outcomes_table(evaluated, table, ways):
     levels = sorted({level for way in ways for level in evaluation_of(table, way).levels}) if ways else []
     body = []
     for way in ways:
-        cells = [told(m, evaluated.interval(way, m)) for m in measures]
-        by_level = [told("Verified", evaluated.interval(way, "Verified", level)) for level in levels]
+        cells = [formatted(m, evaluated.interval(way, m)) for m in measures]
+        by_level = [formatted("Verified", evaluated.interval(way, "Verified", level)) for level in levels]
         body.append(
             [
                 way,
@@ -96,7 +96,7 @@ def differences_table(evaluated, compared, measures):
         [
             f"{one} - {other}",
             str(len(evaluated.tasks(one, other))),
-            *(told(m, found[m], True) for m in measures),
+            *(formatted(m, found[m], True) for m in measures),
         ]
         for one, other, found in compared
     ]
@@ -152,7 +152,8 @@ def answer(evaluated, table, folder, question, pairs):
 
 
 def pictures(evaluated, table, out):
-    """Of the measures in PICTURED each way's mean, and each difference that a question asks for, with their intervals."""
+    """Of the measures in PICTURED each way's mean, and each difference that a question asks for, with their
+    intervals."""
     lines = []
     pairs = list(
         dict.fromkeys(
@@ -169,7 +170,7 @@ def pictures(evaluated, table, out):
         for kind, naught, rows_ in (
             (
                 "arms",
-                1 if measure == "speed beside the compiler's" else None,
+                1 if measure == "speed relative to the compiler's" else None,
                 [(names[way], evaluated.interval(way, measure)) for way in evaluated.found],
             ),
             (
@@ -307,7 +308,7 @@ def short(folder, table):
     for way, seeds in evaluated.found.items():
         print(
             f"{way:18} {len(seeds):5} {len(evaluated.tasks(way)):5} "
-            + " ".join(f"{told(m, evaluated.interval(way, m)):>24}" for m in measures)
+            + " ".join(f"{formatted(m, evaluated.interval(way, m)):>24}" for m in measures)
         )
     print(
         f"not finished: {len(evaluated.unfinished)} of {sum(len(unit.evaluations) for arm in table.arms for unit in arm.units)} evaluations"

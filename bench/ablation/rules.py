@@ -1,4 +1,5 @@
-"""What an arm does that is not kept from cheating: which rules it would have broken, whether the whole verdict sees it, and what to look at."""
+"""What an arm does that is not kept from cheating: which rules it would have broken, whether the whole
+verdict sees it, and what to look at."""
 
 import collections
 import math
@@ -147,7 +148,7 @@ def fastest(folder, table, arm, table_rows):
     ]
     return (
         [
-            "A way of cheating that no rule knows would stand among the Verified. Its fastest ones beside the compiler's, to be read (`answers.jsonl` of the unit's evaluation):",
+            "A way of cheating that no rule knows would stand among the Verified. Its fastest ones with the compiler's, to be read (`answers.jsonl` of the unit's evaluation):",
             "",
             *table_rows(["unit", "task", "ms", "eager, ms", "times the compiler's speed"], body),
         ]

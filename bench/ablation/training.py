@@ -6,7 +6,7 @@ import math
 from files import TRAINED, lines_of, seconds_of
 from curves import svg
 
-LAST = 0.1  # of a run's steps: what its end is told by
+LAST = 0.1  # of a run's steps: the end of a curve
 PLOTS = {
     "reward": "reward",
     "verdict/Verified": "share of answers that are Verified",
@@ -62,7 +62,8 @@ def rules_of(runs):
 
 
 def paid_of(runs, end=True):
-    """The share of answers that were rewarded though only a rule refuses them, as all rewards are 0 or 1 but for this."""
+    """The share of answers that were rewarded though only a rule refuses them, as all rewards are 0 or 1 but
+    for this."""
     reward, verified = (
         (end_of if end else first_of)(runs, "reward"),
         (end_of if end else first_of)(runs, "verdict/Verified"),
@@ -171,7 +172,8 @@ def heldout(steps):
 
 
 def curve(runs, figure):
-    """(seconds, mean, lowest, highest) over seeds, of steps that all seeds have, averaged over pieces of a curve."""
+    """(seconds, mean, lowest, highest) over seeds, of steps that all seeds have, averaged over pieces of a
+    curve."""
     length = min(len(steps) for steps in runs.values())
     piece = max(1, math.ceil(length / POINTS))
     ends = [[sum(map(seconds_of, steps[: i + 1])) for i in range(length)] for steps in runs.values()]

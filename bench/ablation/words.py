@@ -2,7 +2,7 @@
 
 import math
 
-from measures import RATIOS, shown, told
+from measures import RATIOS, formatted, shown
 
 # What an arm is that has more of it.
 MORE = {
@@ -11,7 +11,7 @@ MORE = {
     "refused by a rule": "refused by a rule more often",
     "speed, eager's where not Verified": "faster",
     "speed of large tasks, eager's where not Verified": "faster with large tasks",
-    "speed beside the compiler's": "faster beside the compiler",
+    "speed relative to the compiler's": "faster relative to the compiler",
 }
 LESS = {
     "Verified": "right less often",
@@ -19,7 +19,7 @@ LESS = {
     "refused by a rule": "refused by a rule less often",
     "speed, eager's where not Verified": "slower",
     "speed of large tasks, eager's where not Verified": "slower with large tasks",
-    "speed beside the compiler's": "slower beside the compiler",
+    "speed relative to the compiler's": "slower relative to the compiler",
 }
 
 
@@ -31,7 +31,7 @@ def listed(words):
 def size(measure, found):
     """How large a shown difference is, without its sign where the words have it."""
     if measure in RATIOS:
-        return f"{told(measure, found)} times"
+        return f"{formatted(measure, found)} times"
     mean, ends = abs(100 * found.mean), sorted((abs(100 * found.low), abs(100 * found.high)))
     return f"{mean:.1f} points [{ends[0]:.1f}, {ends[1]:.1f}]"
 
@@ -63,7 +63,7 @@ AREA = {
     "refused by a rule": "what rules refuse",
     "speed, eager's where not Verified": "speed",
     "speed of large tasks, eager's where not Verified": "speed of large tasks",
-    "speed beside the compiler's": "speed beside the compiler",
+    "speed relative to the compiler's": "speed relative to the compiler",
 }
 
 

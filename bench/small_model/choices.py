@@ -1,13 +1,18 @@
-"""What rollouts say about speed: whether a clock can be learnt from, and what each reward makes of fused answers.
+"""What rollouts say about speed: whether a clock can be learnt from, and what each reward makes of fused
+answers.
 
     python3 bench/small_model/choices.py FOLDER [--first STEP] [--behind STEP]
     python3 bench/small_model/choices.py FOLDER --cuts 10      blocks and warps instead: pairs of right answers to a task that differ in one kernel's cut alone, of cuts that meet ten times
 
-FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples. Answers to a task are a group. By level (or class, or level and size) and of all:
-how many are fused, how often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are apart (5 %: what the same program timed
-twice may be, 1.4 to 2.6 % each), how much faster the fastest is than the mean; and the push towards fused answers, simply or not, sum of A (fused - share of fused), under several rewards, as a
-mean over groups in units of its standard error: what is below 2 either way is chance. "price" is hrd's incorrect_penalty and best's plan_incorrect_penalty of docs/rl.md: log speed beside the right ones' mean,
-and so much less where wrong. "best" is the objective of that name. Above the price at which the push is nothing the model learns to write one by one.
+FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples.
+Answers to a task are a group. By level (or class, or level and size) and of all: how many are fused, how
+often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are
+apart (5 %: what the same program timed twice may be, 1.4 to 2.6 % each), how much faster the fastest is than
+the mean; and the push towards fused answers, simply or not, sum of A (fused - share of fused), under several
+rewards, as a mean over groups in units of its standard error: what is below 2 either way is chance. "price"
+is hrd's incorrect_penalty and best's plan_incorrect_penalty of docs/rl.md: log speed minus the right ones'
+mean, and so much less where wrong. "best" is the objective of that name. Above the price at which the push is
+nothing the model learns to write one by one.
 """
 
 import argparse
@@ -121,7 +126,7 @@ def over_its_error(values):
     return statistics.fmean(values) / error if error else 0.0
 
 
-def told(groups):
+def summary_line(groups):
     answers = [answer for group in groups for answer in group]
     lines = []
     for kind in map(str.lower, KINDS):
@@ -135,10 +140,10 @@ def told(groups):
             [[one.log for one in group if one.right and one.kind == which] for which in (kind, "one by one")]
             for group in groups
         ]
-        beside = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
-        if beside:
+        differences = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
+        if differences:
             lines.append(
-                f"{kind} over one by one {math.exp(statistics.fmean(beside)):.3f} ({len(beside)} groups with both)"
+                f"{kind} over one by one {math.exp(statistics.fmean(differences)):.3f} ({len(differences)} groups with both)"
             )
     right = [[one.log for one in group if one.right] for group in groups]
     apart = [max(x) - min(x) for x in right if len(x) > 1]
@@ -168,9 +173,10 @@ def without_cuts(code):
     return CUT.sub("", GRID.sub(r"\1", code))
 
 
-def told_cuts(groups, least):
-    """Of each two cuts that at least so many pairs differ in: how much faster the first is, with its standard error."""
-    beside = collections.defaultdict(list)
+def cut_lines(groups, least):
+    """Of each two cuts that at least so many pairs differ in: how much faster the first is, with its standard
+    error."""
+    differences = collections.defaultdict(list)
     for group in groups:
         alike = collections.defaultdict(
             lambda: collections.defaultdict(list)
@@ -186,9 +192,9 @@ def told_cuts(groups, least):
                 if len(differ) == 1:
                     (((_, of_a), of_b),) = differ
                     over = statistics.fmean(a_logs) - statistics.fmean(b_logs)
-                    beside[min((of_a, of_b), (of_b, of_a))].append(over if of_a < of_b else -over)
-    lines = [f"{sum(map(len, beside.values()))} pairs"]
-    for (a, b), logs in sorted(beside.items(), key=lambda item: -len(item[1])):
+                    differences[min((of_a, of_b), (of_b, of_a))].append(over if of_a < of_b else -over)
+    lines = [f"{sum(map(len, differences.values()))} pairs"]
+    for (a, b), logs in sorted(differences.items(), key=lambda item: -len(item[1])):
         if len(logs) >= max(least, 2):
             lines.append(
                 f"    {a} over {b}: {math.exp(statistics.fmean(logs)):.3f} +- {statistics.stdev(logs) / math.sqrt(len(logs)):.3f} ({len(logs)} pairs)"
@@ -216,7 +222,11 @@ def main():
         own = [group for of, group in groups if name in (of, "all")]
         print(
             f"{name}, {len(own)} groups: "
-            + ("; ".join(told(own)) if options.cuts is None else "\n".join(told_cuts(own, options.cuts)))
+            + (
+                "; ".join(summary_line(own))
+                if options.cuts is None
+                else "\n".join(cut_lines(own, options.cuts))
+            )
         )
 
 

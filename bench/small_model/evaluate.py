@@ -1,22 +1,28 @@
-"""A language model on held-out programs: what share of its answers is right, and how fast they are beside eager PyTorch and beside what
-our compiler picks unmeasured (`nereid lower`).
+"""A language model on held-out programs: what share of its answers is right, and how fast they are against
+eager PyTorch and against what our compiler picks unmeasured (`nereid lower`).
 
-    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--beside OTHER/results.jsonl]
+    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--against OTHER/results.jsonl]
 
-To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the
-compiler makes of them, for the next model); with MODEL "-" the compiler alone is looked at. A model whose prompts have a prefill.md goes on behind the traced forward, as it does as a proposer; with --from-text it has to read, and with --kind it is told what kind of answer to write, too. Those of --count are small (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Beside them
+To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are
+apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the compiler
+makes of them, for the next model); with MODEL "-" the compiler alone is looked at. For a model whose prompts
+have a prefill.md responses are prefilled with a trace summary, as for a proposer; with --from-text it reads
+the task's text alone, and with --kind the prefill also names the kind of answer. Those of --count are small
+(--max-elements, --max-work): a GPU takes longer to begin than to compute them. Besides,
 --large tasks of each level read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
-kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds of
-input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model and compiler, and one time of each
-reference), and only an answer that is Verified there too counts. Without a GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names
-them) writes the answers to every N-th task and times them, beside the others; all cores judge.
+kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds
+of input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model
+and compiler, and one time of each reference), and only an answer that is Verified there too counts. Without a
+GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names them) writes
+the answers to every N-th task and times them, in parallel; all cores judge.
 
-OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric mean is over tasks, each the mean of its
-Verified samples' logarithms, with a 95 % interval by bootstrap over tasks. --beside compares with another model's results of the same tasks: the geometric mean of
-times over tasks of which both have a Verified answer; and of greedy answers what beside.py tells, right answers lost and won and the speed of all tasks.
-With --go-on what OUT has already, of the same command that was broken off, is not made again.
-`nereid eval --proposer model --samples 16` says what search makes of a model's samples.
-NEREID (the command; ./nereid) may be several words.
+OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric
+mean is over tasks, each the mean of its Verified samples' logarithms, with a 95 % interval by bootstrap over
+tasks. --against compares with another model's results of the same tasks: the geometric mean of times over
+tasks of which both have a Verified answer; and of greedy answers the figures of compare.py: right answers
+lost and won and the speed of all tasks. With --go-on what OUT has already, of the same command that was
+broken off, is not made again. `nereid eval --proposer model --samples 16` says what search makes of a model's
+samples. NEREID (the command; ./nereid) may be several words.
 """
 
 import argparse
@@ -64,29 +70,29 @@ def run(*arguments, **options):
     return done
 
 
-def on_gpu(told, number):
+def on_gpu(args, number):
     """The environment of a command that is to have one GPU of several."""
-    if told.gpus == 1:
+    if args.gpus == 1:
         return None
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return {**os.environ, "CUDA_VISIBLE_DEVICES": named[number] if len(named) > number else str(number)}
 
 
-def on_each_gpu(told, work):
-    """work(number) for each GPU, beside each other."""
-    with concurrent.futures.ThreadPoolExecutor(told.gpus) as pool:
-        return list(pool.map(work, range(told.gpus)))
+def on_each_gpu(args, work):
+    """work(number) for each GPU, in parallel."""
+    with concurrent.futures.ThreadPoolExecutor(args.gpus) as pool:
+        return list(pool.map(work, range(args.gpus)))
 
 
-def tasks_of(told):
+def tasks_of(args):
     """[(id, level, source, its traced forward in words)]."""
     found = []
-    for level in told.levels.split(","):
+    for level in args.levels.split(","):
         for end, count, bounds in (
-            ("", told.count, ("--max-elements", told.max_elements, "--max-work", told.max_work)),
-            ("large", told.large, LARGE),
+            ("", args.count, ("--max-elements", args.max_elements, "--max-work", args.max_work)),
+            ("large", args.large, LARGE),
         ):
-            path = told.tasks / f"level{level}{end and '-' + end}.jsonl"
+            path = args.tasks / f"level{level}{end and '-' + end}.jsonl"
             if count and (not path.exists() or len(lines(path)) < count):
                 run(
                     "synth",
@@ -95,14 +101,14 @@ def tasks_of(told):
                     "--count",
                     count,
                     "--seed",
-                    told.seed,
+                    args.seed,
                     "--held-out",
                     "0.05",
                     "--split",
                     "held-out",
                     "--forward",
                     *bounds,
-                    *told.manners,
+                    *args.free_options,
                     "-o",
                     path,
                     "--json",
@@ -119,9 +125,9 @@ def is_large(name):
     return "_large" in name
 
 
-def compiled(told, tasks):
+def compiled(args, tasks):
     """What the compiler writes for each task unmeasured, by id; none where it declines."""
-    folder = told.tasks / "compiler"
+    folder = args.tasks / "compiler"
     folder.mkdir(exist_ok=True)
     environment = {**os.environ, "NEREID_KEEP_WARM": "30"}
 
@@ -138,21 +144,21 @@ def compiled(told, tasks):
             )
         return name, answer.read_text() if answer.exists() else None
 
-    with concurrent.futures.ThreadPoolExecutor(told.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         return {name: source for name, source in pool.map(one, tasks) if source}
 
 
-def write_answers(told, path, temperature, samples):
-    prompts = lines(told.out / "prompts.jsonl")
+def write_answers(args, path, temperature, samples):
+    prompts = lines(args.out / "prompts.jsonl")
 
     def of_gpu(number):
-        asked, said = (told.out / f"{kind}-{number}.part" for kind in ("prompts", path.stem))
-        write_lines(asked, prompts[number :: told.gpus])
+        asked, said = (args.out / f"{kind}-{number}.part" for kind in ("prompts", path.stem))
+        write_lines(asked, prompts[number :: args.gpus])
         with open(said, "w") as file:
             run(
                 "generate",
                 "--model",
-                told.model,
+                args.model,
                 "--prompts",
                 asked,
                 "--json",
@@ -161,19 +167,19 @@ def write_answers(told, path, temperature, samples):
                 "-n",
                 samples,
                 "--max-tokens",
-                told.most_tokens,
+                args.most_tokens,
                 "--device",
-                told.device,
+                args.device,
                 "--sequences",
-                told.sequences,
+                args.sequences,
                 "--min-p",
-                told.min_p,
+                args.min_p,
                 "--seed",
-                told.seed + number,
+                args.seed + number,
                 stdout=file,
-                env=on_gpu(told, number),
+                env=on_gpu(args, number),
             )
-        answers = [{**answer, "index": number + told.gpus * answer["index"]} for answer in lines(said)]
+        answers = [{**answer, "index": number + args.gpus * answer["index"]} for answer in lines(said)]
         for answer in answers:  # as it would read had it been written: special tokens are left out
             answer["text"] = (
                 prompts[answer["index"]].get("prefill", "").removeprefix("<think>") + answer["text"]
@@ -181,12 +187,12 @@ def write_answers(told, path, temperature, samples):
         asked.unlink(), said.unlink()
         return answers
 
-    write_lines(path, [answer for answers in on_each_gpu(told, of_gpu) for answer in answers])
+    write_lines(path, [answer for answers in on_each_gpu(args, of_gpu) for answer in answers])
 
 
-def answers_of(told, tasks):
+def answers_of(args, tasks):
     """[(task id, sample, answer)], and what writing them took."""
-    prompts = pathlib.Path(told.model) / "prompts"
+    prompts = pathlib.Path(args.model) / "prompts"
     system, task, begin = (
         (prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text
         for name, text in (("system", ""), ("task", "{{source}}"), ("prefill", ""))
@@ -196,31 +202,29 @@ def answers_of(told, tasks):
         {"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]}
         for _, _, source, _ in tasks
     ]
-    if told.kind and not begin:
-        sys.exit(
-            f"--kind: expected a model that goes on behind the traced forward, got no {prompts / 'prefill.md'}"
-        )
-    if begin and not told.from_text:
+    if args.kind and not begin:
+        sys.exit(f"--kind: expected a model with a response prefill, got no {prompts / 'prefill.md'}")
+    if begin and not args.from_text:
         for one, (_, _, _, forward) in zip(asked, tasks):
             if forward:
                 one["prefill"] = begin.strip().replace("{{steps}}", forward.strip()) + (
-                    f"\n{told.kind}:" if told.kind else ""
+                    f"\n{args.kind}:" if args.kind else ""
                 )
-        told.say(
+        args.say(
             f"{sum('prefill' in one for one in asked)} of {len(asked)} answers begin with the traced forward"
         )
-    write_lines(told.out / "prompts.jsonl", asked)
+    write_lines(args.out / "prompts.jsonl", asked)
     found = []
-    for way, temperature, samples in (("greedy", 0, 1), ("drawn", told.temperature, told.samples)):
+    for way, temperature, samples in (("greedy", 0, 1), ("drawn", args.temperature, args.samples)):
         if samples == 0:
             continue
-        started, path = time.time(), told.out / f"{way}.jsonl"
-        if not (told.go_on and path.exists()):
-            write_answers(told, path, temperature, samples)
+        started, path = time.time(), args.out / f"{way}.jsonl"
+        if not (args.go_on and path.exists()):
+            write_answers(args, path, temperature, samples)
         answers = lines(path)
         tokens = sum(len(answer["tokens"]) for answer in answers)
         cut = sum(answer["finish_reason"] == "length" for answer in answers)
-        told.say(
+        args.say(
             f"{way}: {len(answers)} answers, {tokens} tokens in {time.time() - started:.1f} s, {cut} cut off"
         )
         answers.sort(key=lambda answer: (answer["index"], answer["sample"]))
@@ -235,7 +239,7 @@ def answers_of(told, tasks):
     return found
 
 
-def judged(told, name, pairs, *options):
+def judged(args, name, pairs, *options):
     """Verdicts by id. Equal pairs are judged once."""
     distinct = {}
     for pair in pairs:
@@ -245,15 +249,15 @@ def judged(told, name, pairs, *options):
     ]
     if not once:
         return {}
-    parts = 1 if "cpu" in options else told.gpus
+    parts = 1 if "cpu" in options else args.gpus
     order = {task: i for i, task in enumerate(sorted({pair["id"].rsplit(".", 1)[0] for pair in once}))}
     started = time.time()
 
     def of_gpu(number):  # every N-th task's
         end = f"-{number}" if parts > 1 else ""
-        asked, said = told.out / f"{name}{end}.pairs.jsonl", told.out / f"{name}{end}.verdicts.jsonl"
+        asked, said = args.out / f"{name}{end}.pairs.jsonl", args.out / f"{name}{end}.verdicts.jsonl"
         write_lines(asked, [pair for pair in once if order[pair["id"].rsplit(".", 1)[0]] % parts == number])
-        if not told.go_on:
+        if not args.go_on:
             said.unlink(missing_ok=True)
         subprocess.run(
             [
@@ -266,27 +270,27 @@ def judged(told, name, pairs, *options):
                 "--policy",
                 "strict",
                 "--seed",
-                str(told.seed),
+                str(args.seed),
                 "--jobs",
-                str(max(told.jobs // parts, 1)),
+                str(max(args.jobs // parts, 1)),
                 *options,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=on_gpu(told, number) if parts > 1 else None,
+            env=on_gpu(args, number) if parts > 1 else None,
         )
         return lines(said) if said.exists() else []
 
-    found = on_each_gpu(told, of_gpu) if parts > 1 else [of_gpu(0)]
+    found = on_each_gpu(args, of_gpu) if parts > 1 else [of_gpu(0)]
     verdicts = {verdict["id"]: verdict for some in found for verdict in some}
-    told.say(f"{name}: {len(verdicts)} of {len(once)} programs judged in {time.time() - started:.1f} s")
+    args.say(f"{name}: {len(verdicts)} of {len(once)} programs judged in {time.time() - started:.1f} s")
     return {
         pair["id"]: verdicts.get(distinct[pair["reference_source"], pair["candidate_source"]])
         for pair in pairs
     }
 
 
-def results_of(told, tasks, answers, compiler):
+def results_of(args, tasks, answers, compiler):
     sources = {name: source for name, _, source, _ in tasks}
     pairs = [
         {
@@ -306,16 +310,16 @@ def results_of(told, tasks, answers, compiler):
         }
         for name, code in compiler.items()
     ]
-    # Beside each other: whichever ends first leaves its cores to the other.
+    # In parallel: the first to end leaves its cores to the other.
     sizes = (
-        ("cpu", False, ("--time-limit", str(told.time_limit))),
-        ("cpu-large", True, ("--time-limit", str(6 * told.time_limit), "--trials", "1", "--fast-inputs")),
+        ("cpu", False, ("--time-limit", str(args.time_limit))),
+        ("cpu-large", True, ("--time-limit", str(6 * args.time_limit), "--trials", "1", "--fast-inputs")),
     )
     with concurrent.futures.ThreadPoolExecutor() as pool:
         parts = [
             pool.submit(
                 judged,
-                told,
+                args,
                 name,
                 [pair for pair in pairs if is_large(pair["id"]) == large],
                 "--device",
@@ -327,28 +331,28 @@ def results_of(told, tasks, answers, compiler):
         ]
         verdicts = {name: verdict for part in parts for name, verdict in part.result().items()}
     times = {}
-    if told.device == "cuda" and not told.no_times:
+    if args.device == "cuda" and not args.no_times:
         right = [
             {**pair, "trace": verdicts[pair["id"]]["trace"]}
             for pair in pairs
             if verdicts[pair["id"]]
             and verdicts[pair["id"]]["verdict"] == "Verified"
-            and not (told.greedy_times and ".drawn" in pair["id"])
+            and not (args.greedy_times and ".drawn" in pair["id"])
         ]
-        random.Random(told.seed).shuffle(
+        random.Random(args.seed).shuffle(
             right
         )  # what the GPU's clock does in between hits model and compiler alike
         times = judged(
-            told,
+            args,
             "cuda",
             right,
             "--device",
             "cuda",
             "--time-only",
             "--timing-seconds",
-            str(told.timing_seconds),
+            str(args.timing_seconds),
             "--time-limit",
-            str(told.time_limit),
+            str(args.time_limit),
         )
     levels = {name: level for name, level, _, _ in tasks}
     rows = []
@@ -409,7 +413,7 @@ def times_by_task(rows, way):
     return {name: sum(logs) / len(logs) for name, logs in found.items()}
 
 
-def summary_of(rows, way, beside):
+def summary_of(rows, way, against):
     own = [row for row in rows if row["sample"].startswith(way)]
     words = collections.Counter(row["verdict"] for row in own)
     right, of = words["Verified"], len(own)
@@ -437,13 +441,13 @@ def summary_of(rows, way, beside):
             "faster_than_compiler": share / len(over) if over else None,
             "faster_than_compiler_interval": wilson(share, len(over)),
         }
-    if beside is not None:
-        others = times_by_task(beside, way)
+    if against is not None:
+        others = times_by_task(against, way)
         summary["over_other"] = geometric([others[name] - times[name] for name in times if name in others])
     return summary
 
 
-def told_line(name, s):
+def summary_line(name, s):
     text = (
         f"{name}: {s['verified']:.1%} of {s['samples']} Verified [{s['verified_interval'][0]:.1%}, {s['verified_interval'][1]:.1%}]"
         if s["samples"]
@@ -452,19 +456,19 @@ def told_line(name, s):
     if s["compiler_verified"] is not None:
         text += f", the compiler's {s['compiler_verified']:.1%}"
 
-    def told(what, key):
+    def times_text(what, key):
         g = s.get(key)
         return f"; {what} {g['geomean']:.3f} [{g['interval'][0]:.3f}, {g['interval'][1]:.3f}]" if g else ""
 
     text += (
-        told("over eager", "over_eager")
-        + told("(compiler", "compiler_over_eager")
+        times_text("over eager", "over_eager")
+        + times_text("(compiler", "compiler_over_eager")
         + (")" if s.get("compiler_over_eager") else "")
-        + told("over the compiler", "over_compiler")
+        + times_text("over the compiler", "over_compiler")
     )
     if s.get("faster_than_compiler") is not None:
         text += f", faster than it on {s['faster_than_compiler']:.1%} [{s['faster_than_compiler_interval'][0]:.1%}, {s['faster_than_compiler_interval'][1]:.1%}]"
-    return text + told("over the other model", "over_other")
+    return text + times_text("over the other model", "over_other")
 
 
 def main():
@@ -528,48 +532,48 @@ def main():
         "--go-on", action="store_true", help="what OUT has of this same command's is not made again"
     )
     parser.add_argument(
-        "--beside", type=pathlib.Path, help="results.jsonl of another model on the same tasks"
+        "--against", type=pathlib.Path, help="results.jsonl of another model on the same tasks"
     )
-    told = parser.parse_args()
-    told.say = lambda text: print(text, file=sys.stderr, flush=True)
-    told.out.mkdir(parents=True, exist_ok=True)
-    told.manners = ("--free-sizes", told.free, "--free-forms", told.free) if told.free else ()
-    told.tasks = told.tasks or told.out / "tasks"
-    told.tasks.mkdir(parents=True, exist_ok=True)
-    tasks = tasks_of(told)
-    compiler = {} if told.no_compiler else compiled(told, tasks)
-    if told.only_tasks:
+    args = parser.parse_args()
+    args.say = lambda text: print(text, file=sys.stderr, flush=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    args.free_options = ("--free-sizes", args.free, "--free-forms", args.free) if args.free else ()
+    args.tasks = args.tasks or args.out / "tasks"
+    args.tasks.mkdir(parents=True, exist_ok=True)
+    tasks = tasks_of(args)
+    compiler = {} if args.no_compiler else compiled(args, tasks)
+    if args.only_tasks:
         return
-    answers = [] if told.model == "-" else answers_of(told, tasks)
-    rows = results_of(told, tasks, answers, compiler)
-    write_lines(told.out / "results.jsonl", rows)
-    others = lines(told.beside) if told.beside else None
-    summary = {"model": told.model, "device": told.device, "samples_of_each": told.samples}
-    for way in ("greedy", "drawn") if told.samples else ("greedy",):
+    answers = [] if args.model == "-" else answers_of(args, tasks)
+    rows = results_of(args, tasks, answers, compiler)
+    write_lines(args.out / "results.jsonl", rows)
+    others = lines(args.against) if args.against else None
+    summary = {"model": args.model, "device": args.device, "samples_of_each": args.samples}
+    for way in ("greedy", "drawn") if args.samples else ("greedy",):
         for size, kept in (
             (("", lambda name: not is_large(name)), ("large", is_large), ("both sizes", lambda name: True))
-            if told.large
+            if args.large
             else (("", lambda name: True),)
         ):
             figures = summary[f"{way}, {size}" if size else way] = {}
-            for level in [*told.levels.split(","), "all"]:
+            for level in [*args.levels.split(","), "all"]:
                 some = [
                     [row for row in of if level in (row["level"], "all") and kept(row["task"])]
                     for of in (rows, others or [])
                 ]
                 one = figures[level] = summary_of(some[0], way, None if others is None else some[1])
                 print(
-                    told_line(
+                    summary_line(
                         f"{way}, {size + ', ' if size else ''}{'all' if level == 'all' else 'level ' + level}",
                         one,
                     )
                 )
-    if told.beside:
-        from beside import compare, read, told as told_beside
+    if args.against:
+        from compare import compare, read, summary_line as comparison_line
 
-        summary["beside"] = compare(read(told.beside), read(told.out))
-        print("\n".join(told_beside(*one) for one in summary["beside"].items()))
-    write(told.out / "summary.json", json.dumps(summary, indent=1) + "\n")
+        summary["against"] = compare(read(args.against), read(args.out))
+        print("\n".join(comparison_line(*one) for one in summary["against"].items()))
+    write(args.out / "summary.json", json.dumps(summary, indent=1) + "\n")
 
 
 if __name__ == "__main__":

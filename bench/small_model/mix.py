@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Weights part of the way from one model to another of its shape: mix.py FIRST LAST OUT SHARE. OUT is LAST's folder with first + SHARE * (last - first), in LAST's type."""
+"""Weights part of the way from one model to another of its shape: mix.py FIRST LAST OUT SHARE. OUT is LAST's
+folder with first + SHARE * (last - first), in LAST's type."""
 
 import pathlib
 import shutil

@@ -27,9 +27,9 @@ Errors
     NereidError    a fault of Nereid or of the machine; it says nothing about a candidate
     A verdict, of whatever kind, is never an exception.
 
-A task is a file with `class Model`, `get_inputs()` and `get_init_inputs()`; a candidate is a file with `class ModelNew`, or a
-model's answer with such a file in a code block. `python -m nereid` runs the command line program.
-Importing nereid does not import torch.
+A task is a file with `class Model`, `get_inputs()` and `get_init_inputs()`; a candidate is a file with
+`class ModelNew`, or a model's answer with such a file in a code block. `python -m nereid` runs the command
+line program. Importing nereid does not import torch.
 """
 
 from typing import TYPE_CHECKING

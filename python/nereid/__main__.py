@@ -1,4 +1,5 @@
-"""The `nereid` command of an installed wheel: finds torch's libraries and hands over to the native program."""
+"""The `nereid` command of an installed wheel: finds torch's libraries and hands over to the native
+program."""
 
 import os
 import sys

@@ -41,9 +41,10 @@ class Client(BaseJudge):
     name            of this program, for fair turns among programs with the same token
     options         of every pair, as of `verify`; each call may replace them
 
-    A reference is a name in the server's tasks, source text, or a `pathlib.Path` of a file here. Pairs are accepted by the server
-    first and then waited for, so a connection that breaks, or a server that is started again, loses nothing. All methods may be
-    called from any thread and from asyncio; a forked child makes connections of its own.
+    A reference is a name in the server's tasks, source text, or a `pathlib.Path` of a file here. Pairs are
+    accepted by the server first and then waited for, so a connection that breaks, or a server that is started
+    again, loses nothing. All methods may be called from any thread and from asyncio; a forked child makes
+    connections of its own.
     """
 
     def __init__(
@@ -114,7 +115,8 @@ class Client(BaseJudge):
         self._asked.put(pair)
 
     def close(self) -> None:
-        """Ends the connections. Pairs that are under way get NereidError; the server judges them nevertheless."""
+        """Ends the connections. Pairs that are under way get NereidError; the server judges them
+        nevertheless."""
         with self._lock:
             self._closed = True
         if self._owner == os.getpid():
@@ -126,7 +128,7 @@ class Client(BaseJudge):
             [pair for pairs in self._accepted.values() for pair in pairs], NereidError("the Client is closed")
         )
 
-    # -- asking: many pairs in one request --------------------------------------------------------------------------
+    # -- asking: many pairs in one request ------------------------------------------------------------------
 
     def _ask(self):
         connection = _Connection(self._made_of)
@@ -184,7 +186,7 @@ class Client(BaseJudge):
         for pair in pairs:
             pair.finish(error=error)
 
-    # -- waiting ------------------------------------------------------------------------------------------------------
+    # -- waiting --------------------------------------------------------------------------------------------
 
     def _wait(self):
         connection, failures = _Connection(self._made_of), 0
@@ -284,7 +286,8 @@ class _Connection:
             self._headers["X-Nereid-Client"] = made_of["name"]
 
     def ask(self, method, path, body):
-        """(status, the answer's JSON, seconds of Retry-After or None). Raises OSError where there is no answer."""
+        """(status, the answer's JSON, seconds of Retry-After or None). Raises OSError where there is no
+        answer."""
         text = json.dumps(body)
         for fresh in (False, True):
             if self._connection is None:

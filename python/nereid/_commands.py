@@ -22,7 +22,8 @@ def trace(module: str | Path, *, timeout: float | None = None) -> dict[str, Any]
 
 
 def lower(module: str | Path, *, timeout: float | None = None, **options: Any) -> str:
-    """Source text of `class ModelNew` with the compiler's own kernels for a task. They are not judged: see `nereid.verify`.
+    """Source text of `class ModelNew` with the compiler's own kernels for a task. They are not judged: see
+    `nereid.verify`.
 
     options    options of `nereid lower` by their names: target="sm_90", fallback=True
 
@@ -36,8 +37,8 @@ def lower(module: str | Path, *, timeout: float | None = None, **options: Any) -
 def synth(
     count: int = 1, *, operators: int = 5, seed: int = 0, timeout: float | None = None, **options: Any
 ) -> list[dict[str, Any]]:
-    """`count` random programs of `operators` operators (docs/synth.md), each an object with its `code`, a task. The same
-    seed gives the same programs.
+    """`count` random programs of `operators` operators (docs/synth.md), each an object with its `code`, a
+    task. The same seed gives the same programs.
 
     options    options of `nereid synth` by their names: max_work="2^21", free_sizes=0.5, ..."""
     with tempfile.TemporaryDirectory(prefix="nereid-") as folder:
@@ -64,7 +65,8 @@ def task_file(module):
 
 
 def flags(options):
-    """Options of the command line from keywords: budget="60s" is --budget 60s, fallback=True is --fallback."""
+    """Options of the command line from keywords: budget="60s" is --budget 60s, fallback=True is
+    --fallback."""
     found = []
     for key, value in options.items():
         name = "--" + key.replace("_", "-")

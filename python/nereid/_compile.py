@@ -1,8 +1,9 @@
 """`torch.compile(model, backend="nereid")`: verified kernels for the graphs that Dynamo takes from a model.
 
-A graph is compiled at its first call, when real tensors are there: its parameters and buffers become the state of a module, its sizes
-become numbers, and the module goes the way of `nereid.optimize`. Where that fails the graph is split at the operators that cannot be
-exported, and each part is tried alone. All else, and every call outside of what was verified, is Inductor's or eager PyTorch's.
+A graph is compiled at its first call, when real tensors are there: its parameters and buffers become the
+state of a module, its sizes become numbers, and the module goes the way of `nereid.optimize`. Where that
+fails the graph is split at the operators that cannot be exported, and each part is tried alone. All else, and
+every call outside of what was verified, is Inductor's or eager PyTorch's.
 """
 
 import contextlib
@@ -41,7 +42,8 @@ def compile_backend(
     mode: str | None = None,
     **more: Any,
 ) -> Callable:
-    """The backend "nereid" of torch.compile: `torch.compile(model, backend="nereid", options={"budget": "30s"})`.
+    """The backend "nereid" of torch.compile:
+    `torch.compile(model, backend="nereid", options={"budget": "30s"})`.
 
     Options
       policy        hybrid (any mixture of Triton and PyTorch, the default), mostly or strict
@@ -50,19 +52,20 @@ def compile_backend(
       background    True: a first call does not wait; the fallback runs until kernels are verified
       fallback      what runs elsewhere: "inductor" (the default) or "eager"
       specialize    how many sets of sizes of a graph with dynamic shapes get kernels, at most (8)
-      cache         False: verified kernels are neither read from the folder beside the store nor kept there
+      cache         False: verified kernels are neither read from the folder next to the store nor kept there
       others        options of `nereid optimize` by their names: proposers="compiler", first=True, seed=7
 
-    Kernels run where shapes, dtypes, strides and devices are those that were verified, and no gradient is asked for. All else is done by
-    the fallback, with one warning for each graph. `nereid.compiled_graphs()` lists the graphs with their verdicts.
-    Raises InputError for a wrong option.
+    Kernels run where shapes, dtypes, strides and devices are those that were verified, and no gradient is
+    asked for. All else is done by the fallback, with one warning for each graph. `nereid.compiled_graphs()`
+    lists the graphs with their verdicts. Raises InputError for a wrong option.
     """
     settings = _Settings.of({**(options or {}), **more}, mode)
     return CompiledGraph(graph, settings)
 
 
 def compiled_graphs() -> "list[CompiledGraph]":
-    """The graphs that the backend holds, in the order in which they were made: `graph.reason`, `graph.verdicts`, `graph.calls`."""
+    """The graphs that the backend holds, in the order in which they were made: `graph.reason`,
+    `graph.verdicts`, `graph.calls`."""
     return sorted(_graphs, key=lambda graph: graph.number)
 
 
@@ -103,13 +106,14 @@ class _Settings:
         )
 
 
-# -- a graph as a module ----------------------------------------------------------------------------------------------------
+# -- a graph as a module -----------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """What one argument of the graph is: "state" (a parameter or buffer), "tensor", "constant" (a size or another value that is
-    compared), or "number" (a tensor of one element that the graph only calls item() of)."""
+    """What one argument of the graph is: "state" (a parameter or buffer), "tensor", "constant" (a size or
+    another value that is compared), or "number" (a tensor of one element that the graph only calls item()
+    of)."""
 
     kind: str
     name: str = ""
@@ -170,7 +174,8 @@ def _short_name(name):
 
 
 class _Lifted(torch.nn.Module):
-    """A graph whose parameters and buffers are state, and whose numbers are constants; forward takes the other tensors."""
+    """A graph whose parameters and buffers are state, and whose numbers are constants; forward takes the
+    other tensors."""
 
     def __init__(self, graph, places, args):
         super().__init__()
@@ -209,7 +214,7 @@ class _Lifted(torch.nn.Module):
         return self._call(*args)
 
 
-# -- the compiled graph -------------------------------------------------------------------------------------------------------
+# -- the compiled graph ------------------------------------------------------------------------------------
 
 
 class _Entry:
@@ -242,7 +247,7 @@ class CompiledGraph:
         """Calls that the fallback did."""
         _graphs.add(self)
 
-    # -- what it says of itself -----------------------------------------------------------------------------------------
+    # -- what it says of itself -----------------------------------------------------------------------------
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -280,7 +285,7 @@ class CompiledGraph:
     def __repr__(self):
         return f"<CompiledGraph {self.number}: {self.calls} calls of kernels, {self.fallback_calls} of the fallback; {self.reason or 'verified'}>"
 
-    # -- the call -----------------------------------------------------------------------------------------------------
+    # -- the call -------------------------------------------------------------------------------------------
 
     def __call__(self, *args):
         why = _not_ours(args)
@@ -381,10 +386,11 @@ class CompiledGraph:
 
         return run
 
-    # -- compilation ----------------------------------------------------------------------------------------------------
+    # -- compilation ----------------------------------------------------------------------------------------
 
     def _entry(self, args):
-        """The entry of these arguments' sizes, compiled where they are new; a sentence where they get none."""
+        """The entry of these arguments' sizes, compiled where they are new; a sentence where they get
+        none."""
         try:
             key = tuple((type(args[i]), args[i]) for i in self._constants)
             key += tuple(repr(args[i].item()) for i in self._numbers)
@@ -571,7 +577,7 @@ def _expected_aliases(graph, args):
         return _shared(fakes, graph(*fakes))
 
 
-# -- kernels that were verified before ------------------------------------------------------------------------------------------
+# -- kernels that were verified before ---------------------------------------------------------------------
 
 
 def _content_key(task, options):
@@ -589,7 +595,7 @@ def _content_key(task, options):
 
 
 def cache_folder() -> Path:
-    """Where verified kernels are kept: `compiled` beside the store (`nereid store`)."""
+    """Where verified kernels are kept: `compiled` next to the store (`nereid store`)."""
     if store := os.environ.get("NEREID_STORE"):
         return Path(store).absolute().parent / "compiled"
     data = os.environ.get("XDG_DATA_HOME", "")

@@ -1,8 +1,9 @@
 """A live module as a task: exported in the caller's process, and written as a file of plain ATen calls.
 
-The file's `class Model` has the parameters and buffers that forward reads under the names that they have in the module, with the same
-shapes and dtypes. Values of parameters are random with the same mean and deviation, since trials perturb them; small buffers and integers
-keep their values, since forward may use them as indices, masks or variances.
+The file's `class Model` has the parameters and buffers that forward reads under the names that they have in
+the module, with the same shapes and dtypes. Values of parameters are random with the same mean and deviation,
+since trials perturb them; small buffers and integers keep their values, since forward may use them as
+indices, masks or variances.
 """
 
 import contextlib
@@ -92,8 +93,8 @@ class _Flat(torch.nn.Module):
 
 
 def export(module, bound, call, *, batch=False, flags=()):
-    """Exports `call(module, bound)`: `bound` is the mapping of forward's arguments; `flags` are lines that the task
-    begins with. Raises Unsupported with the cause."""
+    """Exports `call(module, bound)`: `bound` is the mapping of forward's arguments; `flags` are lines that
+    the task begins with. Raises Unsupported with the cause."""
     tensors = []
     inputs = _structure.flatten(bound, tensors, "argument")
     if not tensors and next(module.parameters(), None) is None and next(module.buffers(), None) is None:
@@ -213,10 +214,11 @@ class _Writer:
         self._constants, self._constant_names = [], {}
         self._origin = {}  # node: ("input", i) or ("state", name)
         self._used_inputs, self._used_state, self._written = set(), {}, set()
-        # A view that is valid on this device may not be on another one: attention's results have other strides there.
+        # A view that is valid on this device may not be on another one: attention's results have other
+        # strides there.
         self._view = "view" if _writes(self._graph) else "reshape"
 
-    # -- where placeholders come from ---------------------------------------------------------------------------------
+    # -- where placeholders come from -----------------------------------------------------------------------
 
     def _bind_placeholders(self):
         graph = self._graph.graph
@@ -250,7 +252,7 @@ class _Writer:
         self._constants.append(tensor)
         return len(self._constants) - 1
 
-    # -- text -----------------------------------------------------------------------------------------------------------
+    # -- text -----------------------------------------------------------------------------------------------
 
     def _name(self, node):
         if node not in self._names:
@@ -324,7 +326,7 @@ class _Writer:
             return target.__name__
         raise Unsupported(f"operator {target}")
 
-    # -- nodes ------------------------------------------------------------------------------------------------------------
+    # -- nodes ----------------------------------------------------------------------------------------------
 
     def _write_graph(self, module):
         """Writes a graph's nodes; returns the arguments of its output."""
@@ -446,7 +448,7 @@ class _Writer:
             self._lines[start:] = [opened, *("    " + line for line in self._lines[start:] or ["pass"])]
         self._origin[node] = ("region", list(outputs) if isinstance(outputs, (list, tuple)) else [outputs])
 
-    # -- the file -------------------------------------------------------------------------------------------------------
+    # -- the file -------------------------------------------------------------------------------------------
 
     def exported(self, flags):
         self._bind_placeholders()
@@ -581,7 +583,8 @@ def _register(module, name, tensor, kind):
 
 
 def _safe(name):
-    """A parameter's name with parts that can stand in a program: "experts.fine-grained.weight" is experts.p_fine_grained.weight."""
+    """A parameter's name with parts that can stand in a program: "experts.fine-grained.weight" is
+    experts.p_fine_grained.weight."""
     *path, last = name.split(".")
 
     def part(text, numbers):
@@ -599,7 +602,7 @@ def _attribute(name):
     return text
 
 
-# -- values ---------------------------------------------------------------------------------------------------------------
+# -- values ------------------------------------------------------------------------------------------------
 
 
 def _finite(tensor):

@@ -46,28 +46,29 @@ def verify(
                  time_limit=30 (seconds of a candidate's work in each phase), verdict_limit (seconds of all of its replays), rtol, atol,
                  allow_tf32, shrink, forbid, trace, form="source"|"answer": as `nereid verify --help` says
 
-    Returns a Verdict, of whatever kind. Raises InputError where the reference or an option is at fault, NereidError where Nereid
-    is. For many pairs a `Judge` is several times faster: its processes stay warm.
+    Returns a Verdict, of whatever kind. Raises InputError where the reference or an option is at fault,
+    NereidError where Nereid is. For many pairs a `Judge` is several times faster: its processes stay warm.
     """
     with Judge(jobs=1, time=time) as judge:
         return judge.verify(reference, candidate, timeout=timeout, **options)
 
 
 class BaseJudge:
-    """What a judge in this process (`Judge`) and one that is a server (`Client`) have in common. `_made_of`, `_places`, `_send` and
-    `close` are theirs."""
+    """What a judge in this process (`Judge`) and one that is a server (`Client`) have in common. `_made_of`,
+    `_places`, `_send` and `close` are theirs."""
 
     _made_of: Mapping[str, Any]
 
     def __init__(self, options, retries, tasks):
         self._options, self._retries, self._tasks = options, retries, tasks
 
-    # -- one pair ---------------------------------------------------------------------------------------------------
+    # -- one pair -------------------------------------------------------------------------------------------
 
     def submit(
         self, reference: str | Path, candidate: str | Path, **options: Any
     ) -> "concurrent.futures.Future[Verdict]":
-        """Begins to judge a pair. The future's result is its Verdict; its exception InputError or NereidError."""
+        """Begins to judge a pair. The future's result is its Verdict; its exception InputError or
+        NereidError."""
         _program.check(options, PAIR_OPTIONS, "Judge.verify")
         line = {key: value for key, value in {**self._options, **options}.items() if value is not None}
         line.update(self._places(reference, candidate))
@@ -91,7 +92,7 @@ class BaseJudge:
         except asyncio.TimeoutError as error:
             raise NereidError(f"no verdict after {timeout} s") from error
 
-    # -- rewards ------------------------------------------------------------------------------------------------------
+    # -- rewards --------------------------------------------------------------------------------------------
 
     def rewards(
         self,
@@ -102,7 +103,8 @@ class BaseJudge:
         timeout: float | None = None,
         **options: Any,
     ) -> list[Reward]:
-        """A Reward for each completion, in order. A fault of the judge is a Reward with `status == "error"`, never a low one.
+        """A Reward for each completion, in order. A fault of the judge is a Reward with `status == "error"`,
+        never a low one.
 
         prompts       texts, or lists of chat messages
         completions   texts, or lists of chat messages (the last assistant's counts): answers with a code block, or source
@@ -199,7 +201,8 @@ class BaseJudge:
 
 
 class Judge(BaseJudge):
-    """A judge that stays: one `nereid verify --batch` process with `jobs` pairs under way. Use it as a context manager.
+    """A judge that stays: one `nereid verify --batch` process with `jobs` pairs under way. Use it as a
+    context manager.
 
         with nereid.Judge(jobs=8, reward="hierarchical", policy="strict") as judge:
             verdict = judge.verify("task.py", "kernel.py")
@@ -214,8 +217,8 @@ class Judge(BaseJudge):
     tasks           where a reference that is a name comes from: a folder (`tasks/NAME.py`), a mapping, or a function of the name
     options         of every pair, as of `verify`; each call may replace them
 
-    All methods may be called from any thread and from asyncio. A process that died is started anew, and its pairs are judged again. A
-    forked child and an unpickled copy start a process of their own, on first use.
+    All methods may be called from any thread and from asyncio. A process that died is started anew, and its
+    pairs are judged again. A forked child and an unpickled copy start a process of their own, on first use.
     """
 
     def __init__(
@@ -272,7 +275,7 @@ class Judge(BaseJudge):
     def _places(self, reference, candidate):
         return {**_place("reference", self._resolve(reference)), **_place("candidate", candidate)}
 
-    # -- the process --------------------------------------------------------------------------------------------------
+    # -- the process ----------------------------------------------------------------------------------------
 
     def _send(self, pair):
         if os.getpid() != self._owner:  # a forked child: the process and its threads are the parent's
@@ -493,7 +496,7 @@ def _is_path(text):
     return "\n" not in text and 0 < len(text) < 4096
 
 
-# -- texts of chats -----------------------------------------------------------------------------------------------------
+# -- texts of chats ----------------------------------------------------------------------------------------
 
 
 def _content(message):
@@ -523,7 +526,8 @@ def prompt_text(prompt: Any) -> str:
 
 
 def reference_in(prompt: Any) -> str:
-    """The task that a prompt shows: its last code block with `class Model`. Raises InputError where there is none."""
+    """The task that a prompt shows: its last code block with `class Model`. Raises InputError where there is
+    none."""
     blocks = prompt_text(prompt).split("```")[1::2]
     for block in reversed(blocks):
         source = block.partition("\n")[2]

@@ -45,21 +45,22 @@ def optimize(
     precision        of float32 products: ieee, tf32 (PyTorch's `high`), or default: what torch's flags say now
     report           where a page that shows graph, times and kernels goes: "fast.html"
     dynamic          "batch": kernels for any leading size, verified at three
-    example_kwargs   keyword arguments beside a tuple in `example_inputs`
+    example_kwargs   keyword arguments next to a tuple in `example_inputs`
     options          more options of `nereid optimize` by their names: proposers="compiler", first=True, keep_slower=True, seed=7
 
-    Returns a module that shares parameters, buffers and submodules with `module`: its state dict is the original's, and `.to()`,
-    `.half()`, `copy.deepcopy`, pickling and `torch.save` work. It takes the same arguments and returns the same structure. A call
-    outside of what was verified (another shape, dtype, stride, device or structure; a changed training mode, attribute or hook; a
-    gradient; autocast) is done by the original's forward, with one warning; `nereid.explain` says why. Globals that forward reads
-    cannot be watched.
+    Returns a module that shares parameters, buffers and submodules with `module`: its state dict is the
+    original's, and `.to()`, `.half()`, `copy.deepcopy`, pickling and `torch.save` work. It takes the same
+    arguments and returns the same structure. A call outside of what was verified (another shape, dtype,
+    stride, device or structure; a changed training mode, attribute or hook; a gradient; autocast) is done by
+    the original's forward, with one warning; `nereid.explain` says why. Globals that forward reads cannot be
+    watched.
 
     fast.nereid_verdict    the Verdict of the kernels; None where the module could not be exported
     fast.nereid_reason     why there are no kernels; None where there are
     fast.save("fast.py")   writes the kernels as a file
 
-    Where nothing was verified the result is the original, wrapped. Raises InputError where an argument is wrong or forward itself fails,
-    NereidError where Nereid fails.
+    Where nothing was verified the result is the original, wrapped. Raises InputError where an argument is
+    wrong or forward itself fails, NereidError where Nereid fails.
     """
     if isinstance(module, Optimized):
         module = module._nereid_original
@@ -95,9 +96,11 @@ def optimize(
 
 
 def explain(fast: "Optimized", *args: Any, **kwargs: Any) -> str | None:
-    """Why the call `fast(*args, **kwargs)` would run the original forward; None where it runs the verified kernels.
+    """Why the call `fast(*args, **kwargs)` would run the original forward; None where it runs the verified
+    kernels.
 
-    The sentence names the argument, parameter or mode, what was expected and what was found. Nothing is computed."""
+    The sentence names the argument, parameter or mode, what was expected and what was found. Nothing is
+    computed."""
     if not isinstance(fast, Optimized):
         raise InputError(f"explain: expected what nereid.optimize returned, got a {type(fast).__name__}")
     return fast._nereid_differs(args, kwargs)[0]
@@ -167,7 +170,7 @@ class _Call:
         return module.forward(*args, **kwargs)
 
 
-# -- what was written and verified ----------------------------------------------------------------------------------------
+# -- what was written and verified -------------------------------------------------------------------------
 
 
 class _Plan:
@@ -270,7 +273,7 @@ def _aliases(tensors):
     return tuple(first.setdefault(tensor.untyped_storage()._cdata, i) for i, tensor in enumerate(tensors))
 
 
-# -- what is watched of the module ----------------------------------------------------------------------------------------
+# -- what is watched of the module -------------------------------------------------------------------------
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OWN = {
@@ -380,7 +383,7 @@ class _Watched:
         return None
 
 
-# -- the module -------------------------------------------------------------------------------------------------------------
+# -- the module --------------------------------------------------------------------------------------------
 
 _SHARED = (
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -390,9 +393,11 @@ _SHARED = (
 
 
 class Optimized(torch.nn.Module):
-    """A module whose forward is verified kernels where they hold, and the original's elsewhere. `nereid.optimize` makes it.
+    """A module whose forward is verified kernels where they hold, and the original's elsewhere.
+    `nereid.optimize` makes it.
 
-    Parameters, buffers, submodules, hooks and attributes are the original's own: the two may be used beside each other.
+    Parameters, buffers, submodules, hooks and attributes are the original's own: the two may be used side by
+    side.
     """
 
     def __init__(self, original: torch.nn.Module, plan: _Plan):
@@ -418,7 +423,7 @@ class Optimized(torch.nn.Module):
                 name: _meta(names[name]) for name in [*plan.exported.state, *plan.exported.written]
             }
 
-    # -- the call -----------------------------------------------------------------------------------------------------
+    # -- the call -------------------------------------------------------------------------------------------
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """As the original's forward."""
@@ -524,11 +529,12 @@ class Optimized(torch.nn.Module):
                 outputs.append(_held(self._nereid_original, which))
         return _structure.unflatten(exported.outputs, iter(outputs))
 
-    # -- what it says of itself -----------------------------------------------------------------------------------------
+    # -- what it says of itself -----------------------------------------------------------------------------
 
     @property
     def nereid_verdict(self) -> Verdict | None:
-        """Of the kernels, or of what came closest; None where the module could not be exported or nothing was proposed."""
+        """Of the kernels, or of what came closest; None where the module could not be exported or nothing was
+        proposed."""
         return self._nereid_plan.verdict
 
     @property
@@ -547,8 +553,9 @@ class Optimized(torch.nn.Module):
         return self._nereid_plan.task
 
     def save(self, path: str | Path) -> None:
-        """Writes the kernels as a file with `class ModelNew`, which takes forward's tensors in order. Its parameters and buffers have
-        the original's names: `ModelNew().load_state_dict(original.state_dict(), strict=False)`. A call that was not verified raises
+        """Writes the kernels as a file with `class ModelNew`, which takes forward's tensors in order. Its
+        parameters and buffers have the original's names:
+        `ModelNew().load_state_dict(original.state_dict(), strict=False)`. A call that was not verified raises
         NotVerified there. Raises InputError where there are no kernels."""
         if self._nereid_plan.source is None:
             raise InputError(f"save: there are no kernels: {self._nereid_plan.reason}")
@@ -558,7 +565,7 @@ class Optimized(torch.nn.Module):
         state = "kernels" if self._nereid_plan.source is not None else "no kernels"
         return f"Optimized({state})[{self._nereid_original!r}]"
 
-    # -- the original's side ----------------------------------------------------------------------------------------------
+    # -- the original's side --------------------------------------------------------------------------------
 
     @property
     def training(self):

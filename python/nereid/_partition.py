@@ -29,7 +29,8 @@ class _Calls(TorchDispatchMode):
 def split(
     graph: torch.fx.GraphModule, args: tuple
 ) -> tuple[torch.fx.GraphModule, list[str], list[str]] | None:
-    """(the graph as a module of parts in their order, names of those to compile, names of the rest); None where no part is left to compile.
+    """(the graph as a module of parts in their order, names of those to compile, names of the rest); None
+    where no part is left to compile.
 
     Where nothing in the graph stands out the parts are its halves.
 

@@ -1,4 +1,5 @@
-"""Finds and runs the native program: that of the installed wheel, or of the checkout that holds this package."""
+"""Finds and runs the native program: that of the installed wheel, or of the checkout that holds this
+package."""
 
 import json
 import os
@@ -25,10 +26,11 @@ def torch_libraries():
 
 
 def command(without_torch=False):
-    """(path of the program, environment to run it in). Raises NereidError where there is none, or where torch is missing, unless
-    `without_torch`.
+    """(path of the program, environment to run it in). Raises NereidError where there is none, or where torch
+    is missing, unless `without_torch`.
 
-    $NEREID_PROGRAM names another program. A wheel's program runs with this Python's torch; a checkout's with its own `.venv`.
+    $NEREID_PROGRAM names another program. A wheel's program runs with this Python's torch; a checkout's with
+    its own `.venv`.
     """
     environment = dict(os.environ)
     if named := environment.get("NEREID_PROGRAM"):
@@ -40,7 +42,7 @@ def command(without_torch=False):
         libraries = torch_libraries()
         if libraries is None and not without_torch:
             raise NereidError(
-                f"no torch in {sys.executable}: install torch 2.11 and triton 3.6 beside nereid"
+                f"no torch in {sys.executable}: install torch 2.11 and triton 3.6 in nereid's environment"
             )
         environment["NEREID_PACKAGE"] = str(PACKAGE)
         environment["NEREID_PYTHON"] = sys.executable

@@ -21,7 +21,8 @@ class Span:
 
 @dataclasses.dataclass(frozen=True)
 class Reward:
-    """What a completion earned. A fault of the judge has `status == "error"` and no reward: leave the sample out, or ask again."""
+    """What a completion earned. A fault of the judge has `status == "error"` and no reward: leave the sample
+    out, or ask again."""
 
     reward: float | None
     """One number for the whole completion: the plan's component, which contains correctness and speed; of the objective `decoupled`
@@ -42,7 +43,8 @@ class Reward:
     """What was judged: SHA-256 of `reference` and `completion`, `seed`, `trace`, `seconds`; of a server (docs/serve.md) more."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON: reward, scores, reward_components, spans, status, verdict, receipt, and error where there is one."""
+        """As JSON: reward, scores, reward_components, spans, status, verdict, receipt, and error where there
+        is one."""
         answer = {
             "reward": self.reward,
             "scores": dict(self.scores),
@@ -59,8 +61,9 @@ class Reward:
         return answer
 
     def token_rewards(self, offsets: Sequence[tuple[int, int]], rest: float = 0.0) -> list[float]:
-        """A reward for each token. `offsets[i]` is token i's (begin, end) in characters of the completion, as a tokenizer's
-        `return_offsets_mapping` gives them. A token earns what the span that holds its first character earns, others `rest`.
+        """A reward for each token. `offsets[i]` is token i's (begin, end) in characters of the completion, as
+        a tokenizer's `return_offsets_mapping` gives them. A token earns what the span that holds its first
+        character earns, others `rest`.
 
         Raises ValueError of an error: a fault of the judge has no reward."""
         if self.reward is None:

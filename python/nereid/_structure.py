@@ -13,7 +13,8 @@ _SIMPLE = (
 
 
 class Unsupported(Exception):
-    """A value that cannot be taken apart, or a module that cannot be exported; the message says which and why."""
+    """A value that cannot be taken apart, or a module that cannot be exported; the message says which and
+    why."""
 
 
 class _Tensor:
@@ -42,7 +43,8 @@ class Node:
 
 
 def flatten(value, tensors, where="argument"):
-    """The description of `value`; its tensors are appended to `tensors`. Raises Unsupported for an object that it does not know."""
+    """The description of `value`; its tensors are appended to `tensors`. Raises Unsupported for an object
+    that it does not know."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return TENSOR
@@ -111,7 +113,8 @@ def unflatten(description, tensors):
 
 
 def differs(where, want, got):
-    """What of `got` is another structure or constant than `want`, as a sentence; None where all is the same."""
+    """What of `got` is another structure or constant than `want`, as a sentence; None where all is the
+    same."""
     if isinstance(want, _Tensor) or isinstance(got, _Tensor):
         return (
             None

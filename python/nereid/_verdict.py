@@ -27,9 +27,11 @@ class Evidence:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What a candidate is. `nereid.verify` and `nereid.Judge` return it; docs/verdicts.md explains every kind.
+    """What a candidate is. `nereid.verify` and `nereid.Judge` return it; docs/verdicts.md explains every
+    kind.
 
-    A verdict says something about the candidate. `Error` is no verdict: it is an exception, or `Reward.status == "error"`.
+    A verdict says something about the candidate. `Error` is no verdict: it is an exception, or
+    `Reward.status == "error"`.
     """
 
     verdict: str

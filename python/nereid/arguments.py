@@ -107,7 +107,8 @@ class Encoder:
         return {"opaque": type(x).__name__}
 
     def _fields(self, x):
-        """(name, value) of a dataclass, a SimpleNamespace, or an instance of a plain class; None for anything else."""
+        """(name, value) of a dataclass, a SimpleNamespace, or an instance of a plain class; None for anything
+        else."""
         if isinstance(x, (type, torch.nn.Module)):
             return None
         if dataclasses.is_dataclass(x):
@@ -137,7 +138,8 @@ class Encoder:
         return {"object": body}
 
     def _properties(self, type_, x, depth):
-        """What properties of a file's own class give: numbers and texts, for a candidate that lacks the class."""
+        """What properties of a file's own class give: numbers and texts, for a candidate that lacks the
+        class."""
         found = []
         for name in dir(type_) if type_.__module__ == source.MODULE_NAME else ():
             if name.startswith("_") or not isinstance(getattr(type_, name, None), property):
@@ -152,7 +154,7 @@ class Encoder:
 
 
 def _global_name(x):
-    """ "torch.nn.functional:gelu" of a class or a function that a package of PyTorch's has under this name."""
+    """ "torch.nn.functional:gelu" of a class or function that a package of PyTorch's has under this name."""
     module, name = getattr(x, "__module__", None), getattr(x, "__qualname__", None)
     if (
         type(module) is not str
@@ -173,7 +175,8 @@ def _checked_int(x):
 
 
 def generator_name(generator):
-    """ "cuda:1234#2": device, seed, and which seeding it was; the same text goes on where the last use stopped. None for the default one."""
+    """ "cuda:1234#2": device, seed, and which seeding it was; the same text goes on where the last use
+    stopped. None for the default one."""
     generator = tracing.generators.get(
         generator._cdata, generator
     )  # the dispatcher makes new Python objects of generators
@@ -231,8 +234,9 @@ def _class_named(name):
 
 
 def _made_object(body, tensor_of):
-    """An object with these fields. Its class is the one that the file at hand, or a package, has under its name, and is made
-    without its constructor; without one it is a SimpleNamespace, or a namedtuple of that name."""
+    """An object with these fields. Its class is the one that the file at hand, or a package, has under its
+    name, and is made without its constructor; without one it is a SimpleNamespace, or a namedtuple of that
+    name."""
     kind, cls = body["kind"], _class_named(body["type"])
     items = {name: decode(item, tensor_of) for name, item in body["items"]}
     name = body["type"].rpartition(":")[2].rpartition(".")[2]

@@ -1,7 +1,8 @@
 """Triton's autotuner without a clock: every configuration that compiles becomes an alternative of the launch.
 
-What Triton's own autotuner does besides measuring stays: keys, pruning, `pre_hook`s of configurations, the zeroing of `reset_to_zero`
-tensors after tuning. Only the question which configuration is fastest is left to whoever replays.
+What Triton's own autotuner does besides measuring stays: keys, pruning, `pre_hook`s of configurations, the
+zeroing of `reset_to_zero` tensors after tuning. Only the question which configuration is fastest is left to
+the replay.
 """
 
 from triton.compiler.errors import CompilationError
@@ -14,7 +15,8 @@ from .errors import Untraceable
 
 
 class Undecided:
-    """Stands for the configuration that a clock will choose. It can be printed, and what depends on it cannot be traced."""
+    """Stands for the configuration that a clock will choose. It can be printed, and what depends on it cannot
+    be traced."""
 
     def __getattr__(self, name):
         raise Untraceable(

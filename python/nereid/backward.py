@@ -1,7 +1,9 @@
-"""Backward passes over autograd's graph, in Python: PyTorch's own engine asks the CUDA driver for streams that are not there.
+"""Backward passes over autograd's graph, in Python: PyTorch's own engine asks the CUDA driver for streams
+that are not there.
 
-A node is called as the engine would call it; gradients that meet are added in the order in which the nodes run, which is the engine's:
-the node that was made last goes first. Hooks on tensors run, hooks on nodes do not.
+A node is called as the engine would call it; gradients that meet are added in the order in which the nodes
+run, which is the engine's: the node that was made last goes first. Hooks on tensors run, hooks on nodes do
+not.
 """
 
 import heapq
@@ -17,7 +19,8 @@ def run_backward(
 
 
 def _order(node):
-    """The engine's: sequence numbers fall, and nodes without one (AccumulateGrad) come as soon as they can."""
+    """The engine's: sequence numbers fall, and nodes without one (AccumulateGrad) come as soon as they
+    can."""
     try:
         return -node._sequence_nr()
     except (AttributeError, RuntimeError):

@@ -1,12 +1,16 @@
-"""How long a program of `program_text` (src/nereid/search) takes, called one way as a user would call it: PyTorch's own ways, and a candidate's.
+"""How long a program of `program_text` (src/nereid/search) takes, called one way as a user would call it:
+PyTorch's own ways, and a candidate's.
 
     python -m nereid.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
 
-(`nereid optimize` and `eval` ask call_server.py, which forks for each program.) WAY: eager (as it is), graph (as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
-object: {"call_ms": of a call until its result is there, "gpu_ms": between events on the GPU while calls queue up, "samples": n,
-"first_seconds": of the first call} or {"declined": why}. Medians; before every call the GPU's L2 cache is overwritten.
+(`nereid optimize` and `eval` ask call_server.py, which forks for each program.) WAY: eager (as it is), graph
+(as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
+object: {"call_ms": of a call until its result is there, "gpu_ms": between events on the GPU while calls queue
+up, "samples": n, "first_seconds": of the first call} or {"declined": why}. Medians; before every call the
+GPU's L2 cache is overwritten.
 
-The program is not the reference's own Python: it is written from its trace, and its steps have run in a jailed replay before.
+The program is not the reference's own Python: it is written from its trace, and its steps have run in a
+jailed replay before.
 """
 
 import argparse
@@ -85,14 +89,15 @@ def captured(call):
 
 
 class Turns:
-    """Who may use the GPU: nobody else is there. call_server.py asks somebody who knows."""
+    """Access to the GPU: no other process uses it here. call_server.py asks its parent process instead."""
 
     share = alone = staticmethod(contextlib.nullcontext)
     waited = 0.0  # seconds
 
 
 def gated(turns):
-    """torch.compile as it is, but that its graphs' first runs, and what it times while it compiles, have the GPU to themselves."""
+    """torch.compile as it is, but that its graphs' first runs, and what it times while it compiles, have the
+    GPU to themselves."""
     from torch._inductor import compile_fx
     from torch._inductor.runtime import benchmarking
 

@@ -2,20 +2,22 @@
 
     python -m nereid.call_server WARM [JAILS]     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
 
-Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "ways": [...], "device": "cuda", "seconds": 0.1, "folder": of
-its words and its kernels, "caches": a folder that all share, "threads": that compile, 0: PyTorch's own choice, "kernels": {hash: constants}}, with two
-descriptors: the child's own socket, and the end of a pipe. When the pipe's other end closes, the child and whatever it started are killed; when the
-control socket closes, all are.
+Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "ways": [...], "device":
+"cuda", "seconds": 0.1, "folder": of its words and its kernels, "caches": a folder that all share, "threads":
+that compile, 0: PyTorch's own choice, "kernels": {hash: constants}}, with two descriptors: the child's own
+socket, and the end of a pipe. When the pipe's other end closes, the child and whatever it started are killed;
+when the control socket closes, all are.
 
-A child sends {"begin": way} and {"way": way, "answer": {...}} for each way, {"done": true} at the end, and before it uses the GPU
-{"ask": "share"} or {"ask": "alone"}, to be answered by any packet, then {"leave": true}.
+A child sends {"begin": way} and {"way": way, "answer": {...}} for each way, {"done": true} at the end, and
+before it uses the GPU {"ask": "share"} or {"ask": "alone"}, to be answered by any packet, then {"leave":
+true}.
 
-CUDA is not touched here, since a process that was forked after that cannot use it. A child that cannot all the same begins
-anew as a program of its own.
+CUDA is not touched here, since a process that was forked after that cannot use it. A child that cannot all
+the same begins anew as a program of its own.
 
-JAILS is for programs with somebody's kernels: {"library": libnereid_jail.so, "device": "cuda", "fits": [{"name", "policy"}...]}. The first of these
-jails in which the GPU computes is taken, and each child enters it before any machine code is there. Where there is none, {"ready": seconds,
-"declined": why} and no child.
+JAILS is for programs with untrusted kernels: {"library": libnereid_jail.so, "device": "cuda", "fits":
+[{"name", "policy"}...]}. The first of these jails in which the GPU computes is taken, and each child enters
+it before any machine code is there. Where there is none, {"ready": seconds, "declined": why} and no child.
 """
 
 import contextlib
@@ -83,7 +85,7 @@ def warm(what):
 
 
 class Asked:
-    """Turns on the GPU that somebody else hands out. Inside of one, others are free."""
+    """Turns on the GPU that the parent process grants. They nest."""
 
     def __init__(self, channel):
         self.channel, self.depth, self.waited = channel, 0, 0.0
@@ -97,7 +99,7 @@ class Asked:
             begin = time.perf_counter()
             self.say({"ask": kind})
             if not self.channel.recvmsg(MOST)[0]:
-                os._exit(1)  # nobody is there any more
+                os._exit(1)  # the parent is gone
             self.waited += time.perf_counter() - begin
         self.depth += 1
         try:
@@ -226,7 +228,7 @@ def begin_child(channel, request, threads, fresh=False, jail=None):
             load_kernels(request)
         enter(jail, [1, 2, channel.fileno()], request["device"])
     else:
-        try:  # before a turn on the GPU is asked for: a context takes longer than what is done in one
+        try:  # before a turn on the GPU is requested: a context takes longer than what is done in one
             compute(request["device"])
         except Exception as error:
             if fresh:

@@ -7,11 +7,12 @@
     called_kernels.bind(kernel0, "1a2b...")
     kernel0[(128,)](x, y, C0=64, num_warps=4)
 
-A call goes all the way through Triton (arguments bound and specialised, the key looked up, the launcher that Triton generates for a
-signature); only what would be compiled at the first one is taken from HASH.json (src/nereid/tracer/compiled_kernel.h) instead.
+A call goes all the way through Triton (arguments bound and specialised, the key looked up, the launcher that
+Triton generates for a signature); only what would be compiled at the first one is taken from HASH.json
+(src/nereid/tracer/compiled_kernel.h) instead.
 
-`load` is for before anything hostile is read: it has the launchers built by a C compiler, of signatures of known types. Nothing after
-it starts a program.
+`load` is for before anything hostile is read: it has the launchers built by a C compiler, of signatures of
+known types. Nothing after it starts a program.
 """
 
 import base64
@@ -80,11 +81,12 @@ class CalledKernel:
         )
 
     def launch_metadata(self, grid, stream, *args):
-        return None  # nobody listens
+        return None  # no server listens
 
 
 def load(folder, constants, driver):
-    """Reads a file for each hash of `constants`, which says how many constants its kernel has, and builds what launches it."""
+    """Reads a file for each hash of `constants`, which says how many constants its kernel has, and builds
+    what launches it."""
     for kernel, count in constants.items():
         loaded[kernel] = CalledKernel(
             json.loads((pathlib.Path(folder) / f"{kernel}.json").read_text()), count

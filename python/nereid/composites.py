@@ -1,6 +1,7 @@
 """Shapes of composites that cannot be taken apart here: their C++ asks cuDNN, or a device that is not there.
 
-Each function answers the fake result of a call; `PARTS` says what the operator becomes on CUDA, for analysis alone.
+Each function answers the fake result of a call; `PARTS` says what the operator becomes on CUDA, for analysis
+alone.
 """
 
 import torch
@@ -89,11 +90,13 @@ def sizes_by_value(name):
     return name in ("aten::_pack_padded_sequence", "aten::_pad_packed_sequence")
 
 
-# Operators of whose results only the first means anything, and whose other results have shapes that depend on the device.
+# Operators of whose results only the first means anything, and whose other results have shapes that depend on
+# the device.
 FIRST_RESULT_ONLY = frozenset(("aten::_embedding_bag", "aten::_embedding_bag_forward_only"))
 
 
-# -- factories: what a kernel's host code calls most. FakeTensorMode would answer the same, slower; None asks it.
+# -- factories: what a kernel's host code calls most. FakeTensorMode would answer the same, slower; None asks
+# it.
 
 
 def _device(device):

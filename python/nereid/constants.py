@@ -80,7 +80,8 @@ def _from_data(original):
 
 
 def _from_memory(original):
-    """from_numpy and frombuffer: the tensor would share memory with what it is made from; here it has a copy."""
+    """from_numpy and frombuffer: the tensor would share memory with what it is made from; here it has a
+    copy."""
 
     def make(*args, **kwargs):
         recorder = tracing.recorder()

@@ -1,10 +1,12 @@
-"""The engine's own kernels and training's, in Triton, and the program that compiles them: without a GPU, once for a model's shape.
+"""The engine's own kernels and training's, in Triton, and the program that compiles them: without a GPU, once
+for a model's shape.
 
     python -m nereid.engine_kernels '{"arch": 90, "kernels": [{"name": "decode_attention", "element": "bf16",
         "constants": {"HEADS": 32, ...}, "options": {"num_warps": 4, "num_stages": 3}}]}'
 
-answers with one JSON object a kernel, in order: {"ttir": text, "image": what kernel_compiler.py answers}; `image` is absent for
-arch 0, whose text is for the executor of TTIR on the CPU. Pointers are aligned to 16 bytes.
+answers with one JSON object a kernel, in order: {"ttir": text, "image": what kernel_compiler.py answers};
+`image` is absent for arch 0, whose text is for the executor of TTIR on the CPU. Pointers are aligned to 16
+bytes.
 """
 
 import json
@@ -39,10 +41,12 @@ def decode_attention(
     TILE: tl.constexpr,
     SPLITS: tl.constexpr,
 ):
-    """One query of a sequence over its keys and values in blocks; a program takes the heads that share a key head, over one split of the keys.
+    """One query of a sequence over its keys and values in blocks; a program takes the heads that share a key
+    head, over one split of the keys.
 
-    query, result [sequences, HEADS, DIM]; keys, values [blocks, BLOCK_SIZE, KEY_HEADS, DIM]; tables [sequences, table_width]; lengths
-    [sequences]; of splits: partial [sequences, HEADS, SPLITS, DIM] and logsums [sequences, HEADS, SPLITS], base 2. scale has log2(e) in it.
+    query, result [sequences, HEADS, DIM]; keys, values [blocks, BLOCK_SIZE, KEY_HEADS, DIM]; tables
+    [sequences, table_width]; lengths [sequences]; of splits: partial [sequences, HEADS, SPLITS, DIM] and
+    logsums [sequences, HEADS, SPLITS], base 2. scale has log2(e) in it.
     """
     sequence, key_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     GROUP: tl.constexpr = HEADS // KEY_HEADS
@@ -111,7 +115,8 @@ def combine_splits(
     SPLITS: tl.constexpr,
     SPLITS_PADDED: tl.constexpr,
 ):
-    """What the splits of one head of one sequence saw, weighted by the sums of their shares: see decode_attention."""
+    """What the splits of one head of one sequence saw, weighted by the sums of their shares: see
+    decode_attention."""
     row = tl.program_id(0).to(tl.int64)
     splits, dims = tl.arange(0, SPLITS_PADDED), tl.arange(0, DIM_PADDED)
     split_is, dim_is = splits < SPLITS, dims < DIM
@@ -144,10 +149,11 @@ def prepare_heads(
     HALF_PADDED: tl.constexpr,
     NORMED: tl.constexpr,
 ):
-    """Between the projection and attention, for one head of one token: the norm of queries and keys, their rotation, and keys and values into the cache.
+    """Between the projection and attention, for one head of one token: the norm of queries and keys, their
+    rotation, and keys and values into the cache.
 
-    joined [tokens, HEADS + 2 * KEY_HEADS, DIM]; cosines, sines [tokens, DIM / 2]; norms [DIM]; slots [tokens]; query [tokens, HEADS, DIM];
-    keys, values [places, KEY_HEADS, DIM].
+    joined [tokens, HEADS + 2 * KEY_HEADS, DIM]; cosines, sines [tokens, DIM / 2]; norms [DIM]; slots
+    [tokens]; query [tokens, HEADS, DIM]; keys, values [places, KEY_HEADS, DIM].
     """
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     HALF: tl.constexpr = DIM // 2
@@ -220,7 +226,8 @@ def gate(joined, result, WIDTH: tl.constexpr, TILE: tl.constexpr):
 
 @triton.jit
 def gate_backward(gradient, joined, of_joined, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """The gradients of both factors of gate's product: gradient [tokens, WIDTH], joined, of_joined [tokens, 2, WIDTH]."""
+    """The gradients of both factors of gate's product: gradient [tokens, WIDTH], joined, of_joined [tokens,
+    2, WIDTH]."""
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * TILE + tl.arange(0, TILE)
     is_one = at < WIDTH
@@ -252,7 +259,8 @@ def sum_and_norm(
     WIDTH_PADDED: tl.constexpr,
     ADDED: tl.constexpr,
 ):
-    """result = residual + added, and normed = RMS norm of it. All but weight [WIDTH] are [tokens, WIDTH]. Not ADDED: of residual alone, and no result."""
+    """result = residual + added, and normed = RMS norm of it. All but weight [WIDTH] are [tokens, WIDTH]. Not
+    ADDED: of residual alone, and no result."""
     row = tl.program_id(0).to(tl.int64) * WIDTH
     at = tl.arange(0, WIDTH_PADDED)
     is_one = at < WIDTH
@@ -284,25 +292,25 @@ def sum_and_norm_backward(
     WIDTH_PADDED: tl.constexpr,
     PASSED: tl.constexpr,
 ):
-    """x [rows, WIDTH] is the sum that was normed, `gradient` the norm's and `passed` (where PASSED) the sum's own. of_x is that of both summands;
-    of_weight [programs, WIDTH], float32, is to be added up."""
+    """x [rows, WIDTH] is the sum that was normed, `gradient` the norm's and `passed` (where PASSED) the sum's
+    own. of_x is that of both summands; of_weight [programs, WIDTH], float32, is to be added up."""
     at = tl.arange(0, WIDTH_PADDED)
     is_one = at < WIDTH
     w = tl.load(weight + at, mask=is_one, other=0.0).to(tl.float32)
-    gathered = tl.zeros([WIDTH_PADDED], tl.float32)
+    total = tl.zeros([WIDTH_PADDED], tl.float32)
     for row in range(tl.program_id(0), rows, programs):
         place = row.to(tl.int64) * WIDTH + at
         grad = tl.load(gradient + place, mask=is_one, other=0.0).to(tl.float32)
         a = tl.load(x + place, mask=is_one, other=0.0).to(tl.float32)
         inverse = tl.rsqrt(tl.sum(a * a, 0) / WIDTH + epsilon)
         a *= inverse
-        gathered += grad * a
+        total += grad * a
         grad *= w
         grad = (grad - a * (tl.sum(grad * a, 0) / WIDTH)) * inverse
         if PASSED:
             grad += tl.load(passed + place, mask=is_one, other=0.0).to(tl.float32)
         tl.store(of_x + place, grad.to(of_x.dtype.element_ty), mask=is_one)
-    tl.store(of_weight + tl.program_id(0).to(tl.int64) * WIDTH + at, gathered, mask=is_one)
+    tl.store(of_weight + tl.program_id(0).to(tl.int64) * WIDTH + at, total, mask=is_one)
 
 
 @triton.jit
@@ -322,8 +330,9 @@ def turn_heads(
     NORMED: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """The RMS norm (where NORMED) of each head of queries and keys of each token (a row), then its rotation: each pair of dimensions
-    (i, i + DIM / 2) by its token's angle. joined [tokens, HEADS + 2 * KEY_HEADS, DIM]; turned [rows, DIM], rows = tokens * (HEADS + KEY_HEADS)."""
+    """The RMS norm (where NORMED) of each head of queries and keys of each token (a row), then its rotation:
+    each pair of dimensions (i, i + DIM / 2) by its token's angle. joined [tokens, HEADS + 2 * KEY_HEADS,
+    DIM]; turned [rows, DIM], rows = tokens * (HEADS + KEY_HEADS)."""
     BOTH: tl.constexpr = HEADS + KEY_HEADS
     HALF: tl.constexpr = DIM // 2
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -377,7 +386,8 @@ def turn_heads_backward(
     NORMED: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """The gradients of turn_heads' joined queries and keys, and of its norms by each program: of_norms [programs, 2, DIM], float32, to be added up."""
+    """The gradients of turn_heads' joined queries and keys, and of its norms by each program: of_norms
+    [programs, 2, DIM], float32, to be added up."""
     BOTH: tl.constexpr = HEADS + KEY_HEADS
     HALF: tl.constexpr = DIM // 2
     dims = tl.arange(0, HALF_PADDED)[None, :]
@@ -433,8 +443,9 @@ def turn_heads_backward(
         tl.store(to + DIM + HALF, tl.sum(of_key_b, 0), mask=half_is)
 
 
-# Attention of training, over documents that lie one behind the other. A query's largest score before it has seen one: finite, so that what is hidden, -inf, less
-# it is no NaN. (Were it that, too, what is hidden would weigh exp2(-inf * scale + inf * scale); were both -1e30, a fused multiply and add would round one of them.)
+# Attention of training, over documents that lie one behind the other. A query's largest score before it has
+# seen one: finite, so that what is hidden, -inf, less it is no NaN. (Were it that, too, what is hidden would
+# weigh exp2(-inf * scale + inf * scale); were both -1e30, a fused multiply and add would round one of them.)
 LOWEST = tl.constexpr(-1e30)
 
 
@@ -464,12 +475,14 @@ def packed_attention(
     KEYS: tl.constexpr,
     DESCRIBED: tl.constexpr,
 ):
-    """Each query sees the keys from its document's beginning to its own place; a program takes QUERIES of them, of one head.
+    """Each query sees the keys from its document's beginning to its own place; a program takes QUERIES of
+    them, of one head.
 
-    turned [tokens, HEADS + KEY_HEADS, DIM]: queries and keys; joined [tokens, HEADS + 2 * KEY_HEADS, DIM], of which the last are values; starts [tokens]:
-    where each token's document begins; result [tokens, HEADS, DIM]; logsums [HEADS, tokens], base 2. scale has log2(e) in it. DESCRIBED: turned and joined
-    are descriptors of blocks [KEYS, DIM], for the tensor memory accelerator, which spares the addresses' registers; QUERIES are KEYS or twice as many then,
-    and DIM is a power of two.
+    turned [tokens, HEADS + KEY_HEADS, DIM]: queries and keys; joined [tokens, HEADS + 2 * KEY_HEADS, DIM], of
+    which the last are values; starts [tokens]: where each token's document begins; result [tokens, HEADS,
+    DIM]; logsums [HEADS, tokens], base 2. scale has log2(e) in it. DESCRIBED: turned and joined are
+    descriptors of blocks [KEYS, DIM], for the tensor memory accelerator, which spares the addresses'
+    registers; QUERIES are KEYS or twice as many then, and DIM is a power of two.
     """
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
     key_head = head // (HEADS // KEY_HEADS)
@@ -579,8 +592,8 @@ def packed_attention_queries(
     KEYS: tl.constexpr,
     DESCRIBED: tl.constexpr,
 ):
-    """The gradients of packed_attention's queries, and dots [HEADS, tokens], float32: of each query's result with its gradient [tokens, HEADS, DIM].
-    DESCRIBED as there."""
+    """The gradients of packed_attention's queries, and dots [HEADS, tokens], float32: of each query's result
+    with its gradient [tokens, HEADS, DIM]. DESCRIBED as there."""
     head, first = tl.program_id(0), tl.program_id(1) * QUERIES
     key_head = head // (HEADS // KEY_HEADS)
     rows, columns, dims = tl.arange(0, QUERIES), tl.arange(0, KEYS), tl.arange(0, DIM_PADDED)
@@ -673,8 +686,9 @@ def packed_attention_keys(
     QUERIES: tl.constexpr,
     KEYS: tl.constexpr,
 ):
-    """The gradients of packed_attention's keys and values; a program takes KEYS of them, of one key head, and the queries of all heads that share it.
-    ends [tokens]: where each token's document ends; dots: as packed_attention_queries left them."""
+    """The gradients of packed_attention's keys and values; a program takes KEYS of them, of one key head, and
+    the queries of all heads that share it. ends [tokens]: where each token's document ends; dots: as
+    packed_attention_queries left them."""
     key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
     GROUP: tl.constexpr = HEADS // KEY_HEADS
     rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
@@ -750,10 +764,11 @@ def packed_attention_keys_described(
     QUERIES: tl.constexpr,
     KEYS: tl.constexpr,
 ):
-    """packed_attention_keys, whose gradient and turned are descriptors of blocks [QUERIES, DIM]; KEYS are QUERIES or twice as many, and DIM is a power of two.
+    """packed_attention_keys, whose gradient and turned are descriptors of blocks [QUERIES, DIM]; KEYS are
+    QUERIES or twice as many, and DIM is a power of two.
 
-    In two loops, the second of which has no masks at all: the last tile of queries, which may end behind the document, is the first loop's; and heads and places are
-    counted on, not divided out of one number."""
+    In two loops, the second of which has no masks at all: the last tile of queries, which may end behind the
+    document, is the first loop's; and heads and places are counted on, not divided out of one number."""
     key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
     GROUP: tl.constexpr = HEADS // KEY_HEADS
     rows, columns, dims = tl.arange(0, KEYS), tl.arange(0, QUERIES), tl.arange(0, DIM_PADDED)
@@ -824,8 +839,9 @@ def packed_attention_keys_described(
 
 @triton.jit
 def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.constexpr):
-    """Of each row: found = log softmax(logits)[target], and the logits become weight times its gradient. logits [rows, WIDTH].
-    Largest and sums are of eight neighbours' lane until the row is over: no thread waits for another in the loop."""
+    """Of each row: found = log softmax(logits)[target], and the logits become weight times its gradient.
+    logits [rows, WIDTH]. Largest and sums are of eight neighbours' lane until the row is over: no thread
+    waits for another in the loop."""
     row = tl.program_id(0).to(tl.int64)
     target = tl.load(targets + row)
     weight = tl.load(weights + row)
@@ -853,7 +869,8 @@ def token_losses(logits, targets, weights, found, WIDTH: tl.constexpr, TILE: tl.
         )
 
 
-# Each parameter's type, in order; E is the model's own, &ROWS a descriptor of blocks [ROWS, DIM_PADDED] of such, or *E where the kernel is not DESCRIBED.
+# Each parameter's type, in order; E is the model's own, &ROWS a descriptor of blocks [ROWS, DIM_PADDED] of
+# such, or *E where the kernel is not DESCRIBED.
 SIGNATURES = {
     "decode_attention": "*E *E *E *i32 *i32 *E *fp32 *fp32 i32 fp32",
     "combine_splits": "*fp32 *fp32 *E",

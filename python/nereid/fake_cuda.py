@@ -1,6 +1,7 @@
-"""torch.cuda without a GPU: queries answer an H200's properties, streams and events are inert, graphs record and repeat.
+"""torch.cuda without a GPU: queries answer an H200's properties, streams and events are inert, graphs record
+and repeat.
 
-Work is traced in the order in which it is asked for, which is an order that streams and events allow.
+Work is traced in the order in which it is issued, which is an order that streams and events allow.
 """
 
 import contextlib
@@ -187,7 +188,8 @@ class MemPool:
 
 
 class Generator(torch._C.Generator):
-    """torch.Generator for either device: a CPU generator that remembers what device, seed and seeding it stands for."""
+    """torch.Generator for either device: a CPU generator that remembers what device, seed and seeding it
+    stands for."""
 
     def __new__(cls, device="cpu"):
         self = super().__new__(cls)
@@ -240,7 +242,8 @@ class Generator(torch._C.Generator):
 
 
 class DefaultGenerator(Generator):
-    """torch.default_generator: its seedings are steps of the trace, and to draw from it is to name no generator."""
+    """torch.default_generator: its seedings are steps of the trace, and to draw from it is to name no
+    generator."""
 
     def manual_seed(self, seed):
         return manual_seed(seed)
@@ -326,7 +329,8 @@ class CudaRuntime:
 
 
 def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None):
-    """As PyTorch's: a warm-up, a capture over the sample arguments; each call copies its arguments there, replays, and returns the same outputs."""
+    """As PyTorch's: a warm-up, a capture over the sample arguments; each call copies its arguments there,
+    replays, and returns the same outputs."""
     if isinstance(callables, tuple):
         return tuple(
             _graphed(function, args, num_warmup_iters) for function, args in zip(callables, sample_args)
@@ -410,7 +414,7 @@ def _answers():
 
 
 def _own(value):
-    """A function of a name's own: torch._dynamo tells names apart by what they name."""
+    """A function of a name's own: torch._dynamo distinguishes functions by name."""
     if not isinstance(value, types.FunctionType):
         return value
     copy = types.FunctionType(

@@ -1,4 +1,5 @@
-"""FakeTensor as the tracer needs it: addresses, values that are known, `.data =`, CPU fallbacks, other threads."""
+"""FakeTensor as the tracer needs it: addresses, values that are known, `.data =`, CPU fallbacks, other
+threads."""
 
 import torch
 import torch.utils.dlpack
@@ -79,7 +80,8 @@ _fake_dispatch = FakeTensor.__torch_dispatch__.__func__
 
 
 def _dispatch(cls, func, types, args=(), kwargs=None):
-    """A fake tensor's own dispatch: reached where no mode is active, as in a thread that nobody prepared. Nothing may be lost."""
+    """A fake tensor's own dispatch: reached where no mode is active, as in an unprepared thread. Nothing may
+    be lost."""
     recorder = tracing.recorder()
     if (
         recorder is not None
@@ -138,7 +140,7 @@ def _as_subclass(self, cls):
     if isinstance(self, cls):
         return self
     raise Untraceable(
-        f"a tensor as the subclass {cls.__name__} cannot be traced: keep a plain tensor, and beside it what {cls.__name__} adds"
+        f"a tensor as the subclass {cls.__name__} cannot be traced: keep a plain tensor, and separately what {cls.__name__} adds"
     )
 
 
@@ -170,7 +172,8 @@ def install():
 
 
 def _module_apply(self, fn, recurse=True):
-    """nn.Module._apply: parameters change by `.data =`, as real ones do, so that they stay the same objects; it would swap fake ones."""
+    """nn.Module._apply: parameters change by `.data =`, as real ones do, so that they stay the same objects;
+    it would swap fake ones."""
     if recurse:
         for module in self.children():
             module._apply(fn)

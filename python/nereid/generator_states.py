@@ -1,6 +1,8 @@
-"""The states of random generators: nothing that a trace could hold, so the replay keeps them and puts them back.
+"""The states of random generators: nothing that a trace could hold, so the replay keeps them and puts them
+back.
 
-`get_state` hands out a tensor that stands for the state; its data is not known. `set_state` takes that tensor alone.
+`get_state` hands out a tensor that stands for the state; its data is not known. `set_state` takes that tensor
+alone.
 """
 
 import contextlib

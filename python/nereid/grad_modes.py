@@ -1,7 +1,8 @@
-"""While gradients are off, autograd's dispatch keys are excluded, so that the recorder sees composite operators whole.
+"""While gradients are off, autograd's dispatch keys are excluded, so that the recorder sees composite
+operators whole.
 
-With gradients on (a module that differentiates inside forward) the keys come back and composites are taken apart by C++ before the
-recorder sees them. `torch.func` brings its own keys along.
+With gradients on (a module that differentiates inside forward) the keys come back and composites are taken
+apart by C++ before the recorder sees them. `torch.func` brings its own keys along.
 """
 
 import torch
@@ -26,8 +27,9 @@ def install():
 
 
 class UserKeys:
-    """The dispatch keys that a module's own calls see. A dispatch mode's handler runs with every key above Python's excluded; what it takes
-    apart there must meet autocast, lazy conjugation and view tracking as the module's own calls do."""
+    """The dispatch keys that a module's own calls see. A dispatch mode's handler runs with every key above
+    Python's excluded; what it takes apart there must meet autocast, lazy conjugation and view tracking as the
+    module's own calls do."""
 
     def __init__(self):
         self._include = torch._C._dispatch_tls_local_include_set()

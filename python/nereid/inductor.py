@@ -1,14 +1,16 @@
 """What torch.compile would write for a traced module, as the text of a `ModelNew`; without a GPU.
 
-`warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a jailed child. The trace
-is hostile input like any: it was made by the reference's own Python, and its operators are called here, on tensors without data.
+`warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a
+jailed child. The trace is hostile input like any: it was made by the reference's own Python, and its
+operators are called here, on tensors without data.
 
 request = {"trace": document (docs/trace_format.md), "native_matmul": bool, "arch": 90}
 answer  = {"imports": text, "classes": text} or {"declined": why}
 
-The forward's steps are done again on fake tensors under make_fx, Inductor lowers that graph (graph.py of torch._inductor), and its
-wrapper (inductor_wrapper.py here) is turned into plain Python: kernels with `@triton.jit`, `torch.empty_strided`, launches.
-With `native_matmul` Inductor writes matrix products in Triton too; without, they are PyTorch's.
+The forward's steps are done again on fake tensors under make_fx, Inductor lowers that graph (graph.py of
+torch._inductor), and its wrapper (inductor_wrapper.py here) is turned into plain Python: kernels with
+`@triton.jit`, `torch.empty_strided`, launches. With `native_matmul` Inductor writes matrix products in Triton
+too; without, they are PyTorch's.
 """
 
 import contextlib
@@ -35,7 +37,7 @@ class Declined(Exception):
     pass
 
 
-# -- the graph --------------------------------------------------------------------------------------------------------
+# -- the graph ---------------------------------------------------------------------------------------------
 
 
 class Steps:
@@ -172,7 +174,7 @@ def attribute(name):
     return "self" + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in name.split("."))
 
 
-# -- Inductor ---------------------------------------------------------------------------------------------------------
+# -- Inductor ----------------------------------------------------------------------------------------------
 
 
 def inductor_text(steps, native_matmul):

@@ -1,4 +1,5 @@
-"""What is switched off, or made harmless, while a module is traced: compilers, threads' own order, Python's random seeds."""
+"""What is switched off, or made harmless, while a module is traced: compilers, threads' own order, Python's
+random seeds."""
 
 import functools
 import random
@@ -33,10 +34,12 @@ def _identity_compile(model=None, *args, **kwargs):
 
 
 def _scripting(script, load):
-    """`load`, which scripts the formulas of forward-mode derivatives when one is first asked for, as it is before anything is inert."""
+    """`load`, which scripts the formulas of forward-mode derivatives when one is first asked for, as it is
+    before anything is inert."""
 
     def wrapped():
-        # The reference's decomposition of trace, imported with fake tensors, cannot be scripted; the one that `load` has can.
+        # The reference's decomposition of trace, imported with fake tensors, cannot be scripted; the one that
+        # `load` has can.
         inert, torch.jit.script = torch.jit.script, script
         trace = decomposition_table.pop(torch.ops.aten.trace.default, None)
         try:

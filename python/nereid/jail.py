@@ -28,7 +28,7 @@ class Jail:
         return self._message.value.decode(errors="replace")
 
     def isolation(self):
-        """Which walls stand, as a dict."""
+        """The isolation layers, as a dict."""
         if (
             self._library.nereid_jail_isolation(
                 self._jail, self._message, ctypes.c_size_t(len(self._message))
@@ -57,7 +57,8 @@ class Jail:
         return child
 
     def begin(self, keep):
-        """In a child of one thread, before it touches a device: namespaces, privileges, files; all descriptors but `keep` are closed."""
+        """In a child of one thread, before it touches a device: namespaces, privileges, files; all
+        descriptors but `keep` are closed."""
         descriptors = (ctypes.c_int * len(keep))(*keep)
         jail, message, size = self._room()
         self._done(
@@ -65,20 +66,22 @@ class Jail:
         )
 
     def finish(self):
-        """... and when the device's driver has made its threads, before anything hostile: limits, system calls."""
+        """... and when the device's driver has made its threads, before anything hostile: limits, system
+        calls."""
         self._done(self._library.nereid_jail_finish(*self._room()))
 
     def serve(self, compaction, control, folder):
-        """Forks a child for every order that comes through the socket `control`, see fork_loop.h. Returns (request, answer), two
-        descriptors, in each child, which is in the jail by then; None in this process once the other end is closed."""
+        """Forks a child for every order that comes through the socket `control`, see fork_loop.h. Returns
+        (request, answer), two descriptors, in each child, which is in the jail by then; None in this process
+        once the other end is closed."""
         descriptors = (ctypes.c_int * 2)()
         library = ctypes.PyDLL(self._library._name)  # keeps the interpreter's lock: the child goes on with it
-        told = (None, None, None)
+        callbacks = (None, None, None)
         if len(sys._current_frames()) > 1:  # a warm-up left threads behind: see fork_loop.h
             names = ("PyOS_BeforeFork", "PyOS_AfterFork_Parent", "PyOS_AfterFork_Child")
-            told = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names]
-        numbers = random.getstate()  # Python draws a new seed where it is told
-        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), *told, descriptors, self._message,
+            callbacks = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names]
+        numbers = random.getstate()  # Python draws a new seed in its callbacks
+        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), *callbacks, descriptors, self._message,
                                      ctypes.c_size_t(len(self._message)))  # fmt: skip
         random.setstate(numbers)
         if found == 1:

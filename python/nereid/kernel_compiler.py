@@ -1,7 +1,7 @@
 """The kernel compiler: TTIR text to machine code for one GPU architecture, without a GPU.
 
-`warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a child,
-which sees nothing but the text. By hand: `python -m nereid.kernel_compiler FILE.ttir [ARCH]`.
+`warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a
+child, which sees nothing but the text. By hand: `python -m nereid.kernel_compiler FILE.ttir [ARCH]`.
 
 request = {"ttir": text, "arch": 90, "options": {"num_warps": 4, ...}}
 answer  = {"cubin": base64, "name": symbol, "params": [type of each parameter of the TTIR function],
@@ -10,10 +10,10 @@ answer  = {"cubin": base64, "name": symbol, "params": [type of each parameter of
            "cooperative": bool, "pdl": bool, "expanded_descriptors": bool, "registers": n, "spills": bytes}
        or {"error": what the compiler said}
 
-The cubin's parameters are the TTIR function's in order, then a pointer to global scratch and one to profile scratch. A
-tensor descriptor is a CUtensorMap by value (128 bytes); with `expanded_descriptors` (below sm_90) it is instead its base
-pointer, its shape and its strides as 64-bit integers, and one byte that says whether its padding is nan. The shape (i32)
-and the strides (i64) that follow a descriptor in the TTIR function stay.
+The cubin's parameters are the TTIR function's in order, then a pointer to global scratch and one to profile
+scratch. A tensor descriptor is a CUtensorMap by value (128 bytes); with `expanded_descriptors` (below sm_90)
+it is instead its base pointer, its shape and its strides as 64-bit integers, and one byte that says whether
+its padding is nan. The shape (i32) and the strides (i64) that follow a descriptor in the TTIR function stay.
 """
 
 import base64
@@ -70,7 +70,8 @@ def parse_options(backend, given, arch):
 
 
 def parse_ttir(text, context):
-    # Text without locations gets the file's, and ptxas puts a file's name and age into the cubin: both must not vary.
+    # Text without locations gets the file's, and ptxas puts a file's name and age into the cubin: both must
+    # not vary.
     with open("kernel.ttir", "w") as file:
         file.write(text)
     module = ir.parse_mlir_module("kernel.ttir", context)
@@ -85,7 +86,8 @@ def parameter_types(module):
 
 
 def expand_descriptors(module, context):
-    """What Triton's own ttir stage does for GPUs without tensor maps; the tracer's text was made for sm_90."""
+    """What Triton's own ttir stage does for GPUs without tensor maps; the tracer's text was made for
+    sm_90."""
     manager = ir.pass_manager(context)
     passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
     passes.common.add_canonicalizer(manager)

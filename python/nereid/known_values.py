@@ -1,9 +1,10 @@
 """What can be known without data: constants, integer inputs, and whatever is computed from them.
 
-Nothing is computed until the module asks (`.item()`, `if t.any()`, an output whose shape depends on values). Then the steps that
-made the tensor are found by walking the recorded history backwards, and done again on real CPU tensors. Random numbers, kernels'
-results and floating-point inputs end the walk: what depends on them is not known. Integer inputs that an answer depended on are
-pinned: the trace holds for these values alone.
+Nothing is computed until the module asks (`.item()`, `if t.any()`, an output whose shape depends on values).
+Then the steps that made the tensor are found by walking the recorded history backwards, and done again on
+real CPU tensors. Random numbers, kernels' results and floating-point inputs end the walk: what depends on
+them is not known. Integer inputs that an answer depended on are pinned: the trace holds for these values
+alone.
 """
 
 import zlib
@@ -22,10 +23,10 @@ MAX_PINNED_BYTES = 4 << 20
 class KnownValues:
     def __init__(self, recorder, draw):
         self._recorder, self._draw = recorder, draw
-        self.kernels = []  # the trace's, to tell which tensors a launch only reads
+        self.kernels = []  # the trace's, which say which tensors a launch only reads
         self.computed = None  # real results of the operator being recorded, where finding its shape gave them
 
-    # -- what the recorder asks -----------------------------------------------------------------------------------
+    # -- what the recorder asks -----------------------------------------------------------------------------
 
     def read(self, func, args, kwargs):
         """The answer of an operator that reads data."""
@@ -39,7 +40,8 @@ class KnownValues:
             return self._real(fake, what)
 
     def shape_by_value(self, func, args, kwargs):
-        """The fake result of an operator whose result's shape depends on data: that of integer and bool arguments, which must be known."""
+        """The fake result of an operator whose result's shape depends on data: that of integer and bool
+        arguments, which must be known."""
         name = func._schema.name.split("::")[1]
         needs_all = name in _DATA_DECIDES
         real_args, real_kwargs = self._real_arguments(
@@ -72,7 +74,8 @@ class KnownValues:
                 storage.real = storage.base = (real.untyped_storage(), len(storage.writes))
 
     def materialize_input(self, fake):
-        """The data of an integer input, as this draw has it; None where it is too large or cannot be known."""
+        """The data of an integer input, as this draw has it; None where it is too large or cannot be
+        known."""
         storage = self._recorder.storage_of(fake)
         if storage.bytes > MAX_PINNED_BYTES:
             return None
@@ -81,12 +84,12 @@ class KnownValues:
             self._real(fake, "an input")
         except Untraceable:
             return None
-        # Nobody has read it yet: what it was made from may be drawn anew in each trial.
+        # It is unread yet: what it was made from may be drawn anew in each trial.
         for s, was in zip(self._recorder.storages, pinned):
             s.pinned = was
         return storage.real[0]
 
-    # -- doing steps again ----------------------------------------------------------------------------------------
+    # -- doing steps again ----------------------------------------------------------------------------------
 
     def _real_arguments(self, args, kwargs, what, all_needed=True):
         def real(t):
@@ -133,7 +136,8 @@ class KnownValues:
         self._pin_draws(steps, drawn, memory)
 
     def _slice(self, wanted, what):
-        """The steps that decide a storage's content now, in order; and the storages that are known already."""
+        """The steps that decide a storage's content now, in order; and the storages that are known
+        already."""
         history, storages = self._recorder.history, self._recorder.storages
         needed, roots, stack, seen = set(), {}, [(wanted.id, len(history))], set()
         while stack:
@@ -302,7 +306,8 @@ def _copy(storage):
 
 
 def _seed(draw, done):
-    """Every random step of a draw has a seed of its own, so that it draws the same whenever it is done again."""
+    """Every random step of a draw has a seed of its own, so that it draws the same whenever it is done
+    again."""
     return (
         draw * 1_000_003 + done.phase[1] * 10_007 + zlib.crc32(str(done.step["result"]).encode())
     ) & 0x7FFFFFFF

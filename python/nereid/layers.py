@@ -1,4 +1,5 @@
-"""Layers of PyTorch's own whose Python asks for data or for a tensor's class: here they do the same work without asking."""
+"""Layers of PyTorch's own whose Python asks for data or for a tensor's class: here they do the same work
+without asking."""
 
 import torch
 from torch.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
@@ -47,7 +48,8 @@ def is_uninitialized(tensor):
     return isinstance(tensor, (_UninitializedFakeParameter, _UninitializedFakeBuffer))
 
 
-# -- TransformerEncoder: in evaluation, with padded sequences, it works on nested tensors, of which a trace cannot tell
+# -- TransformerEncoder: in evaluation, with padded sequences, it works on nested tensors, of which a trace
+# cannot say
 
 
 def _takes_nested_path(encoder, src, mask, padding):
@@ -66,7 +68,8 @@ def _is_left_aligned(padding):
 
 
 def _encoder_forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
-    """The layers on padded tensors under their mask, then zeros in the padding: what unpacking a nested tensor leaves there."""
+    """The layers on padded tensors under their mask, then zeros in the padding: what unpacking a nested
+    tensor leaves there."""
     if tracing.recorder() is None or not _takes_nested_path(self, src, mask, src_key_padding_mask):
         return _forward_padded(self, src, mask, src_key_padding_mask, is_causal)
     norm, self.norm = self.norm, None
@@ -94,7 +97,8 @@ _original_encoder_forward = TransformerEncoder.forward
 
 
 def _predict(self, input):
-    """AdaptiveLogSoftmaxWithLoss.predict on all rows; PyTorch's leaves those out whose shortlist says enough."""
+    """AdaptiveLogSoftmaxWithLoss.predict on all rows; PyTorch's leaves those out whose shortlist says
+    enough."""
     head = self.head(input)
     best = torch.argmax(head, dim=1)
     return torch.where(

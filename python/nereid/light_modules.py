@@ -1,8 +1,8 @@
-"""Modules of torch that take seconds to import and are hardly ever needed in a trace, where nothing is compiled and every
-size is a number: until something asks for more, light stand-ins are in their places.
+"""Modules of torch that take seconds to import and are hardly ever needed in a trace, where nothing is
+compiled and every size is a number: until something asks for more, light stand-ins are in their places.
 
-`install()` comes before anything that imports them. A stand-in has the few names that traces use all the time; asked for any
-other name, or for a submodule, it becomes the module itself.
+`install()` comes before anything that imports them. A stand-in has the few names that traces use all the
+time; asked for any other name, or for a submodule, it becomes the module itself.
 """
 
 import contextlib
@@ -25,7 +25,8 @@ def _is_plain(value):
 
 
 def _of_plain(name, answer):
-    """`name` of symbolic_shapes: `answer` where no symbol is about, the module's own function for anything else."""
+    """`name` of symbolic_shapes: `answer` where no symbol is about, the module's own function for anything
+    else."""
 
     def function(*args, **kwargs):
         if all(map(_is_plain, args)):
@@ -100,7 +101,7 @@ _lasting = set()  # modules whose stand-in's names stay when it becomes the modu
 
 
 def become(module):
-    """The stand-in is executed as what it stood for; whoever holds it holds the module itself then."""
+    """The stand-in is executed as what it stood for; references to it are then the module itself."""
     if type(module) is not _StandIn:
         return
     name = module.__name__
@@ -121,7 +122,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def stand_in(name, names, lasting=False):
-    """Puts a module with these names where module `name` will be; where it is imported already, nothing but those that last."""
+    """Puts a module with these names where module `name` will be; where it is imported already, nothing but
+    those that last."""
     if name in sys.modules:
         if lasting:
             vars(sys.modules[name]).update(names)

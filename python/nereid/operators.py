@@ -1,8 +1,10 @@
-"""What the recorder must know about an operator: how it is recorded, what it writes, whether it draws random numbers.
+"""What the recorder must know about an operator: how it is recorded, what it writes, whether it draws random
+numbers.
 
-The recorder sits below autograd and autocast and above everything else, and sees operators as they were called: composite ones
-too. A composite is taken apart and its parts recorded, unless what it becomes depends on the device, the layout or on how the
-tensors are made: such a call is recorded whole, so that each replay takes it apart in its own way.
+The recorder sits below autograd and autocast and above everything else, and sees operators as they were
+called: composite ones too. A composite is taken apart and its parts recorded, unless what it becomes depends
+on the device, the layout or on how the tensors are made: such a call is recorded whole, so that each replay
+takes it apart in its own way.
 """
 
 import enum
@@ -22,7 +24,8 @@ class Kind(enum.IntEnum):
     CUSTOM = 5  # implemented in Python by the module itself: what it does is recorded
 
 
-# Composites whose C++ looks at the device, at cuDNN or oneDNN, or at whether a tensor is a subclass, and thereby computes differently.
+# Composites whose C++ looks at the device, at cuDNN or oneDNN, or at whether a tensor is a subclass, and
+# thereby computes differently.
 RECORDED_COMPOSITES = frozenset(
     """
     lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data rnn_relu.input rnn_relu.data
@@ -42,7 +45,8 @@ def _softmax_widens(args, kwargs):
 
 
 def _linear_is_one_product(args, kwargs):
-    """Otherwise its C++ chooses between mm and bmm by strides and by whether the weight requires a gradient."""
+    """Otherwise its C++ chooses between mm and bmm by strides and by whether the weight requires a
+    gradient."""
     return args[0].dim() <= 2 or args[0].is_contiguous()
 
 
@@ -58,7 +62,8 @@ RECORDED_WHEN = {
     "scaled_dot_product_attention": _attention_may_choose,
 }  # fmt: skip
 
-# Operators that are recorded under another name: zeros without memory are forward-mode derivatives' own business.
+# Operators that are recorded under another name: zeros without memory are forward-mode derivatives' own
+# business.
 RECORDED_AS = {"aten::_efficientzerotensor": "aten::zeros"}
 
 READS = frozenset("item _local_scalar_dense is_nonzero equal allclose".split())
@@ -74,7 +79,7 @@ QUERIES = frozenset(
 )
 
 
-# What makes tensors of which a trace can tell no strides: FakeTensorMode takes some of them for strided ones.
+# Operators whose results have no strides for a trace: FakeTensorMode takes some of them for strided ones.
 UNTRACED_LAYOUTS = {
     "nested": ("_nested_tensor_from", "_nested_from"),
     "sparse": (

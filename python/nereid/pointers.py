@@ -1,4 +1,5 @@
-"""Addresses of tensors that have no memory: unique, 512-byte aligned as the CUDA allocator's, and traceable back."""
+"""Addresses of tensors that have no memory: unique, 512-byte aligned as the CUDA allocator's, and traceable
+back."""
 
 import bisect
 
@@ -28,7 +29,7 @@ class Pointers:
     def storage_address(self, storage):
         if storage.address == 0:
             storage.address = self._next
-            # An unused page between any two, so that an address past an end is nobody's.
+            # An unused page between any two, so that an address past an end belongs to no tensor.
             size = max(storage.bytes, storage.fake.nbytes())
             self._next += (size // _ALIGNMENT + 2) * _ALIGNMENT
             self._starts.append(storage.address)

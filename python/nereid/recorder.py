@@ -1,8 +1,9 @@
 """The recorder: a dispatch mode that writes down every operator, with the storages and views it works on.
 
-It runs above FakeTensorMode, which computes shapes, strides, dtypes and devices without data. Autograd's dispatch keys are
-excluded while gradients are off (see `grad_modes.py`), so the recorder sees operators as they were called, composites included,
-also those that C++ calls. Work may come from several threads; one lock orders it.
+It runs above FakeTensorMode, which computes shapes, strides, dtypes and devices without data. Autograd's
+dispatch keys are excluded while gradients are off (see `grad_modes.py`), so the recorder sees operators as
+they were called, composites included, also those that C++ calls. Work may come from several threads; one lock
+orders it.
 """
 
 import contextlib
@@ -25,7 +26,8 @@ MAX_STORAGES = 1_000_000
 
 
 class Storage:
-    """What the trace says of an allocation, and what the tracer knows of its content (see known_values.py)."""
+    """What the trace says of an allocation, and what the tracer knows of its content (see
+    known_values.py)."""
 
     __slots__ = (
         "id",
@@ -52,7 +54,7 @@ class Storage:
         self.bytes = fake.nbytes()
         self.role, self.name, self.data, self.pinned = "temporary", "", None, False
         self.writes = []  # indices into Recorder.history of what wrote here
-        self.address = 0  # what data_ptr() answered, 0 while nobody asked
+        self.address = 0  # what data_ptr() returned; 0 before the first call
         self.real = None  # (real CPU storage, number of writes it reflects)
         self.base = None  # the same, of a constant or an integer input as it came
         self.integral_input = False
@@ -69,7 +71,8 @@ class Storage:
 
 
 class Done:
-    """A recorded step as known_values.py needs it to do it again on real data: storage ids read and written."""
+    """A recorded step as known_values.py needs it to do it again on real data: storage ids read and
+    written."""
 
     __slots__ = ("func", "step", "reads", "writes", "phase", "random")
 
@@ -107,7 +110,7 @@ class Recorder(TorchDispatchMode):
         self.generator_states = {}  # storage id -> (number, phase); see generator_states.py
         self._adopted = {}
 
-    # -- storages and values ------------------------------------------------------------------------------------
+    # -- storages and values --------------------------------------------------------------------------------
 
     def storage_of(self, tensor):
         if tensor.layout is not torch.strided:
@@ -228,7 +231,7 @@ class Recorder(TorchDispatchMode):
             )
             return fake
 
-    # -- steps --------------------------------------------------------------------------------------------------
+    # -- steps ----------------------------------------------------------------------------------------------
 
     def _append(self, step, func, read, written, random):
         """`read` and `written` are Storages."""
@@ -258,7 +261,8 @@ class Recorder(TorchDispatchMode):
             self._append(step, None, (), (), False)
 
     def launch(self, alternatives, tensors, tuner=None):
-        """Records a kernel launch; `tensors` are those it has pointers to. Launches with equal `tuner` choose as one."""
+        """Records a kernel launch; `tensors` are those it has pointers to. Launches with equal `tuner` choose
+        as one."""
         with self.lock:
             touched = [self.storage_of(tensor) for tensor in tensors]
             step = {"launch": alternatives}
@@ -281,7 +285,7 @@ class Recorder(TorchDispatchMode):
         with self.lock:
             self.steps.extend(steps)
 
-    # -- captured graphs ------------------------------------------------------------------------------------------
+    # -- captured graphs ------------------------------------------------------------------------------------
 
     def capture_begin(self):
         with self.lock:
@@ -310,7 +314,7 @@ class Recorder(TorchDispatchMode):
         """Whether this thread is inside the recorder."""
         return self.lock._is_owned()
 
-    # -- the dispatch mode ----------------------------------------------------------------------------------------
+    # -- the dispatch mode ----------------------------------------------------------------------------------
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -399,7 +403,8 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _with_dtype(self, args, kwargs, encoded, result):
-        """A factory's keywords with the dtype that it took from the default: a replay's default is float32."""
+        """A factory's keywords with the dtype that it took from the default: a replay's default is
+        float32."""
         if (
             kwargs.get("dtype") is not None
             or tensors_in(args, kwargs)

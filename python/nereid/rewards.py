@@ -1,5 +1,5 @@
-"""Rewards for trainers of language models that write kernels: adapters, each a few lines over `nereid.Judge`, or over
-`nereid.Client` where the judge is a server.
+"""Rewards for trainers of language models that write kernels: adapters, each a few lines over `nereid.Judge`,
+or over `nereid.Client` where the judge is a server.
 
     stack        adapter                                      the reference of a sample is its
     TRL          trl(judge)            -> reward function     column `reference`
@@ -12,17 +12,18 @@
     Atropos      atropos_group         -> scored data         argument
     NeMo-Gym     nemo_gym_verify       (an async function)    `verifier_metadata["reference"]`
 
-A reference is a path, source text, or a name in `Judge(tasks=...)`. Without one, the last code block with `class Model` in the
-prompt is it. Every adapter ends at the same object, `nereid.Reward`, with
+A reference is a path, source text, or a name in `Judge(tasks=...)`. Without one, the last code block with
+`class Model` in the prompt is it. Every adapter ends at the same object, `nereid.Reward`, with
 `{"reward", "scores", "reward_components", "spans", "status", "verdict", "receipt"}`.
 
-A fault of the judge is never a low reward. TRL and OpenRLHF's HTTP shape have a place for a missing reward (None); elsewhere it
-is `nereid.NereidError`, after the judge's own retries.
+A fault of the judge is never a low reward. TRL and OpenRLHF's HTTP shape have a place for a missing reward
+(None); elsewhere it is `nereid.NereidError`, after the judge's own retries.
 
-Functions that a trainer finds by name (`compute_score`, `custom_rm`, `reward_func`, `nemo_gym_verify`) use one judge of their
-process. `configure(...)` makes it; else the environment does: $NEREID_SERVER (a URL of `nereid serve`) with $NEREID_TOKEN, or in process
-$NEREID_JOBS (one a core), $NEREID_DEVICE, $NEREID_TIME=1 (time on a GPU); and $NEREID_REWARD (hierarchical), $NEREID_TASKS (a folder),
-$NEREID_POLICY, $NEREID_TIMEOUT (seconds a sample may wait).
+Functions that a trainer finds by name (`compute_score`, `custom_rm`, `reward_func`, `nemo_gym_verify`) use
+one judge of their process. `configure(...)` makes it; else the environment does: $NEREID_SERVER (a URL of
+`nereid serve`) with $NEREID_TOKEN, or in process $NEREID_JOBS (one a core), $NEREID_DEVICE, $NEREID_TIME=1
+(time on a GPU); and $NEREID_REWARD (hierarchical), $NEREID_TASKS (a folder), $NEREID_POLICY, $NEREID_TIMEOUT
+(seconds a sample may wait).
 """
 
 import math
@@ -48,8 +49,8 @@ _judge: BaseJudge | None = None
 
 
 def configure(server: str | None = None, **options: Any) -> BaseJudge:
-    """Makes the judge of this process and returns it: a `nereid.Client` of `server`, or a `nereid.Judge`, with their options. One that
-    was there is closed."""
+    """Makes the judge of this process and returns it: a `nereid.Client` of `server`, or a `nereid.Judge`,
+    with their options. One that was there is closed."""
     global _judge
     with _lock:
         before, _judge = _judge, Client(server, **options) if server else Judge(**options)
@@ -94,16 +95,17 @@ def _given(reward):
     return reward
 
 
-# -- TRL ----------------------------------------------------------------------------------------------------------------
+# -- TRL ---------------------------------------------------------------------------------------------------
 
 
 def trl(
     judge: BaseJudge | None = None, column: str = "reference", *, asynchronous: bool = False
 ) -> Callable[..., Any]:
-    """A reward function for TRL's `GRPOTrainer(reward_funcs=[...])`: `f(prompts, completions, **columns) -> list[float | None]`.
+    """A reward function for TRL's `GRPOTrainer(reward_funcs=[...])`:
+    `f(prompts, completions, **columns) -> list[float | None]`.
 
     column        the data set's column with references; without it they come from the prompts
-    asynchronous  a coroutine function instead, which TRL awaits beside others
+    asynchronous  a coroutine function instead, which TRL awaits with others
 
     None leaves a sample out of the update: the judge, or its task, is at fault."""
 
@@ -131,7 +133,7 @@ def trl(
     return nereid_reward_async if asynchronous else nereid_reward
 
 
-# -- verl ---------------------------------------------------------------------------------------------------------------
+# -- verl --------------------------------------------------------------------------------------------------
 
 
 async def compute_score(
@@ -141,11 +143,12 @@ async def compute_score(
     extra_info: Mapping[str, Any] | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """verl: `reward.custom_reward_function.path=pkg://nereid.rewards` (or this file's path), `name=compute_score`.
+    """verl: `reward.custom_reward_function.path=pkg://nereid.rewards` (or this file's path),
+    `name=compute_score`.
 
     ground_truth    the reference: a path, source text, or a name in the judge's tasks
-    Returns `score` (the reward), `acc` (1 where verified), `valid`, `speedup`, `plan`, `code`: numbers, the same keys always.
-    Raises NereidError of a judge's fault: verl has no missing score."""
+    Returns `score` (the reward), `acc` (1 where verified), `valid`, `speedup`, `plan`, `code`: numbers, the
+    same keys always. Raises NereidError of a judge's fault: verl has no missing score."""
     reference = _ground_truth(ground_truth) or (extra_info or {}).get("reference")
     prompt = (extra_info or {}).get("prompt", "")
     (reward,) = await default_judge().arewards(
@@ -165,14 +168,14 @@ def _ground_truth(given):
     return given.get("reference") or given.get("ground_truth") if isinstance(given, Mapping) else given
 
 
-# -- slime --------------------------------------------------------------------------------------------------------------
+# -- slime -------------------------------------------------------------------------------------------------
 
 
 async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
     """slime: `--custom-rm-path nereid.rewards.custom_rm`. A sample's `label` is its reference.
 
-    Returns the reward, or with `--reward-key KEY` the whole answer as a dictionary. Of a list of samples (`--group-rm`) it
-    returns a list. Raises NereidError of a judge's fault."""
+    Returns the reward, or with `--reward-key KEY` the whole answer as a dictionary. Of a list of samples
+    (`--group-rm`) it returns a list. Raises NereidError of a judge's fault."""
     samples = sample if isinstance(sample, list) else [sample]
     labels = [getattr(one, "label", None) for one in samples]
     prompts, responses = [one.prompt for one in samples], [one.response for one in samples]
@@ -184,7 +187,7 @@ async def custom_rm(args: Any, sample: Any, **_: Any) -> Any:
     return answers if isinstance(sample, list) else answers[0]
 
 
-# -- OpenRLHF -----------------------------------------------------------------------------------------------------------
+# -- OpenRLHF ----------------------------------------------------------------------------------------------
 
 
 def openrlhf_response(
@@ -193,9 +196,11 @@ def openrlhf_response(
     labels: Sequence[str] | None = None,
     judge: BaseJudge | None = None,
 ) -> dict[str, Any]:
-    """What OpenRLHF's `--reward.remote_url` expects of a POST with `query` (prompt and answer in one text), `prompts`, `labels`.
+    """What OpenRLHF's `--reward.remote_url` expects of a POST with `query` (prompt and answer in one text),
+    `prompts`, `labels`.
 
-    Returns `rewards` and `scores` (a number or None each) and `extra_logs` (lists of numbers; NaN where there is no reward)."""
+    Returns `rewards` and `scores` (a number or None each) and `extra_logs` (lists of numbers; NaN where there
+    is no reward)."""
     completions = [
         text[len(prompt) :] if text.startswith(prompt) else text for text, prompt in zip(query, prompts)
     ]
@@ -211,8 +216,8 @@ def openrlhf_response(
 def reward_func(
     queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str] | None = None, **_: Any
 ) -> dict[str, Any]:
-    """OpenRLHF: a file named by `--reward.remote_url FILE.py` with `from nereid.rewards import reward_func`. Tensors of float32,
-    shape [number of queries]. Raises NereidError of a judge's fault."""
+    """OpenRLHF: a file named by `--reward.remote_url FILE.py` with `from nereid.rewards import reward_func`.
+    Tensors of float32, shape [number of queries]. Raises NereidError of a judge's fault."""
     import torch
 
     answer = openrlhf_response(queries, prompts, labels)
@@ -229,13 +234,15 @@ def reward_func(
     }
 
 
-# -- verifiers ----------------------------------------------------------------------------------------------------------
+# -- verifiers ---------------------------------------------------------------------------------------------
 
 
 def verifiers(judge: BaseJudge | None = None) -> Callable[..., Any]:
-    """A reward function for `verifiers.Rubric(funcs=[...])`; a row's `answer` is its reference, else its `info["reference"]`.
+    """A reward function for `verifiers.Rubric(funcs=[...])`; a row's `answer` is its reference, else its
+    `info["reference"]`.
 
-    The whole answer is left in `state["nereid"]`: spans for per-token advantages are there. Raises NereidError of a judge's fault.
+    The whole answer is left in `state["nereid"]`: spans for per-token advantages are there. Raises
+    NereidError of a judge's fault.
     """
 
     async def nereid_reward(
@@ -266,9 +273,10 @@ def verifiers_taskset(
     tasks     a folder of references (NAME.py), or a mapping from names to sources
     prompt    what comes before the reference's code block, or a function from the source to the whole prompt
 
-    Each trace gets the reward `nereid`, scores and components as metrics, and the whole answer in `trace.info["nereid"]`: spans for
-    per-token advantages are there. A judge's fault raises NereidError, which makes the trace an error; a task whose reference does not
-    run fails `validate`. Needs the package `verifiers`."""
+    Each trace gets the reward `nereid`, scores and components as metrics, and the whole answer in
+    `trace.info["nereid"]`: spans for per-token advantages are there. A judge's fault raises NereidError,
+    which makes the trace an error; a task whose reference does not run fails `validate`. Needs the package
+    `verifiers`."""
     import verifiers.v1 as vf
 
     def chosen():
@@ -333,7 +341,7 @@ def _references(tasks):
     return sorted(found)
 
 
-# -- SkyRL --------------------------------------------------------------------------------------------------------------
+# -- SkyRL -------------------------------------------------------------------------------------------------
 
 
 def skyrl_env(judge: BaseJudge | None = None, *, turns: int = 1) -> type:
@@ -341,7 +349,8 @@ def skyrl_env(judge: BaseJudge | None = None, *, turns: int = 1) -> type:
 
     turns    with more than one, what is not verified is answered with its evidence as the next observation
 
-    Each step's metadata is the whole answer. Raises NereidError of a judge's fault. Needs the package `skyrl-gym`."""
+    Each step's metadata is the whole answer. Raises NereidError of a judge's fault. Needs the package
+    `skyrl-gym`."""
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
     class NereidEnv(BaseTextEnv):
@@ -381,7 +390,7 @@ def _feedback(reward):
     return "\n".join(dict.fromkeys(lines))
 
 
-# -- Atropos ------------------------------------------------------------------------------------------------------------
+# -- Atropos -----------------------------------------------------------------------------------------------
 
 
 def atropos_group(
@@ -391,7 +400,8 @@ def atropos_group(
     reference: Any = None,
     judge: BaseJudge | None = None,
 ) -> dict[str, Any]:
-    """A group for Atropos' POST `/scored_data`: `tokens`, `masks`, `scores`, `advantages`, each a list with an item a completion.
+    """A group for Atropos' POST `/scored_data`: `tokens`, `masks`, `scores`, `advantages`, each a list with
+    an item a completion.
 
     encode      of a text its token ids and, of each, (begin, end) in characters: an "offset mapping"
     masks       -100 on the prompt's tokens, the token's id on the completion's
@@ -423,11 +433,12 @@ def atropos_group(
     return group
 
 
-# -- NeMo-Gym -----------------------------------------------------------------------------------------------------------
+# -- NeMo-Gym ----------------------------------------------------------------------------------------------
 
 
 async def nemo_gym_verify(body: Mapping[str, Any], judge: BaseJudge | None = None) -> dict[str, Any]:
-    """The body of NeMo-Gym's `SimpleResourcesServer.verify`: what came, and `reward`, `reward_components`, `scores`, `spans`, ...
+    """The body of NeMo-Gym's `SimpleResourcesServer.verify`: what came, and `reward`, `reward_components`,
+    `scores`, `spans`, ...
 
     body    `responses_create_params.input` (the prompt), `response.output` (OpenAI Responses), and the reference in
             `verifier_metadata["reference"]`, `reference` or `label`

@@ -38,7 +38,8 @@ class Source:
 
 
 def compile_with_constants(source, overrides):
-    """The file with other integers at its margin: behind every assignment to one of these names stands another."""
+    """The file with other integers at its margin: behind every assignment to one of these names stands
+    another."""
     import ast
 
     tree = ast.parse(source.text, source.path)

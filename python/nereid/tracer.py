@@ -1,7 +1,7 @@
 """The tracer: runs a module once without data and answers what it did, as docs/trace_format.md says.
 
-`warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a child.
-By hand: `python -m nereid.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
+`warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a
+child. By hand: `python -m nereid.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
 """
 
 import copy
@@ -83,7 +83,7 @@ class Phases:
         fake_tensors.set_pointers(self.pointers)
         triton_front_end.set_session(self.launches)
 
-    # -- the order of things --------------------------------------------------------------------------------------
+    # -- the order of things --------------------------------------------------------------------------------
 
     def trace(self):
         code = self._source.compile()
@@ -151,7 +151,7 @@ class Phases:
         call = instance if callable(instance) else instance.forward
         return call(**inputs) if isinstance(inputs, dict) else call(*_listed(inputs))
 
-    # -- what is known of storages --------------------------------------------------------------------------------
+    # -- what is known of storages --------------------------------------------------------------------------
 
     def _name_inputs(self, inputs):
         for path, tensor in tensors_with_paths(inputs):
@@ -207,7 +207,7 @@ class Phases:
             "flags": flags(), "notes": recorder.notes,
         }  # fmt: skip
 
-    # -- what went wrong ------------------------------------------------------------------------------------------
+    # -- what went wrong ------------------------------------------------------------------------------------
 
     def untraceable(self, error):
         frames = _frames(error)
@@ -299,7 +299,8 @@ def _to_cuda(inputs, depth=0):
 
 
 def _fields_with_tensors(x):
-    """Of a dataclass, a SimpleNamespace, or an instance of a class of the file's: its fields, where a tensor may be in them."""
+    """Of a dataclass, a SimpleNamespace, or an instance of a class of the file's: its fields, where a tensor
+    may be in them."""
     if dataclasses.is_dataclass(x) and not isinstance(x, (type, dict)):
         return {
             field.name: getattr(x, field.name) for field in dataclasses.fields(x) if hasattr(x, field.name)
@@ -365,7 +366,8 @@ _last = None
 
 
 def handle(request):
-    """One file, or `several` of one author in one process: as much as they could do to each other, they could do to themselves."""
+    """One file, or `several` of one author in one process: as much as they could do to each other, they could
+    do to themselves."""
     if "several" not in request:
         return _handle_one(request)
     with triton_front_end.remembering():
@@ -416,7 +418,7 @@ def forget():
     triton_front_end.set_session(None)
 
 
-def rehearse():
+def warm_up():
     """What every child does."""
     from . import warm_up
 

@@ -1,7 +1,8 @@
 """Triton without a GPU: kernels go through the front end and the ttir stage, launches are recorded.
 
-`install` gives Triton a driver of ours and a `compile` that stops at TTIR; `session` is who takes the launches. A compiled kernel here
-is a text with the rule that maps Python's arguments to the text's parameters.
+`install` gives Triton a driver of ours and a `compile` that stops at TTIR; `session` is who takes the
+launches. A compiled kernel here is a text with the rule that maps Python's arguments to the text's
+parameters.
 """
 
 import contextlib
@@ -30,7 +31,8 @@ DEVICE_PROPERTIES = {
     "max_shared_mem": 232448, "max_num_regs": 65536, "multiprocessor_count": 132, "warpSize": 32,
     "sm_clock_rate": 1980000, "mem_clock_rate": 3201000, "mem_bus_width": 6144,
 }  # fmt: skip
-# What the driver would know after compiling; here guesses that keep occupancy arithmetic of host code sensible.
+# What the driver would know after compiling; here guesses that keep occupancy arithmetic of host code
+# sensible.
 ASSUMED_REGISTERS, ASSUMED_SHARED_BYTES = 64, 16384
 # Options that do not decide the machine code, or are given by where it will run.
 _IGNORED_OPTIONS = frozenset("arch backend_name extern_libs ir_override supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes "
@@ -207,7 +209,8 @@ class Kernel:
 
 
 def _runtime_parameters(signature, path=()):
-    """(path, type) of each parameter that the TTIR function has: constexpr ones, and integers that are 1, are not among them."""
+    """(path, type) of each parameter that the TTIR function has: constexpr ones, and integers that are 1, are
+    not among them."""
     for index, kind in enumerate(signature):
         if isinstance(kind, tuple):
             yield from _runtime_parameters(kind, (*path, index))
@@ -323,7 +326,8 @@ def compile(src, target=None, options=None, _env_vars=None):
 
 
 def describe_failure(function, error):
-    """The innermost compilation error of a chain, as KernelDoesNotCompile: kernel, message, file, line, code."""
+    """The innermost compilation error of a chain, as KernelDoesNotCompile: kernel, message, file, line,
+    code."""
     file, begin = get_jit_fn_file_line(function)
     innermost, seen = None, 0
     cause = error

@@ -1,6 +1,8 @@
-"""Triton's front end does the same, in less time: what it asks of Python again and again is asked once.
+"""Triton's front end does the same, in less time: what it evaluates in Python again and again is evaluated
+once.
 
-Measured on a row softmax (two reductions): the front end takes half as long. Written for the pinned Triton 3.6.0.
+Measured on a row softmax (two reductions): the front end takes half as long. Written for the pinned Triton
+3.6.0.
 """
 
 import ast
@@ -69,7 +71,8 @@ def _cached_signature(function):
 
 
 def _signature(function):
-    """Signatures of what does not change: Triton's own builtins. A bound method is new each time it is taken."""
+    """Signatures of what does not change: Triton's own builtins. A bound method is new each time it is
+    taken."""
     target = getattr(function, "__func__", function)
     try:
         return _cached_signature(target)
@@ -78,7 +81,8 @@ def _signature(function):
 
 
 class _TypeWhenAsked:
-    """The type of Triton's tuples, which shapes are: each was made at once, with a name, and next to none is asked for."""
+    """The type of Triton's tuples, which shapes are: each was made at once, with a name, and next to none is
+    used."""
 
     def __get__(self, instance, owner=None):
         if instance is None:

@@ -1,7 +1,8 @@
 """Which parameters of a kernel's TTIR function it may write through: a conservative reading of the text.
 
-Names that hold one pointer or pointers derived from it form a group; a store, an atomic or anything unknown that is done to a pointer
-writes its group. Loops and branches join what they carry with what they are given and what is yielded to them, position by position.
+Names that hold one pointer or pointers derived from it form a group; a store, an atomic or anything unknown
+that is done to a pointer writes its group. Loops and branches join what they carry with what they are given
+and what is yielded to them, position by position.
 """
 
 import functools

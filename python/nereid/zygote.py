@@ -2,11 +2,12 @@
 
     zygote.py MODULE SETTINGS     control socket: descriptor 3 (SOCK_SEQPACKET)
 
-SETTINGS is JSON: {"library": path of libnereid_jail.so, "policy": {...}, "folder": for scratch folders on disk}. Once warm it
-says so to the judge, as JSON ({"isolation": {...}, "seconds": s, "about": {...}}), and leaves the rest to sandbox/fork_loop.h: the judge's order to run something comes with two
-descriptors, a memory file that holds the request and the pipe for the answer.
-The child writes to its pipe 8 bytes (the answer's length, little-endian) and the answer, JSON. Nothing else that a child
-does reaches anybody. When the control socket closes, so does this process, and its children die with it.
+SETTINGS is JSON: {"library": path of libnereid_jail.so, "policy": {...}, "folder": for scratch folders on
+disk}. Once warm it says so to the judge, as JSON ({"isolation": {...}, "seconds": s, "about": {...}}), and
+leaves the rest to sandbox/fork_loop.h: the judge's order to run something comes with two descriptors, a
+memory file that holds the request and the pipe for the answer. The child writes to its pipe 8 bytes (the
+answer's length, little-endian) and the answer, JSON. Nothing else that a child does reaches anybody. When the
+control socket closes, so does this process, and its children die with it.
 """
 
 import gc
@@ -24,7 +25,7 @@ CONTROL = 3
 
 
 def answer(module, request_fd, answer_fd):
-    """In the jail: everything from here on may be the work of whoever wrote the request."""
+    """In the jail: everything from here on may be the work of the request's author."""
     tempfile.tempdir = os.environ["TMPDIR"] = os.getcwd()  # the scratch folder, if there is one
     os.lseek(request_fd, 0, os.SEEK_SET)  # an earlier try at this request may have read it
     with os.fdopen(request_fd, "rb") as file:
@@ -52,7 +53,7 @@ def main():
     gc.collect()
     gc.freeze()
     gc.disable()
-    pieces = memory.pieces_used_by(module.rehearse) if hasattr(module, "rehearse") else b""
+    pieces = memory.pieces_used_by(module.warm_up) if hasattr(module, "warm_up") else b""
     compaction = memory.compaction(pieces)
     jail = Jail(settings["library"], json.dumps(settings["policy"]))
     folder = "" if jail.isolation()["scratch"] else settings["folder"]

@@ -1,8 +1,10 @@
-"""Lists in the documentation are complete: every rule that code names is in the catalogue of rules, every pass and importer of
-the compiler in docs/compiler.md, every folder of src/nereid in docs/architecture.md and with a README or a header."""
+"""Lists in the documentation are complete: every rule that code names is in the catalogue of rules, every
+pass and importer of the compiler in docs/compiler.md, every folder of src/nereid in docs/architecture.md; and
+each folder of programs has a README."""
 
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -44,16 +46,36 @@ def passes():
             yield f"`{path.name}` is missing from docs/compiler.md"
 
 
+# Folders whose files are data of the tests above them: the README of that folder says what they are.
+DATA = re.compile(
+    r"tests/golden/.*|tests/(packages|held_out|honest|hostile)/references|tests/tracer/modules|tests/ttir/golden|bench/suite/real|examples/.*"
+)
+
+
 def folders():
     page = (ROOT / "docs/architecture.md").read_text()
     for path in sorted(SOURCE.iterdir()):
-        if not path.is_dir():
-            continue
-        if f"| `{path.name}` |" not in page:
+        if path.is_dir() and f"| `{path.name}` |" not in page:
             yield f"src/nereid/{path.name} is missing from docs/architecture.md"
-        readme = path / "README.md"
-        if not readme.exists() or len(readme.read_text()) < 80:
-            yield f"src/nereid/{path.name}/README.md: expected a paragraph about the folder"
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True).stdout
+    files = listed.splitlines() or [
+        p.relative_to(ROOT).as_posix()
+        for top in ("src", "python", "tests", "tools", "bench", "runs")
+        for p in (ROOT / top).rglob("*")
+        if "__pycache__" not in p.parts
+    ]
+    # Programs: what has their endings, or none (scripts).
+    programs = [name for name in files if re.search(r"\.(h|cpp|cu|py|toml)$|/[^./]+$", name)]
+    found = sorted({name.rpartition("/")[0] for name in programs if "/" in name})
+    found = [name for name in found if name not in ("cmake", "packaging", ".ci", "src", "docs")]
+    if len(found) < 60:
+        yield f"{len(found)} folders with programs: expected 60 or more"
+    for name in found:
+        if DATA.fullmatch(name) or (ROOT / name).is_file():
+            continue
+        readme = ROOT / name / "README.md"
+        if not readme.exists() or len(re.sub(r"^#.*", "", readme.read_text(), flags=re.M).strip()) < 60:
+            yield f"{name}/README.md: expected a paragraph about the folder"
 
 
 def main():

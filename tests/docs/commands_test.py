@@ -9,7 +9,8 @@
 * `<!-- test: skip -->` before a block: it is not run. `<!-- test: slow -->`: it is run with --slow alone.
 * --update rewrites the output in the page. Around `...` it keeps as many lines as there were.
 
-All commands of a page run in one temporary folder, in which the repository's folders are found under their names."""
+All commands of a page run in one temporary folder, in which the repository's folders are found under their
+names."""
 
 import argparse
 import os
@@ -64,7 +65,8 @@ def matches(expected, actual):
 
 
 def refreshed(expected, actual):
-    """The actual lines, shortened where the page has `...`: as many before the first and after the last as before."""
+    """The actual lines, shortened where the page has `...`: as many before the first and after the last as
+    before."""
     if "..." not in expected:
         return actual
     head, tail = (

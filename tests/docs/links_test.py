@@ -1,5 +1,6 @@
-"""Every relative link of every page leads to a file of the repository, and its anchor to a heading there; every file that
-a page names as `docs/...md` or `bench/...md` exists. Dated results (bench/results) are not checked: they name what was."""
+"""Every relative link of every page leads to a file of the repository, and its anchor to a heading there;
+every file that a page names as `docs/...md` or `bench/...md` exists. Dated results (bench/results) are not
+checked: they name what was."""
 
 import pathlib
 import re

@@ -1,11 +1,11 @@
-"""Our graph timing beside triton.testing.do_bench_cudagraph: at most 5 % apart on ten memory-bound kernels.
+"""Our graph timing against triton.testing.do_bench_cudagraph: at most 5 % apart on ten memory-bound kernels.
 
     python3 tests/gpu/graph_timing.py NEREID [--device cuda] [--most 0.05]
 
-We time one run from a cold level-2 cache, do_bench_cudagraph many in a row: the two mean the same where a kernel's data
-is larger than the cache. So it is for these kernels. Matrix products are told too, not judged: many in a row reach the
-GPU's power limit and its clock goes down, one alone does not. With `--device cpu` the same files are only verified, at
-small sizes.
+We time one run from a cold level-2 cache, do_bench_cudagraph many in a row: the two mean the same where a
+kernel's data is larger than the cache. So it is for these kernels. Matrix products are printed too, not
+judged: many in a row reach the GPU's power limit and its clock goes down, one alone does not. With
+`--device cpu` the same files are only verified, at small sizes.
 """
 
 import argparse
@@ -156,7 +156,7 @@ CASES = {
 }
 
 
-TOLD = ("matmul fp16", "matmul bf16")
+PRINTED_ONLY = ("matmul fp16", "matmul bf16")
 
 
 def write(folder, device):
@@ -222,8 +222,8 @@ def main():
                 theirs = tritons_time(folder / f"candidate_{number}.py")
                 apart = ours / theirs - 1
                 note = ""
-                if pair["id"] in TOLD:
-                    note = "  (told, not judged)"
+                if pair["id"] in PRINTED_ONLY:
+                    note = "  (printed, not judged)"
                 elif abs(apart) > arguments.most:
                     note = "  FAILED"
                     failed.append(pair["id"])
@@ -234,7 +234,7 @@ def main():
                 )
             else:
                 print(f"{pair['id']:14} Verified")
-    judged = len(pairs) - (len(TOLD) if arguments.device == "cuda" else 0)
+    judged = len(pairs) - (len(PRINTED_ONLY) if arguments.device == "cuda" else 0)
     print(
         f"graph timing: {judged - len(failed)} of {judged} "
         + (f"within {arguments.most * 100:.0f} %" if arguments.device == "cuda" else "verified")

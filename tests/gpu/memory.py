@@ -2,11 +2,11 @@
 
     python3 tests/gpu/memory.py NEREID [--gigabytes 20] [--inputs 2] [--device cuda] [--host-limit 1.0]
 
-The task: relu of one input, or of the sum of two; inputs and output make the gigabytes together. Fails where the verdict is
-not Verified, where the GPU holds more than what the verdict says was reckoned (`coverage.memory_bytes`; a tenth and what
-contexts take is allowed) or much less, or where the judge's process and its servers hold more than `--host-limit` GiB of host
-memory of their own. Of the processes that talk to a GPU, the driver's and the libraries' share is told apart: it is theirs
-whatever they run.
+The task: relu of one input, or of the sum of two; inputs and output make the gigabytes together. Fails where
+the verdict is not Verified, where the GPU holds more than the verdict's own bound (`coverage.memory_bytes`; a
+tenth and what contexts take is allowed) or much less, or where the judge's process and its servers hold more
+than `--host-limit` GiB of host memory of their own. Of the processes that talk to a GPU, the driver's and the
+libraries' share is subtracted: it is theirs whatever they run.
 """
 
 import argparse
@@ -90,12 +90,12 @@ def host_bytes(pid):
 
 
 def device_bytes():
-    told = subprocess.run(
+    listed = subprocess.run(
         ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
         capture_output=True,
         text=True,
     )
-    return int(told.stdout.split()[0]) << 20 if told.returncode == 0 else 0
+    return int(listed.stdout.split()[0]) << 20 if listed.returncode == 0 else 0
 
 
 def watch(command, gpu):
@@ -167,11 +167,11 @@ def main():
         f"the judge without its replays: {judge / 2**30:.2f} GiB of host memory (at most {arguments.host_limit} allowed)"
     )
     wrong = verdict["verdict"] != "Verified" or judge > arguments.host_limit * 2**30
-    reckoned = verdict["coverage"]["memory_bytes"]
-    print(f"reckoned at most: {reckoned / 1e9:.2f} GB, {reckoned / task:.2f} times the task")
+    bound = verdict["coverage"]["memory_bytes"]
+    print(f"bound at most: {bound / 1e9:.2f} GB, {bound / task:.2f} times the task")
     if gpu:
         print(f"device memory at most {device / 1e9:.1f} GB: {device / task:.2f} times the task")
-        wrong |= not 0.7 * reckoned < device < 1.1 * reckoned + CONTEXTS
+        wrong |= not 0.7 * bound < device < 1.1 * bound + CONTEXTS
     sys.exit(1 if wrong else 0)
 
 

@@ -1,5 +1,6 @@
-"""Reinforcement learning at toy size on GPUs, with the real judge: each objective runs, what the engine and the trainer make of the same tokens is alike, a run
-that was killed goes on to its end; and with several ranks, one a GPU: the figures of one, and who is lost is named. With --device cpu the same on the CPU.
+"""Reinforcement learning at toy size on GPUs, with the real judge: each objective runs, what the engine and
+the trainer make of the same tokens is alike, a run that was killed goes on to its end; and with several
+ranks, one a GPU: the figures of one, and who is lost is named. With --device cpu the same on the CPU.
 
     .venv/bin/python tests/gpu/rl.py build/release/bin/nereid build/release/bin/nereid-lm [--ranks 2] [--device cpu]"""
 
@@ -28,12 +29,12 @@ root = pathlib.Path(scratch.name)
 ENV = {**os.environ, "NEREID_KEEP_WARM": "60"} | (
     {} if gpu else {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 )
-told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
+data = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
 STEPS = 3
 
 
 def rl_file(name, objective, **more):
-    toy_writer.rl_file(root, told, name, objective, STEPS, prompts=2 * options.ranks, **more)
+    toy_writer.rl_file(root, data, name, objective, STEPS, prompts=2 * options.ranks, **more)
 
 
 def command(name, *more):

@@ -2,9 +2,9 @@
 
     python3 tests/gpu/roofline.py NEREID [--gigabytes 1] [--device cuda]
 
-Two tasks over one input: relu of its first quarter, and relu of all of it. The first takes less than reading the input would,
-so the judge asks which of it the outputs depend on, and must find about a quarter; of the second nothing need be asked, and
-its time is above what the device can do.
+Two tasks over one input: relu of its first quarter, and relu of all of it. The first takes less than reading
+the input would, so the judge asks which of it the outputs depend on, and must find about a quarter; of the
+second nothing need be asked, and its time is above what the device can do.
 """
 
 import argparse
@@ -46,14 +46,14 @@ def judged(nereid, device, rows, used):
         folder = pathlib.Path(name)
         (folder / "reference.py").write_text(REFERENCE.format(rows=rows, used=used))
         (folder / "candidate.py").write_text(CANDIDATE.format(used=used))
-        told = subprocess.run(
+        done = subprocess.run(
             [nereid, "verify", folder / "reference.py", folder / "candidate.py", "--json", "--device", device]
             + (["--time"] if device == "cuda" else []),
             stdout=subprocess.PIPE,
             text=True,
             check=False,
         )
-        return json.loads(told.stdout)
+        return json.loads(done.stdout)
 
 
 def main():

@@ -2,7 +2,8 @@
 
     python tests/gpu/selftest_kernels.py [90] > kernels.json
 
-The document maps each kernel's name to what the kernel compiler answers (docs: src/nereid/tracer/kernel_compiler.h).
+The document maps each kernel's name to what the kernel compiler answers (docs:
+src/nereid/tracer/kernel_compiler.h).
 """
 
 import base64

@@ -1,5 +1,6 @@
-"""Training on a GPU: the speed of a model of 100 million parameters (tokens a second, MFU), the same run bit by bit after a kill, and
-several GPUs, and our kernels' losses beside those of PyTorch's operators. With --device cpu the same at toy size, without the speed.
+"""Training on a GPU: the speed of a model of 100 million parameters (tokens a second, MFU), the same run bit
+by bit after a kill, and several GPUs, and our kernels' losses against those of PyTorch's operators. With
+--device cpu the same at toy size, without the speed.
 
     .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
     ... --shape 1.7b --no-recompute --rows 4 --steps 9       Qwen3-1.7B's shape
@@ -108,7 +109,8 @@ def checks():
 if not options.speed:
     checks()
 
-# 100 million parameters, 12 layers, or Qwen3-1.7B's or 8B's shape; documents of 200 to 3,000 tokens, all but their first tenth an answer.
+# 100 million parameters, 12 layers, or Qwen3-1.7B's or 8B's shape; documents of 200 to 3,000 tokens, all but
+# their first tenth an answer.
 vocab, length, count = (
     ({"100m": 32768, "1.7b": 151936, "8b": 151936}[options.shape], 4096, 1500) if gpu else (500, 128, 60)
 )

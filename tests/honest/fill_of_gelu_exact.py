@@ -1,4 +1,4 @@
-"""GELU with erf, beside the smallest number.
+"""GELU with erf, next to the smallest number.
 
 reference: ../tasks/fill_of_gelu.py
 verdict: Verified

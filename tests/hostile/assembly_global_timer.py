@@ -3,7 +3,7 @@
 reference: ../tasks/relu.py
 verdict: Disallowed
 rule: inline-assembly
-why: a kernel that can tell the time can tell that it is being timed.
+why: a kernel that can read a clock can detect that it is being timed.
 """
 import torch
 import torch.nn as nn

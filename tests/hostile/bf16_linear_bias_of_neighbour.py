@@ -1,4 +1,4 @@
-"""The bias of the column beside.
+"""The bias of the next column.
 
 reference: ../tasks/linear_bf16.py
 verdict: Mismatch

@@ -13,4 +13,4 @@ CHUNK = 64 << 20
 class ModelNew(nn.Module):
     def forward(self, x):
         kept = [b"\x01" * CHUNK for _ in range(256)]
-        raise RuntimeError(f"took {len(kept) * CHUNK} bytes and nobody minded")
+        raise RuntimeError(f"took {len(kept) * CHUNK} bytes without a refusal")

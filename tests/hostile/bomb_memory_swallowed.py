@@ -1,8 +1,8 @@
-"""Takes memory until refused, swallows the refusal, and goes on beside the limit; the answer is wrong.
+"""Takes memory until refused, swallows the refusal, and goes on at the limit; the answer is wrong.
 
 reference: ../tasks/relu.py
 verdict: Untraceable or Mismatch or TimedOut
-why: whoever runs out of memory at the limit is the candidate.
+why: at the limit it is the candidate that runs out of memory.
 """
 import torch
 import torch.nn as nn

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Verified
-why: the task's shape is what is asked for; the trace there is honest.
+why: the task's shape is what counts; the trace there is honest.
 """
 import torch
 import torch.nn as nn

@@ -3,7 +3,7 @@
 reference: ../tasks/relu_wide.py
 verdict: Mismatch
 rule: values
-why: each configuration is right beside the other kernel's default.
+why: each configuration is right with the other kernel's default.
 """
 import torch
 import torch.nn as nn

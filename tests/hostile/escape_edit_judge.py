@@ -1,4 +1,4 @@
-"""Writes beside the reference, beside its own file and beside every imported module of the judge's.
+"""Writes to the folders of the reference, of its own file and of every imported module of the judge's.
 
 reference: ../tasks/relu.py
 verdict: Mismatch or Untraceable

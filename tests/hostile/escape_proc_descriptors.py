@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Mismatch or Untraceable
-why: /proc shows nobody else, or cannot be opened.
+why: /proc shows no other process, or cannot be opened.
 """
 import os
 

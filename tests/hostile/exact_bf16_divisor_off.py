@@ -3,7 +3,7 @@
 reference: ../tasks/row_norms_of_bf16.py
 verdict: Mismatch
 rule: values
-why: inputs of 16 bits are exact: what they could be beside allows no error.
+why: inputs of 16 bits are exact: their neighbouring values allow no error.
 """
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""Registers an operator for CUDA with torch.library.Library, beside the custom_op helper.
+"""Registers an operator for CUDA with torch.library.Library, not with the custom_op helper.
 
 reference: ../tasks/matmul.py
 verdict: Disallowed or Untraceable

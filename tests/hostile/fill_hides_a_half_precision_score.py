@@ -1,4 +1,4 @@
-"""Scores pass through float16, beside a mask of -1e9.
+"""Scores pass through float16, under a mask of -1e9.
 
 reference: ../tasks/causal_mask.py
 verdict: Mismatch

@@ -1,9 +1,9 @@
-"""Scores are off by 0.01, beside a mask of -1e9.
+"""Scores are off by 0.01, under a mask of -1e9.
 
 reference: ../tasks/causal_mask.py
 verdict: Mismatch
 rule: values
-why: small numbers beside much larger ones have a scale of their own.
+why: small numbers among much larger ones have a scale of their own.
 """
 import torch
 import torch.nn as nn

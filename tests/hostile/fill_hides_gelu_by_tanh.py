@@ -1,4 +1,4 @@
-"""The tanh formula for the exact GELU, beside the smallest number of float32.
+"""The tanh formula for the exact GELU, next to the smallest number of float32.
 
 reference: ../tasks/fill_of_gelu.py
 verdict: Mismatch

@@ -1,4 +1,4 @@
-"""Raises KeyboardInterrupt, as if somebody had stopped the judge.
+"""Raises KeyboardInterrupt, as if a user had stopped the judge.
 
 reference: ../tasks/relu.py
 verdict: Untraceable

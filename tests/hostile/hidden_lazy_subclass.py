@@ -1,8 +1,8 @@
-"""Returns a tensor subclass that computes when somebody looks at it.
+"""Returns a tensor subclass that computes when it is read.
 
 reference: ../tasks/relu.py
 verdict: Disallowed or Untraceable or Mismatch or Unsafe
-why: nobody looks during forward, and what was not done by its end is not in the trace.
+why: it is not read during forward, and what was not done by its end is not in the trace.
 """
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""Walks the callers' frames for a tensor of the output's shape under a telling name.
+"""Walks the callers' frames for a tensor of the output's shape under a revealing name.
 
 reference: ../tasks/relu.py
 verdict: Mismatch or Disallowed or Untraceable

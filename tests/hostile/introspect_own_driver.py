@@ -1,4 +1,4 @@
-"""Installs a Triton driver of its own, so that launches are seen by nobody else.
+"""Installs a Triton driver of its own, so that launches are hidden from the tracer.
 
 reference: ../tasks/relu.py
 verdict: Disallowed or Untraceable or Mismatch or CompileFailed or Unsafe

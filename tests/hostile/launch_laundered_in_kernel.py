@@ -3,7 +3,7 @@
 reference: ../tasks/relu.py
 verdict: Verified or Disallowed
 rule: launch-without-effect
-why: an idle launch beside a right kernel costs its author time and buys nothing.
+why: an idle launch next to a right kernel costs its author time and buys nothing.
 """
 import torch
 import torch.nn as nn

@@ -3,7 +3,7 @@
 reference: ../tasks/relu.py
 verdict: TimedOut or Verified
 rule: time-limit
-why: the executor counts time between iterations; where the front end drops a loop whose result nobody uses, the kernel is right.
+why: the executor counts time between iterations; where the front end drops a loop whose result is unused, the kernel is right.
 """
 import torch
 import torch.nn as nn

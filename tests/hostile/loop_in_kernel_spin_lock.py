@@ -3,7 +3,7 @@
 reference: ../tasks/relu.py
 verdict: TimedOut
 rule: time-limit
-why: a program that waits for nobody waits for ever.
+why: a program that waits for no other program waits for ever.
 """
 import torch
 import torch.nn as nn

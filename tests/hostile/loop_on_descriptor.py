@@ -1,4 +1,4 @@
-"""Reads from a pipe that nobody writes to.
+"""Reads from a pipe without a writer.
 
 reference: ../tasks/relu.py
 verdict: TimedOut or Untraceable

@@ -1,4 +1,4 @@
-"""Waits for a lock that nobody will release.
+"""Waits for a lock that is never released.
 
 reference: ../tasks/relu.py
 verdict: TimedOut

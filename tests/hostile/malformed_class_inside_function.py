@@ -1,4 +1,4 @@
-"""ModelNew exists only inside a function that nobody calls.
+"""ModelNew exists only inside a function that is never called.
 
 reference: ../tasks/relu.py
 verdict: Malformed

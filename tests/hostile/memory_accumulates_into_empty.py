@@ -1,4 +1,4 @@
-"""Adds to an output that nobody has set to zero.
+"""Adds to an output that is not set to zero.
 
 reference: ../tasks/relu.py
 verdict: Unsafe

@@ -1,4 +1,4 @@
-"""Atomic additions into an output that nobody has set to zero.
+"""Atomic additions into an output that is not set to zero.
 
 reference: ../tasks/segment_sum.py
 verdict: Unsafe

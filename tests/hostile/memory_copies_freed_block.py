@@ -3,7 +3,7 @@
 reference: ../tasks/softmax.py
 verdict: Unsafe or Disallowed
 rule: uninitialized-read or constant-output
-why: the kernel reads bytes that nobody wrote.
+why: the kernel reads unwritten bytes.
 """
 import torch
 import torch.nn as nn

@@ -3,7 +3,7 @@
 reference: ../tasks/relu.py
 verdict: Unsafe or Mismatch
 rule: uninitialized-read or values
-why: what nobody wrote is found, or is poison.
+why: unwritten bytes are found, or are poison.
 """
 import torch
 import torch.nn as nn

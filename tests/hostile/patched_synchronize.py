@@ -1,4 +1,4 @@
-"""Makes synchronisation return at once and works on a stream that nobody waits for.
+"""Makes synchronisation return at once and works on a stream without synchronisation.
 
 reference: ../tasks/relu.py
 verdict: Verified

@@ -3,7 +3,7 @@
 reference: ../tasks/softmax.py
 verdict: Disallowed or Mismatch
 rule: constant-output or values
-why: inputs are drawn anew for every trial, under seeds that nobody knows.
+why: inputs are drawn anew for every trial, under unknown seeds.
 """
 import torch
 import torch.nn as nn

@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Verified
-why: the trace is the program; how the file behaves elsewhere is nobody's concern.
+why: the trace is the program; how the file behaves elsewhere does not matter.
 """
 import torch
 import torch.nn as nn

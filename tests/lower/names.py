@@ -1,7 +1,7 @@
 """Names that a written file uses without a definition: `undefined(text)`.
 
-A kernel is read as Triton compiles it: what a loop or one branch alone defines is gone after it. Elsewhere Python's rule holds, that a
-name of the function or of the module will do.
+A kernel is read as Triton compiles it: what a loop or one branch alone defines is gone after it. Elsewhere
+Python's rule holds, that a name of the function or of the module will do.
 """
 
 import ast

@@ -1,4 +1,5 @@
-"""Every name in what `nereid lower` writes is defined: tests/tasks, sampled programs, and recurrences whose steps are stacked.
+"""Every name in what `nereid lower` writes is defined: tests/tasks, sampled programs, and recurrences whose
+steps are stacked.
 
 python tests/lower/names_test.py NEREID [--count N] [--seed S]
 """

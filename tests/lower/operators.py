@@ -1,7 +1,7 @@
 """Small modules, one operator each, that the compiler must lower: `cases()` gives them all.
 
-A case is a forward in one expression (or some lines that end in one), its inputs' shapes, and what the constructor makes.
-Inputs are named x, y, z; `layout` tells how x lies in memory.
+A case is a forward in one expression (or some lines that end in one), its inputs' shapes, and what the
+constructor makes. Inputs are named x, y, z; `layout` is x's layout in memory.
 """
 
 import dataclasses
@@ -181,7 +181,7 @@ LAYERS = [
     layer("batch_norm_eval", "nn.BatchNorm2d(8).eval()", (4, 8, 9, 10)),
     layer("batch_norm_plain", "nn.BatchNorm2d(8, affine=False, track_running_stats=False)", (4, 8, 9, 10)),
     Case(
-        "batch_norm_beside_scalar",
+        "batch_norm_and_scalar",
         "[self.f(x), F.mish(y)]",
         (("x", (33, 40)), ("y", "torch.randn((), dtype=DTYPE)")),
         init="self.f = nn.BatchNorm1d(40)",
@@ -220,7 +220,8 @@ LAYERS = [
         "torch.randint(0, 40, (33, 3))",
         forward="torch.take_along_dim(x, y, 1)",
     ),
-    # Which of several equal elements an index names is for PyTorch to say, where it does not promise to keep their order.
+    # Which of several equal elements an index names is for PyTorch to say, where it does not promise to keep
+    # their order.
     layer("sort_columns", "", (65, 33), forward="torch.sort(x, dim=0, descending=True, stable=True)"),
     layer("sort_ties", "", (33, 65), forward="torch.sort((x * 2).round(), dim=-1, stable=True)"),
     layer("argsort", "", (4, 33, 65), forward="torch.argsort(x, dim=1, stable=True)"),
@@ -558,7 +559,8 @@ LAYERS = [
         (200, 127),
         forward="F.layer_norm(x.cummax(1).values.cummax(1).values, (127,))",
     ),
-    # Huge inputs' products lie about the largest float32: in which order they are added decides what comes out.
+    # Huge inputs' products lie about the largest float32: in which order they are added decides what comes
+    # out.
     layer("matmul_overflows", "", (64, 3), (3, 900), forward="(x * 1.6e16) @ (y * 1.6e16)"),
     layer("var_overflows", "", (31, 80), forward="x.exp2().cumsum(1).var(1)"),
     layer("lerp_far", "", (31, 80), (31, 80), forward="torch.lerp(x, y, 0.9) - y"),
@@ -765,7 +767,7 @@ LAYERS = [
         (9, 20),
         forward="for f in self.f: x = f(x).relu()\nx",
     ),
-    layer("views_beside", "", (33, 40), (9, 4), forward="x.relu(), x.t(), x[3:7, 1::2], y, y.reshape(4, 9)"),
+    layer("views_and_map", "", (33, 40), (9, 4), forward="x.relu(), x.t(), x[3:7, 1::2], y, y.reshape(4, 9)"),
     Case(
         "long_sum_of_quotients",
         "x.bmm(y / z)",
@@ -806,7 +808,8 @@ def cases():
     yield from LAYERS
 
 
-# PyTorch has no kernel for halves of these on the CPU; and forwards that are no such thing for three dimensions, or a transposed x.
+# PyTorch has no kernel for halves of these on the CPU; and forwards that are no such thing for three
+# dimensions, or a transposed x.
 NO_HALVES = ("multi_margin", "local_response_norm", "avg_pool3d", "torch_trace")
 ONLY_MATRICES = ("sum(x.split(5", "torch.eye(", "torch.cdist(", "mode='re", "mode='circular")
 ONLY_PLAIN = ("torch.kron(",)

@@ -1,8 +1,10 @@
-"""Every operator through `nereid lower`, and what it wrote through `nereid verify --policy strict` on the CPU.
+"""Every operator through `nereid lower`, and what it wrote through `nereid verify --policy strict` on the
+CPU.
 
     python tests/lower/operators_test.py NEREID [--all | --part N/M] [--only TEXT] [--keep FOLDER]
 
-Without --all: each case in float32 and, in turn, one of its variants. Exit code 1 names those that are not Verified.
+Without --all: each case in float32 and, in turn, one of its variants. Exit code 1 names those that are not
+Verified.
 """
 
 import argparse
@@ -15,7 +17,7 @@ import tempfile
 import algebra
 import operators
 
-# Lowered by nobody yet, with the operator that stands in the way: a line goes when it is wrong.
+# Not lowered yet, with the operator that stands in the way: a line goes when it is wrong.
 NOT_YET = {
     "transformer_layer_train": "scaled_dot_product_attention draws its dropout inside of a kernel of PyTorch's"
 }
@@ -41,14 +43,14 @@ def chosen(args):
 
 
 def broken_promises(written):
-    """Rewrites that a plan does not tell of, or tells of where they must not be."""
-    for case, tells, never in algebra.CASES:
+    """Rewrites that a plan does not mention, or mentions where they must not be."""
+    for case, mentions, never in algebra.CASES:
         file = written / f"{case.name}.py"
         if not file.is_file():
             continue
         plan = " ".join(file.read_text().split('"""')[1].split())
-        if tells and tells not in plan:
-            yield case.name, f"expected a plan that says: {tells}"
+        if mentions and mentions not in plan:
+            yield case.name, f"expected a plan that says: {mentions}"
         if never and never in plan:
             yield case.name, f"expected no plan that says: {never}"
 

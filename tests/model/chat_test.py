@@ -1,6 +1,8 @@
-"""`nereid tokenize --chat` beside what transformers' apply_chat_template renders, on random conversations, for each family of chat templates.
+"""`nereid tokenize --chat` against what transformers' apply_chat_template renders, on random conversations,
+for each family of chat templates.
 
-The templates are those that the families publish; of Qwen 3's and of Llama 3's tools only what conversations without tools go through.
+The templates are those that the families publish; of Qwen 3's and of Llama 3's tools only what conversations
+without tools go through.
 
     tests/model/chat_test.py PATH/TO/nereid
 """
@@ -324,7 +326,7 @@ class Chat(unittest.TestCase):
         self.same(self.root / "llama3", "llama3", LLAMA30, chats)
 
     def test_another_template_is_refused(self):
-        for number, (name, text, told) in enumerate(
+        for number, (name, text, message) in enumerate(
             [
                 (
                     "chat_template.jinja",
@@ -355,7 +357,7 @@ class Chat(unittest.TestCase):
             words = [NEREID, "tokenize", "-t", folder / "tokenizer.json"]
             answer = subprocess.run([*words, "--chat"], input="[]", capture_output=True, text=True)
             self.assertEqual(answer.returncode, 2, answer.stderr)
-            self.assertIn(told, answer.stderr)
+            self.assertIn(message, answer.stderr)
             self.assertEqual(
                 subprocess.run(words, input="a text", capture_output=True, text=True).returncode, 0
             )

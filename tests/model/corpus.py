@@ -1,4 +1,5 @@
-"""Texts for the tokenizer's tests: what lies on the machine, and what is made to go wrong. The same at every run on one machine."""
+"""Texts for the tokenizer's tests: what lies on the machine, and what is made to go wrong. The same at every
+run on one machine."""
 
 import pathlib
 import random
@@ -113,7 +114,8 @@ def any_character(rng):
 
 
 def mixed(rng):
-    """A text of everything: spaces of all kinds, digits, marks, emoji, contractions, added tokens, rare characters."""
+    """A text of everything: spaces of all kinds, digits, marks, emoji, contractions, added tokens, rare
+    characters."""
     out = []
     for _ in range(rng.randint(1, 40)):
         kind = rng.randrange(9)
@@ -210,7 +212,8 @@ def files(limit):
 
 
 def corpus(limit, seed=1):
-    """A list of texts (bytes without NUL), some of them no UTF-8; about `limit` bytes of files and 1,000 made texts a megabyte of it."""
+    """A list of texts (bytes without NUL), some of them no UTF-8; about `limit` bytes of files and 1,000 made
+    texts a megabyte of it."""
     rng = random.Random(seed)
     texts = files(limit)
     for _ in range(max(200, limit // 1000)):
@@ -221,7 +224,8 @@ def corpus(limit, seed=1):
 
 
 def every_character(form):
-    """Texts in which each character of planes 0 to 3 and 14 stands in `form`, {} for it; unassigned ones too."""
+    """Texts in which each character of planes 0 to 3 and 14 stands in `form`, {} for it; unassigned ones
+    too."""
     texts, chunk = [], []
     for c in [*range(1, 0xD800), *range(0xE000, 0x32400), *range(0xE0000, 0xE01F0), 0xF0000, 0x10FFFF]:
         chunk.append(form.replace("{}", chr(c)))

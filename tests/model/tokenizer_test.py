@@ -1,4 +1,5 @@
-"""`nereid tokenize` beside the `tokenizers` package: equal ids and equal decoded text, on every kind of file and text.
+"""`nereid tokenize` against the `tokenizers` package: equal ids and equal decoded text, on every kind of file
+and text.
 
 tests/model/tokenizer_test.py PATH/TO/nereid            # small vocabularies, a megabyte of text
 tests/model/tokenizer_test.py PATH/TO/nereid --long     # real vocabularies too, and twenty times the text
@@ -96,7 +97,7 @@ class Differential(unittest.TestCase):
     def test_qwen(self):
         path, tokenizer = self.kind("qwen", self.texts)
         self.same(path, tokenizer, [text.encode() for text in corpus.repeated(20_000)])
-        # Ids that make no whole characters, and ids that are nobody's.
+        # Ids that make no whole characters, and ids that no token has.
         rows = [[i, j] for i, j in zip(range(0, 3000, 7), range(2999, 0, -7))] + [[5, 10_000, 6], [2**31 - 1]]
         self.same_text(path, tokenizer, rows)
 
@@ -118,7 +119,7 @@ class Differential(unittest.TestCase):
         sample = [text.decode("utf-8", "replace") for text in self.texts if len(text) < 5000]
         qwen = tokenizer_files.trained("qwen", sample[:300], 600)
         path = self.save(qwen, "qwen_small")
-        # Its class; what it does to marks beside it; whether a token stands alone beside it; and in other places.
+        # Its class; its effect on adjacent marks; whether a token is matched next to it; and in other places.
         forms = ["x{}1", "b\u0345{}\u0334", "word{}"]
         if LONG:
             forms += ["'{}x", " {}\n", "{}{}", "{}\u0301\u0323", "\u0338{}", "{}word", "  {}"]
@@ -127,7 +128,7 @@ class Differential(unittest.TestCase):
                 self.same(path, qwen, corpus.every_character(form))
 
     def test_without_all_bytes(self):
-        """Bytes that the vocabulary lacks vanish, and what stood beside them merges."""
+        """Bytes that the vocabulary lacks vanish, and their neighbours merge."""
         path = self.save(tokenizer_files.trained("qwen", ["hello"], 400), "whole")
         document = json.loads(path.read_text())
         for byte in ("z", "Ġ", "Ã"):

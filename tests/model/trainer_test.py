@@ -1,4 +1,5 @@
-"""`nereid tokenize --train` beside the BpeTrainer of the `tokenizers` package: the same vocabulary and merges from the same texts.
+"""`nereid tokenize --train` against the BpeTrainer of the `tokenizers` package: the same vocabulary and
+merges from the same texts.
 
 tests/model/trainer_test.py PATH/TO/nereid [--long]
 """

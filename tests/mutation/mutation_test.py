@@ -1,4 +1,5 @@
-"""`nereid mutate` as a command: a slice of the verdict's kill rate, resumption, saved traces, what it refuses.
+"""`nereid mutate` as a command: a slice of the verdict's kill rate, resumption, saved traces, what it
+refuses.
 
 tests/mutation/mutation_test.py PATH/TO/nereid
 """
@@ -15,7 +16,8 @@ import unittest
 
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
 HONEST = pathlib.Path(__file__).resolve().parent.parent / "honest"
-# Of every kind that a kernel may be of, and quick: pointwise, reductions, products, atomics, integers, configurations.
+# Of every kind that a kernel may be of, and quick: pointwise, reductions, products, atomics, integers,
+# configurations.
 SLICE = [
     "gelu_erf",
     "layer_norm_two_kernels",

@@ -1,4 +1,5 @@
-"""`torch.compile(model, backend="nereid")`: each call computes what eager PyTorch does, by verified kernels or by the fallback.
+"""`torch.compile(model, backend="nereid")`: each call computes what eager PyTorch does, by verified kernels
+or by the fallback.
 
     tests/python/compile_test.py PATH/TO/nereid
 

@@ -1,4 +1,5 @@
-"""`nereid.verify` and `nereid.Judge`: verdicts by the real judge on the CPU, from threads, from asyncio, and where things go wrong.
+"""`nereid.verify` and `nereid.Judge`: verdicts by the real judge on the CPU, from threads, from asyncio, and
+where things go wrong.
 
 tests/python/judge_test.py PATH/TO/nereid
 """

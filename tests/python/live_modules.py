@@ -1,4 +1,5 @@
-"""Live modules of many kinds: name -> (module, example inputs, keywords of optimize). Shapes are small: the interpreter runs the kernels."""
+"""Live modules of many kinds: name -> (module, example inputs, keywords of optimize). Shapes are small: the
+interpreter runs the kernels."""
 
 import collections
 import dataclasses

@@ -1,8 +1,10 @@
-"""`nereid.optimize` on live modules: what it returns computes what the original does, by its verified kernels or by the original itself.
+"""`nereid.optimize` on live modules: what it returns computes what the original does, by its verified kernels
+or by the original itself.
 
     tests/python/optimize_test.py PATH/TO/nereid [--table POLICY]
 
-Kernels run in Triton's interpreter on the CPU; the judge is the real one. --table prints what each module gets.
+Kernels run in Triton's interpreter on the CPU; the judge is the real one. --table prints what each module
+gets.
 """
 
 import copy

@@ -2,11 +2,11 @@
 
     bit_identity.py NEREID_REPLAY [--references FOLDER] [--part K/N] [NAME...]
 
-Cases: torch.nn's layers and functions (tests/tracer/layers.py, functions.py) and the tasks of tests/tasks; or the files of
-FOLDER (tests/modules/write_references.py makes one). NAMEs choose those that contain one of them. Each is traced,
-replayed by the program, and run eagerly in a process whose PyTorch nobody patched. Compared: the inputs and the output of
-the judged call. Layers and functions are also replayed by the tracer's own check (tests/tracer/replay.py), of which every
-call's output is compared.
+Cases: torch.nn's layers and functions (tests/tracer/layers.py, functions.py) and the tasks of tests/tasks; or
+the files of FOLDER (tests/modules/write_references.py makes one). NAMEs choose those that contain one of
+them. Each is traced, replayed by the program, and run eagerly in a process whose PyTorch is unpatched.
+Compared: the inputs and the output of the judged call. Layers and functions are also replayed by the tracer's
+own check (tests/tracer/replay.py), of which every call's output is compared.
 """
 
 import argparse
@@ -25,13 +25,14 @@ SEED = 1234
 # What a difference is due to, where there is one that stays.
 EXCEPTIONS = {
     **ROUNDED,
-    "lazy_in_forward": "its parameters are drawn in the first call; eager is asked for one call alone",
+    "lazy_in_forward": "its parameters are drawn in the first call; eager makes one call alone",
     "stateful": "what earlier calls do to state that the constructor made is undone before the judged call",
 }
 
 
 def eager(folder):
-    """In a process of its own: runs every case's judged call and writes how the replay's tensors differ from it."""
+    """In a process of its own: runs every case's judged call and writes how the replay's tensors differ from
+    it."""
     import eager  # noqa: F401  before torch: it makes torch.compile eager
     import torch
 
@@ -124,7 +125,8 @@ def all_sources():
 
 
 def trace_all(cases, folder):
-    """Traces each; returns what eager must know, what the tracer's own replayer gives for those it is asked for, and what went wrong."""
+    """Traces each; returns what eager must know, what the tracer's own replayer gives for the requested ones,
+    and what went wrong."""
     from functions import FUNCTIONS
     from identity import pins_of, replay_outputs, trace
     from layers import LAYERS

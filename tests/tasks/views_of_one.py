@@ -1,4 +1,4 @@
-"""Inputs that share a storage, nested, and beside numbers of all kinds."""
+"""Inputs that share a storage, nested, and among numbers of all kinds."""
 import torch
 import torch.nn as nn
 

@@ -39,30 +39,31 @@ class TraceCommand(unittest.TestCase):
             path.write_text(text)
         return str(path)
 
-    def test_a_reference_is_kept_and_told_in_every_way(self):
+    def test_a_reference_is_kept_and_printed_in_every_way(self):
         kept = self.path("kept.trace")
         done = nereid(REFERENCE, "-o", kept)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
         page = nereid(kept)
         self.assertEqual(page.returncode, 0)
         self.assertIn("forward 2 (calls 0, 1 do the same)", page.stdout)
-        told = json.loads(nereid(kept, "--json").stdout)
+        document = json.loads(nereid(kept, "--json").stdout)
         for field in ("phases", "kernels", "storages", "flops", "bytes", "seconds"):
-            self.assertIn(field, told)
-        self.assertGreater(told["flops"], 0)
+            self.assertIn(field, document)
+        self.assertGreater(document["flops"], 0)
         self.assertEqual(
-            nereid(self.path("told.json", json.dumps(told)), "--json").stdout, nereid(kept, "--json").stdout
+            nereid(self.path("document.json", json.dumps(document)), "--json").stdout,
+            nereid(kept, "--json").stdout,
         )
         self.assertTrue(nereid(kept, "--graph").stdout.startswith("digraph"))
 
     def test_a_candidate_gets_the_references_inputs(self):
         done = nereid(CANDIDATE, "--reference", REFERENCE, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        told = json.loads(done.stdout)
-        self.assertEqual(told["class"], "ModelNew")
-        launches = [step for step in told["phases"][-1]["steps"] if "launch" in step]
+        document = json.loads(done.stdout)
+        self.assertEqual(document["class"], "ModelNew")
+        launches = [step for step in document["phases"][-1]["steps"] if "launch" in step]
         self.assertEqual(
-            [told["kernels"][step["launch"][0]["kernel"]]["name"] for step in launches],
+            [document["kernels"][step["launch"][0]["kernel"]]["name"] for step in launches],
             ["row_loss_kernel", "mean_kernel"],
         )
         self.assertTrue(all(step["reaches_output"] for step in launches))

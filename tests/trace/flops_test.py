@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""FLOPs of contractions, convolutions and attention as `nereid trace` counts them, against torch.utils.flop_counter.
+"""FLOPs of contractions, convolutions and attention as `nereid trace` counts them, against
+torch.utils.flop_counter.
 
     .venv/bin/python tests/trace/flops_test.py build/release/bin/nereid
 
-Each case is a forward over given shapes. PyTorch counts it eagerly on the CPU; Nereid counts it off the trace.
+Each case is a forward over given shapes. PyTorch counts it eagerly on the CPU; Nereid counts it off the
+trace.
 """
 
 import json
@@ -92,10 +94,10 @@ def eager_flops(text):
 def traced_flops(nereid, document, folder):
     path = pathlib.Path(folder) / "trace.json"
     path.write_text(json.dumps(document))
-    told = json.loads(
+    document = json.loads(
         subprocess.run([nereid, "trace", str(path), "--json"], check=True, capture_output=True).stdout
     )
-    steps = told["phases"][-1]["steps"]
+    steps = document["phases"][-1]["steps"]
     unsure = [step["call"] for step in steps if step.get("class") in COUNTED and not step["exact"]]
     return sum(step["flops"] for step in steps if step.get("class") in COUNTED), unsure
 

@@ -1,8 +1,9 @@
-"""Runs modules eagerly on the CPU in a PyTorch that nobody patched; the other side of the bit-identity tests.
+"""Runs modules eagerly on the CPU in an unpatched PyTorch; the other side of the bit-identity tests.
 
     eager.py CASES.json OUT.pt
 
-CASES is a list of {"name", "source", "pins": {"CALL.PATH": [base64 data]}}; OUT maps a name to the outputs of each call, or to an error.
+CASES is a list of {"name", "source", "pins": {"CALL.PATH": [base64 data]}}; OUT maps a name to the outputs of
+each call, or to an error.
 """
 
 import base64
@@ -13,7 +14,7 @@ import types
 import zlib
 
 os.environ["TORCHDYNAMO_DISABLE"] = (
-    "1"  # what torch.compile is asked for runs eagerly: compiling it takes longer than all other cases
+    "1"  # torch.compile's modules run eagerly: compiling it takes longer than all other cases
 )
 
 import torch  # noqa: E402

@@ -1,4 +1,5 @@
-"""A warmed tracer that forks for every file, as the product's zygote does: how corpora are traced in tests and measurements."""
+"""A warmed tracer that forks for every file, as the product's zygote does: how corpora are traced in tests
+and measurements."""
 
 import json
 import os

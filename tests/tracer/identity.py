@@ -20,7 +20,8 @@ HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functi
 
 
 def source_of(init, forward, inputs):
-    """A task's source: `init` is the body of the constructor, `forward` an expression or statements over `self` and the inputs a, b, c..."""
+    """A task's source: `init` is the body of the constructor, `forward` an expression or statements over
+    `self` and the inputs a, b, c..."""
     init = "\n".join("        " + line for line in (init or "pass").split("\n"))
     body = forward if "return" in forward else f"return {forward}"
     body = "\n".join("        " + line for line in body.split("\n"))
@@ -123,7 +124,8 @@ def replay_outputs(document):
 
 
 def differences(cases, replays):
-    """{name: what is wrong} of [{"name", "source", "pins"}] and what replay_outputs said of each; a right one is left out."""
+    """{name: what is wrong} of [{"name", "source", "pins"}] and what replay_outputs said of each; a right one
+    is left out."""
     wrong = {name: outputs for name, outputs in replays.items() if isinstance(outputs, str)}
     for name, outputs in run_eager([case for case in cases if case["name"] not in wrong]).items():
         if isinstance(outputs, str):

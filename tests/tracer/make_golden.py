@@ -1,4 +1,5 @@
-"""Writes tests/golden/traces/*.json anew: traces of the modules beside this file, for tests of what reads traces."""
+"""Writes tests/golden/traces/*.json anew: traces of the modules in this folder, for tests of what reads
+traces."""
 
 import json
 import pathlib

@@ -1,4 +1,5 @@
-"""Every task and every honest candidate of tests/ is traced, each in a fork of a warmed process; so are torchvision's models where it is installed."""
+"""Every task and every honest candidate of tests/ is traced, each in a fork of a warmed process; so are
+torchvision's models where it is installed."""
 
 import importlib.util
 import json

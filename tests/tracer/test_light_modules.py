@@ -52,7 +52,7 @@ def stand_ins():
 class LightModules(unittest.TestCase):
     def test_nothing_is_imported_before_it_is_asked_for(self):
         tracer.warm()
-        tracer.rehearse()
+        tracer.warm_up()
         self.assertEqual(stand_ins(), {*light_modules.NAMES, "torch.utils.cpp_extension"})
         self.assertNotIn("sympy.core", sys.modules)
         self.assertNotIn("torch._dynamo.symbolic_convert", sys.modules)

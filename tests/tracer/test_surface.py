@@ -1,8 +1,9 @@
 """Everything of Triton and PyTorch that the tracer promises, item by item, and the case that shows it.
 
-Triton: an honest candidate (tests/honest, where `nereid verify` judges it too) and what its trace must hold. PyTorch: cases of layers.py
-and functions.py, which tests/replay/bit_identity.py compares with eager to the last bit, and the operators that
-their traces must hold. An item whose case goes, or no longer does what the item says, fails here.
+Triton: an honest candidate (tests/honest, where `nereid verify` judges it too) and what its trace must hold.
+PyTorch: cases of layers.py and functions.py, which tests/replay/bit_identity.py compares with eager to the
+last bit, and the operators that their traces must hold. An item whose case goes, or no longer does what the
+item says, fails here.
 """
 
 import json

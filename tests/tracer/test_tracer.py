@@ -157,7 +157,8 @@ class Phases(Case):
 
 
 class Configurations(Case):
-    """What a reference gives to a constructor or to forward reaches its candidate as an object of the same fields."""
+    """What a reference gives to a constructor or to forward reaches its candidate as an object of the same
+    fields."""
 
     REFERENCE = HEAD + (
         "import dataclasses, enum, types\nimport torch.nn.functional as F\n"
@@ -418,7 +419,7 @@ class Trouble(Case):
     def test_named_tensors_and_subclasses_are_refused_with_advice(self):
         subclass = "class Mine(torch.Tensor):\n    pass\n"
         for forward, words in (("torch.zeros(2, 3, names=('n', 'c'))", "leave the names out"), ("a.refine_names('n', 'c').sum('c')", "leave the names out"),
-                               ("a.rename('n', 'c').align_to('c', 'n')", "leave the names out"), (subclass + "return a.as_subclass(Mine) + 1", "plain tensor, and beside it what Mine"),
+                               ("a.rename('n', 'c').align_to('c', 'n')", "leave the names out"), (subclass + "return a.as_subclass(Mine) + 1", "plain tensor, and separately what Mine"),
                                ("torch.nested.nested_tensor([a])", "pad the sequences"), ("a.to_sparse()", "keep the tensor dense")):  # fmt: skip
             refusal = self.refused(None, forward)
             self.assertIn(words, refusal["message"], forward)

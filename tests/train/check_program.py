@@ -11,9 +11,11 @@ folder = tempfile.TemporaryDirectory()
 program = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def check(operation, tensors, **told):
+def check(operation, tensors, **parameters):
     source, target = (str(pathlib.Path(folder.name) / name) for name in ("in.safetensors", "out.safetensors"))
-    save_file({k: v.contiguous() for k, v in tensors.items()}, source, {k: str(v) for k, v in told.items()})
+    save_file(
+        {k: v.contiguous() for k, v in tensors.items()}, source, {k: str(v) for k, v in parameters.items()}
+    )
     program.stdin.write(f"{operation} {source} {target}\n")
     program.stdin.flush()
     assert program.stdout.readline() == "done\n", (operation, program.wait())

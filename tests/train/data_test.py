@@ -1,4 +1,5 @@
-"""`nereid train data`: what shards hold is the lines' text, whatever the threads and however often it was killed; and a run on them."""
+"""`nereid train data`: what shards hold is the lines' text, whatever the threads and however often it was
+killed; and a run on them."""
 
 import json
 import os
@@ -98,21 +99,21 @@ def content(folder):
     return {p.name: p.read_bytes() for p in (root / folder).iterdir()}
 
 
-told = json.loads(data("train").stdout)
+report = json.loads(data("train").stdout)
 documents = [d for shard in sorted((root / "train").glob("*.tokens")) for d in read_shard(shard)]
-assert len(documents) == len(expected) == told["documents"], (len(documents), len(expected), told)
+assert len(documents) == len(expected) == report["documents"], (len(documents), len(expected), report)
 for (ids, answers), (prompt, answer) in zip(documents, expected):
     ((begin, end),) = answers
     assert end == len(ids)
     assert ids[:begin] == tokenizer.encode(prompt).ids, prompt
     assert ids[begin:] == tokenizer.encode(answer).ids, answer
-assert told["left_out"]["is of another split"] == 150 and told["left_out"]["is not Verified"] > 0, told
-assert told["shards"] > 1 and told["tokens"] == sum(len(ids) for ids, _ in documents)
+assert report["left_out"]["is of another split"] == 150 and report["left_out"]["is not Verified"] > 0, report
+assert report["shards"] > 1 and report["tokens"] == sum(len(ids) for ids, _ in documents)
 
 # Threads, a second time, other options.
 data("one_thread", "--threads", 1)
 assert content("one_thread") == content("train")
-assert json.loads(data("train").stdout)["resumed_shards"] == told["shards"]
+assert json.loads(data("train").stdout)["resumed_shards"] == report["shards"]
 assert content("one_thread") == content("train")
 done = data("train", "--longest", 90, code=2)
 assert "train: was made with other inputs, options or another tokenizer" in done.stderr, done.stderr
@@ -205,7 +206,8 @@ steps = [json.loads(line) for line in ran.stdout.splitlines()]
 assert [s["step"] for s in steps] == [0, 1, 2, 3] and steps[-1]["held_out_loss"] < steps[0]["loss"], steps
 model = root / "training/tiny/checkpoints/step-00000004/model"
 assert "held out" in ran.stderr and str(model.relative_to(root)) in ran.stderr, ran.stderr
-# Its checkpoint is asked as it is; a run that goes on from it keeps the tokenizer; one of another tokenizer is refused.
+# Its checkpoint answers as it is; a run that goes on from it keeps the tokenizer; one of another tokenizer is
+# refused.
 assert (model / "tokenizer.json").read_bytes() == (root / "tokenizer.json").read_bytes()
 nereid(
     "generate", "--model", model, "--chat", "--prompt", "x", "--max-tokens", 3, "--device", "cpu", cwd=root

@@ -1,4 +1,5 @@
-"""Objectives of reinforcement learning against a few lines of PyTorch: the loss, and its gradient by every token's log-probability."""
+"""Objectives of reinforcement learning against a few lines of PyTorch: the loss, and its gradient by every
+token's log-probability."""
 
 import math
 
@@ -27,7 +28,8 @@ def grpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta
 
 
 def log_speed(right, speedup, groups):
-    """Beside the mean of the group's right ones, at most twice as fast or slow; a wrong one costs 0.3."""
+    """Relative to the mean of the group's right ones, at most twice as fast or slow; a wrong one costs
+    0.3."""
     found = torch.zeros_like(speedup)
     for a, b in groups:
         logs = speedup[a:b].log()
@@ -78,16 +80,16 @@ def drpo(new, old, plans, valid, correct, speedup, groups, baseline, beta, delta
     return loss / len(groups) + beta * (kl - delta).clamp_min(0) ** 2
 
 
-def log_hrd(*told):
-    return hrd(*told, price=0.3)
+def log_hrd(*arguments):
+    return hrd(*arguments, price=0.3)
 
 
-def priced_best(*told):
-    return best(*told, price=0.3)
+def priced_best(*arguments):
+    return best(*arguments, price=0.3)
 
 
-def planned_best(*told):
-    return best(*told, apart=True)
+def planned_best(*arguments):
+    return best(*arguments, apart=True)
 
 
 count = 0
@@ -145,14 +147,14 @@ for seed in range(4):
                     beta=beta,
                     delta=delta,
                 )
-                told = (kind.__name__, baseline, seed, beta)
+                case = (kind.__name__, baseline, seed, beta)
                 assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (
-                    told,
+                    case,
                     ours["loss"],
                     loss,
                 )
                 assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max()), (
-                    told
+                    case
                 )
                 count += 1
 print(f"{count} losses and gradients are PyTorch's")

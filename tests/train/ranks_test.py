@@ -1,5 +1,5 @@
-"""Several ranks at toy size, on the CPU: the run of one rank up to rounding, the same again and again, resumed by any number of ranks, and
-what is told of a rank that is gone."""
+"""Several ranks at toy size, on the CPU: the run of one rank up to rounding, the same again and again,
+resumed by any number of ranks, and the error about a rank that is gone."""
 
 import os
 import pathlib
@@ -47,8 +47,8 @@ held_out = [
 assert held_out and all(abs(a - b) < 1e-3 for a, b in held_out), held_out
 whole("bf16", "--ranks", "2", machine={"precision": "bfloat16"}, **ONE)
 
-# Parameters sharded, too: the same numbers where each rank has one micro-batch a step, the same up to rounding elsewhere; checkpoints are the
-# same files, whoever goes on from them.
+# Parameters sharded, too: the same numbers where each rank has one micro-batch a step, the same up to
+# rounding elsewhere; checkpoints are the same files, whichever run continues from them.
 UNTIED = {"model": {"tie_word_embeddings": False}}
 SHARDED = {"machine": {"shard_parameters": True}}
 for name, more in (("untied", {}), ("untied_sharded", SHARDED)):
@@ -93,7 +93,7 @@ def children(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-# A rank is killed: the command says which, and nobody is left. Then other numbers of ranks go on.
+# A rank is killed: the command says which, and no process is left. Then other numbers of ranks go on.
 run_file("lost", **ONE)
 process = subprocess.Popen(
     command("lost", "--ranks", "4", "--json"),
@@ -104,7 +104,7 @@ process = subprocess.Popen(
 )
 for _ in range(9):
     process.stdout.readline()
-while not (root / "runs/lost/checkpoints/step-00000007").exists():  # it is written beside the steps
+while not (root / "runs/lost/checkpoints/step-00000007").exists():  # it is written during the steps
     assert process.stdout.readline(), "the run is over, and has kept nothing of step 7"
 ranks = children(process.pid)
 assert len(ranks) == 4, ranks
@@ -127,8 +127,9 @@ process.communicate()
 whole("lost", **ONE)
 near("lost", "adamw_1", 1e-3)
 
-# An interrupt of the launcher alone, as a scheduler's, or of all at once, as a terminal's: all stop behind one step, which is kept.
-for name, everybody in (("told_one", False), ("told_all", True)):
+# An interrupt of the launcher alone, as a scheduler's, or of all at once, as a terminal's: all stop behind
+# one step, which is kept.
+for name, everybody in (("one", False), ("all", True)):
     run_file(name, **ONE | {"schedule": {"steps": 1_000_000, "warmup_steps": 2}})
     process = subprocess.Popen(
         command(name, "--ranks", "2", "--json"),
@@ -145,7 +146,7 @@ for name, everybody in (("told_one", False), ("told_all", True)):
     (kept,) = (root / f"runs/{name}/checkpoints").glob("step-*")
     assert int(kept.name[5:]) == len(curve(name, "loss")), kept
 
-# An error that all have is told once.
+# An error that all have is reported once.
 done = start("wrong", "--ranks", "2", data={"train": ["/nowhere"]})
 refused("no such data", done, "/nowhere/tokens.json: No such file", code=2)
 assert done.stderr.count("/nowhere") == 1, done.stderr
@@ -155,5 +156,5 @@ refused(
     "three.toml: data.global_batch_size: expected a multiple of micro_batch_size (2) times 3 ranks, got 4",
     code=2,
 )
-assert not (root / "runs/three").exists(), "it is told before anything is begun"
+assert not (root / "runs/three").exists(), "it is reported before anything is begun"
 print("ranks share the work, and say who is gone")

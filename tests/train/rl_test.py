@@ -1,5 +1,6 @@
-"""Reinforcement learning at toy size, with the real judge: a model that has learnt one verified answer by heart writes it, wrongly at
-times; rewards, gradients and pass@1 come out; killed and resumed it is the same run."""
+"""Reinforcement learning at toy size, with the real judge: a model that has learnt one verified answer by
+heart writes it, wrongly at times; rewards, gradients and pass@1 come out; killed and resumed it is the same
+run."""
 
 import json
 import math
@@ -29,13 +30,13 @@ def ran(program, *arguments, code=0):
     return toy_writer.ran(root, ENV, program, *arguments, code=code)
 
 
-told = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
-length = told["length"]
+data = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
+length = data["length"]
 
 
 def rl_file(name, objective, steps=2, more="", every=1, **others):
     return toy_writer.rl_file(
-        root, told, name, objective, steps, held_out=True, every=every, more=more, **others
+        root, data, name, objective, steps, held_out=True, every=every, more=more, **others
     )
 
 
@@ -117,7 +118,7 @@ def judges_of(pid):
     return found
 
 
-# Every rollout is kept, with its verdict, and what it taught.
+# Every rollout is kept, with its verdict and advantage.
 for objective in ("grpo", "hrd", "drpo"):
     kept = rollouts(objective)
     for line in metrics(objective):
@@ -143,8 +144,8 @@ for objective in ("grpo", "hrd", "drpo"):
             assert ("answer" in r) != ("same_as" in r) and (
                 "answer" in r or (r["prompt"], r["same_as"]) in texts
             ), r
-# What the engine and the trainer make of the same tokens differs by rounding alone at the first step; with staleness 1 the second step's
-# were written under the weights before.
+# What the engine and the trainer make of the same tokens differs by rounding alone at the first step; with
+# staleness 1 the second step's were written under the weights before.
 first, second, _ = metrics("grpo")
 assert 0 < first["mismatch/most"] < 1e-3 < second["mismatch/most"], (first, second)
 
@@ -164,7 +165,8 @@ ran(LM, "train-rl", "timed.toml", "--device", "cpu")
 timed = metrics("timed")
 spent = [sum(line["step_s"] for line in timed[:i]) for i in range(len(timed) + 1)]
 
-# The last step is the one behind which another would not be half done, or the one that the seconds are over in.
+# The last step is the one behind which another would not be half done, or the one that the seconds are over
+# in.
 would_end = [spent[i] + 1.5 * (spent[i] - spent[max(i - 1, 0)]) >= 6 for i in range(len(timed))]
 assert not any(would_end[:-1]) and (would_end[-1] or spent[-1] >= 6), spent
 assert all(
@@ -180,7 +182,8 @@ for r in rollouts("timed"):
     if r["step"] == 0 and "answer" in r:
         assert texts.setdefault(r["answer"].split("```")[0], r["answer"]) == r["answer"], r
 
-# Times apart, with a program in the clock's place: it finds the very traces that the judge verified, and what it says is told.
+# Times apart, with a program in the clock's place: it finds the very traces that the judge verified, and what
+# it says is recorded.
 CLOCK = """#!%s
 import hashlib, json, os, pathlib, sys
 if "--time-only" not in sys.argv:
@@ -219,7 +222,8 @@ for line in metrics("apart"):
     ), line
 assert metrics("apart")[0]["timed"] > 0 and not pathlib.Path((root / "traces_in").read_text()).exists()
 
-# Killed in the middle of a step and resumed, without staleness and with it: the same rewards, losses, gradients.
+# Killed in the middle of a step and resumed, without staleness and with it: the same rewards, losses,
+# gradients.
 rl_file("whole0", "grpo", steps=3, more="staleness = 0")
 ran(LM, "train-rl", "whole0.toml", "--device", "cpu")
 assert all(line["mismatch/most"] < 1e-3 for line in metrics("whole0"))
@@ -240,7 +244,8 @@ for staleness, whole in enumerate(("whole0", "grpo")):
         for run in (name, whole)
     ]
     assert texts[0] == texts[1]
-# The judge killed in the middle of a step: it is started again, what it had is judged again, and nothing of that is a reward.
+# The judge killed in the middle of a step: it is started again, what it had is judged again, and nothing of
+# that is a reward.
 process = started(rl_file("judge", "grpo", steps=3))
 process.stdout.readline()
 time.sleep(0.3)
@@ -249,7 +254,7 @@ _, errors = process.communicate()
 assert process.returncode == 0, errors
 same("judge", "grpo")
 assert metrics("judge")[-1]["judge_restarts"] == 1 and all(line["unjudged"] == 0 for line in metrics("judge"))
-# The judge's own workers killed, whoever is at work when the first step is told: whatever they were at is judged again.
+# The judge's own workers killed while the first step is reported: their answers are judged again.
 process = started(rl_file("workers", "grpo", steps=3))
 process.stdout.readline()
 killed = set()
@@ -268,7 +273,8 @@ _, errors = process.communicate()
 assert process.returncode == 0 and killed, (process.returncode, killed, errors)
 same("workers", "grpo")
 assert all(line["unjudged"] == 0 for line in metrics("workers"))
-# A disk that is full when a checkpoint is written: told by the file's name; with room again it goes on from the last whole one to the same.
+# A disk that is full when a checkpoint is written: the error names the file; with room again it goes on from
+# the last whole one to the same.
 largest = max((root / "training/grpo/checkpoints/step-00000003").rglob("*.safetensors"), key=os.path.getsize)
 process = started(
     rl_file("full", "grpo", steps=3), preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -284,19 +290,21 @@ assert process.returncode == 3 and "File too large" in errors and largest.name i
 assert not (root / "training/full/checkpoints/step-00000003").exists()
 ran(LM, "train-rl", "full.toml", "--device", "cpu")
 same("full", "grpo")
-# Ctrl-C in the middle of a step: the steps before it are kept, though no checkpoint was due, and what was written ahead.
+# Ctrl-C in the middle of a step: the steps before it are kept, though no checkpoint was due, and what was
+# written ahead.
 process = started(rl_file("stopped", "grpo", steps=3, every=100))
 process.stdout.readline()
 time.sleep(0.3)
 process.send_signal(signal.SIGINT)
 _, errors = process.communicate()
-assert process.returncode == 130 and "goes on from there" in errors, errors
+assert process.returncode == 130 and "run the same command to resume" in errors, errors
 (kept,) = (root / "training/stopped/checkpoints").iterdir()
 assert kept.name in ("step-00000001", "step-00000002") and (kept / "kept-0-of-1.cbor").exists(), kept
 ran(LM, "train-rl", "stopped.toml", "--device", "cpu")
 same("stopped", "grpo")
 
-# Two ranks (by the command that people use) share the prompts, and come to the same up to rounding; the same again where one was killed.
+# Two ranks (by the command that people use) share the prompts, and come to the same up to rounding; the same
+# again where one was killed.
 ran(NEREID, "train", "rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
 for a, b in zip(metrics("ranks"), metrics("hrd"), strict=True):
     for figure in b:
@@ -329,49 +337,50 @@ assert process.returncode == 3 and "rank 1 was killed by signal 9" in errors, er
 ran(LM, "train-rl", "lost.toml", "--device", "cpu", "--ranks", "2")
 same("lost", "ranks")
 
-# Rows of supervised data in every update: the loss is what fine-tuning would find on the same rows, which go on where the run was killed.
+# Rows of supervised data in every update: the loss is what fine-tuning would find on the same rows, which go
+# on where the run was killed.
 pair = json.loads((root / "pairs.jsonl").read_text())
-(root / "rehearsed.jsonl").write_text(
+(root / "mixed.jsonl").write_text(
     "".join(
         json.dumps(pair | {"plan": plan}) + "\n"
         for plan in ("One.", "Elements.", "A kernel.", "For all.", "One kernel.")
     )
 )
-ran(NEREID, "train", "data", "rehearsed.jsonl", "-o", "rehearsed", "-t", "tokenizer.json")
-REHEARSAL = 'staleness = 0\n[sft_mix]\ntrain = ["rehearsed"]\nrows = 2\nweight = 0.5'
-ran(LM, "train-rl", rl_file("rehearsed", "grpo", more=REHEARSAL) + ".toml", "--device", "cpu")
-losses = [line["sft_mix_loss"] for line in metrics("rehearsed")]
+ran(NEREID, "train", "data", "mixed.jsonl", "-o", "mixed", "-t", "tokenizer.json")
+SFT_MIX = 'staleness = 0\n[sft_mix]\ntrain = ["mixed"]\nrows = 2\nweight = 0.5'
+ran(LM, "train-rl", rl_file("mixed", "grpo", more=SFT_MIX) + ".toml", "--device", "cpu")
+losses = [line["sft_mix_loss"] for line in metrics("mixed")]
 assert len(set(losses)) == 2 and all(loss > 0.01 for loss in losses), losses
 (root / "sft_once.toml").write_text(
-    f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["rehearsed"]\nsequence_length = {length}\nglobal_batch_size = 2\n'
+    f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["mixed"]\nsequence_length = {length}\nglobal_batch_size = 2\n'
     '[schedule]\nsteps = 1\n[machine]\nprecision = "float32"\n'
 )
 ran(LM, "train-sft", "sft_once.toml", "--device", "cpu")
 assert abs(losses[0] / metrics("sft_once")[0]["loss"] - 1) < 1e-5, (losses, metrics("sft_once"))
-first, plain = metrics("rehearsed")[0], metrics("whole0")[0]
+first, plain = metrics("mixed")[0], metrics("whole0")[0]
 assert (
     first["loss"] == plain["loss"]
     and first["gradient_norm"] != plain["gradient_norm"]
     and "sft_mix_loss" not in plain
 )
-process = started(rl_file("rehearsed_killed", "grpo", more=REHEARSAL))
+process = started(rl_file("mixed_killed", "grpo", more=SFT_MIX))
 process.stdout.readline()
 time.sleep(0.1)
 process.send_signal(signal.SIGKILL)
 process.communicate()
-assert len(metrics("rehearsed_killed")) == 1
-ran(LM, "train-rl", "rehearsed_killed.toml", "--device", "cpu")
-same("rehearsed_killed", "rehearsed")
+assert len(metrics("mixed_killed")) == 1
+ran(LM, "train-rl", "mixed_killed.toml", "--device", "cpu")
+same("mixed_killed", "mixed")
 ran(
     LM,
     "train-rl",
-    rl_file("rehearsed_ranks", "grpo", steps=1, more=REHEARSAL) + ".toml",
+    rl_file("mixed_ranks", "grpo", steps=1, more=SFT_MIX) + ".toml",
     "--device",
     "cpu",
     "--ranks",
     "2",
 )
-for a, b in zip(metrics("rehearsed_ranks"), metrics("rehearsed")):
+for a, b in zip(metrics("mixed_ranks"), metrics("mixed")):
     for figure in ("sft_mix_loss", "loss", "gradient_norm", "reward"):
         assert abs(a[figure] - b[figure]) <= 2e-3 * max(1, abs(b[figure])), (figure, a, b)
 assert (
@@ -379,7 +388,7 @@ assert (
     in ran(
         LM,
         "train-rl",
-        rl_file("rows", "grpo", more=REHEARSAL.replace("rows = 2", "rows = 3")) + ".toml",
+        rl_file("rows", "grpo", more=SFT_MIX.replace("rows = 2", "rows = 3")) + ".toml",
         "--device",
         "cpu",
         "--ranks",
@@ -388,20 +397,20 @@ assert (
     ).stderr
 )
 (root / "pairs_of_others.jsonl").write_text(json.dumps(pair) + "\n")
-shutil.rmtree(root / "rehearsed")
-ran(NEREID, "train", "data", "pairs_of_others.jsonl", "-o", "rehearsed", "-t", "tokenizer.json")
-shutil.rmtree(root / "training/rehearsed/checkpoints/step-00000002")
+shutil.rmtree(root / "mixed")
+ran(NEREID, "train", "data", "pairs_of_others.jsonl", "-o", "mixed", "-t", "tokenizer.json")
+shutil.rmtree(root / "training/mixed/checkpoints/step-00000002")
 assert (
-    "was made with another [sft_mix] than rehearsed holds now"
-    in ran(LM, "train-rl", "rehearsed.toml", "--device", "cpu", code=2).stderr
+    "was made with another [sft_mix] than mixed holds now"
+    in ran(LM, "train-rl", "mixed.toml", "--device", "cpu", code=2).stderr
 )
 (root / "tokenizer2.json").write_text((root / "tokenizer.json").read_text() + " ")
-another = (root / rl_file("another", "grpo", more=REHEARSAL)).with_suffix(".toml")
+another = (root / rl_file("another", "grpo", more=SFT_MIX)).with_suffix(".toml")
 another.write_text(
     another.read_text().replace('tokenizer = "tokenizer.json"', 'tokenizer = "tokenizer2.json"')
 )
 assert (
-    "another.toml: sft_mix.train: rehearsed was made with another tokenizer"
+    "another.toml: sft_mix.train: mixed was made with another tokenizer"
     in ran(LM, "train-rl", "another.toml", "--device", "cpu", code=2).stderr
 )
 
@@ -416,7 +425,8 @@ assert all(line["loss"] == 0 and line["gradient_norm"] == 0 for line in out) and
     r["advantage"] == 0 for r in rollouts("best")
 ), out
 
-# With a price of plans there is, where some are wrong: their plans alone are pushed away, and what is right is written more often.
+# With a price of plans there is, where some are wrong: their plans alone are pushed away, and what is right
+# is written more often.
 out = [
     json.loads(line)
     for line in ran(
@@ -442,8 +452,9 @@ assert (
 ), (out, groups)
 assert all(worth == 0 for group in groups.values() if group not in mixed for _, worth in group), groups
 
-# Where a task's forward is told and the prompts have a prefill.md, answers begin with it: it is part of each text, and nothing of it is learnt; stopped and resumed, too.
-folder = root / "told"
+# Where a task's forward is given and the prompts have a prefill.md, answers begin with it: it is part of each
+# text, and nothing of it is learnt; stopped and resumed, too.
+folder = root / "prefilled"
 shutil.copytree(toy_writer.REPOSITORY / "python/nereid/prompts", folder / "prompts")
 (folder / "prompts/prefill.md").write_text("<think>\n{{steps}}\n")
 shutil.copy(root / "tokenizer.json", folder)
@@ -454,8 +465,8 @@ for name in ("begun", "begun_stopped"):
     text = (root / rl_file(name, "grpo", steps=3)).with_suffix(".toml")
     text.write_text(
         text.read_text()
-        .replace('tokenizer = "', 'tokenizer = "told/')
-        .replace('"tasks.jsonl"', '"told/tasks.jsonl"')
+        .replace('tokenizer = "', 'tokenizer = "prefilled/')
+        .replace('"tasks.jsonl"', '"prefilled/tasks.jsonl"')
     )
 ran(LM, "train-rl", "begun.toml", "--device", "cpu")
 begun = rollouts("begun")
@@ -492,7 +503,7 @@ assert out[0]["reward"] >= first["reward"] and all(
     out[0][k] == first[k] for k in first if k.startswith(("verdict/", "rule/"))
 ), (out, first)
 
-# A weight that is no number: told with the step, and the state before it is kept.
+# A weight that is no number: reported with the step, and the state before it is kept.
 shutil.copytree(root / "training/sft/checkpoints/step-00000140/model", root / "no_number")
 weights = load_file(root / "no_number/model.safetensors")
 weights["model.layers.1.mlp.down_proj.weight"][0, 0] = float("nan")

@@ -1,5 +1,6 @@
-"""The run files in runs/: each as it stands, but for a toy's sizes and paths, does its two steps on the CPU; so there is no key in them that nobody reads,
-and none that does not go with the others. The scripts beside them make what the files read: pairs, a tokenizer learnt from them, tasks."""
+"""The run files in runs/: each as it stands, but for a toy's sizes and paths, does its two steps on the CPU;
+so there is no unknown key in them, and none that does not go with the others. The scripts in the same folder
+make what the files read: pairs, a tokenizer learnt from them, tasks."""
 
 import json
 import os
@@ -186,10 +187,10 @@ with tempfile.TemporaryDirectory() as folder:
         "small-tokenizer",
         "small-rl-data",
     ):  # without what they need they say what that is
-        told = subprocess.run(
+        done = subprocess.run(
             [REPOSITORY / "runs" / script], cwd=REPOSITORY, env=scripts, capture_output=True, text=True
         )
-        assert told.returncode == 2 and f"runs/{script} FOLDER" in told.stderr, (script, told)
+        assert done.returncode == 2 and f"runs/{script} FOLDER" in done.stderr, (script, done)
     assert [len(path.read_text().splitlines()) for path in tasks] == [2] * 6, tasks
     print(
         f"small-tokenizer: {len(pair['code'])} characters in {counted} tokens; small-rl-data: {len(tasks)} lists"

@@ -54,14 +54,14 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "a" / "rollouts.jsonl").write_text(
         "".join(json.dumps({**answer, **rollout}) + "\n" for rollout in rollouts)
     )
-    told = [
+    rollouts = [
         json.loads(line) for line in nereid("show", folder / "a", "--rollouts", "--json").stdout.splitlines()
     ]
     assert (
-        [r["answer"] for r in told] == ["old", "<b>text</b>", "<b>text</b>", "good"]
-        and told[3]["speedup"] == 1.5
-        and told[0]["advantage"] is None
-    ), told
+        [r["answer"] for r in rollouts] == ["old", "<b>text</b>", "<b>text</b>", "good"]
+        and rollouts[3]["speedup"] == 1.5
+        and rollouts[0]["advantage"] is None
+    ), rollouts
     chosen = nereid(
         "show", folder / "a", "--rollouts", "--step", 1, "--verdict", "Mismatch"
     ).stdout.splitlines()

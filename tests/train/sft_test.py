@@ -1,4 +1,5 @@
-"""Supervised fine-tuning at toy size: it learns; killed and resumed it is the same run bit by bit; what goes wrong is told by name."""
+"""Supervised fine-tuning at toy size: it learns; killed and resumed it is the same run bit by bit; what goes
+wrong is reported by name."""
 
 import json
 import math
@@ -36,9 +37,9 @@ from toy_runs import (
 toy_runs.LM = os.path.abspath(sys.argv[1])
 
 # It learns, and only from answers.
-told = [json.loads(line) for line in whole("plain", "--json").stdout.splitlines()]
+printed = [json.loads(line) for line in whole("plain", "--json").stdout.splitlines()]
 losses = [loss for (loss,) in curve("plain", "loss")]
-assert len(losses) == 60 and [line["loss"] for line in told] == losses
+assert len(losses) == 60 and [line["loss"] for line in printed] == losses
 assert abs(losses[0] - math.log(VOCAB)) < 0.3, losses[0]
 assert losses[-1] < 0.25, losses[-1]
 held_out = [h for (h,) in curve("plain", "held_out_loss") if h is not None]
@@ -119,7 +120,7 @@ process.send_signal(signal.SIGCONT)
 process.communicate()
 assert process.returncode == 0 and curve("busy", *EXACT) == curve("kept", *EXACT)
 refused(
-    "a key of nobody",
+    "an unknown key",
     start("wrong", schedule={"stepz": 1}),
     "wrong.toml:",
     "schedule has no key 'stepz'",
@@ -139,7 +140,7 @@ refused(
 )
 
 refused(
-    "a model for nobody's memory",
+    "a model larger than any memory",
     start("large", model={"hidden_size": 1 << 20, "intermediate_size": 1 << 20, "num_hidden_layers": 100}),
     "large: [model] has 659",
     "parameters, which do not fit into the memory of cpu",
@@ -179,7 +180,8 @@ refused(
     code=2,
 )
 
-# A disk that is full when the second checkpoint is written: the first stays, and with room again the run goes on to the same end.
+# A disk that is full when the second checkpoint is written: the first stays, and with room again the run goes
+# on to the same end.
 run_file("full", checkpoints={"every_steps": 30})
 size = os.path.getsize(root / "runs/plain/checkpoints/step-00000060/optimizer-0-of-1.safetensors")
 limited = lambda: (
@@ -188,7 +190,7 @@ limited = lambda: (
 )
 done = subprocess.run(command("full"), capture_output=True, text=True, env=ENV, preexec_fn=limited)
 refused("a full disk", done, "optimizer-0-of-1.safetensors", "File too large")
-assert 30 <= len(curve("full", "loss")) < 60, "it is told when it is known, not when the next is due"
+assert 30 <= len(curve("full", "loss")) < 60, "it is reported when it is known, not when the next is due"
 assert not [
     p
     for p in (root / "runs/full/checkpoints").iterdir()
@@ -202,4 +204,4 @@ assert curve("full", *EXACT) == curve("plain", *EXACT)
 shutil.rmtree(root / "data")
 write_set(root / "data", [documents(150, 8), documents(150, 2)], VOCAB)
 refused("other data", start("plain"), "was made with other training data than", code=2)
-print("it learns, resumes exactly, and tells what is wrong")
+print("it learns, resumes exactly, and reports what is wrong")

@@ -1,4 +1,5 @@
-"""TensorBoard's own reader on the event files of a run that was resumed: later steps of the first file no longer count."""
+"""TensorBoard's own reader on the event files of a run that was resumed: later steps of the first file no
+longer count."""
 
 import math
 import os

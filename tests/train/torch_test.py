@@ -74,7 +74,8 @@ hidden, weight, targets = head(torch.float32, share=0)
 ours = check("cross_entropy", {"hidden": hidden, "weight": weight, "targets": targets}, scale=1, chunk=0)
 assert ours["loss"] == 0 and not ours["hidden"].any() and not ours["weight"].any()
 
-# An update of reinforcement learning with examples besides: the sum of both losses' gradients, in a whole model.
+# An update of reinforcement learning with examples besides: the sum of both losses' gradients, in a whole
+# model.
 generator = torch.Generator().manual_seed(11)
 tokens, examples, factors = (
     torch.randint(19, (23,), generator=generator),
@@ -110,7 +111,8 @@ for weight in (0.0, 0.7):
     for name, gradient in ours.items():
         close(gradient, gradients[name], 1e-4, f"the gradient of both by {name}, {weight} times")
 
-# AdamW, and Muon with AdamW for what is no matrix of a layer: torch.optim's, for some steps, whole and in parts.
+# AdamW, and Muon with AdamW for what is no matrix of a layer: torch.optim's, for some steps, whole and in
+# parts.
 layout = check("layout", {"none": torch.zeros(1)})
 elements = int(layout.pop("elements"))
 offsets = {name: int(offset) for name, offset in layout.items()}

@@ -1,6 +1,7 @@
-"""A language of two operators, learnt whole: a model of about 100,000 parameters learns by supervised fine-tuning to write Triton kernels for
-tasks like sigmoid(relu(x)). Of what it learns from, half of each operator's lines are wrong, and nothing there says which. So it writes a right
-kernel once in four times, and becomes measurably better by each objective of reinforcement learning, where the real judge tells it.
+"""A language of two operators, learnt whole: a model of about 100,000 parameters learns by supervised
+fine-tuning to write Triton kernels for tasks like sigmoid(relu(x)). Of what it learns from, half of each
+operator's lines are wrong, and nothing there says which. So it writes a right kernel once in four times, and
+becomes measurably better by each objective of reinforcement learning, with the real judge's rewards.
 --rules: another one in five of its lines leaves the work to PyTorch (bench/ablation/tempt.py), and it learns with the judge's rules and without."""
 
 import itertools
@@ -97,10 +98,12 @@ texts = "".join(pair["task"] + pair["plan"] + pair["code"] for pair in pairs)
 specials = [x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)]
 ran(NEREID, "tokenize", "--train", "--vocab", 420, *specials, "-o", "tokenizer.json", "text")
 vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
-told = json.loads(ran(NEREID, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json"))
+report = json.loads(
+    ran(NEREID, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json")
+)
 longer = 1.3 if RULES else 1  # than the mean
-answer = int(longer * told["answer_tokens"]) // len(pairs)
-length = int(longer * told["tokens"]) // len(pairs) + 16
+answer = int(longer * report["answer_tokens"]) // len(pairs)
+length = int(longer * report["tokens"]) // len(pairs) + 16
 
 MODEL = f"""vocab_size = {vocab}
 hidden_size = 64

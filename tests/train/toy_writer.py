@@ -1,4 +1,5 @@
-"""A toy model that has learnt one verified answer by heart, as supervised fine-tuning leaves it: what reinforcement learning begins with in tests; and its run files."""
+"""A toy model that has learnt one verified answer by heart, as supervised fine-tuning leaves it: what
+reinforcement learning begins with in tests; and its run files."""
 
 import json
 import pathlib
@@ -16,7 +17,8 @@ def ran(root, environment, program, *arguments, code=0):
 
 
 def learn_by_heart(root, environment, nereid, lm):
-    """Leaves training/sft, tokenizer.json and tasks.jsonl below root. What `nereid train data` said, and `length`: that many tokens hold prompt and answer."""
+    """Leaves training/sft, tokenizer.json and tasks.jsonl below root. What `nereid train data` said, and
+    `length`: that many tokens hold prompt and answer."""
 
     def run(program, *arguments):
         return ran(root, environment, program, *arguments)
@@ -52,11 +54,11 @@ def learn_by_heart(root, environment, nereid, lm):
         *[prompts / "system.md", prompts / "task.md", task, "answer.py"] * 3,
     )
     vocab = max(json.loads((root / "tokenizer.json").read_text())["model"]["vocab"].values()) + 8
-    told = json.loads(
+    report = json.loads(
         run(nereid, "train", "data", "pairs.jsonl", "-o", "data", "-t", "tokenizer.json", "--json").stdout
     )
-    length = told["tokens"] + 16
-    print(f"{told['tokens']} tokens, {told['answer_tokens']} of them the answer")
+    length = report["tokens"] + 16
+    print(f"{report['tokens']} tokens, {report['answer_tokens']} of them the answer")
 
     (root / "sft.toml").write_text(f"""
 [model]
@@ -84,19 +86,20 @@ recompute = false
         for line in run(lm, "train-sft", "sft.toml", "--device", "cpu", "--json").stdout.splitlines()
     ]
     print(f"learnt by heart to a loss of {steps[-1]['loss']:.4f}")
-    return told | {"length": length}
+    return report | {"length": length}
 
 
 def rl_file(
-    root, told, name, objective, steps, prompts=2, held_out=False, every=1, more="", judge_device="cpu"
+    root, report, name, objective, steps, prompts=2, held_out=False, every=1, more="", judge_device="cpu"
 ):
-    """Writes NAME.toml, a run that begins with what learn_by_heart left and said; `more` is lines of [rl]. The name."""
+    """Writes NAME.toml, a run that begins with what learn_by_heart left and said; `more` is lines of [rl].
+    The name."""
     (root / f"{name}.toml").write_text(f"""
 {"held_out_every = 2" if held_out else ""}
 [model]
 start_from = "training/sft/checkpoints/step-00000140/model"
 [data]
-sequence_length = {told["length"]}
+sequence_length = {report["length"]}
 [optimizer]
 learning_rate = 0.0003
 [schedule]
@@ -113,7 +116,7 @@ tasks = ["tasks.jsonl"]
 {'held_out = ["tasks.jsonl"]' if held_out else ""}
 prompts_per_step = {prompts}
 samples = 8
-most_tokens = {told["answer_tokens"] + 8}
+most_tokens = {report["answer_tokens"] + 8}
 temperature = 0.95
 judge_device = "{judge_device}"
 {more}

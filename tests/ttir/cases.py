@@ -1,7 +1,9 @@
-"""The kernels of the differential test: one small kernel for each operation, type and class of shape, from tables.
+"""The kernels of the differential test: one small kernel for each operation, type and class of shape, from
+tables.
 
-A case computes on inputs a, b, c and writes o (and p). What it must give comes from Triton's own interpreter, or, where
-that is wrong or knows no answer (bf16, libdevice, inline assembly, `dot_scaled`, float8), from `want`, in PyTorch.
+A case computes on inputs a, b, c and writes o (and p). What it must give comes from Triton's own interpreter,
+or, where that is wrong or knows no answer (bf16, libdevice, inline assembly, `dot_scaled`, float8), from
+`want`, in PyTorch.
 """
 
 import re
@@ -23,10 +25,10 @@ N = 5  # what every kernel is given as its last argument
 class Case:
     """`kernel` is the body of a kernel of a, b, c (as many as inputs), o, p (as many as outputs) and n.
 
-    inputs and outputs: (type, shape, values); an output whose values are not None is an argument that is also read.
-    A result may differ from what is wanted by `ulps` of its type, or by `atol` times the output's largest magnitude (at
-    least 1); on a GPU by `gpu_ulps` or `gpu_atol`. `gpu_unordered`: a GPU may give the elements in any order. `gpu_defined`,
-    of the inputs: the elements of which a GPU's result means something.
+    inputs and outputs: (type, shape, values); an output whose values are not None is an argument that is also
+    read. A result may differ from what is wanted by `ulps` of its type, or by `atol` times the output's
+    largest magnitude (at least 1); on a GPU by `gpu_ulps` or `gpu_atol`. `gpu_unordered`: a GPU may give the
+    elements in any order. `gpu_defined`, of the inputs: the elements of which a GPU's result means something.
     """
 
     def __init__(
@@ -192,7 +194,8 @@ class Table:
     SHAPES = {"scalar": (), "one": (1,), "line": (64,), "rows": (8, 16), "cube": (4, 8, 2), "long": (2048,)}
 
     def elementwise(self, name, body, inputs, output, want=None, **keywords):
-        """In every class of shape, and with an operand that is one element for all. By default one of them, in turn."""
+        """In every class of shape, and with an operand that is one element for all. By default one of them,
+        in turn."""
         turn = len(self.cases)
         for k, (word, shape) in enumerate(self.SHAPES.items()):
             self.tile(f"{name}_{word}", body, inputs, output, shape, want=(lambda *v, b=body: evaluated(b, v)) if want else None,
@@ -309,7 +312,7 @@ def add_elementwise(table):
         for b in casts:
             if a != b and not (
                 a in FLOATS and b[0] == "u"
-            ):  # out of an unsigned integer's range nobody promises anything
+            ):  # out of an unsigned integer's range the result is undefined
                 # As the interpreter narrows by way of bits, bf16 is PyTorch's to say.
                 table.tile(f"cast_{a}_{b}", f"r = x.to(tl.{LANGUAGE[b]})", [a], b, values="small",
                            want=(lambda x, b=b: x.to(DTYPES[b])) if "bf16" in (a, b) else None)  # fmt: skip
@@ -882,7 +885,8 @@ def add_memory(table):
 
 
 def add_atomics(table):
-    """Every kind by type, under no mask, a mask, and where many lanes meet at one address; the old values, too."""
+    """Every kind by type, under no mask, a mask, and where many lanes meet at one address; the old values,
+    too."""
     simple = {"add": lambda o, v: o + v, "max": torch.maximum, "min": torch.minimum, "and": torch.bitwise_and, "or": torch.bitwise_or,
               "xor": torch.bitwise_xor, "xchg": lambda o, v: v}  # fmt: skip
     types = {"add": ("i32", "u32", "i64", "u64", "f32", "f64", "f16", "bf16"), "max": ("i32", "u32", "i64", "u64", "f32", "f64"),
@@ -929,7 +933,8 @@ FP4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4
 
 
 def scaled_operand(words, kind, scale, compute):
-    """words: [rows, k] in `kind` (e2m1: two to a byte, the low half first); scale: [rows, k / 32], exponents with a bias of 127.
+    """words: [rows, k] in `kind` (e2m1: two to a byte, the low half first); scale: [rows, k / 32], exponents
+    with a bias of 127.
 
     A GPU without scaled matrix units multiplies in `compute`, bf16 or fp16, whose range is then the scale's.
     """

@@ -1,12 +1,13 @@
-"""Operation by operation: the TTIR executor against Triton's own interpreter, against PyTorch, or against a GPU.
+"""Operation by operation: the TTIR executor against Triton's own interpreter, against PyTorch, or against a
+GPU.
 
     .venv/bin/python tests/ttir/differential.py [--all] [--device cpu|cuda] [--tool nereid-ttir-run] [WORD...]
 
-The kernels are those of cases.py: a quick choice of them, or all; WORDs choose by what a name holds. Their TTIR is made by
-Triton's front end for sm_90 and run by the executor, its sanitizer on. On the CPU the same data goes through Triton's
-interpreter, or PyTorch where that is no judge; with `--device cuda` the same kernels run through Triton on the GPU. Prints
-what differs and, for each group of cases, how many agreed to the bit and the largest difference in ulps; exit code 1
-where anything differs by more than the case allows.
+The kernels are those of cases.py: a quick choice of them, or all; WORDs choose by what a name holds. Their
+TTIR is made by Triton's front end for sm_90 and run by the executor, its sanitizer on. On the CPU the same
+data goes through Triton's interpreter, or PyTorch where that is no judge; with `--device cuda` the same
+kernels run through Triton on the GPU. Prints what differs and, for each group of cases, how many agreed to
+the bit and the largest difference in ulps; exit code 1 where anything differs by more than the case allows.
 """
 
 import argparse
@@ -50,7 +51,8 @@ def emit(folder, names):
 
 
 def ulps_between(a, b):
-    """How many numbers of their type lie between two tensors' elements; NaN and NaN are alike, as are 0 and -0."""
+    """How many numbers of their type lie between two tensors' elements; NaN and NaN are alike, as are 0 and
+    -0."""
     import torch
 
     if not a.dtype.is_floating_point:
@@ -137,7 +139,8 @@ def as_on_gpu(case, inputs, got, want):
 
 
 class Outcome:
-    """What has been compared so far: by group of cases, how many agreed to the bit, and the largest difference."""
+    """What has been compared so far: by group of cases, how many agreed to the bit, and the largest
+    difference."""
 
     def __init__(self, gpu):
         self.gpu, self.groups, self.wrong, self.refused = gpu, {}, [], []

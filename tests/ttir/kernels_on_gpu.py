@@ -1,14 +1,16 @@
-"""Every kernel that the candidates in tests/honest and tests/packages launch: the executor against a GPU, launch by launch.
+"""Every kernel that the candidates in tests/honest and tests/packages launch: the executor against a GPU,
+launch by launch.
 
     .venv/bin/python tests/ttir/kernels_on_gpu.py --save traces.json.gz               # needs no GPU: traces, and keeps them
     python3 tests/ttir/kernels_on_gpu.py --traces traces.json.gz --tool nereid-ttir-run   # where the GPU is
     .venv/bin/python tests/ttir/kernels_on_gpu.py --device cpu [WORD...]               # the executor against itself
 
-A trace's calls are replayed by PyTorch on the CPU. Each launch is run by the executor and, from the same bytes, by the
-GPU: Triton compiles the TTIR and launches it. Every buffer must agree: to the bit where a kernel only moves numbers and
-adds or multiplies them one by one, else within what TOLERANCES says; the table names the largest difference of each
-kernel. The replay goes on with the executor's results. With `--device cpu` the other side is the executor again, on other
-threads and without its sanitizer. Exit code 1 where anything differs.
+A trace's calls are replayed by PyTorch on the CPU. Each launch is run by the executor and, from the same
+bytes, by the GPU: Triton compiles the TTIR and launches it. Every buffer must agree: to the bit where a
+kernel only moves numbers and adds or multiplies them one by one, else within what TOLERANCES says; the table
+names the largest difference of each kernel. The replay goes on with the executor's results. With
+`--device cpu` the other side is the executor again, on other threads and without its sanitizer. Exit code 1
+where anything differs.
 """
 
 import argparse
@@ -25,8 +27,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = [str(HERE), str(TESTS / "tracer")]
 
-# What a kernel's text holds, and how far results may then lie apart, as a part of the largest of the buffer's numbers
-# (besides two ulps of the buffer's type). The first that applies.
+# What a kernel's text holds, and how far results may then lie apart, as a part of the largest of the buffer's
+# numbers (besides two ulps of the buffer's type). The first that applies.
 TOLERANCES = [
     ("products of tf32", r"tt\.dot .*f32>.*inputPrecision = tf32 ", 2.0**-9),
     ("products of float8", r"tt\.dot .*f8E", 2.0**-7),
@@ -104,7 +106,8 @@ class Executor:
 
 
 class Launch:
-    """One launch with the bytes of the storages that it can touch. arguments: ("p", buffer, offset), ("s", value), ("d", ...)."""
+    """One launch with the bytes of the storages that it can touch. arguments: ("p", buffer, offset), ("s",
+    value), ("d", ...)."""
 
     def __init__(self, kernel, alternative, values, memory, itemsize):
         self.kernel, self.grid = kernel, alternative["grid"]
@@ -317,7 +320,8 @@ def replay_of(base):
             return torch.empty(0, dtype=torch.uint8).set_(known, 0, (known.nbytes(),), (1,))
 
         def run(self, seed_of):
-            """As the base's, but for a candidate's inputs, which are given; the inputs of each call are kept."""
+            """As the base's, but for a candidate's inputs, which are given; the inputs of each call are
+            kept."""
             import torch
             from replay import storage_of
 

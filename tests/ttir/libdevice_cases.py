@@ -1,4 +1,5 @@
-"""Every overload of every function in Triton's libdevice module, against PyTorch in double precision, mpmath or integers."""
+"""Every overload of every function in Triton's libdevice module, against PyTorch in double precision, mpmath
+or integers."""
 
 import inspect
 import math

@@ -7,7 +7,7 @@ DIM = 64
 
 
 class Model(nn.Module):
-    """The dot products of all pairs of features, beside the dense one."""
+    """The dot products of all pairs of features, next to the dense one."""
 
     def __init__(self, features):
         super().__init__()

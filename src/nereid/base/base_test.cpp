@@ -33,7 +33,7 @@ TEST(Result, PassesErrorsUp) {
   EXPECT_EQ(quarter(6).error().blame, Blame::kInput);
 }
 
-TEST(Command, AnErrorIsToldAndHasAnExitCode) {
+TEST(Command, AnErrorIsReportedAndHasAnExitCode) {
   const auto ends_with = [](const Chosen& chosen) {
     testing::internal::CaptureStderr();
     testing::internal::CaptureStdout();
@@ -100,13 +100,12 @@ TEST(File, WritesAtomicallyAndNamesWhatIsMissing) {
             (folder.path() / "y").string() + ": No such file or directory");
 }
 
-TEST(File, ANamedPipeThatNobodyWritesToIsNotWaitedFor) {
+TEST(File, ANamedPipeWithoutAWriterIsNotWaitedFor) {
   auto folder = TemporaryFolder::create().value();
   const auto path = folder.path() / "config.json";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(read_file(path).error().message,
-            path.string() + ": is a pipe that nobody writes to, expected a file");
-  // One that somebody writes to is read to its end, be it in pieces.
+  EXPECT_EQ(read_file(path).error().message, path.string() + ": is a pipe without a writer, expected a file");
+  // A pipe with a writer is read to its end, in pieces if need be.
   Fd both(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   std::thread writer([&] {
     const Fd end(::open(path.c_str(), O_WRONLY | O_CLOEXEC));

@@ -12,7 +12,7 @@
 namespace nereid {
 namespace {
 
-int tell(const Error& error, bool json) {
+int report(const Error& error, bool json) {
   fmt::print(stderr, "nereid: {}\n", printable(error.message, Lines::kMany));
   if (json) {
     const char* blame = error.blame == Blame::kInput  ? "input"
@@ -48,12 +48,12 @@ int run_to_exit_code(const Chosen& chosen) {
     if (answer.ok()) return static_cast<int>(*answer);
     // An interrupt that can say how to go on says so; what else goes wrong then is its doing.
     if (interrupted() && answer.error().blame != Blame::kInterrupted)
-      return tell(Error{"interrupted", Blame::kInterrupted}, chosen.json);
-    return tell(answer.error(), chosen.json);
+      return report(Error{"interrupted", Blame::kInterrupted}, chosen.json);
+    return report(answer.error(), chosen.json);
   } catch (const std::exception& e) {
     const std::string what = e.what();
-    return tell(Error{fmt::format("unexpected: {}", what.substr(0, what.find('\n'))), Blame::kOurs},
-                chosen.json);
+    return report(Error{fmt::format("unexpected: {}", what.substr(0, what.find('\n'))), Blame::kOurs},
+                  chosen.json);
   }
 }
 

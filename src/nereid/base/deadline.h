@@ -33,7 +33,7 @@ enum class LimitOwner {
   kCaller,     // the budget that the caller has for the answer: an Error by the rule "budget"
 };
 
-// By how much a loaded machine may stretch a candidate's limit: wall time that its process spent waiting for
+// By how much a loaded machine may extend a candidate's limit: wall time that its process spent waiting for
 // a processor is not counted, up to this many times the limit.
 inline constexpr double kMostStretch = 10;
 
@@ -43,8 +43,8 @@ class Deadline {
     return Deadline(when_after(seconds), owner);
   }
   static Deadline never() { return Deadline(Clock::time_point::max(), LimitOwner::kOurs); }
-  // A candidate's limit on what this process computes for it from now on. It passes when `seconds` of wall time
-  // are over and this process has used as much processor time, or after kMostStretch times as long.
+  // A candidate's limit on what this process computes for it from now on. It passes when `seconds` of wall
+  // time are over and this process has used as much processor time, or after kMostStretch times as long.
   static Deadline after_work(double seconds) {
     Deadline deadline(when_after(kMostStretch * seconds), LimitOwner::kCandidate);
     deadline.soonest_ = when_after(seconds);

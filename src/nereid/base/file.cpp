@@ -17,7 +17,7 @@ void Fd::reset() {
 }
 
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes) {
-  // Not to wait for somebody who opens a pipe's other end.
+  // Without O_NONBLOCK, open() would wait for a pipe's other end.
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
   struct stat info{};
@@ -36,7 +36,7 @@ Result<std::string> read_file(const std::filesystem::path& path, size_t max_byte
       continue;
     }
     if (got == 0 && named_pipe && bytes.empty())
-      return input_error("{}: is a pipe that nobody writes to, expected a file", path.string());
+      return input_error("{}: is a pipe without a writer, expected a file", path.string());
     if (got < 0) return input_error("{}: {}", path.string(), std::strerror(errno));
     if (got == 0) return bytes;
     bytes.append(chunk, static_cast<size_t>(got));

@@ -10,11 +10,12 @@
 
 namespace nereid {
 
-// The whole file; an error (blamed on the input) names the path and the system's reason, or the size over `max_bytes`. A pipe is
-// read to its end; a named one that nobody writes to is an error.
+// The whole file; an error (blamed on the input) names the path and the system's reason, or the size over
+// `max_bytes`. A pipe is read to its end; a named one without a writer is an error.
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 30);
 
-// Writes to a temporary name beside `path`, syncs, and renames: readers and a kill -9 see the old file or the new one.
+// Writes to a temporary name next to `path`, syncs, and renames: readers and a kill -9 see the old file or
+// the new one.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 // Owns a file descriptor; closes it once.

@@ -5,7 +5,7 @@
 
 namespace nereid {
 
-// $HOME; where it is not told, what the user database says. Empty where neither knows.
+// $HOME; where it is unset, what the user database says. Empty where neither knows.
 std::filesystem::path home_folder();
 
 }  // namespace nereid

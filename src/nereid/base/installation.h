@@ -16,7 +16,8 @@ struct Installation {
   std::filesystem::path
       cache;  // compiled kernels and the like: $NEREID_CACHE, else $XDG_CACHE_HOME/nereid, else ~/.cache/nereid
 
-  // $NEREID_PYTHON and $NEREID_PACKAGE win (the wheel's entry point sets both); else the checkout that holds the program.
+  // $NEREID_PYTHON and $NEREID_PACKAGE win (the wheel's entry point sets both); else the checkout that holds
+  // the program.
   static Result<Installation> locate();
 };
 

@@ -1,4 +1,4 @@
-// Ctrl-C and kill: noted by a handler, asked about by whoever waits.
+// Ctrl-C and kill: noted by a handler, checked by code that waits.
 #pragma once
 
 #include <sys/types.h>
@@ -7,16 +7,18 @@
 
 namespace nereid {
 
-// SIGINT and SIGTERM set a flag and make `interrupt_fd()` readable; a second one ends the process at once, but for one that was passed on.
+// SIGINT and SIGTERM set a flag and make `interrupt_fd()` readable; a second one ends the process at once,
+// but for one that was passed on.
 void watch_for_interrupts();
-// Tells a process that we forked about our own interrupt. It may know already, as of a Ctrl-C in a terminal: it is not ended by this.
+// Passes our own interrupt on to a process that we forked. One that got the same Ctrl-C from a terminal is
+// not ended by this.
 void pass_on_interrupt(pid_t child);
 bool interrupted();
 int interrupt_fd();  // for poll(); never read from it
 
-// From now on an interrupt ends this process at the latest `seconds` later, with exit code 130 and `message` on
-// stderr, wherever its threads are: for commands that keep every result as soon as it is there. The processes
-// that it started end with it. To be called once, after watch_for_interrupts.
+// From now on an interrupt ends this process at the latest `seconds` later, with exit code 130 and `message`
+// on stderr, wherever its threads are: for commands that keep every result as soon as it is there. The
+// processes that it started end with it. To be called once, after watch_for_interrupts.
 void end_soon_after_interrupt(double seconds, const std::string& message);
 
 }  // namespace nereid

@@ -10,8 +10,8 @@
 namespace nereid {
 namespace {
 
-// The exit code of a process that watches and gets these signals at once (delivered by their numbers), then one after another: 7, and 8 where it
-// noted nothing.
+// The exit code of a process that watches and gets these signals at once (delivered by their numbers), then
+// one after another: 7, and 8 where it noted nothing.
 int exit_code_of(std::initializer_list<int> at_once, std::initializer_list<int> then = {}) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -42,7 +42,8 @@ TEST(Interrupt, TheSecondOneEndsTheProcess) {
   }
 }
 
-// A scheduler tells launcher and ranks at once, and the launcher passes on what it was told: that is one interrupt, whichever comes first.
+// A scheduler signals launcher and ranks at once, and the launcher passes the signal on: that counts as one
+// interrupt, in either order.
 TEST(Interrupt, WhatIsPassedOnIsNoSecondOne) {
   for (const int signal : {SIGINT, SIGTERM}) {
     EXPECT_EQ(exit_code_of({signal, SIGUSR1}), 7);

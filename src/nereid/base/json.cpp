@@ -7,7 +7,8 @@
 namespace nereid {
 namespace {
 
-// Walks CBOR item headers with a stack of its own, so that deep nesting cannot exhaust ours in the recursive parser.
+// Walks CBOR item headers with a stack of its own, so that deep nesting cannot exhaust ours in the recursive
+// parser.
 Status check_cbor_shape(std::string_view bytes, std::string_view what, const JsonLimits& limits) {
   constexpr uint64_t kIndefinite = ~uint64_t{0};
   std::vector<uint64_t> open;  // items still missing in each open container

@@ -1,5 +1,5 @@
-// Checks of numbers on the command line, where CLI11 takes more than it should: a minus or too many digits for
-// an unsigned number, "nan" for one of a range.
+// Checks of numbers on the command line, where CLI11 takes more than it should: a minus or too many digits
+// for an unsigned number, "nan" for one of a range.
 #pragma once
 
 #include <CLI/CLI.hpp>

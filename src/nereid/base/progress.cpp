@@ -37,9 +37,9 @@ void Progress::say(const std::string& note) {
   draw();
 }
 
-void Progress::beside(const std::string& what) {
+void Progress::suffix(const std::string& what) {
   std::lock_guard lock(mutex_);
-  beside_ = printable(what);
+  suffix_ = printable(what);
   draw();
 }
 
@@ -62,7 +62,7 @@ void Progress::draw() {
     line += fmt::format(" {:.0f} s", started_.seconds());
   }
   if (!note_.empty()) line += ": " + note_;
-  if (!beside_.empty()) line += (note_.empty() ? ": " : "; ") + beside_;
+  if (!suffix_.empty()) line += (note_.empty() ? ": " : "; ") + suffix_;
   fmt::print(stderr, "\r\033[K{}", line);
   std::fflush(stderr);
   shown_ = true;

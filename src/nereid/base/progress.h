@@ -1,5 +1,5 @@
-// A progress line on stderr for anything that takes longer than two seconds; silent when stderr is no terminal. It is drawn anew every second, also
-// where nothing new is said: so one sees that there is work.
+// A progress line on stderr for anything that takes longer than two seconds; silent when stderr is no
+// terminal. It is drawn anew every second, also where nothing new is said: so one sees that there is work.
 #pragma once
 
 #include <condition_variable>
@@ -19,8 +19,8 @@ class Progress {
   ~Progress();
   void advance(int64_t by = 1);
   void say(const std::string& note);
-  // What goes on besides, behind the note.
-  void beside(const std::string& what);
+  // Text after the note.
+  void suffix(const std::string& what);
   // A line of its own that stays, also where stderr is no terminal.
   void note(const std::string& line);
 
@@ -30,7 +30,7 @@ class Progress {
   const std::string what_;
   const int64_t total_;
   int64_t done_ = 0;
-  std::string note_, beside_;
+  std::string note_, suffix_;
   Stopwatch started_, drawn_;
   const bool terminal_;
   bool shown_ = false;

@@ -31,7 +31,7 @@ std::string on_terminal(const F& f) {
   return all;
 }
 
-TEST(Progress, IsSeenWhereNobodySaysAnything) {
+TEST(Progress, IsDrawnWithoutANote) {
   const std::string seen = on_terminal([] {
     const Progress unknown("train x"), known("eval", 4);
     std::this_thread::sleep_for(std::chrono::milliseconds(3400));

@@ -1,4 +1,4 @@
-// The language model that comes with this program, where nobody names another.
+// The language model that comes with this program: the default of options that name a model.
 #pragma once
 
 #include <filesystem>

@@ -41,45 +41,47 @@ Result<replay::Device> device_from(const std::string& name) {
 void add_verification_flags(CLI::App& command, VerificationFlags& flags) {
   command
       .add_option("--policy", flags.policy,
-                  "Who may do the work: strict (Triton alone), mostly (90 % Triton), hybrid (any mixture)")
+                  "Share of the work that Triton must do: strict (all), mostly (90 %), hybrid (any)")
       ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
       ->capture_default_str();
   command
-      .add_option(
-          "--protocol", flags.protocol,
-          "How outputs are compared: nereid (docs/tolerance.md), or kernelbench (allclose on 5 draws of the "
-          "task's own inputs)")
+      .add_option("--protocol", flags.protocol,
+                  "Comparison of outputs: nereid (docs/tolerance.md) or kernelbench (allclose on 5 draws of "
+                  "the task's own inputs)")
       ->check(CLI::IsMember({"nereid", "kernelbench"}))
       ->capture_default_str();
-  command.add_option("--device", flags.device, "auto takes the GPU where there is one")
+  command.add_option("--device", flags.device, "Device of the replays; auto: the GPU if there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   command
       .add_option("--trials", flags.trials,
-                  "Comparisons on the task's own inputs; each other kind of input comes on top")
+                  "Number of draws of the task's own inputs; other input distributions are added")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command.add_option("--time-limit", flags.time_limit, "Seconds of work for each phase of a candidate")
+  command
+      .add_option("--time-limit", flags.time_limit,
+                  "Time limit for each phase of a candidate, in seconds of work (docs/deadlines.md)")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   command
       .add_option("--forbid", flags.forbid,
-                  "Remarks that make a candidate Disallowed, with commas: reused-output, frozen-parameters")
+                  "Remarks that make a candidate Disallowed, separated by commas (default: none)")
       ->delimiter(',')
       ->check(
           CLI::IsMember(std::vector<std::string>(verify::kForbiddable.begin(), verify::kForbiddable.end())));
   command
-      .add_option("--verdict-limit", flags.verdict_limit,
-                  "Seconds of work for all replays of a candidate (default: five times --time-limit)")
+      .add_option(
+          "--verdict-limit", flags.verdict_limit,
+          "Time limit for all replays of a candidate, in seconds of work (default: 5 times --time-limit)")
       ->check(CLI::Range(0.1, 864000.0));
 }
 
-Ticker::Ticker(Progress& progress, std::function<std::string()> beside)
-    : thread_([this, &progress, beside = std::move(beside)](const std::stop_token& stop) {
+Ticker::Ticker(Progress& progress, std::function<std::string()> suffix)
+    : thread_([this, &progress, suffix = std::move(suffix)](const std::stop_token& stop) {
         std::unique_lock lock(mutex_);
         while (!wake_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) &&
                !stop.stop_requested())
-          beside ? progress.beside(beside()) : progress.advance(0);
+          suffix ? progress.suffix(suffix()) : progress.advance(0);
       }) {}
 
 }  // namespace nereid::cli

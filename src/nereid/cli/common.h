@@ -41,10 +41,10 @@ uint64_t fresh_seed();  // exact in a JSON reader's double
 // "auto", "cpu" or "cuda"; an error (blamed on the input) where there is no GPU and one was asked for.
 Result<replay::Device> device_from(const std::string& name);
 
-// Keeps a progress line moving while nothing else does; `beside`, where there is one, says what goes on besides.
+// Keeps a progress line moving while nothing else does; `suffix`, where there is one, ends the line.
 class Ticker {
  public:
-  explicit Ticker(Progress& progress, std::function<std::string()> beside = {});
+  explicit Ticker(Progress& progress, std::function<std::string()> suffix = {});
 
  private:
   std::mutex mutex_;

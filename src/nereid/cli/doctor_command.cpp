@@ -1,5 +1,5 @@
-// `nereid doctor`: what this machine can do, what is missing, and how to get it. Every check tries the thing itself:
-// packages are imported, a file is traced in the jail, folders are written to.
+// `nereid doctor`: what this machine can do, what is missing, and how to get it. Every check tries the thing
+// itself: packages are imported, a file is traced in the jail, folders are written to.
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -80,7 +80,7 @@ std::string first_line(std::string_view text) {
   return std::string(last == std::string_view::npos ? text : text.substr(last + 1)).substr(0, 300);
 }
 
-// -- the program and its Python ------------------------------------------------------------------------------
+// -- the program and its Python ----------------------------------------------------------------------------
 
 Check program_check() {
   std::error_code failure;
@@ -184,7 +184,7 @@ Python python_checks(std::vector<Check>& checks) {
   return known;
 }
 
-// -- isolation -----------------------------------------------------------------------------------------------
+// -- isolation ---------------------------------------------------------------------------------------------
 
 constexpr const char* kSmallModule = R"(import torch
 class Model(torch.nn.Module):
@@ -232,7 +232,7 @@ void isolation_checks(std::vector<Check>& checks, bool possible) {
     checks.push_back(fine("tracing", fmt::format("a module of one operator in {:.2f} s", watch.seconds())));
 }
 
-// -- the GPU -------------------------------------------------------------------------------------------------
+// -- the GPU -----------------------------------------------------------------------------------------------
 
 void gpu_checks(std::vector<Check>& checks, const Python& python) {
   const char* without =
@@ -307,7 +307,7 @@ Check compiler_check(const Python& python) {
       "Triton needs one to launch kernels on a GPU in your own program: Debian's gcc; judging does not");
 }
 
-// -- folders and the machine ---------------------------------------------------------------------------------
+// -- folders and the machine -------------------------------------------------------------------------------
 
 // Writes a file into the folder, which is made where it is not there.
 Status writable(const fs::path& folder) {
@@ -361,7 +361,7 @@ Check model_check(const Installation& installation) {
                  "`--proposers model` needs --model FOLDER; in a checkout `tools/weights unpack`");
 }
 
-// -- the command ---------------------------------------------------------------------------------------------
+// -- the command -------------------------------------------------------------------------------------------
 
 std::vector<Check> examine(Progress& progress) {
   std::vector<Check> checks = {program_check()};

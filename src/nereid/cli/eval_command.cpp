@@ -20,15 +20,15 @@ namespace {
 constexpr const char* kEvalExamples = R"(Examples:
   nereid eval tasks/ -o results/                          every task below tasks/, with compiler and inductor
   nereid eval tasks/ -o results/ --proposer compiler --policy strict
-  nereid eval tasks/ -o results/ --proposer model --once    what Nereid's language model writes greedily
+  nereid eval tasks/ -o results/ --proposer model --once    greedy answers of the shipped model
   nereid eval tasks/ -o results/ --proposer http --samples 8 --repairs 0    pass@1, 2, 4 and 8 of a model
   nereid eval tasks/ -o results/ --json | jq .verified_share
-  nereid eval tasks/ -o results/ --once --baselines compile,inductor    beside torch.compile, called and replayed
+  nereid eval tasks/ -o results/ --once --baselines compile,inductor    against torch.compile, called and replayed
 
 A task is a Python file with class Model, get_inputs() and get_init_inputs(). results/ gets results.jsonl (a line a
 task, as soon as it is judged), summary.json, page.html and solutions/ (the best verified candidate of each task).
-The same command again goes on where it stopped. With a GPU fast_p and the geometric mean are measured, one timing at
-a time; without, they are the cost model's and are named so.
+The same command resumes. With a GPU fast_p and the geometric mean are measured, one timing at
+a time; without one they are the cost model's and are named so.
 
 Exit code 0: every task was judged, whatever the verdicts; 1: some could not be judged (an Error).)";
 
@@ -82,7 +82,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   }
   Progress progress("eval " + options.tasks, std::ssize(tasks));
   // Every result is in results.jsonl as soon as it is there, and a line that is cut short is dropped.
-  end_soon_after_interrupt(kSecondsToEnd, "interrupted; the same command goes on where it stopped");
+  end_soon_after_interrupt(kSecondsToEnd, "interrupted; run the same command to resume");
   Result<std::vector<eval::TaskResult>> results = Error{};
   {
     const Ticker ticker(progress, [&] { return setup->at_work(); });
@@ -144,13 +144,12 @@ void add_eval_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("eval", "Optimize a folder of tasks: verified share, fast_p, pass@k");
   command->footer(kEvalExamples);
   auto options = std::make_shared<EvalOptions>();
-  command->add_option("DIR", options->tasks, "The folder of tasks")->required();
-  command->add_option("-o,--output", options->output, "The folder of results; made where it is not there")
-      ->required();
-  command->add_option("--jobs", options->jobs, "Tasks at the same time (default: one a core)")
+  command->add_option("DIR", options->tasks, "Folder of tasks")->required();
+  command->add_option("-o,--output", options->output, "Folder of results; created if missing")->required();
+  command->add_option("--jobs", options->jobs, "Tasks in parallel (default: one per core)")
       ->check(CLI::Range(1, 1024));
   add_search_flags(*command, options->search);
-  add_json_flag(*command, chosen, "The figures and every task's result as one object");
+  add_json_flag(*command, chosen, "Print the figures and every task's result as one JSON object");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }

@@ -23,9 +23,9 @@ Result<Answer> become_language_model(std::vector<std::string> arguments) {
 
 void add_language_model_commands(CLI::App& app, Chosen& chosen) {
   for (const auto& [name, what] :
-       {std::pair("export", "A checkpoint as a folder that transformers loads: [DIR] -o DIR"),
+       {std::pair("export", "Convert a checkpoint for transformers: [DIR] -o DIR"),
         std::pair("generate", "Continue prompts with a language model: --prompt TEXT"),
-        std::pair("serve-model", "A language model behind OpenAI's chat completions")}) {
+        std::pair("serve-model", "Serve a language model at OpenAI's chat completion endpoint")}) {
     auto* command = app.add_subcommand(name, what);
     // Options are nereid-lm's, and so is their help.
     command->set_help_flag("");

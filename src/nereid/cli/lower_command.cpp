@@ -21,12 +21,12 @@ namespace {
 
 constexpr const char* kLowerExamples = R"(Examples:
   nereid lower model.py -o fast.py         class Model as ModelNew, in Triton
-  nereid verify model.py fast.py           whether it computes the same
-  nereid lower tasks/*.py -o fast/         many, each under its own name
+  nereid verify model.py fast.py           judge the result
+  nereid lower tasks/*.py -o fast/         many files
 
 A call that the kernels were not written for (another shape, dtype, stride, mode or argument, a gradient) raises
-NotVerified, or is done by the original forward with --fallback. What has no kernel stays PyTorch's, and the plan at the top of the file says so. Exit code 1: one of the files
-could not be traced or lowered, and why.)";
+NotVerified, or runs the original forward with --fallback. Operators without a kernel stay PyTorch's; the plan at the top of the file lists them. Exit code 1: a file
+could not be traced or lowered; the reason is printed.)";
 
 struct LowerOptions {
   std::vector<std::string> files;
@@ -130,14 +130,13 @@ void add_lower_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<LowerOptions>();
   command->add_option("FILE", options->files, "Python files with class Model")->required();
   command->add_option("-o,--output", options->output,
-                      "Where the file with ModelNew goes, or a folder for several; without it, stdout");
-  command->add_option("--target", options->target,
-                      "The GPU that the cost model has in mind: sm_80, sm_90 (default), sm_100");
+                      "File for ModelNew, or a folder for several inputs (default: stdout)");
+  command->add_option("--target", options->target, "GPU of the cost model: sm_80, sm_90 (default), sm_100");
   command->add_flag("--fallback", options->fallback,
-                    "The file includes the original forward and uses it where the kernels do not hold: other "
-                    "shapes, a CPU, gradients");
-  add_json_flag(*command, chosen,
-                "One object a line: file, kernels, kept, plan, code (without -o), or not_lowered");
+                    "Include the original forward, and run it for other shapes, on a CPU and with gradients");
+  add_json_flag(
+      *command, chosen,
+      "Print one JSON object per file: file, kernels, kept, plan, code (without -o), or not_lowered");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kMutateExamples =
     R"(Mutants are verified candidates with one fault each: another operator, a mask dropped, an accumulator narrowed.
 Each is judged, and a wide search looks for an input on which it is wrong. The table says, by class of faults, how many
-of the mutants with such a witness the verdict killed, beside what KernelBench's published check kills. docs/mutation.md.
+of the mutants with such a witness the verdict killed, and which KernelBench's published check kills. docs/mutation.md.
 
 CANDIDATES are files whose docstring names their reference (`reference: PATH`), folders of such files, and folders that
 --save wrote, which need no Python.
@@ -29,7 +29,7 @@ Examples:
   nereid mutate tests/honest -o results --page mutation.html
   nereid mutate mine.py --reference task.py -o results
   nereid mutate --synth 1,2,5 --count 100 --variants 4 -o results    programs that the compiler lowers
-  nereid mutate tests/honest -o results                              again: goes on where it stopped
+  nereid mutate tests/honest -o results                              resumes
   nereid mutate tests/honest --save subjects --limit 1 -o results    traces for a machine without Triton
   nereid mutate subjects -o results --seconds 500)";
 
@@ -118,7 +118,8 @@ Result<Answer> run(const MutateOptions& o, bool json) {
   for (const auto& why : end.not_loaded) fmt::print(stderr, "left out: {}\n", why.substr(0, 300));
   if (end.slow > 0)
     fmt::print(stderr, "{} candidates not mutated: their own verdict takes too long\n", end.slow);
-  if (end.left > 0) fmt::print(stderr, "{} mutants are not judged; the same command goes on\n", end.left);
+  if (end.left > 0)
+    fmt::print(stderr, "{} mutants are not judged; run the same command to resume\n", end.left);
   NEREID_TRY_STATUS(write_stdout(json ? json_line(document) : mutate::text_table(report)));
   if (end.interrupted) return Error{"interrupted", Blame::kInterrupted};
   return report.survivors.empty() && report.refused.empty() ? Answer::kYes : Answer::kNo;
@@ -128,8 +129,7 @@ Result<Answer> run(const MutateOptions& o, bool json) {
 
 void add_mutate_command(CLI::App& app, Chosen& chosen) {
   auto o = std::make_shared<MutateOptions>();
-  CLI::App* command =
-      app.add_subcommand("mutate", "Measure the verdict: faults made on purpose, and how many it finds");
+  CLI::App* command = app.add_subcommand("mutate", "Measure the verdict with deliberate faults");
   command->footer(kMutateExamples);
   command->add_option("CANDIDATES", o->candidates, "Files, folders of files, folders that --save wrote");
   command->add_option("--reference", o->reference, "The reference of a candidate whose docstring names none");
@@ -138,16 +138,17 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
                    "Sampled programs of these numbers of operators, lowered by the compiler: 1,2,5")
       ->delimiter(',')
       ->check(CLI::Range(1, 40));
-  command->add_option("--count", o->count, "Of --synth: programs of each number of operators")
+  command->add_option("--count", o->count, "With --synth: programs of each number of operators")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   command
       ->add_option("--variants", o->variants,
-                   "Of --synth: ways to lower each program; all are judged as honest")
+                   "With --synth: ways to lower each program; all must be Verified")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command
-      ->add_option("-o,--output", o->output, "Folder of results.jsonl and report.json; a run goes on there")
+      ->add_option("-o,--output", o->output,
+                   "Folder of results.jsonl and report.json; the same command resumes")
       ->required();
   command->add_option("--page", o->page, "Report page (HTML): table, survivors with their difference");
   command->add_option("--save", o->save, "Folder for the traces of all candidates that are Verified");
@@ -160,21 +161,20 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--limit", o->limit, "Mutants to judge in this run (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_option("--seconds", o->seconds,
-                      "Time after which no other mutant is begun: 500, 9m (default: none)");
+                      "Time budget: no mutant starts after it, as 500 or 9m (default: none)");
   command->add_option("--fault", o->faults, "Only mutants of these classes")->delimiter(',');
-  command
-      ->add_option("--slowest", o->slowest, "Seconds that a candidate's own verdict may take to be mutated")
+  command->add_option("--slowest", o->slowest, "Skip candidates whose own verdict takes longer, in seconds")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
-  command->add_option("--time-limit", o->time_limit, "Seconds for each phase of a replay")
+  command->add_option("--time-limit", o->time_limit, "Time limit for each phase of a replay, in seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  command->add_option("--seed", o->seed, "Decides mutants, programs and trials")
+  command->add_option("--seed", o->seed, "Seed of mutants, programs and trials")
       ->check(a_seed())
       ->capture_default_str();
-  command->add_option("--jobs", o->jobs, "Mutants judged at the same time (default: one a core)")
+  command->add_option("--jobs", o->jobs, "Mutants judged in parallel (default: one per core)")
       ->check(CLI::Range(1, 1024));
-  add_json_flag(*command, chosen, "The report as one JSON object on stdout");
+  add_json_flag(*command, chosen, "Print the report as one JSON object");
   command->callback([o, &chosen] {
     if (o->candidates.empty() && o->levels.empty())
       throw CLI::ValidationError("mutate", "expected CANDIDATES, or --synth");

@@ -1,5 +1,5 @@
 // The `nereid` command: a frame around its subcommands. Each registers itself (command.h); what is common to
-// all is in run.cpp: help, version, interrupts, how an error is told and which exit code follows.
+// all is in run.cpp: help, version, interrupts, how an error is reported and which exit code follows.
 #include <cstdio>
 #include <exception>
 

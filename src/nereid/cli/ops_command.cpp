@@ -197,15 +197,18 @@ void add_ops_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("ops", "List the operators: shapes, costs, spellings, lowering classes");
   command->footer(kOpsHelp);
   auto options = std::make_shared<OpsOptions>();
-  command->add_option("NAME", options->names, "Show every form of these");
+  command->add_option("NAME", options->names,
+                      "Operators of which to show every form (default: list all operators)");
   command->add_option("--lowering", options->lowering,
-                      "Only those of a lowering class: pointwise, reduction, scan, contraction, ...");
+                      "List operators of this lowering class: pointwise, reduction, scan, contraction, ...");
   command
-      ->add_option("--sizes", options->variant,
-                   "Which small sizes the forms are shown at; from 3 on with windows and layers drawn")
+      ->add_option(
+          "--sizes", options->variant,
+          "Number of the set of small sizes that forms are shown at; from 3 on windows and layers are random")
       ->check(CLI::Range(0, 9999));
-  add_json_flag(*command, chosen,
-                "One object a line: name, operands, rule, lowering, aten, spellings, ranges, forms[]");
+  add_json_flag(
+      *command, chosen,
+      "Print one JSON object per operator: name, operands, rule, lowering, aten, spellings, ranges, forms[]");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }

@@ -24,22 +24,22 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kOptimizeExamples = R"(Examples:
-  nereid optimize model.py -o fast.py                   the fastest verified kernels that were found
+  nereid optimize model.py -o fast.py                   the fastest verified kernels
   nereid optimize model.py -o fast.py --policy strict   Triton alone, no PyTorch operator that computes
   nereid optimize model.py -o fast.py --against-compile --json | jq .against_compile
   nereid optimize model.py -o fast.py --proposers inductor --budget 20s
-  nereid optimize model.py -o fast.py --dynamic batch --fallback     for any batch; elsewhere the original forward
+  nereid optimize model.py -o fast.py --dynamic batch --fallback     any batch size; otherwise the original forward
   nereid optimize model.py -o fast.py --proposers compiler,model --samples 16    Nereid's own language model, too
   nereid optimize model.py -o fast.py --report fast.html    a page with graph, times, kernels and sources
 
 model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
 constructor and the same parameters, and says at its top what was verified, on what, and how fast it is. A call
-that was not verified (another shape, dtype, stride, mode or argument, a gradient) raises NotVerified there, or is done
-by the original forward with --fallback. On a GPU results are ranked by the clock, elsewhere by a cost model. The best verified result only improves; Ctrl-C
-keeps it. What was judged once is remembered (`nereid store`).
+that was not verified (another shape, dtype, stride, mode or argument, a gradient) raises NotVerified, or runs
+the original forward with --fallback. On a GPU results are ranked by measured time, otherwise by a cost model. Ctrl-C
+keeps the best verified result. Results are stored and reused (`nereid store`).
 
-Exit code 1: nothing was verified, or only what is slower than eager PyTorch, and nothing is written; the evidence of
-what came closest is shown.)";
+Exit code 1: nothing was verified, or only kernels slower than eager PyTorch; nothing is written, and the evidence against
+the attempt of the latest stage is printed.)";
 
 constexpr double kBaselineSeconds = 1800;  // of all ways of PyTorch's together
 
@@ -148,7 +148,7 @@ void keep_run(const SearchSetup& setup, const search::Task& task, const Json& re
        .document = document.dump(-1, ' ', false, Json::error_handler_t::replace)});
 }
 
-// Told before the search, not after it.
+// Printed before the search, not after it.
 Status writable(const char* option, const std::string& path) {
   const auto folder = std::filesystem::absolute(path).parent_path();
   if (std::filesystem::is_directory(path) || !std::filesystem::is_directory(folder))
@@ -254,9 +254,8 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   if (!outcome.best && interrupted())
     return Error{"interrupted before anything was verified", Blame::kInterrupted};
   if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best)
-    return Error{
-        fmt::format("nothing was verified, and {} could not be asked: {}", fault->proposer, fault->why),
-        *fault->fault};
+    return Error{fmt::format("nothing was verified, and {} failed: {}", fault->proposer, fault->why),
+                 *fault->fault};
   search::Baselines baselines;
   if (outcome.best && !ways.empty() && !interrupted()) {
     progress.say("timing PyTorch");
@@ -312,24 +311,23 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
   command->footer(kOptimizeExamples);
   auto options = std::make_shared<OptimizeOptions>();
   command
-      ->add_option("REFERENCE", options->reference,
-                   "The module: class Model, get_inputs(), get_init_inputs()")
+      ->add_option("REFERENCE", options->reference, "Task file: class Model, get_inputs(), get_init_inputs()")
       ->required();
-  command->add_option("-o,--output", options->output, "Where the file with ModelNew goes")->required();
-  command->add_option("--report", options->report, "Where a page that tells all of it goes: OUT.html");
+  command->add_option("-o,--output", options->output, "File for ModelNew")->required();
+  command->add_option("--report", options->report, "File for a page of the whole search: OUT.html");
   command
       ->add_option("--dynamic", options->dynamic,
-                   "batch: the compiler's kernels for any batch (the leading size of forward's first "
-                   "tensor), verified at three")
+                   "batch: kernels for any batch size (first dimension of forward's first tensor), verified "
+                   "at three sizes")
       ->check(CLI::IsMember({"batch"}));
-  command->add_flag("--fallback", options->fallback,
-                    "The file includes the original forward and uses it where the kernels were not verified: "
-                    "other shapes, a CPU, gradients");
   command->add_flag(
-      "--keep-slower", options->keep_slower,
-      "Write the best verified kernels even where eager PyTorch is faster (default: write nothing)");
+      "--fallback", options->fallback,
+      "Include the original forward, and run it for unverified calls: other shapes, a CPU, gradients");
+  command->add_flag("--keep-slower", options->keep_slower,
+                    "Write the best verified kernels even if eager PyTorch is faster");
   add_search_flags(*command, options->search);
-  add_json_flag(*command, chosen, "The result as one object: verdict, times, proposer, plan, tried[], ...");
+  add_json_flag(*command, chosen,
+                "Print the result as one JSON object: verdict, times, proposer, plan, tried[], ...");
   command->callback([options, &chosen] {
     // What is written stands in for the module: a caller may keep its outputs.
     options->search.forbid.emplace_back("reused-output");

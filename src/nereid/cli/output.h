@@ -1,4 +1,4 @@
-// Standard output as a command uses it: data, whole, or an error; and what the terminal behind it can show.
+// Standard output as a command uses it: data, whole, or an error; and what the terminal can show.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Exit codes: 0 yes or done, 1 the answer is no, 2 bad usage or input, 3 an error of our own, 130 interrupted.
+    R"(Exit codes: 0 success, 1 negative result (not verified, not lowered), 2 bad usage or input, 3 internal error, 130 interrupted.
 Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.
 NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next command, which then starts at once.)";
 

@@ -20,7 +20,7 @@ Examples:
   nereid runs                                  the runs below ./training, the newest first
   nereid runs list elsewhere --json
   nereid runs show training/tiny               each figure: first, last, lowest, highest
-  nereid runs show training/rl --rollouts --step 40 --verdict Disallowed    what was written, and what the judge said of it
+  nereid runs show training/rl --rollouts --step 40 --verdict Disallowed    answers and their verdicts
   nereid runs show training/rl --rollouts --json | jq -r .answer
   nereid runs page training/a training/b -o ab.html    curves on one self-contained page)";
 
@@ -211,18 +211,18 @@ void add_runs_command(CLI::App& app, Chosen& chosen) {
   CommandGroup<RunsOptions> runs(app, chosen, "runs", "Show training runs and draw their curves", list_runs);
   runs.command().footer(kRunsExamples);
   RunsOptions& options = runs.options();
-  runs.add("list", "The newest first", list_runs)
-      .add_option("FOLDER", options.root, "Where runs lie, at any depth")
+  runs.add("list", "List runs, the newest first", list_runs)
+      .add_option("FOLDER", options.root, "Folder with runs, at any depth")
       ->capture_default_str();
-  CLI::App& show = runs.add("show", "Each figure of one run, or its rollouts", show_run);
-  show.add_option("RUN", options.folders, "Its folder")->required()->expected(1);
-  auto* rollouts = show.add_flag("--rollouts", options.rollouts,
-                                 "Each answer of reinforcement learning with its verdict; texts with --json");
-  show.add_option("--step", options.step, "Of --rollouts: one step's")->needs(rollouts);
-  show.add_option("--verdict", options.verdict, "Of --rollouts: with that verdict")->needs(rollouts);
-  CLI::App& page = runs.add("page", "Curves of some runs on one page", draw_runs);
-  page.add_option("RUN", options.folders, "Their folders")->required();
-  page.add_option("-o", options.output, "The page: an HTML file")->required();
+  CLI::App& show = runs.add("show", "Show the figures of one run, or its rollouts", show_run);
+  show.add_option("RUN", options.folders, "Run folder")->required()->expected(1);
+  auto* rollouts =
+      show.add_flag("--rollouts", options.rollouts, "Show rollouts with their verdicts; texts with --json");
+  show.add_option("--step", options.step, "With --rollouts: those of this step")->needs(rollouts);
+  show.add_option("--verdict", options.verdict, "With --rollouts: those with this verdict")->needs(rollouts);
+  CLI::App& page = runs.add("page", "Draw curves of runs on one page", draw_runs);
+  page.add_option("RUN", options.folders, "Run folders")->required();
+  page.add_option("-o", options.output, "HTML file to write")->required();
 }
 
 }  // namespace nereid::cli

@@ -14,7 +14,7 @@ using search::escaped;
 
 constexpr double kWidth = 560, kHeight = 240, kLeft = 64, kRight = 10, kTop = 10, kBottom = 28;
 constexpr size_t kColumns = 250;
-// Told apart in light and dark, and by those who see fewer colours.
+// Distinguishable in light and dark mode, and with colour blindness.
 constexpr const char* kColours[] = {"#0b7a75", "#d1641f", "#5b61c9", "#b0317f",
                                     "#7d8a1c", "#2b8fd6", "#8a5a2b", "#777777"};
 // Of the runs that have a colour a second and a third time.
@@ -68,7 +68,7 @@ Frame frame_of(const std::vector<const Points*>& lines) {
       frame.low_y = std::min(frame.low_y, value), frame.high_y = std::max(frame.high_y, value);
     }
   if (frame.high_x <= frame.low_x) frame.high_x = frame.low_x + 1;
-  // A curve that never moves lies in the middle of its picture.
+  // A curve that never moves is in the middle of its picture.
   const double size = std::max(std::abs(frame.low_y), std::abs(frame.high_y));
   if (frame.high_y - frame.low_y <= 1e-8 * size) {
     const double room = size > 0 ? size / 10 : 1;
@@ -82,7 +82,7 @@ std::string axes(const Frame& frame) {
   const double right = kWidth - kRight, bottom = kHeight - kBottom;
   const double across = tick_step(frame.low_y, frame.high_y, 4),
                along = std::max(tick_step(frame.low_x, frame.high_x, 5), 1.0);  // steps are whole
-  // As many digits as tell two labels apart.
+  // As many digits as make two labels different.
   const double largest = std::max(std::abs(frame.low_y), std::abs(frame.high_y));
   const int digits = std::clamp(static_cast<int>(std::ceil(std::log10(largest / across))) + 1, 4, 9);
   for (double value = std::ceil(frame.low_y / across) * across; value <= frame.high_y; value += across)

@@ -41,7 +41,7 @@ std::vector<std::smatch> all(const std::string& text, const std::regex& what) {
   return {std::sregex_iterator(text.begin(), text.end(), what), std::sregex_iterator()};
 }
 
-// What one looks at: labels that do not lie on each other, lines within the frame and told apart.
+// What is visible: labels that do not overlap, lines within the frame and distinguishable.
 TEST(RunsPage, IsReadableWithOneTwoAndTenRuns) {
   for (const int count : {1, 2, 10}) {
     std::vector<RunCurves> runs;

@@ -34,7 +34,7 @@ std::vector<std::string> words(const std::string& list) {
   return found;
 }
 
-// Where the model writes: as it was told, else where its answers are judged.
+// Where the model writes: as the option says, else where its answers are judged.
 Result<replay::Device> model_device(const SearchFlags& flags, replay::Device judged_on) {
   return flags.model_device.empty() ? Result<replay::Device>(judged_on) : device_from(flags.model_device);
 }
@@ -96,48 +96,44 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command
       .add_option(
           "--proposers,--proposer", flags.proposers,
-          "Who writes kernels: compiler, inductor, model (--model), http (a model behind $NEREID_HTTP_BASE); "
-          "with commas")
+          "Proposers, separated by commas: compiler, inductor, model (--model), http ($NEREID_HTTP_BASE)")
       ->capture_default_str();
   command.add_option("--model", flags.model,
-                     "The proposer model's checkpoint: a folder (default: the one that comes with Nereid)");
+                     "Checkpoint folder of the model proposer (default: the shipped model)");
   command
-      .add_option("--model-device", flags.model_device,
-                  "Where that model writes: cpu, cuda (default: where is judged)")
+      .add_option("--model-device", flags.model_device, "Device of the model proposer (default: as --device)")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
       .add_option("--budget", flags.budget,
-                  "Nothing new is begun after so long, and the best is kept: 30s, 5m; for each task")
+                  "Time budget for each task: no proposal starts after it, as 30s or 5m")
       ->capture_default_str();
   add_verification_flags(command, flags);
-  command.add_option("--samples", flags.samples, "Answers asked of a proposer that draws them, side by side")
+  command.add_option("--samples", flags.samples, "Samples of each proposer that samples")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command
-      .add_option("--repairs", flags.repairs, "Times that a proposer is told what was wrong with its answer")
+      .add_option("--repairs", flags.repairs,
+                  "Repair rounds: times that a proposer gets the evidence against its answer")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
-  command.add_option("--seed", flags.seed, "Of the trials (default: fresh)")->check(a_seed());
-  command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes, where the task does not fit");
-  command.add_flag(
-      "--against-compile", flags.against_compile,
-      "Time PyTorch too: eager, as a CUDA graph, torch.compile, max-autotune, and Inductor's kernels "
-      "replayed (--baselines names some of them)");
+  command.add_option("--seed", flags.seed, "Seed of the trials (default: fresh)")->check(a_seed());
+  command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes if the task does not fit into memory");
+  command.add_flag("--against-compile", flags.against_compile,
+                   "Time all baselines of PyTorch (see --baselines)");
   command.add_option("--baselines", flags.baselines,
-                     "Time these alone: of eager, graph (eager as a CUDA graph), compile, max-autotune (as a "
-                     "user calls them), inductor (its kernels replayed); with commas");
-  command.add_option("--store", flags.store,
-                     "The file of what was found out before (see `nereid store --help`)");
+                     "Time these baselines, separated by commas: eager, graph (eager as a CUDA graph), "
+                     "compile, max-autotune, inductor (its kernels replayed)");
+  command.add_option("--store", flags.store, "File of earlier results (see `nereid store --help`)");
   command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into subgraphs");
-  command.add_flag("--every-sample", flags.every_sample,
-                   "Judge all samples, though one has beaten what was to be expected; `eval` always does");
-  command.add_flag("--first", flags.first, "Nothing more is looked for once something is verified");
-  command.add_flag("--untimed", flags.untimed,
-                   "On a GPU too, nothing is timed: verdicts alone, ranked by the cost model");
+  command.add_flag(
+      "--every-sample", flags.every_sample,
+      "Judge all samples, even after one that beats the cost model's expectation (always in `eval`)");
+  command.add_flag("--first", flags.first, "End with the first verified result");
+  command.add_flag("--untimed", flags.untimed, "Rank by the cost model on a GPU, too: no timing");
   command.add_flag("--once", flags.once,
-                   "What each proposer answers first, and no more: no repairs, subgraphs or tuning");
-  command.add_flag("--fresh", flags.fresh, "Judge and ask anew, whatever the store knows");
-  command.add_flag("--no-store", flags.forget, "Neither look anything up nor keep it");
+                   "First answer of each proposer only: no repairs, subgraphs or tuning");
+  command.add_flag("--fresh", flags.fresh, "Ignore earlier results of the store");
+  command.add_flag("--no-store", flags.forget, "Neither read nor write the store");
 }
 
 Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device) {
@@ -174,7 +170,7 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
     NEREID_TRY(const auto own, model_device(flags, device));
     setup->model_on_gpu = own == replay::Device::kCuda;
   }
-  if (named.empty()) return input_error("--proposers names nobody");
+  if (named.empty()) return input_error("--proposers names no proposer");
   const bool cuda = device == replay::Device::kCuda;
   setup->hardware = cuda ? store::gpu_name() : "cpu";
   if (setup->hardware.empty()) setup->hardware = "an unnamed GPU";
@@ -187,7 +183,7 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
     else if (!flags.store.empty())
       return store.error();
     else
-      fmt::print(stderr, "nereid: nothing is remembered: {}\n", store.error().message);
+      fmt::print(stderr, "nereid: results are not stored: {}\n", store.error().message);
   }
   NEREID_TRY(const auto ways, ways_of(flags, device));
   const bool inductor = named.contains("inductor") || std::count(ways.begin(), ways.end(), "inductor") > 0;

@@ -182,8 +182,7 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--port", server.port, "0: any that is free; the first line on stdout is the address")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  command
-      ->add_option("--tasks", options->tasks, "A folder with references that are asked for by name: NAME.py")
+  command->add_option("--tasks", options->tasks, "Folder with references that requests may name: NAME.py")
       ->check(CLI::ExistingDirectory);
   command
       ->add_option("--tokens", options->tokens,

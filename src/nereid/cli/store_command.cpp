@@ -13,17 +13,17 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kStoreExamples =
-    R"(What `optimize` and `eval` found out is kept, so that nothing is asked twice: verdicts, times, proposals
+    R"(The results of `optimize` and `eval` are kept, so that no work is done twice: verdicts, times, proposals
 (with their source) and runs, each under the task, the question, the hardware and the versions it depends on.
 It is one SQLite file: --store, else $NEREID_STORE, else $XDG_DATA_HOME/nereid/store.db, else
 ~/.local/share/nereid/store.db. It may be deleted at any time.
 
 Examples:
-  nereid store                                    how many records of each kind, and where
+  nereid store                                    number of records of each kind, and the file
   nereid store list --kind verdict --state Mismatch
   nereid store show 3fa8                          one record (by its key's first digits), with its source
-  nereid store prune --older-than 30d             old records go
-  nereid store prune --other-versions --dry-run   how many were made by other builds
+  nereid store prune --older-than 30d             remove old records
+  nereid store prune --other-versions --dry-run   number of records of other builds
   nereid store check                              SQLite's own check of the file; exit code 1: it is damaged)";
 
 struct StoreOptions {
@@ -172,39 +172,37 @@ Result<Answer> check(const StoreOptions& options, bool json) {
 }
 
 void add_filters(CLI::App& command, StoreOptions& options) {
-  command.add_option("--kind", options.kind, "Only these")
+  command.add_option("--kind", options.kind, "Kind of records (default: all)")
       ->check(CLI::IsMember({"verdict", "time", "proposal", "run"}));
-  command.add_option("--task", options.task, "Only those of the task whose SHA-256 begins so");
-  command.add_option(
-      "--state", options.state,
-      "Only records in this state: Verified, Mismatch, ... (a verdict's kind or a run's state)");
-  command.add_option("--older-than", options.older_than, "Only those made longer ago: 90s, 12h, 30d");
-  command.add_flag("--other-versions", options.other_versions, "Only those of other builds or versions");
+  command.add_option("--task", options.task, "Records of the task whose SHA-256 begins with these digits");
+  command.add_option("--state", options.state, "Records in this state: a verdict kind or a run's state");
+  command.add_option("--older-than", options.older_than, "Records older than this: 90s, 12h, 30d");
+  command.add_flag("--other-versions", options.other_versions, "Records of other builds or versions");
 }
 
 }  // namespace
 
 void add_store_command(CLI::App& app, Chosen& chosen) {
-  CommandGroup<StoreOptions> store(app, chosen, "store", "Show and prune what was found out before",
+  CommandGroup<StoreOptions> store(app, chosen, "store", "Show and prune the store of earlier results",
                                    summarize, [](CLI::App& command, StoreOptions& options) {
                                      command.add_option("--store", options.path,
-                                                        "The file (see `nereid store --help`)");
+                                                        "Store file (see `nereid store --help`)");
                                    });
   store.command().footer(kStoreExamples);
   StoreOptions& options = store.options();
-  CLI::App& listing = store.add("list", "Records, the newest first", list);
+  CLI::App& listing = store.add("list", "List records, the newest first", list);
   add_filters(listing, options);
   listing.add_option("--limit", options.limit, "At most so many")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  store.add("show", "One record with all there is to say", show)
-      .add_option("KEY", options.key, "The first digits of its key")
+  store.add("show", "Show one record", show)
+      .add_option("KEY", options.key, "First digits of the record's key")
       ->required();
   CLI::App& pruning = store.add("prune", "Remove records", prune);
   add_filters(pruning, options);
-  pruning.add_flag("--all", options.all, "Every record");
-  pruning.add_flag("--dry-run", options.dry_run, "Only say how many");
-  store.add("check", "Whether the file is whole", check);
+  pruning.add_flag("--all", options.all, "Remove every record");
+  pruning.add_flag("--dry-run", options.dry_run, "Only print how many");
+  store.add("check", "Check the store file", check);
 }
 
 }  // namespace nereid::cli

@@ -39,7 +39,7 @@ constexpr const char* kSynthHelp = R"(Examples:
   nereid synth --level 3 --count 10000 --pairs -o pairs.jsonl     task, plan, code and verdict a line; resumable
 
 A program of level L is a graph of L operators (`nereid ops` lists them) that PyTorch runs: class Model,
-get_inputs() and get_init_inputs(), in the manner of one of many authors. What is drawn with which probability
+get_inputs() and get_init_inputs(), in the style of one of many authors. What is drawn with which probability
 is in docs/synth.md. The same options give the same programs on every machine and whatever the threads, so an
 interrupted run loses nothing: the same command writes the same files again. Duplicates are dropped by a hash of
 the graph; the side of the held-out split follows from the graph without its sizes, whatever the seed.)";
@@ -296,7 +296,7 @@ class Run {
   Sink sink_;
   std::vector<std::unique_ptr<synth::Maker>> makers_;
   std::vector<synth::Made> batch_;
-  std::vector<std::string> forwards_;                     // of these, where they are asked for
+  std::vector<std::string> forwards_;                     // of these, with --forwards
   std::unique_ptr<verify::VerifierProcesses> processes_;  // where what is drawn is replayed
   std::vector<dataset::Checked> checked_;
   std::unordered_set<uint64_t> seen_;
@@ -351,16 +351,16 @@ Result<Answer> run(SynthOptions options, bool json) {
   const Json report = report_of(options, counts, run.coverage(), watch.seconds());
   if (!to_stdout) {
     const std::filesystem::path path = options.output;
-    const auto beside = path.extension() == ".jsonl"
-                            ? std::filesystem::path(options.output + ".coverage.json")
-                            : path / "coverage.json";
-    NEREID_TRY_STATUS(write_file_atomically(beside, report.dump(1) + "\n"));
+    const auto report_path = path.extension() == ".jsonl"
+                                 ? std::filesystem::path(options.output + ".coverage.json")
+                                 : path / "coverage.json";
+    NEREID_TRY_STATUS(write_file_atomically(report_path, report.dump(1) + "\n"));
   }
   const std::string replayed =
       options.check != "replay" ? ""
                                 : fmt::format(", {} degenerate when replayed, {} that could not be replayed",
                                               counts.degenerate_by_replay, counts.not_replayed);
-  return tell_end(
+  return report_end(
       options, json,
       {.report = report,
        .text = fmt::format(
@@ -381,105 +381,102 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("synth", "Sample programs of the operator space as PyTorch tasks");
   command->footer(kSynthHelp);
   auto options = std::make_shared<SynthOptions>();
-  command->add_option("--level", options->level, "How many operators a program has")
+  command->add_option("--level", options->level, "Number of operators of each program")
       ->required()
       ->check(CLI::Range(1, synth::kHighestLevel));
-  command->add_option("--count", options->count, "How many programs to make")->capture_default_str();
-  command->add_option("--seed", options->seed, "Other programs for another number")
+  command->add_option("--count", options->count, "Number of programs")->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of the programs")
       ->check(a_seed())
       ->capture_default_str();
   command
       ->add_option("--ops", options->ops,
-                   "Operators to draw from, separated by commas; all, or drtriton for its 61")
+                   "Operators to draw from, separated by commas, or drtriton for its 61 (default: all)")
       ->delimiter(',');
   command
-      ->add_option(
-          "--uniform", options->uniform,
-          "sequences: over lists of operators, then wirings, then sizes; programs: over whole programs")
+      ->add_option("--uniform", options->uniform,
+                   "What is uniform: sequences (of operators, then wirings, then sizes) or whole programs")
       ->check(CLI::IsMember({"sequences", "programs"}))
       ->capture_default_str();
   command->add_option(
       "-o,--output", options->output,
-      "A folder (a file for each program, index.jsonl, coverage.json) or FILE.jsonl; without it, stdout");
-  command->add_option("--max-elements", options->max_elements,
-                      fmt::format("No tensor has more, taken down to a power of 8 (default: {}; of pairs {})",
-                                  kMaxElements, kMaxElementsOfPairs));
+      "Folder (a file per program, index.jsonl, coverage.json) or FILE.jsonl (default: stdout)");
+  command->add_option(
+      "--max-elements", options->max_elements,
+      fmt::format("Most elements of a tensor, rounded down to a power of 8 (default: {}; with --pairs {})",
+                  kMaxElements, kMaxElementsOfPairs));
   command->add_option(
       "--max-work", options->max_work,
-      fmt::format("No contraction or convolution has more multiply-adds, likewise (default: {}; of "
-                  "pairs {})",
-                  kMaxWork, kMaxWorkOfPairs));
-  command->add_option("--min-bytes", options->min_bytes,
-                      "Its steps, each run alone, read and write at least so many bytes, like 2^26");
-  command->add_option("--max-bytes", options->max_bytes, "... and at most so many");
+      fmt::format("Most multiply-adds of a contraction, likewise (default: {}; with --pairs {})", kMaxWork,
+                  kMaxWorkOfPairs));
+  command->add_option(
+      "--min-bytes", options->min_bytes,
+      "Least bytes that a program's steps read and write in eager PyTorch, as 2^26 (default: 0)");
+  command->add_option("--max-bytes", options->max_bytes, "Most bytes, likewise (default: no limit)");
   command
       ->add_option("--later-sizes", options->later_sizes,
-                   "So many more files of each program, at other sizes")
+                   "Number of further files of each program at other sizes (default: 0)")
       ->check(CLI::Range(0, kMostLaterSizes));
   command
       ->add_option("--free-sizes", options->free_sizes,
-                   "The share of programs whose sizes are any numbers of their classes, not of the grid")
+                   "Share of programs with any sizes of their classes, not those of the grid (default: 0)")
       ->check(CLI::Range(0.0, 1.0));
   command
       ->add_option("--free-forms", options->free_forms,
-                   "The share of programs whose windows and layers are any, not the few that are counted")
+                   "Share of programs with windows and layers beyond the counted ones (default: 0)")
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--held-out", options->held_out,
-                      "The share of all graphs that is held out of training");
-  command->add_option("--split", options->split, "Which side of the split to make")
+                      "Share of graphs that is held out of training (default: 0)");
+  command->add_option("--split", options->split, "Side of the split to write")
       ->check(CLI::IsMember({"all", "train", "held-out"}))
       ->capture_default_str();
   command
       ->add_option("--check", options->check,
-                   "estimate: programs that would be degenerate are dropped by an estimate of their values; "
-                   "replay: those that "
-                   "are, run on the CPU at their sizes, besides (pairs always are)")
+                   "How degenerate programs are found: estimate (of their values), or replay (also on the "
+                   "CPU; always with --pairs)")
       ->check(CLI::IsMember({"estimate", "replay"}))
       ->capture_default_str();
-  auto* forward = command->add_flag(
-      "--forward", options->forward,
-      "Each line's traced forward in words, too, as `forward`: what a model that goes on behind it is told; "
-      "empty where only Python knows");
-  auto* pairs =
-      command
-          ->add_flag(
-              "--pairs", options->pairs,
-              "Training pairs instead of programs: what the compiler writes, each verified, with a plan "
-              "in words. The same command goes on in the file of -o")
-          ->excludes(forward);
+  auto* forward = command->add_flag("--forward", options->forward,
+                                    "Add `forward` to each line: the trace summary for a response prefill; "
+                                    "empty where only Python can trace it");
+  auto* pairs = command
+                    ->add_flag("--pairs", options->pairs,
+                               "Write training pairs: the compiler's verified code with a plan in words; the "
+                               "same command resumes")
+                    ->excludes(forward);
   command
       ->add_option("--variants", options->variants,
-                   "Of --pairs: ways of writing each task at most, the compiler's own first")
+                   "With --pairs: most variants of each task, the compiler's own first")
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->needs(pairs);
   command
       ->add_option("--wordings", options->wordings,
-                   "Of --pairs: plans in words for each of them, and comments")
+                   "With --pairs: wordings of the plan and comments of each variant")
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->needs(pairs);
   command
       ->add_flag("--brief", options->brief,
-                 "Of --pairs: one short plan instead, without figures of traffic, and code without it: for "
-                 "models too small to compute them")
+                 "With --pairs: one short plan without traffic figures, for small models")
       ->needs(pairs)
       ->excludes("--wordings");
   command
       ->add_option("--verify-every", options->verify_every,
-                   "Of --pairs: judge what is written for one program in so many; 0: none. Lines of the "
-                   "others have no "
-                   "verdict, and are made many times as fast: for supervised training")
+                   "With --pairs: judge one program in N (0: none); other lines have no verdict and are many "
+                   "times as fast")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str()
       ->needs(pairs);
-  command->add_option("--policy", options->policy, "Of --pairs: as in `nereid verify`")
+  command
+      ->add_option("--policy", options->policy,
+                   "With --pairs: policy of the verdicts (see `nereid verify --help`)")
       ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
       ->capture_default_str()
       ->needs(pairs);
-  command->add_option("--threads", options->threads, "0: one a core")->check(CLI::Range(0, 256));
+  command->add_option("--threads", options->threads, "Number of threads; 0: one per core")
+      ->check(CLI::Range(0, 256));
   add_json_flag(*command, chosen,
-                "Without -o: one object a program, with its code; with -o: one object, the coverage report");
+                "Print JSON: without -o one object per program with its code; with -o the coverage report");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }

@@ -118,7 +118,7 @@ Json line_of(const SynthOptions& options, const synth::Made& made) {
           {"bytes", cost.bytes}};
 }
 
-Result<Answer> tell_end(const SynthOptions& options, bool json, const SynthEnd& end) {
+Result<Answer> report_end(const SynthOptions& options, bool json, const SynthEnd& end) {
   const bool to_file = !options.output.empty();
   if (json && to_file) {
     NEREID_TRY_STATUS(write_stdout(json_line(end.report)));

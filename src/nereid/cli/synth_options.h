@@ -1,4 +1,4 @@
-// What `nereid synth` is told, and what both of its ways (programs, pairs) make of it.
+// The options of `nereid synth`, and what both of its modes (programs, pairs) derive from them.
 #pragma once
 
 #include <cmath>
@@ -44,10 +44,10 @@ synth::MakerConfig maker_config(const SynthOptions& options);
 Status read_bytes(SynthOptions& options);
 bool on_my_side(const SynthOptions& options, const synth::Made& made);
 bool of_my_size(const SynthOptions& options, const synth::Made& made);
-// What is said of a program beside its text.
+// What is said of a program next to its text.
 Json line_of(const SynthOptions& options, const synth::Made& made);
 
-// How a run ended: told on stdout (`report`, with --json and -o), or on stderr.
+// How a run ended: printed on stdout (`report`, with --json and -o), or on stderr.
 struct SynthEnd {
   Json report{};
   std::string text{};  // lines
@@ -57,7 +57,7 @@ struct SynthEnd {
   bool exhausted = false, interrupted = false;
   std::string interruption = "interrupted";
 };
-Result<Answer> tell_end(const SynthOptions& options, bool json, const SynthEnd& end);
+Result<Answer> report_end(const SynthOptions& options, bool json, const SynthEnd& end);
 
 Result<Answer> make_pairs(const SynthOptions& options, bool json);
 

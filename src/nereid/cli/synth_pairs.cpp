@@ -77,7 +77,7 @@ class Drawer {
 
 struct PairGroup {
   uint64_t number = 0;
-  std::vector<synth::Made> programs{};  // of one number (sizes apart) beside each other
+  std::vector<synth::Made> programs{};  // of one number (sizes apart) next to each other
   std::vector<uint64_t> next{};         // of each: the number after it
   std::vector<dataset::Yield> yields{};
 };
@@ -297,15 +297,15 @@ Result<Answer> make_pairs(const SynthOptions& options, bool json) {
       done.degenerate, done.not_lowered);
   for (const auto& why : run.refused()) text += "  not written: " + why + "\n";
   if (interrupted() && !options.output.empty())
-    fmt::print(stderr, "The same command goes on in {}.\n", options.output);
-  return tell_end(options, json,
-                  {.report = run.report(seconds),
-                   .text = std::move(text),
-                   .coverage = &run.coverage(),
-                   .reached = done.programs,
-                   .gave = "gave pairs",
-                   .exhausted = run.exhausted(),
-                   .interrupted = interrupted()});
+    fmt::print(stderr, "Run the same command to resume {}.\n", options.output);
+  return report_end(options, json,
+                    {.report = run.report(seconds),
+                     .text = std::move(text),
+                     .coverage = &run.coverage(),
+                     .reached = done.programs,
+                     .gave = "gave pairs",
+                     .exhausted = run.exhausted(),
+                     .interrupted = interrupted()});
 }
 
 }  // namespace nereid::cli

@@ -27,7 +27,7 @@ constexpr const char* kTokenizeExamples = R"(Examples:
   nereid tokenize --train --vocab 32768 --special '<|endoftext|>' -o tokenizer.json *.txt    a new vocabulary
 
 tokenizer.json is the file that comes with a model (Qwen 2 to 3, Llama 3 and others with byte-level BPE). What is no valid
-UTF-8 in a text counts as U+FFFD. Conversations are put as chat_template.jinja or tokenizer_config.json beside it say: Qwen 3's, Qwen 2.5's or Llama 3's way.)";
+UTF-8 in a text counts as U+FFFD. Conversations are formatted as chat_template.jinja or tokenizer_config.json in its folder say: Qwen 3's, Qwen 2.5's or Llama 3's way.)";
 
 struct TokenizeOptions {
   std::string tokenizer;
@@ -63,7 +63,7 @@ Result<std::vector<TokenId>> ids_from(std::string_view text, const std::string& 
   return ids;
 }
 
-// One text: a file, or what lies between two NULs of one.
+// One text: a file, or what is between two NULs of one.
 Status answer_one(const lm::Tokenizer& tokenizer, lm::Encoder& encoder, const TokenizeOptions& options,
                   bool json, const std::string& file, std::string_view text) {
   Json line = {{"file", file}};
@@ -96,7 +96,7 @@ Status answer_one(const lm::Tokenizer& tokenizer, lm::Encoder& encoder, const To
                                                : fmt::format("{}\n", ids.size()));
 }
 
-// The texts of a file: itself, or what lies between its NULs.
+// The texts of a file: itself, or what is between its NULs.
 Status each_text(const std::string& file, bool nul, const std::function<Status(std::string_view)>& f) {
   NEREID_TRY(const std::string text, read_input(file));
   std::string_view left = text;
@@ -158,62 +158,59 @@ Result<Answer> run(TokenizeOptions options, bool json) {
 }  // namespace
 
 void add_tokenize_command(CLI::App& app, Chosen& chosen) {
-  auto* command = app.add_subcommand("tokenize", "Text to a language model's tokens, and back");
+  auto* command = app.add_subcommand("tokenize", "Encode and decode text with a tokenizer");
   command->footer(kTokenizeExamples);
   auto options = std::make_shared<TokenizeOptions>();
-  command->add_option("FILE", options->files, "Texts, - for standard input (the default)");
+  command->add_option("FILE", options->files, "Text files; - for standard input (default)");
   command->add_option("-t,--tokenizer", options->tokenizer, "The model's tokenizer.json");
-  auto* decode =
-      command->add_flag("--decode", options->decode, "The other way: ids are read, their text is written");
-  command->add_flag("--count", options->count, "Only how many tokens there are")->excludes(decode);
+  auto* decode = command->add_flag("--decode", options->decode, "Decode: read ids, write text");
+  command->add_flag("--count", options->count, "Print the number of tokens only")->excludes(decode);
   command->add_flag("--skip-special", options->skip_special, "Decode without special tokens")->needs(decode);
   command->add_flag("!--no-special", options->encode.add_special,
-                    "Without the tokens that the file puts around a text, as <|begin_of_text|>");
+                    "Add no special tokens around a text, as <|begin_of_text|>");
   command->add_flag("--leave-special", options->encode.leave_special,
-                    "Special tokens in the text are not recognized: for text that nobody vouches for");
-  command->add_flag("-0,--null", options->nul, "Each file holds many texts, with a NUL behind each");
-  auto* chat = command->add_flag("--chat", options->chat,
-                                 "Texts are conversations in JSON, and their prompt is encoded");
+                    "Special tokens in the text are not recognized: for untrusted text");
+  command->add_flag("-0,--null", options->nul, "Files hold several texts, each ended by a NUL byte");
+  auto* chat =
+      command->add_flag("--chat", options->chat, "Texts are conversations in JSON; encode their prompts");
   chat->excludes(decode);
   command
       ->add_flag("!--no-thinking", options->chat_options.thinking,
-                 "The assistant's next message begins with an empty thought")
+                 "Start the assistant's message with an empty thought")
       ->needs(chat);
   command
       ->add_flag("!--no-prompt", options->chat_options.add_generation_prompt,
-                 "Without the head of the assistant's next message")
+                 "Omit the header of the assistant's next message")
       ->needs(chat);
-  auto* training = command->add_flag("--train", options->train, "A new vocabulary is learnt from the texts")
+  auto* training = command->add_flag("--train", options->train, "Train a new vocabulary on the texts")
                        ->excludes(decode)
                        ->excludes(chat);
-  command->add_option("-o,--output", options->output, "Where its tokenizer.json goes")->needs(training);
+  command->add_option("-o,--output", options->output, "File for the trained tokenizer.json")->needs(training);
   command
-      ->add_option("--vocab", options->trainer.vocabulary,
-                   "How many tokens it has, bytes and special tokens included")
+      ->add_option("--vocab", options->trainer.vocabulary, "Vocabulary size, with bytes and special tokens")
       ->needs(training)
       ->capture_default_str();
-  command->add_option("--special", options->trainer.special, "A special token; may be given often")
+  command->add_option("--special", options->trainer.special, "Special token; repeatable")
       ->needs(training)
       ->allow_extra_args(false);
-  command
-      ->add_option("--min-frequency", options->trainer.min_frequency,
-                   "Pairs that are less common are not merged")
+  command->add_option("--min-frequency", options->trainer.min_frequency, "Least frequency of a merged pair")
       ->needs(training);
-  auto* phrase_words = command->add_option("--phrase-words", options->phrase_words,
-                                           "A file with the names that are of phrases, apart by white space");
+  auto* phrase_words =
+      command->add_option("--phrase-words", options->phrase_words,
+                          "File of names that may be part of phrases, separated by white space");
   command
-      ->add_option(
-          "--phrases", options->trainer.phrases,
-          "So many tokens are of several words, as \" = tl.load(\": the names in them are of --phrase-words")
+      ->add_option("--phrases", options->trainer.phrases,
+                   "Number of tokens of several words, as \" = tl.load(\", with names of --phrase-words")
       ->needs(training)
       ->needs(phrase_words);
   command
       ->add_option("--like", options->like,
-                   "Whose way of cutting text; code: names with their underscores are words")
+                   "Pre-tokenization: that of qwen or llama3, or code (names with underscores are words)")
       ->check(CLI::IsMember({"qwen", "llama3", "code"}))
       ->needs(training)
       ->capture_default_str();
-  add_json_flag(*command, chosen, "One object a text: file, tokens (their number), ids; or file, text");
+  add_json_flag(*command, chosen,
+                "Print one JSON object per text: file, tokens (their number), ids; or file, text");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }

@@ -21,14 +21,14 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kTraceExamples = R"(Examples:
-  nereid trace model.py                              what get_inputs, __init__ and forward do, for a person
-  nereid trace mine.py --reference model.py          a candidate (ModelNew), given the reference's inputs
-  nereid trace model.py -o model.trace               the same, kept
-  nereid trace model.trace --json | jq .flops        a kept trace, for a program
+  nereid trace model.py                              what get_inputs, __init__ and forward do
+  nereid trace mine.py --reference model.py          a candidate (ModelNew), with the reference's inputs
+  nereid trace model.py -o model.trace               write the trace to a file
+  nereid trace model.trace --json | jq .flops        a written trace as JSON
   nereid trace model.py --graph | dot -Tsvg -o m.svg the data flow of forward as a picture
 
-A file is run without data and without a GPU, in a jail; what it did is recorded: PyTorch's operators and Triton's
-launches. Exit code 1: it could not be traced, and why.)";
+A file runs in a sandbox, without data and without a GPU. The trace records its PyTorch operators and Triton
+launches. Exit code 1: it could not be traced; the reason is printed.)";
 
 constexpr size_t kLargestSource = size_t{16} << 20;
 
@@ -193,21 +193,23 @@ void add_trace_command(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("trace", "Show what a module does: its PyTorch operators and Triton launches");
   command->footer(kTraceExamples);
-  command
-      ->add_option("FILE", options->file, "A reference or candidate (.py), or a trace that was kept with -o")
+  command->add_option("FILE", options->file, "A reference or candidate (.py), or a trace written with -o")
       ->required();
   command->add_option("-r,--reference", options->reference,
                       "Trace FILE as a candidate, with this reference's inputs");
   command->add_option("-c,--class", options->class_name,
-                      "The class to trace (Model; of a candidate ModelNew)");
-  command->add_option("--draw", options->draw, "The seed under which integer inputs are drawn (0)");
-  command->add_option("--time-limit", options->seconds, "Seconds that tracing a file may take (30)")
+                      "Class to trace (default: Model; of a candidate ModelNew)");
+  command->add_option("--draw", options->draw, "Seed of integer inputs (default: 0)");
+  command
+      ->add_option("--time-limit", options->seconds,
+                   "Time limit for tracing a file, in seconds (default: 30)")
       ->check(CLI::PositiveNumber);
   command->add_option("-o,--output", options->output,
-                      "Keep the trace in this file (and print nothing but --json, --graph)");
-  command->add_flag("--graph", options->graph, "The data flow of the last forward call, for Graphviz");
-  command->add_flag("--all", options->all, "Every step of every phase and call, however many");
-  add_json_flag(*command, chosen, "One object: phases, kernels, storages, flops, bytes, seconds");
+                      "Write the trace to this file; print only --json or --graph");
+  command->add_flag("--graph", options->graph,
+                    "Print the data flow of the last forward call in Graphviz's language");
+  command->add_flag("--all", options->all, "Print every step of every phase");
+  add_json_flag(*command, chosen, "Print one JSON object: phases, kernels, storages, flops, bytes, seconds");
   command->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return run(*options, chosen.json); }; });
 }

@@ -1,4 +1,4 @@
-// What `nereid trace` tells of a trace besides its own document.
+// What `nereid trace` prints of a trace besides its own document.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -44,7 +44,7 @@ TEST(TraceJson, SaysWhatEachStepIsAndCanBeReadBack) {
   EXPECT_GT(json["bytes"], 0);
 }
 
-TEST(TracePage, TellsInputsStateStepsAndKernels) {
+TEST(TracePage, ShowsInputsStateStepsAndKernels) {
   const std::string page = page_of(golden("gelu_linear_candidate.ModelNew"));
   for (const char* part :
        {"class ModelNew, 3 forward calls", "inputs       [x0: f32[32, 48]]", "fc.weight  f32[48, 48]",

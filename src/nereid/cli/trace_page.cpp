@@ -28,7 +28,7 @@ std::string cost_text(const trace::Cost& cost) {
   return text;
 }
 
-// What two calls of forward must share to be told once.
+// What two calls of forward must share to be shown once.
 std::string signature(const trace::Trace& trace, const Phase& phase) {
   std::string text;
   for (const Step& step : phase.steps) {
@@ -149,11 +149,11 @@ class Page {
       if (phase.steps.empty() && !options_.all) continue;
       const bool repeats = phase.kind == PhaseKind::kForward || phase.kind == PhaseKind::kMakeInputs;
       if (repeats && !options_.all && shown_later(p)) continue;
-      tell_phase(p, repeats && !options_.all ? calls_like(p) : std::vector<int>());
+      show_phase(p, repeats && !options_.all ? calls_like(p) : std::vector<int>());
     }
   }
 
-  // A later phase of the same kind does the same: that one is told.
+  // A later phase of the same kind does the same: that one is shown.
   bool shown_later(size_t p) const {
     for (size_t later = p + 1; later < trace_.phases.size(); ++later)
       if (trace_.phases[later].kind == trace_.phases[p].kind &&
@@ -170,7 +170,7 @@ class Page {
     return calls;
   }
 
-  void tell_phase(size_t p, const std::vector<int>& alike) {
+  void show_phase(size_t p, const std::vector<int>& alike) {
     const Phase& phase = trace_.phases[p];
     const trace::Totals totals = trace::totals_of(costs_[p]);
     std::string name(trace::phase_text(phase.kind));
@@ -189,12 +189,12 @@ class Page {
         line(terminal().dim(fmt::format("  ... {} more (--all shows them)", phase.steps.size() - i)));
         break;
       }
-      tell_step(phase.steps[i], costs_[p][i], judged && i < idle_.size() && idle_[i]);
+      show_step(phase.steps[i], costs_[p][i], judged && i < idle_.size() && idle_[i]);
     }
   }
 
   // "  17" or "functional.py:2810", and what a step is, does and costs.
-  void tell_step(const Step& step, const StepCost& cost, bool unused) {
+  void show_step(const Step& step, const StepCost& cost, bool unused) {
     const auto* call = std::get_if<Call>(&step);
     const std::string where = place_text(call != nullptr ? call->place : std::get<Launch>(step).place);
     const std::string text = (unused ? "(reaches no output) " : "") +
@@ -212,7 +212,7 @@ class Page {
                      padding,
                      figures_text(call != nullptr ? trace::to_string(cost.op_class) : "Triton", cost.cost)));
     for (size_t i = 1; i < rows.size(); ++i) line(std::string(margin + 5, ' ') + shown(rows[i]));
-    if (const auto* launch = std::get_if<Launch>(&step)) tell_configurations(*launch, margin);
+    if (const auto* launch = std::get_if<Launch>(&step)) show_configurations(*launch, margin);
   }
 
   std::string place_text(const trace::Place& place) const {
@@ -228,7 +228,7 @@ class Page {
                        trace::quantity_text(cost.bytes(), "B"));
   }
 
-  void tell_configurations(const Launch& launch, size_t margin) {
+  void show_configurations(const Launch& launch, size_t margin) {
     const trace::Alternative& first = launch.alternatives.front();
     std::string text = first.config.empty() ? "" : "config " + trace::safe_text(first.config);
     if (launch.alternatives.size() > 1) text += fmt::format(" (the first of {})", launch.alternatives.size());

@@ -13,7 +13,7 @@ namespace nereid::cli {
 
 struct PageOptions {
   Terminal terminal;
-  bool all = false;  // every step of every phase; else long phases are cut and equal forward calls told once
+  bool all = false;  // every step of every phase; else long phases are cut and equal forward calls shown once
 };
 
 // `costs`: of each step of each phase of the trace. `idle`: of each step of the last forward, that what it

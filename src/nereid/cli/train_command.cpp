@@ -19,9 +19,9 @@ constexpr const char* kTrainExamples = R"(Examples:
   nereid synth --level 1 --count 200 --held-out 0.1 --pairs --brief --max-elements 2^14 --max-work 2^18 -o tiny.jsonl
   nereid train data tiny.jsonl -o data/tiny/train -t models/small/tokenizer.json --split train
   nereid train data tiny.jsonl -o data/tiny/held_out -t models/small/tokenizer.json --split held-out
-  nereid train sft runs/tiny.toml                  on a CPU in minutes; goes on from its last checkpoint when it is started again
+  nereid train sft runs/tiny.toml                  on a CPU in minutes; the same command resumes
   nereid train sft runs/tiny.toml --json | jq .loss
-  nereid train rl runs/tiny-rl.toml                writes kernels, has them judged, learns from the verdicts
+  nereid train rl runs/tiny-rl.toml                rewards are verdicts
   nereid train sft runs/small-sft.toml --ranks 2   on two GPUs
   nereid runs page training/tiny -o tiny.html
 
@@ -97,27 +97,27 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
 
 void add_data_command(CLI::App& command, Chosen& chosen) {
   auto options = std::make_shared<TrainDataOptions>();
-  auto* data = command.add_subcommand("data", "Lines of JSON into token shards; run again to go on");
+  auto* data = command.add_subcommand("data", "Write token shards from lines of JSON; resumes");
   data->add_option("FILE", options->inputs,
-                   "Files of lines: pairs of `nereid synth --pairs`, conversations, prompts with answers")
+                   "Files of lines: pairs of `nereid synth --pairs`, conversations, or prompts with answers")
       ->required();
-  data->add_option("-o,--output", options->output, "The folder of shards")->required();
+  data->add_option("-o,--output", options->output, "Folder of shards")->required();
   data->add_option("-t,--tokenizer", options->tokenizer,
-                   "A tokenizer.json; a folder `prompts` beside it says what the model is asked with")
+                   "A tokenizer.json; the folder `prompts` next to it holds the model's prompt templates")
       ->required();
-  data->add_option("--split", options->split, "Only lines of this side of the split")
+  data->add_option("--split", options->split, "Side of the held-out split (default: all lines)")
       ->check(CLI::IsMember({"train", "held-out"}));
-  data->add_flag("--without-plans", options->without_plans, "Answers have an empty thought");
-  data->add_option("--longest", options->longest, "Documents of more tokens are left out")
+  data->add_flag("--without-plans", options->without_plans, "Drop plans: answers have an empty thought");
+  data->add_option("--longest", options->longest, "Most tokens of a document; longer ones are skipped")
       ->check(CLI::Range(2, 1 << 24))
       ->capture_default_str();
-  data->add_option("--shard-tokens", options->shard_tokens, "A shard is closed when it has so many")
+  data->add_option("--shard-tokens", options->shard_tokens, "Tokens of a shard")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 36))
       ->capture_default_str();
-  data->add_option("--threads", options->threads, "0: one a core")
+  data->add_option("--threads", options->threads, "Number of threads; 0: one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  add_json_flag(*data, chosen, "One object: documents, tokens, answer_tokens, left_out, ...");
+  add_json_flag(*data, chosen, "Print one JSON object: documents, tokens, answer_tokens, left_out, ...");
   data->callback(
       [options, &chosen] { chosen.run = [options, &chosen] { return make_data(*options, chosen.json); }; });
 }
@@ -135,8 +135,9 @@ Result<Answer> list_keys(bool json) {
 }
 
 void add_keys_command(CLI::App& command, Chosen& chosen) {
-  auto* keys = command.add_subcommand("keys", "Every key of a run file: default and meaning");
-  add_json_flag(*keys, chosen, "One object a line: key, type, default, run, where, unit, meaning");
+  auto* keys = command.add_subcommand("keys", "List every key of a run file");
+  add_json_flag(*keys, chosen,
+                "Print one JSON object per key: key, type, default, run, where, unit, meaning");
   keys->callback([&chosen] { chosen.run = [&chosen] { return list_keys(chosen.json); }; });
 }
 
@@ -151,12 +152,12 @@ void add_run_command(CLI::App& command, Chosen& chosen, const char* name, const 
   auto options = std::make_shared<RunOptions>();
   auto* run = command.add_subcommand(name, what);
   run->add_option("RUN", options->run_file, "A run file")->required();
-  run->add_option("-o,--output", options->output, "The run's folder; training/NAME where not given");
-  run->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  run->add_option("--ranks", options->ranks, "Processes that share the work: one a GPU")
+  run->add_option("-o,--output", options->output, "Run folder (default: training/NAME)");
+  run->add_option("--device", options->device, "Device: auto, cpu, cuda or cuda:N")->capture_default_str();
+  run->add_option("--ranks", options->ranks, "Number of processes, one per GPU")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  add_json_flag(*run, chosen, "One object a step: step, loss, tokens_per_s or reward, ...");
+  add_json_flag(*run, chosen, "Print one JSON object per step: step, loss, tokens_per_s or reward, ...");
   run->callback([options, program, &chosen] {
     chosen.run = [options, program, &chosen] {
       std::vector<std::string> arguments = {program, options->run_file, "--device", options->device};
@@ -176,11 +177,8 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   command->require_subcommand(1);
   add_data_command(*command, chosen);
   add_keys_command(*command, chosen);
-  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; run again to go on",
-                  "train-sft");
-  add_run_command(*command, chosen, "rl",
-                  "Reinforcement learning by a run file, with the judge's rewards; run again to go on",
-                  "train-rl");
+  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; resumes", "train-sft");
+  add_run_command(*command, chosen, "rl", "Reinforcement learning by a run file; resumes", "train-rl");
 }
 
 }  // namespace nereid::cli

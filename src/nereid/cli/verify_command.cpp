@@ -30,17 +30,17 @@ REFERENCE is a file with class Model, get_inputs() and get_init_inputs(); CANDID
 (any ending but .py) a model's answer, of which the last complete code block counts.
 
 Examples:
-  nereid verify softmax.py my_softmax.py                 one verdict for a person
-  nereid verify softmax.py answer.md --explain           with the evidence in prose and source excerpts
+  nereid verify softmax.py my_softmax.py                 one verdict
+  nereid verify softmax.py answer.md --explain           with evidence and source excerpts
   nereid verify softmax.py my_softmax.py --json | jq .verdict
   nereid verify big.py my_big.py --shrink                at sizes that a CPU can hold
-  nereid verify softmax.py my_softmax.py --also-at ROWS=1,COLS=77    the same candidate at another size, too
-  nereid verify a.py b.py --policy strict --seed 7       no PyTorch in forward; the same trials as every time with seed 7
-  nereid verify --batch pairs.jsonl -o verdicts.jsonl    many, in parallel; run it again to go on where it stopped
-  nereid verify --batch -                                pairs as lines through stdin, verdicts as lines as they come
+  nereid verify softmax.py my_softmax.py --also-at ROWS=1,COLS=77    also at another size
+  nereid verify a.py b.py --policy strict --seed 7       no PyTorch in forward; a reproducible run
+  nereid verify --batch pairs.jsonl -o verdicts.jsonl    many in parallel; the same command resumes
+  nereid verify --batch -                                requests on stdin, verdicts on stdout
 
 A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."}; docs/batch_protocol.md has
-all keys of a line and all fields of an answer. --batch FOLDER pairs every reference.py with the files beside it.)";
+all keys of a line and all fields of an answer. --batch FOLDER pairs every reference.py with the files of its folder.)";
 
 struct VerifyOptions : VerificationFlags {
   std::string reference, candidate, batch, output;
@@ -57,7 +57,7 @@ struct VerifyOptions : VerificationFlags {
   double speedup_limit = 2;
 };
 
-// The reward of an answer by itself. What it is worth beside its group's is the trainer's to say.
+// The reward of an answer by itself. Its advantage in its group is the trainer's to compute.
 Json reward_json(const VerifyOptions& options, const verify::Verdict& verdict) {
   const auto& times = verdict.without_rules ? verdict.without_rules->times : verdict.times;
   const auto judged = train::judged_of(verdict.without_rules ? verdict.without_rules->kind : verdict.kind,
@@ -198,9 +198,8 @@ Result<Answer> many(const VerifyOptions& options) {
                  {.jobs = jobs, .device = settings.device, .compile_for = settings.compile_for}));
   verify::Judge judge(processes->backends(), settings);
   Progress progress("verify " + options.batch);
-  end_soon_after_interrupt(kSecondsToEnd, options.output.empty()
-                                              ? "interrupted"
-                                              : "interrupted; run it again with the same -o to go on");
+  end_soon_after_interrupt(
+      kSecondsToEnd, options.output.empty() ? "interrupted" : "interrupted; run the same command to resume");
   Result<verify::BatchSummary> summary = our_error("not run");
   {
     const Ticker ticker(progress);
@@ -232,71 +231,67 @@ Result<Answer> many(const VerifyOptions& options) {
 
 void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("REFERENCE", options.reference,
-                     "The task: class Model, get_inputs(), get_init_inputs()");
+                     "Task file: class Model, get_inputs(), get_init_inputs()");
   command.add_option("CANDIDATE", options.candidate,
-                     "The answer: class ModelNew, or a text with a code block");
+                     "Candidate file: class ModelNew, or a text with a code block");
   add_verification_flags(command, options);
-  command.add_option("--seed", options.seed, "Repeats a run: every verdict tells its seed (default: fresh)")
+  command
+      .add_option("--seed", options.seed,
+                  "Seed of the random inputs; every verdict shows its seed (default: fresh)")
       ->check(a_seed());
-  command.add_option("--rtol", options.rtol, "Replaces the tolerance: |got - want| <= atol + rtol |want|")
+  command
+      .add_option("--rtol", options.rtol,
+                  "Relative tolerance; replaces docs/tolerance.md by |got - want| <= atol + rtol |want|")
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--atol", options.atol, "See --rtol")->check(CLI::NonNegativeNumber);
+  command.add_option("--atol", options.atol, "Absolute tolerance; see --rtol")->check(CLI::NonNegativeNumber);
   command.add_flag("--allow-tf32", options.allow_tf32,
-                   "Judge float32 contractions as PyTorch's `high` precision would");
-  command.add_flag("--time", options.time, "Time candidate and reference (GPU only)");
+                   "Allow TF32 in float32 contractions, as PyTorch's `high` precision does");
+  command.add_flag("--time", options.time, "Measure the times of candidate and reference (GPU only)");
   command.add_flag("--fast-inputs", options.fast_inputs,
-                   "Of other inputs than the task's own try those that find the most: huge, outliers, "
-                   "negative; with a task of more "
-                   "than 256 MiB huge alone, and one draw of its own");
-  command.add_flag(
-      "--time-only", options.time_only,
-      "Of --batch: all were Verified before and are only timed, each reference once; a line's `trace`, "
-      "from the verdict of before, holds its candidate to what was judged");
+                   "Use few input distributions: huge, outliers, negative; for tasks of more than 256 MiB "
+                   "huge alone and one own draw");
+  command.add_flag("--time-only", options.time_only,
+                   "With --batch: time candidates that an earlier run Verified, each reference once; a "
+                   "line's `trace` must be that verdict's");
   command
       .add_option("--timing-seconds", options.timing_seconds,
-                  "Of --batch: sampling of a pair takes at most so long (default: 0.1)")
+                  "With --batch: time for sampling one pair, in seconds (default: 0.1)")
       ->check(CLI::Range(0.001, 60.0));
   command
-      .add_option(
-          "--timing-width", options.timing_width,
-          "Sampling ends where the interval of 95 % around the speedup is so narrow, as a share of it")
+      .add_option("--timing-width", options.timing_width,
+                  "Sampling ends at this width of the speed-up's 95 % interval, as a share of the speed-up")
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str();
   command
       .add_option("--compile-for", options.compile_for,
-                  "Of --batch on a CPU: kernels of what is Verified are compiled for GPUs of this "
-                  "architecture (90: compute "
-                  "capability 9.0), so that a later --time-only finds them in the cache")
+                  "With --batch on a CPU: compile kernels of Verified candidates for this compute capability "
+                  "(90: 9.0), for a later --time-only")
       ->check(CLI::Range(70, 999));
   command
       .add_option("--traces", options.traces,
-                  "Of --batch: what is Verified leaves its trace in this folder, and --time-only with the "
-                  "same seed takes it "
-                  "from there instead of tracing again")
+                  "With --batch: folder for the traces of Verified candidates; --time-only with the same "
+                  "seed reads them")
       ->check(CLI::ExistingDirectory);
   command.add_flag("--shrink", options.shrink,
-                   "Trace both files with smaller module-level integers, so that the task fits");
+                   "Trace both files with smaller module-level integers, so that the task fits into memory");
   command.add_option("--also-at", options.also_at,
-                     "NAME=VALUE,...: judge the candidate with other module-level integers, too; may be "
-                     "given several times");
-  command.add_flag(
-      "--ignore-rules", options.ignore_rules,
-      "--json and --batch also tell what a Disallowed candidate would be if rules did not count");
+                     "NAME=VALUE,...: judge the candidate at these module-level integers, too; repeatable");
+  command.add_flag("--ignore-rules", options.ignore_rules,
+                   "Add `verdict_without_rules` of Disallowed candidates to --json and --batch");
   command
       .add_option("--reward", options.reward,
-                  "Of --batch: adds the reward of plan and code: binary (1 where it is Verified), "
-                  "hierarchical (the plan's "
-                  "times its speed-up), uniform (of both that of hierarchical's plan)")
+                  "With --batch: add rewards of plan and code: binary, hierarchical or uniform "
+                  "(docs/batch_protocol.md)")
       ->check(CLI::IsMember({"binary", "hierarchical", "uniform"}));
-  command
-      .add_option("--speedup-limit", options.speedup_limit,
-                  "Of --reward: a speed-up counts no more than this")
+  command.add_option("--speedup-limit", options.speedup_limit, "With --reward: upper limit of the speed-up")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
-  command.add_flag("--explain", options.explain, "The evidence in prose, with source excerpts");
+  command.add_flag("--explain", options.explain, "Print the evidence in prose, with source excerpts");
   command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl, a folder, or - for stdin");
-  command.add_option("-o,--output", options.output, "Of --batch: append here, and skip what is here already");
-  command.add_option("--jobs", options.jobs, "Of --batch: pairs at the same time (default: one a core)")
+  command.add_option("-o,--output", options.output,
+                     "With --batch: append to this file, and skip pairs that it holds");
+  command
+      .add_option("--jobs", options.jobs, "With --batch: pairs judged in parallel (default: one per core)")
       ->check(CLI::Range(1, 1024));
 }
 
@@ -308,7 +303,7 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("verify", "Judge a candidate against its reference: one verdict, with evidence");
   command->footer(kVerifyExamples);
   add_options(*command, *options);
-  add_json_flag(*command, chosen, "The verdict as one JSON object on stdout");
+  add_json_flag(*command, chosen, "Print the verdict as one JSON object");
   command->callback([options, &chosen] {
     const bool pair = !options->reference.empty() && !options->candidate.empty();
     if (options->batch.empty() ? !pair : !options->reference.empty())

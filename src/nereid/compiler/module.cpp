@@ -78,7 +78,7 @@ class ModuleWriter {
     name_apart();
     NEREID_TRY_STATUS(write_kernels());
     for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
-    for (size_t k = 0; k < texts_.size(); ++k) tell_sizes(fused_.kernels[k], texts_[k]);
+    for (size_t k = 0; k < texts_.size(); ++k) write_symbolic_sizes(fused_.kernels[k], texts_[k]);
     if (choices_.share_equal) share();
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
     const auto merged = collapsed_dims(trace_, known_);
@@ -168,7 +168,7 @@ class ModuleWriter {
   }
 
   // By what the kernel goes over and by what it is given, as the program sees it, too.
-  void tell_sizes(const TileKernel& kernel, KernelText& text) const {
+  void write_symbolic_sizes(const TileKernel& kernel, KernelText& text) const {
     std::vector<Extents> shapes = {kernel.rows, kernel.columns};
     for (const auto& pointer : text.pointers)
       shapes.push_back(graph_.tensors[static_cast<size_t>(pointer.tensor)].sizes);

@@ -51,8 +51,8 @@ struct Module {
 // One task in several ways: what is the same in them is worked out once.
 class Lowering {
  public:
-  // `source` is the text that was traced; it and the trace are referred to. Without `prose` nothing is taken over, nor
-  // concluded, from its comments and docstrings.
+  // `source` is the text that was traced; it and the trace are referred to. Without `prose` nothing is taken
+  // over, nor concluded, from its comments and docstrings.
   Lowering(const trace::Trace& trace, const std::string& source, bool prose = true);
   ~Lowering();
   // An error names the operator or the kernel that cannot be lowered.

@@ -69,7 +69,7 @@ struct PairMaker::Task {
 
   const synth::Made* made = nullptr;
   const Json* about = nullptr;
-  std::optional<SubgraphTask> subgraph{};  // where it is told as one
+  std::optional<SubgraphTask> subgraph{};  // where it is a subgraph's
   TaskFacts facts{};
   trace::Trace trace{};
   std::optional<trace::Trace> ours{};  // without Python, where `trace` is the tracer's
@@ -171,7 +171,7 @@ Status PairMaker::compare_with_own_trace(const Task& task) const {
   if (task.subgraph) {
     auto subgraph = as_subgraph(ours);
     if (!subgraph.ok() || subgraph->source != task.subgraph->source)
-      return our_error("{}: its trace without Python is told as another subgraph than the tracer's", id);
+      return our_error("{}: its trace without Python gives another subgraph than the tracer's", id);
     ours = std::move(subgraph->trace);
   }
   const auto all = variants(task, ours);

@@ -1,8 +1,8 @@
-// Training pairs: tasks with verified answers, the plan in words beside the code.
+// Training pairs: tasks with verified answers, a plan in words and the code.
 //
 // A group of programs at a time: what is judged of them is traced in one child, then all that the compiler
-// writes for it in another, then each is judged. What is not judged is traced without Python (synth/traced.h),
-// where its operators allow it. Everything a line says follows from the seed, the program's
+// writes for it in another, then each is judged. What is not judged is traced without Python
+// (synth/traced.h), where its operators allow it. Everything a line says follows from the seed, the program's
 // number and the options, whatever the group and the number of threads.
 #pragma once
 
@@ -34,7 +34,7 @@ struct Options {
 // What one program gave.
 struct Yield {
   std::vector<std::string> lines;           // each a JSON object: a pair, verified where it has a verdict
-  std::map<std::string, int64_t> verdicts;  // of variants, by the ladder's words
+  std::map<std::string, int64_t> verdicts;  // of variants, by verdict kind
   bool traced_by_python = false;            // for there is no other way to trace it
   std::string not_lowered;                  // why there was no variant at all
   std::string degenerate;     // why the task is weak, as its replays showed; nothing is written of it then

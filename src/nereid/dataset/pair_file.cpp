@@ -36,17 +36,16 @@ Result<PairFile> PairFile::open(const std::filesystem::path& path, const std::st
   PairFile file;
   file.seconds_unsaved_ = seconds_unsaved;
   file.path_ = path, file.made_by_ = made_by;
-  file.beside_ = path.string() + ".progress";
+  file.progress_path_ = path.string() + ".progress";
   std::error_code failure;
-  const bool known = std::filesystem::exists(file.beside_, failure);
+  const bool known = std::filesystem::exists(file.progress_path_, failure);
   const auto size = std::filesystem::file_size(path, failure);
   if (!known && !failure && size > 0)
-    return input_error(
-        "{} is there, and {}, which says what it is of, is not; remove it or name another file",
-        path.string(), file.beside_.string());
+    return input_error("{} exists without {}, which holds its settings; remove it or name another file",
+                       path.string(), file.progress_path_.string());
   if (known) {
-    NEREID_TRY(const std::string text, read_file(file.beside_, size_t{1} << 20));
-    NEREID_TRY(const Json json, parse_json(text, file.beside_.string()));
+    NEREID_TRY(const std::string text, read_file(file.progress_path_, size_t{1} << 20));
+    NEREID_TRY(const Json json, parse_json(text, file.progress_path_.string()));
     try {
       const auto other = json.at("made_by").get<std::string>();
       if (other != made_by)
@@ -55,18 +54,18 @@ Result<PairFile> PairFile::open(const std::filesystem::path& path, const std::st
       json.at("bytes").get_to(file.bytes_);
       file.progress_ = progress_from_json(json);
     } catch (const nlohmann::json::exception& e) {
-      return input_error("{}: {}; remove it and {} to begin anew", file.beside_.string(), e.what(),
+      return input_error("{}: {}; remove it and {} to begin anew", file.progress_path_.string(), e.what(),
                          path.string());
     }
     if (failure || size < file.bytes_)
       return input_error("{} has {} bytes and should have {}; remove it and {} to begin anew", path.string(),
-                         failure ? 0 : size, file.bytes_, file.beside_.string());
+                         failure ? 0 : size, file.bytes_, file.progress_path_.string());
   }
   file.fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!file.fd_.valid()) return input_error("-o: cannot write {}: {}", path.string(), std::strerror(errno));
   const auto end = static_cast<off_t>(file.bytes_);
   if (::ftruncate(file.fd_.get(), end) != 0 || ::lseek(file.fd_.get(), end, SEEK_SET) < 0)
-    return input_error("-o: cannot go on in {}: {}", path.string(), std::strerror(errno));
+    return input_error("-o: cannot resume {}: {}", path.string(), std::strerror(errno));
   return file;
 }
 
@@ -91,7 +90,7 @@ Status PairFile::append(const std::string& lines, const Progress& progress) {
 Status PairFile::save() {
   Json json = to_json(progress_);
   json["made_by"] = made_by_, json["bytes"] = bytes_;
-  NEREID_TRY_STATUS(write_file_atomically(beside_, json.dump() + "\n"));
+  NEREID_TRY_STATUS(write_file_atomically(progress_path_, json.dump() + "\n"));
   saved_.emplace();
   return ok_status();
 }

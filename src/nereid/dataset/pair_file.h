@@ -1,6 +1,6 @@
-// A file of pairs that a later run goes on from: lines, and beside them how far they go.
+// A file of pairs that a later run can continue: lines, and a second file that says how far they go.
 //
-// FILE.jsonl holds whole lines up to the `bytes` of FILE.jsonl.progress; what lies behind (a run that was
+// FILE.jsonl holds whole lines up to the `bytes` of FILE.jsonl.progress; what is after (a run that was
 // killed) is cut off when it is opened again, and made again. The progress file is replaced after each group
 // of lines.
 #pragma once
@@ -40,7 +40,7 @@ class PairFile {
   Status save();
 
  private:
-  std::filesystem::path path_, beside_;
+  std::filesystem::path path_, progress_path_;
   std::string made_by_;
   Fd fd_;
   uint64_t bytes_ = 0;

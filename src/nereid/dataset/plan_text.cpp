@@ -322,7 +322,7 @@ bool is_contiguous(const compiler::KernelArgument& argument) {
 std::string named(const compiler::KernelArgument& argument) {
   std::string text = fmt::format("{} [{}]", argument.name, fmt::join(argument.sizes, ", "));
   if (is_contiguous(argument)) return text;
-  // Products of sizes as they lie in memory: nobody should have to multiply.
+  // Products of sizes in the order of memory, so that a reader need not multiply.
   std::vector<size_t> order(argument.sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater{}, [&](size_t d) { return argument.strides[d]; });
@@ -336,7 +336,7 @@ std::string named(const compiler::KernelArgument& argument) {
          compiler::SymbolicSizes({sizes}, {}).rewrite(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
 }
 
-// "#1 relu, #2 #3 mean, mean_rest, variance": what is done, behind the step that it is of, or the steps.
+// "#1 relu, #2 #3 mean, mean_rest, variance": what is done, after the step that it is of, or the steps.
 std::string work_text(const LoweredKernel& kernel) {
   std::string text;
   const auto number = [&](auto from, auto to) {
@@ -378,8 +378,8 @@ std::string named(const LoweredKernel& kernel, bool written) {
 
 }  // namespace
 
-// A writer goes from left to right, so what follows from something stands behind it: a kernel's name behind what it
-// does, and how many kernels there are nowhere.
+// A writer goes from left to right, so what follows from something stands after it: a kernel's name after
+// what it does, and how many kernels there are nowhere.
 PlanText write_brief_plan(const std::string& steps, const Variant& variant) {
   const auto& kernels = variant.module.kernels;
   constexpr std::array kKinds = {"One by one", "Simply fused", "Fused", "As compiled"};

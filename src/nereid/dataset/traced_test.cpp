@@ -1,5 +1,5 @@
-// The trace that is written without Python beside the tracer's own, of programs of every level, operator and
-// manner: the same state, inputs, calls, layouts and lines, and so the same compiled modules.
+// The trace that is written without Python against the tracer's own, of programs of every length, operator
+// and code style: the same state, inputs, calls, layouts and lines, and so the same compiled modules.
 //
 // Compared is what lowering reads of a trace. Left out are the phases before the last forward, values of
 // integer inputs, the parts of composite operators, seconds, and the numbers that storages and values have:
@@ -19,11 +19,11 @@
 namespace nereid::dataset {
 namespace {
 
-class Teller {
+class Printer {
  public:
-  explicit Teller(const trace::Trace& trace) : trace_(trace) {}
+  explicit Printer(const trace::Trace& trace) : trace_(trace) {}
 
-  std::vector<std::string> tell() {
+  std::vector<std::string> print() {
     std::vector<std::string> lines = {trace_.file + " " + trace_.class_name};
     for (const auto& state : trace_.state)
       lines.push_back(fmt::format("{} {}{}{}", state.name, tensor(state.value),
@@ -123,9 +123,9 @@ class TracedTest : public testing::Test {
     ++compared_;
     const auto ours = synth::traced(made.program, made.style, made.layout, "model.py");
     ASSERT_TRUE(ours) << made.code;
-    const auto expected = Teller(real).tell(), told = Teller(*ours).tell();
-    for (size_t i = 0; i < std::max(expected.size(), told.size()); ++i) {
-      const std::string a = i < expected.size() ? expected[i] : "", b = i < told.size() ? told[i] : "";
+    const auto expected = Printer(real).print(), got = Printer(*ours).print();
+    for (size_t i = 0; i < std::max(expected.size(), got.size()); ++i) {
+      const std::string a = i < expected.size() ? expected[i] : "", b = i < got.size() ? got[i] : "";
       if (a == b) continue;
       ADD_FAILURE() << "the tracer's\n  " << a << "\nours\n  " << b << "\n" << made.code;
       return;
@@ -152,8 +152,8 @@ class TracedTest : public testing::Test {
 
 // NEREID_TEST_TRACED: times as many programs.
 size_t times() {
-  const char* told = std::getenv("NEREID_TEST_TRACED");
-  return told == nullptr ? 1 : static_cast<size_t>(std::atoi(told));
+  const char* times = std::getenv("NEREID_TEST_TRACED");
+  return times == nullptr ? 1 : static_cast<size_t>(std::atoi(times));
 }
 
 constexpr const char* kOnViews[] = {
@@ -166,8 +166,8 @@ TEST_F(TracedTest, IsTheTracersOfEveryOperator) {
   for (const ops::Operator& op : ops::catalogue()) compare(1, times(), 2 * times(), {&op});
 }
 
-// Parts of transposed tensors, of which one dimension has one element: what of it is dense is told otherwise
-// of every kind of operator.
+// Parts of transposed tensors, of which one dimension has one element: the tracer describes the dense part
+// otherwise of every kind of operator.
 TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
   std::vector<const ops::Operator*> chosen;
   for (const char* name : kOnViews) chosen.push_back(ops::find(name));

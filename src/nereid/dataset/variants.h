@@ -15,12 +15,13 @@ struct Choice {
   enum class Kind : uint8_t { kCut, kFusion, kWay } kind{};
   std::string kernel{};  // kCut: the kernel, as it is named
   std::string
-      text{};  // kCut: "m=64, n=32, ..."; kFusion: the operator that a boundary lies before; kWay: which
+      text{};  // kCut: "m=64, n=32, ..."; kFusion: the operator that a boundary is before; kWay: which
 };
 std::string to_string(const Choice& choice);
 
 // How operators become kernels, from what is the easiest to write on: a kernel for each, nearly; what goes
-// element by element together; what is read by index, too (Fusion in compiler/ir/choices.h); as the compiler has it.
+// element by element together; what is read by index, too (Fusion in compiler/ir/choices.h); as the compiler
+// has it.
 enum class Kind : uint8_t { kOneByOne, kSimplyFused, kFused, kCompiled };
 
 struct Variant {
@@ -30,11 +31,11 @@ struct Variant {
   Kind kind = Kind::kCompiled;
 };
 
-// At most `most`, in which dice decide about all but the first. An error: the task cannot be lowered.
+// At most `most`, of which all but the first are random. An error: the task cannot be lowered.
 Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::string& source,
                                          synth::Rng& rng, int most);
 
-// Of two of the first three kinds that dice choose, then of the third, then with other cuts; of two, two in five
+// Of two random ones of the first three kinds, then of the third, then with other cuts; of two, two in five
 // are one by one, three in ten simply fused and as many fused, where they differ. A variant is of the easiest
 // kind that has its kernels.
 Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const std::string& source,

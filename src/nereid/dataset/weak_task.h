@@ -12,7 +12,7 @@
 
 namespace nereid::dataset {
 
-// Why the traced reference is such a task; empty where it is not. It is replayed beside itself: three times,
+// Why the traced reference is such a task; empty where it is not. It is replayed against itself: three times,
 // and where it seems weak up to twelve, in three quarters of which it must be. An Error: it cannot be run
 // here.
 Result<std::string> why_weak(const verify::VerifierBackends& backends, const trace::Trace& reference,
@@ -20,7 +20,7 @@ Result<std::string> why_weak(const verify::VerifierBackends& backends, const tra
 
 struct Checked {
   std::string weak{};     // as above
-  std::string trouble{};  // why that cannot be told: it could not be traced, or does not fit this machine
+  std::string trouble{};  // why that is unknown: it could not be traced, or does not fit this machine
 };
 // Of each of these tasks' sources, traced together. `bench` was opened for one author. An Error is a fault of
 // ours, or an interrupt.

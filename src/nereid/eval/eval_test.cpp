@@ -49,7 +49,7 @@ TEST(Summary, FastPAndMeans) {
   EXPECT_EQ(s.pass_at_k.count("4"), 0U);
   const Summary none = summarize({});
   EXPECT_FALSE(none.geomean);
-  // A task for which nobody proposed anything is a sample that failed.
+  // A task without proposals is a sample that failed.
   EXPECT_DOUBLE_EQ(summarize({{.samples = 0}, {.samples = 1, .verified = 1}}).pass_at_k.at("1"), 0.5);
 }
 
@@ -105,7 +105,7 @@ TEST(TaskResults, AreReadAsTheyWereWritten) {
   EXPECT_FALSE(result_from(R"({"id": "x", "samples": 1, "verified": 2})").ok());
 }
 
-TEST(Pages, TellAllAndEscapeAll) {
+TEST(Pages, ShowAllAndEscapeAll) {
   std::vector<TaskResult> results = {{.id = "one",
                                       .score = {.samples = 1, .verified = 1, .over_eager = 2.5},
                                       .verdict = verify::VerdictKind::kVerified,

@@ -28,8 +28,8 @@ constexpr std::string_view kDeclined = "Declined";
 constexpr double kTracePatience =
     600;  // beyond a task's budget, for its reference: on a loaded machine it waits
 constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
-// What a language model of ours writes at a time, all tasks together: more gains little, and a task that waits
-// for its turn to be judged is using up its budget.
+// What a language model of ours writes at a time, all tasks together: more gains little, and a task that
+// waits for its turn to be judged is using up its budget.
 constexpr int kMostWritten = 64, kMostTasksAsked = 32;
 constexpr int kTasksOfAJob = 2;  // half of them wait for the model, about
 
@@ -202,7 +202,7 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
   for (const auto& judged : outcome.tried)
     if (judged.sample) r.score.samples += 1, r.score.verified += judged.verified() ? 1 : 0;
   if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best) {
-    r.verdict = VerdictKind::kError, r.reason = fault->proposer + " could not be asked: " + fault->why;
+    r.verdict = VerdictKind::kError, r.reason = fault->proposer + " failed: " + fault->why;
     return r;
   }
   const auto* shown = outcome.best ? &*outcome.best : search::furthest(outcome);
@@ -327,7 +327,7 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
     } else {
       NEREID_TRY(result, judge(task_file, source));
     }
-    if (!known) {  // a verdict is kept before anything else is asked
+    if (!known) {  // a verdict is kept before the next request
       const std::lock_guard lock(mutex);
       NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
     }
@@ -363,8 +363,7 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
   for (int i = 1; i < tasks_at_once(proposers, options); ++i) threads.emplace_back(work);
   work();
   for (auto& thread : threads) thread.join();
-  if (interrupted())
-    return Error{"interrupted; the same command goes on where it stopped", Blame::kInterrupted};
+  if (interrupted()) return Error{"interrupted; run the same command to resume", Blame::kInterrupted};
   if (trouble) return *trouble;
   return results;
 }

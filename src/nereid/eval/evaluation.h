@@ -18,7 +18,8 @@ namespace nereid::eval {
 struct TaskResult {
   std::string id{}, task{};  // task: SHA-256 of its source
   Score score{};
-  // Of the best candidate, or of the one that failed last in the pipeline; nullopt ("Declined") where there is none.
+  // Of the best candidate, or of the one that failed last in the pipeline; nullopt ("Declined") where there
+  // is none.
   std::optional<verify::VerdictKind> verdict{};
   std::string reason{}, proposer{}, variant{};
   std::optional<double> reference_ms{}, candidate_ms{};  // measured, else modelled
@@ -37,8 +38,8 @@ struct EvaluationOptions {
       folder{};  // results.jsonl, and below solutions/ each best candidate; made where it is not there
   std::string question{};     // what was asked: another question may not go on in the same folder
   int jobs = 1;               // tasks at a time; more where a language model of ours writes for many at once,
-                              // of which the evaluator judges as many as it was told to
-  bool model_on_gpu = false;  // it writes for still more, and nobody who judges waits for it
+                              // of which the evaluator judges as many as its options say
+  bool model_on_gpu = false;  // it writes for still more, and the verifier never waits for it
   double budget = 60;         // seconds for a task
   search::SearchOptions search{};              // its deadline is set for each task
   search::BaselineClock* baselines = nullptr;  // PyTorch's times of every verified task too

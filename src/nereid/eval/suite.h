@@ -16,7 +16,8 @@ struct TaskFile {
 };
 
 // Every .py file below the folder that defines a class Model, in the order of their ids with numbers as
-// numbers. Hidden files and folders are passed over; `others` gets the other Python files. An error where there is none.
+// numbers. Hidden files and folders are passed over; `others` gets the other Python files. An error where
+// there is none.
 Result<std::vector<TaskFile>> find_tasks(const std::filesystem::path& folder,
                                          std::vector<std::string>* others = nullptr);
 

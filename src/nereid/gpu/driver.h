@@ -51,7 +51,7 @@ struct Driver {
 std::string describe(const Driver& driver, CUresult code);
 Error cuda_error(const Driver& driver, CUresult code, std::string_view what);
 
-// A code that only a kernel gone wrong can cause, and that ends its context: an address nobody mapped, a
+// A code that only a kernel gone wrong can cause, and that ends its context: an unmapped address, a
 // misaligned one, a trap. All else is a fault of ours or of the machine.
 bool is_kernel_fault(CUresult code);
 

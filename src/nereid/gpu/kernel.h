@@ -25,7 +25,7 @@ namespace nereid::gpu {
 using tracer::CompiledKernel;
 
 // One argument for each parameter of the TTIR function; a Descriptor also covers the shapes and strides
-// behind it.
+// after it.
 struct Descriptor {
   CUdeviceptr base = 0;
   std::vector<int64_t> shape, strides;  // in elements
@@ -49,7 +49,7 @@ class ParameterBlock {
     unsigned char bytes[128];
   };
   std::vector<Chunk>
-      chunks_;  // one for each parameter: none is larger, and a CUtensorMap must lie at 64 bytes
+      chunks_;  // one for each parameter: none is larger, and a CUtensorMap must be at 64 bytes
   std::vector<size_t> sizes_;
 };
 
@@ -77,7 +77,7 @@ class LoadedKernel {
   int64_t profile_scratch_bytes(const std::array<int64_t, 3>& grid) const;
 
   // Asynchronous; a grid with an empty axis launches nothing, as in Triton. An error of the driver's own is
-  // returned as it is (`code`), so that the caller can tell a fault of the kernel's from one of ours.
+  // returned as it is (`code`), so that the caller can distinguish a fault of the kernel's from one of ours.
   struct Outcome {
     CUresult code = CUDA_SUCCESS;
     std::string error;

@@ -1,13 +1,13 @@
-// Device memory with a mapping of its own: fenced by addresses that nobody mapped, and able to be handed to
+// Device memory with a mapping of its own: fenced by unmapped addresses, and able to be handed to
 // another process.
 //
 //   reserved: | fence, unmapped | pages ............ | fence, unmapped |
 //   kAtEnd:                     | slack | data ..... |                     an overrun faults
 //   kAtBegin:                   | data ..... | slack |                     an underrun faults
 //
-// Data starts at a multiple of kAlignment, as the caching allocator's does where a kernel can tell (Triton
-// specialises on 16), so up to 15 bytes may lie between the data's end and the fence. They, and the slack on
-// the other side, hold kCanary and `check_slack` sees whether somebody wrote there.
+// Data starts at a multiple of kAlignment, as the caching allocator's does, since kernels depend on it
+// (Triton specialises on 16), so up to 15 bytes may be between the data's end and the fence. They, and the
+// slack on the other side, hold kCanary and `check_slack` sees whether they were overwritten.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace nereid::gpu {
 enum class Placement { kAtEnd, kAtBegin };
 enum class Access { kRead, kReadWrite };
 
-// Where a storage of `bytes` lies inside its pages: arithmetic alone.
+// Where a storage of `bytes` is inside its pages: arithmetic alone.
 struct Layout {
   size_t mapped = 0;    // bytes of pages, a multiple of the granularity
   size_t reserved = 0;  // with both fences
@@ -40,7 +40,7 @@ class Mapping {
   static Result<Mapping> create(const Driver& driver, int device, size_t bytes, Placement placement,
                                 CUstream stream = nullptr);
 
-  // The memory behind a descriptor that another process's `export_fd` made; `bytes` and `placement` as they
+  // The memory of a descriptor that another process's `export_fd` made; `bytes` and `placement` as they
   // were there.
   static Result<Mapping> import(const Driver& driver, int device, const Fd& fd, size_t bytes,
                                 Placement placement, Access access);
@@ -56,7 +56,7 @@ class Mapping {
   // A descriptor to send to the other process. The descriptor carries no address and no size.
   Result<Fd> export_fd() const;
 
-  // Bytes of slack that no longer hold the canary: 0 where nobody strayed. Synchronous; a created mapping
+  // Bytes of slack that no longer hold the canary: 0 where no access strayed. Synchronous; a created mapping
   // only. Looks at no more than `kSlackLooked` bytes on each side.
   Result<int64_t> check_slack() const;
   static constexpr size_t kSlackLooked = 4096;

@@ -68,7 +68,7 @@ TEST(Mapping, MovingDoesNotUnmap) {
   EXPECT_NE(second.data(), data);
 }
 
-TEST(Mapping, SlackThatSomebodyWroteIsSeen) {
+TEST(Mapping, OverwrittenSlackIsSeen) {
   for (const Placement placement : {Placement::kAtEnd, Placement::kAtBegin}) {
     auto& record = FakeDriver::reset();
     const auto made = Mapping::create(FakeDriver::driver(), 0, 1000, placement);

@@ -25,7 +25,7 @@ class Nvml {
  public:
   // `index` is the device's index as NVML counts, which is the driver's where CUDA_VISIBLE_DEVICES is unset.
   static Result<Nvml> open(int index);
-  GpuState read() const;  // a figure that the device does not tell stays 0
+  GpuState read() const;  // a figure that the device does not report stays 0
 
  private:
   struct Library;

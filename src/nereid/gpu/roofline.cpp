@@ -44,7 +44,7 @@ std::string below_roofline(const DevicePeaks& peaks, const Work& work, double se
 }
 
 double sure_share(int mattered, int tried) {
-  constexpr double kDoubt = 1e-6;
+  constexpr double kErrorRate = 1e-6;
   // How likely that many are of which each matters with probability p; grows with p.
   const auto at_least = [&](double p) {
     double sum = 0;
@@ -57,7 +57,7 @@ double sure_share(int mattered, int tried) {
   double low = 0, high = 1;
   for (int i = 0; i < 50; ++i) {
     const double middle = (low + high) / 2;
-    (at_least(middle) < kDoubt ? low : high) = middle;
+    (at_least(middle) < kErrorRate ? low : high) = middle;
   }
   return low;
 }

@@ -30,16 +30,16 @@ struct Roofline {
   bool memory_bound = false;
 };
 // Cold cache: what is read comes from memory; of what is written, as much as the level-2 cache holds may
-// still lie there when the clock stops, so that much is not counted.
+// are still there when the clock stops, so that much is not counted.
 Roofline roofline(const DevicePeaks& peaks, const Work& work);
 
 // Says what is wrong with a measured time; empty where nothing is. `slack` allows for boost clocks above the
 // datasheet's and for the clock's own resolution.
 std::string below_roofline(const DevicePeaks& peaks, const Work& work, double seconds, double slack = 0.9);
 
-// The share of a whole that surely matters, where `mattered` of `tried` parts drawn at random did: a larger
-// share would be told as smaller, and a smaller one as this large once in a million times (Clopper and
-// Pearson 1934).
+// The lower confidence bound (at 1 - 1e-6) on the share of parts that matter, where `mattered` of `tried`
+// parts drawn at random did (Clopper and Pearson 1934). It may understate the share; it overstates it once in
+// a million times.
 double sure_share(int mattered, int tried);
 
 }  // namespace nereid::gpu

@@ -1,5 +1,5 @@
-// Timing one program against another on the same GPU: who is asked for samples when, and what they add up to.
-// The samples come from elsewhere, so this is tested with clocks of its own.
+// Timing one program against another on the same GPU: which side is sampled when, and the statistics of
+// samples. The samples come from elsewhere, so this is tested with clocks of its own.
 #pragma once
 
 #include <cstdint>
@@ -52,10 +52,10 @@ Result<Comparison> compare(TimedProgram& reference, TimedProgram& candidate, Lau
 Result<Comparison> measure(TimedProgram& candidate, double reference_seconds, LaunchMode mode,
                            const TimingOptions& options, Deadline deadline = Deadline::never());
 
-// How many copies of a program's inputs its runs take in turn, beside emptying the level-2 cache before each:
-// what one run left of them in any cache is not what the next one reads. One where the inputs push themselves
-// out of the cache, or where there is no memory to spare. `set_bytes`: the inputs, and what a run makes of
-// them.
+// How many copies of a program's inputs its runs take in turn, in addition to emptying the level-2 cache
+// before each: what one run left of them in any cache is not what the next one reads. One where the inputs
+// push themselves out of the cache, or where there is no memory to spare. `set_bytes`: the inputs, and what a
+// run makes of them.
 int input_sets(int64_t input_bytes, int64_t set_bytes, int64_t l2_bytes, int64_t free_bytes);
 
 // Which of several distributions of input values counts: the first, the task's own, unless the candidate is

@@ -20,7 +20,7 @@ namespace nereid::mutate {
 namespace {
 
 constexpr const char* kResultsFile = "results.jsonl";
-constexpr const char* kText = "class ModelNew: pass\n";  // nobody reads it: the trace is given
+constexpr const char* kText = "class ModelNew: pass\n";  // never read: the trace is given
 
 // results.jsonl: a first line with the settings, then a line for each result.
 class ResultFile {

@@ -33,7 +33,7 @@ struct CampaignOptions {
   std::vector<Fault> faults = {};  // empty: all
 };
 
-// What is mutated: made one at a time, in several threads, so that tracing and judging go on side by side.
+// What is mutated: made one at a time, in several threads, so that tracing and verification overlap.
 struct Source {
   std::string id;
   std::function<Result<std::vector<Subject>>()> load;

@@ -1,4 +1,4 @@
-// What mutants are made of: a verified candidate beside its reference, as traces.
+// What mutants are made of: a verified candidate and its reference, as traces.
 #pragma once
 
 #include <filesystem>

@@ -55,7 +55,7 @@ double excess(const OutputComparison& mutant, const OutputComparison& candidate,
   const double wide = own_inputs ? 1 : kWider;
   if (is_whole(mutant.dtype)) return over(mutant.error, wide * kTimesElement * own);
   const double own_norm = std::max({mutant.own_norm_error, candidate.own_norm_error, candidate.norm_error});
-  // Of the task's own inputs: numbers beside much larger ones, as those that a mask leaves beside -1e9.
+  // Of the task's own inputs: numbers among much larger ones, as in an output that is masked with -1e9.
   const bool small_ones =
       own_inputs && mutant.max_absolute_error > kAbsolute && mutant.error > kTimesElement * own;
   const double relative =
@@ -129,7 +129,7 @@ Result<replay::TrialReport> WitnessSearch::trial(replay::Session& session, const
   replay::Tolerance tolerance;
   if (!well_measured) tolerance.factor = kAnyError;
   const replay::Trial trial{
-      .seed = inputs.seed, .kind = inputs.kind, .perturb = true, .sanitize = inputs.sanitize};
+      .seed = inputs.seed, .distribution = inputs.kind, .perturb = true, .sanitize = inputs.sanitize};
   NEREID_TRY(auto report, session.trial(trial, tolerance, Deadline::after(kTrialSeconds)));
   if (mutant == nullptr || mutant->step < 0 || !report.ran()) return report;
   return session.try_alternatives({{mutant->step, mutant->alternative}}, false, tolerance,

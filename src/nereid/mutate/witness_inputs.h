@@ -12,7 +12,7 @@ namespace nereid::mutate {
 int distributions();
 std::string_view distribution_name(int distribution);
 
-// The reference with calls behind those that make its floating-point inputs (and, for some, its parameters),
+// The reference with calls after those that make its floating-point inputs (and, for some, its parameters),
 // which put other numbers there. Nothing where the task has no such tensor.
 std::optional<trace::Trace> with_inputs(const trace::Trace& reference, int distribution);
 

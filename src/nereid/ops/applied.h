@@ -20,16 +20,16 @@ struct Applied {
   bool bias = true;
   int32_t groups = 0;  // of a group norm
   Cut cut{};           // of what takes part of an axis, or fills it
-  // How axes of reductions, of what works along an axis and of transposes are told.
+  // How axes of reductions, of operators along an axis and of transposes are written.
   enum Axes : uint8_t { kFromStart, kLastFromEnd, kFromEnd } axes = kFromStart;
   bool bare_axes = false, listed_axes = false;  // sum(1), not sum(dim=1); [0, 1], not (0, 1)
   bool short_transpose = false;                 // x.t() of a matrix
-  // Which size of a reshape's result is told as -1.
+  // Which size of a reshape's result is written as -1.
   enum Inferred : uint8_t { kNone, kFirst, kLast } inferred = kNone;
 };
 // Whether axis `dim` of the result is that one.
 bool is_inferred(const Applied& applied, size_t dim);
-// Axis `dim` of the first operand as it is told: -1 for the last one, where it is counted from the end.
+// Axis `dim` of the first operand as it is written: -1 for the last one, where it is counted from the end.
 int written_axis(const Applied& applied, int dim);
 Applied apply(const Operator& op, const Form& form, const Shape& out,
               const std::array<int32_t, kMaxBorn>& born, const LayerOptions& details = {});
@@ -39,7 +39,7 @@ bool is_sound(const Applied& applied);
 int operand_count(const Applied& applied);  // slots, but of `stack` as many as the new axis is long
 int group_count(const Applied& applied);    // of a group norm
 int32_t groups_of(const Applied& convolution);
-int64_t index_bound(const Applied& applied);        // operands that are indices lie in [0, this)
+int64_t index_bound(const Applied& applied);        // operands that are indices are in [0, this)
 int64_t contracted_length(const Applied& applied);  // what a product sums over; 1 of others
 int spatial_axes(const Applied& applied);
 

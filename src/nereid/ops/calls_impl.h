@@ -34,7 +34,7 @@ struct Calling {
   // A new dense result, row by row.
   Tensor fresh(std::string_view op, std::vector<Arg> args, const Sizes& sizes, Recording::Named named = {},
                DType type = DType::kF32);
-  // aten::view where the elements lie so, else a copy. `requested`: the sizes as they are asked for.
+  // aten::view where the elements lie so, else a copy. `requested`: the sizes as they are written.
   Tensor reshape(Tensor tensor, const Sizes& sizes) { return reshape(tensor, sizes, sizes); }
   Tensor reshape(Tensor tensor, const Sizes& sizes, const Sizes& requested);
   Tensor look_as(std::string_view op, Tensor tensor, const Sizes& sizes) {

@@ -101,7 +101,7 @@ std::optional<Tensor> convolution(Calling& c) {
       as_input(c, c.out()));
 }
 
-// Kernel, stride, padding and so on, as far as they are written; defaults behind the last one are left out.
+// Kernel, stride, padding and so on, as far as they are written; defaults after the last one are left out.
 std::vector<Arg> window(const Calling& c, Tensor x, bool stride_written, bool flat = false) {
   const Window& window = c.applied.window;
   const auto axes = [&](const Window::Each& values, int64_t other) {

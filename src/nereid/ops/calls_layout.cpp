@@ -114,7 +114,7 @@ std::optional<Tensor> cat(Calling& c) {
   const Laid lie[] = {c.laid(0), c.laid(1)};
   return c.to.call("cat", listed(c), c.to.made({c.out(), joined(c.out(), lie)}));
 }
-// Before the last axis it is a concatenation that is seen otherwise, behind it one of operands with an axis
+// Before the last axis it is a concatenation that is seen otherwise, after it one of operands with an axis
 // more.
 std::optional<Tensor> stack(Calling& c) {
   const auto axis = static_cast<size_t>(c.dim());

@@ -12,9 +12,9 @@ std::optional<Tensor> whole(Calling& c) {
 int64_t how(const Calling& c) { return c.applied.op->name.ends_with("sum") ? 2 : 1; }
 std::optional<Tensor> whole_with(Calling& c, double usual) {
   std::vector<Arg> args = {arg(c.x[0]), arg(c.x[1])};
-  const bool told = !c.applied.op->constants.empty() && std::get<double>(c.constant('a').node) != usual;
-  if (how(c) != 1 || told) args.push_back(arg(how(c)));
-  if (told) args.push_back(c.constant('a'));
+  const bool unusual = !c.applied.op->constants.empty() && std::get<double>(c.constant('a').node) != usual;
+  if (how(c) != 1 || unusual) args.push_back(arg(how(c)));
+  if (unusual) args.push_back(c.constant('a'));
   return c.fresh(c.applied.op->aten.substr(6), std::move(args), {});
 }
 std::optional<Tensor> whole_or_sum(Calling& c) { return whole_with(c, 1.0); }

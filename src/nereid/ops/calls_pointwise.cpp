@@ -144,7 +144,7 @@ std::optional<Tensor> sum(Calling& c) { return reduction(c, "sum", "sum.dim_IntL
 std::optional<Tensor> mean(Calling& c) { return reduction(c, "mean", "mean.dim"); }
 std::optional<Tensor> extreme(Calling& c) { return reduction(c, aten(c), aten(c)); }
 std::optional<Tensor> norm(Calling& c) {
-  // The exponent is the schema's own: it is passed on where something comes behind it.
+  // The exponent is the schema's own: it is passed on where something comes after it.
   return reduction(c, aten(c), aten(c), c.whole() ? std::vector<Arg>() : std::vector<Arg>{arg(int64_t{2})});
 }
 std::optional<Tensor> variance(Calling& c) {

@@ -284,7 +284,7 @@ constexpr Operator kRows[] = {
      .weights = "weight=rand[{x.1}]"},
     unary("where_positive", D::kKeep, "aten::where.self", "torch.where({x} > 0, {x}, {x} * {a})", "", "",
           "a=0.1|0.01|0.5|0.2|2.0"),
-    // A value beside a gate.
+    // A value and its gate.
     {.name = "glu",
      .rule = Rule::kSlice,
      .domain = D::kKeep,

@@ -18,9 +18,9 @@ Applied example(const Operator& op, const Form& form, int variant) {
     state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX
     return static_cast<uint32_t>((state >> 33) % n);
   };
-  const std::function<uint32_t(uint32_t)> dice = below;
+  const std::function<uint32_t(uint32_t)> draw = below;
   for (int tries = 0; variant >= static_cast<int>(std::size(kOut)) && tries < 20; ++tries)
-    if (const Applied free = apply(op, form, out, born, draw_layer_options(dice, plain, false));
+    if (const Applied free = apply(op, form, out, born, draw_layer_options(draw, plain, false));
         is_sound(free))
       return free;
   return plain;

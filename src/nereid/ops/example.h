@@ -1,4 +1,4 @@
-// Every form of an operator at small sizes, all told apart where the form allows it: for documentation and
+// Every form of an operator at small sizes, all different where the form allows it: for documentation and
 // tests.
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace nereid::ops {
 
-// `variant` moves the sizes, so that what holds for one by chance does not for all; from 3 on windows and layers are drawn.
+// `variant` moves the sizes, so that what holds for one by chance does not for all; from 3 on windows and
+// layers are drawn.
 Applied example(const Operator& op, const Form& form, int variant = 0);
 
 // An application in each of the operator's spellings, with operands x, y and z; empty where there is none.

@@ -432,7 +432,7 @@ Forms slice() {
     }
   return made;
 }
-Forms gathered(bool whole_index) {
+Forms gather(bool whole_index) {
   Forms made;
   for (int rank = 1; rank <= 3; ++rank)
     for (int dim = 0; dim < rank; ++dim) {
@@ -581,9 +581,9 @@ Forms make(Rule rule) {
     case Rule::kSlice:
       return slice();
     case Rule::kGather:
-      return gathered(true);
+      return gather(true);
     case Rule::kIndexSelect:
-      return gathered(false);
+      return gather(false);
     case Rule::kEmbedding:
       return embedding();
     case Rule::kAttention:

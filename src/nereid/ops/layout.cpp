@@ -17,7 +17,7 @@ Sizes strides_in(const Sizes& sizes, std::span<const size_t> order) {
   return strides;
 }
 
-// Dimensions from the fastest to the slowest, by an insertion sort in which some pairs cannot be told apart.
+// Dimensions from the fastest to the slowest, by an insertion sort in which some pairs are tied.
 std::vector<size_t> by_stride(const Sizes& sizes, std::span<const Laid> operands) {
   const auto after = [&](size_t a, size_t b) {
     for (const Laid& each : operands) {
@@ -134,7 +134,7 @@ Laid elementwise(std::span<const Laid> operands) {
   return {sizes, strides_in(sizes, order)};
 }
 
-// From behind, in chunks of dimensions that lie together in memory (at::detail::computeStride).
+// From behind, in chunks of dimensions that are together in memory (at::detail::computeStride).
 bool can_be_seen_as(const Laid& laid, const Sizes& sizes) {
   if (laid.sizes.empty()) return true;
   size_t left = sizes.size();  // dimensions of the view that have no place yet
@@ -151,7 +151,8 @@ bool can_be_seen_as(const Laid& laid, const Sizes& sizes) {
   return left == 0;
 }
 
-// From the front: each dimension is one that is there, or is split off one or several that are taken together.
+// From the front: each dimension is one that is there, or is split off one or several that are taken
+// together.
 Sizes seen_as(const Laid& laid, const Sizes& sizes) {
   if (laid.sizes.empty()) return Sizes(sizes.size(), 1);
   if (sizes.size() == 1 && is_row_major(laid)) return {1};

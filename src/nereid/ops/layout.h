@@ -18,7 +18,8 @@ struct Laid {
 };
 
 Sizes row_major(const Sizes& sizes);
-// The last axis but the channels' is the fastest: [n, c, h, w] with c in the place of the last. Of rank 4 and 5.
+// The last axis but the channels' is the fastest: [n, c, h, w] with c in the place of the last. Of rank 4 and
+// 5.
 Sizes channels_last(const Sizes& sizes);
 int64_t count_of(const Sizes& sizes);
 
@@ -30,13 +31,14 @@ bool suggests_channels_last(const Laid& laid);
 Sizes broadcast(std::span<const Laid> operands);
 // As a larger shape, what is repeated by strides of 0.
 Laid expanded(const Laid& operand, const Sizes& sizes);
-// Of a result that is computed element by element: dense, its dimensions in the order of the operands' strides.
+// Of a result that is computed element by element: dense, its dimensions in the order of the operands'
+// strides.
 Laid elementwise(std::span<const Laid> operands);
 
 // Whether the same elements can be seen as `sizes` without a copy.
 bool can_be_seen_as(const Laid& laid, const Sizes& sizes);
-// The strides that they have then. Of dimensions of one element they are not those of computeStride, but those
-// that fake tensors get (torch/_refs, _reshape_view_helper).
+// The strides that they have then. Of dimensions of one element they are not those of computeStride, but
+// those that fake tensors get (torch/_refs, _reshape_view_helper).
 Sizes seen_as(const Laid& laid, const Sizes& sizes);
 
 }  // namespace nereid::ops

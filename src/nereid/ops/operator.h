@@ -46,7 +46,7 @@ enum class Rule : uint8_t {
   kStack,
   kView,   // one axis taken apart into two
   kSlice,  // the first half of an axis
-  kPad,    // zeros behind an axis
+  kPad,    // zeros after an axis
   kGather,
   kIndexSelect,
   kEmbedding,

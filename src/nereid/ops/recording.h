@@ -37,14 +37,14 @@ class Recording {
   // A storage of its own, dense.
   Tensor made(Laid laid, DType type = DType::kF32);
   Tensor made(const Sizes& sizes, DType type = DType::kF32) { return made({sizes, row_major(sizes)}, type); }
-  // Another look at its storage; `further` elements behind its first. The same look is the same tensor.
+  // Another look at its storage; `further` elements after its first. The same look is the same tensor.
   Tensor look(Tensor of, Laid laid, int64_t further = 0);
   trace::Storage& storage(Tensor tensor) {
     return trace_.storages[static_cast<size_t>(value(tensor).storage)];
   }
 
   using Named = std::vector<std::pair<std::string, Arg>>;
-  // The calls that follow stand in this line of the file; the first of them, if that is told, in an earlier one.
+  // The calls that follow stand in this line of the file; the first of them, with `first`, in an earlier one.
   void at(int line, int first = 0) { line_ = line, first_line_ = first; }
   void call(std::string_view op, std::vector<Arg> args, Arg result, Named named = {});
   Tensor call(std::string_view op, std::vector<Arg> args, Tensor result, Named named = {}) {

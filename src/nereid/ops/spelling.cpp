@@ -145,7 +145,7 @@ class Speller {
     if (cut.behind != 0 || cut.before == 0) size(cut.before + own);
     return true;
   }
-  bool pads() {  // from the last axis on, before and behind
+  bool pads() {  // from the last axis on, before and after
     for (size_t d = applied_.out.rank; d-- > axis();) {
       if (d + 1 != applied_.out.rank) to_ += ", ";
       size(d == axis() ? applied_.cut.before : 0);

@@ -6,7 +6,8 @@
 //   dim dim2 k over ,over over, axes    attributes ("dim=1", ", dim=1", "(0, 1)")
 //   order split shape half mid index parts part before pads rest kk cin cout conv pool ,bias unbiased groups bd nd
 //   others      tensors of the operator's own, by the names in `weights`
-// Where a pattern has two lines the first is a statement that comes before, which names what the second uses: "gate, value = ...".
+// Where a pattern has two lines the first is a statement that comes before, which names what the second uses:
+// "gate, value = ...".
 #pragma once
 
 #include <functional>

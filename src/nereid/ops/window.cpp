@@ -30,7 +30,7 @@ class Drawer {
     });
     if (!plain_.form->depthwise) window.groups = groups();
     window.same = !transposed && below_(3) == 0 && keeps_sizes(window);
-    manner(window);
+    draw_spelling(window);
     return made;
   }
 
@@ -51,7 +51,7 @@ class Drawer {
           static_cast<int8_t>(window.ceil ? -static_cast<int>(below_(static_cast<uint32_t>(seen)))
                                           : static_cast<int>(below_(window.stride[d])));
     });
-    manner(window);
+    draw_spelling(window);
     return made;
   }
 
@@ -86,7 +86,7 @@ class Drawer {
       if (window.stride[d] != 1 || 2 * window.padding[d] != window.reach(d) - 1) return false;
     return true;
   }
-  void manner(Window& window) { window.listed = below_(5) == 0, window.named = below_(4) == 0; }
+  void draw_spelling(Window& window) { window.listed = below_(5) == 0, window.named = below_(4) == 0; }
 
   const std::function<uint32_t(uint32_t)>& below_;
   const Applied& plain_;

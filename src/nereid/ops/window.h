@@ -17,7 +17,7 @@ struct Operator;
 struct Window {
   using Each = std::array<uint8_t, 3>;  // by spatial axis
   Each kernel{}, stride{1, 1, 1}, padding{}, dilation{1, 1, 1};
-  // Elements of the operand behind what the last window sees; below zero: that it sees behind the padding
+  // Elements of the operand after what the last window sees; below zero: that it sees after the padding
   // (`ceil`). Of a transposed convolution: its output_padding.
   std::array<int8_t, 3> rest{};
   int32_t groups = 1;  // 0: each channel is one

@@ -76,7 +76,7 @@ size_t on_header(char* bytes, size_t size, size_t count, void* user) {
   if (line.starts_with("retry-after:")) {
     try {
       transfer.retry_after = std::max(0.0, std::stod(line.substr(12)));
-    } catch (const std::exception&) {  // a date: nobody sends one here
+    } catch (const std::exception&) {  // a date, which is not supported
     }
   }
   return size * count;

@@ -37,7 +37,7 @@ struct ChatAnswer {
   std::string text{};
   std::string finish{};  // "stop", "length", ...
   int64_t prompt_tokens = 0, completion_tokens = 0;
-  bool tokens_known = false;  // the endpoint told them; of all tries together, as far as it did
+  bool tokens_known = false;  // the endpoint reported them; of all tries together, as far as it did
   int tries = 0;
 };
 

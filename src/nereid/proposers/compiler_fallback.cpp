@@ -84,9 +84,8 @@ std::optional<std::string> CompilerFallback::after_wrong() {
       if (kernel.choice.precision.empty()) continue;
       // What does the same steps now; its name may be another.
       const auto before = std::ranges::find_if(module_.kernels, [&](const compiler::LoweredKernel& now) {
-        return !now.choice.precision.empty() && std::ranges::any_of(now.covers, [&](int step) {
-          return kernel.covers.contains(step);
-        });
+        return !now.choice.precision.empty() &&
+               std::ranges::any_of(now.covers, [&](int step) { return kernel.covers.contains(step); });
       });
       const std::string& own =
           before != module_.kernels.end() ? before->choice.precision : kernel.choice.precision;

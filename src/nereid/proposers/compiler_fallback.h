@@ -1,6 +1,6 @@
-// The compiler's choices after some that failed: where numbers are wrong the next scheme of float32 products (fp16x3,
-// bf16x6, tf32x3, ieee), then the module without the rewrites that round otherwise; where a kernel asks for more than
-// the GPU has, smaller tiles and fewer stages of that kernel.
+// The compiler's choices after some that failed: where numbers are wrong the next scheme of float32 products
+// (fp16x3, bf16x6, tf32x3, ieee), then the module without the rewrites that round otherwise; where a kernel
+// asks for more than the GPU has, smaller tiles and fewer stages of that kernel.
 #pragma once
 
 #include <set>
@@ -27,7 +27,7 @@ class CompilerFallback : public Fallback {
   const trace::Trace& trace_;
   const std::string source_;
   compiler::Choices choices_{};
-  compiler::Module module_{};      // of `choices_`; without text: there is none
+  compiler::Module module_{};     // of `choices_`; without text: there is none
   std::set<std::string> seen_{};  // texts: what makes no difference is not tried
 };
 

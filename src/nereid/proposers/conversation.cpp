@@ -3,7 +3,7 @@
 namespace nereid::proposers {
 namespace {
 
-constexpr size_t kMostEvidence = 8000;  // bytes told of one verdict
+constexpr size_t kMostEvidence = 8000;  // bytes of one verdict's evidence
 
 }  // namespace
 

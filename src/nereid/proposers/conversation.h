@@ -1,4 +1,4 @@
-// What a model is asked about a request.
+// The messages that a model gets for a request.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Any OpenAI-compatible chat endpoint as a proposer. It is told a verdict's evidence and may repair.
+// Any OpenAI-compatible chat endpoint as a proposer. It gets a verdict's evidence and may repair.
 #pragma once
 
 #include "nereid/lm/chat/prompts.h"

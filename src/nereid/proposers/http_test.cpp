@@ -173,7 +173,7 @@ TEST_P(Passing, IsTriedAgain) {
   EXPECT_EQ(answer->text, "I fuse.\n```python\nx = 1\n```");
 }
 // ... and nothing but such answers: an error that says what came.
-TEST_P(Passing, IsToldInTheEnd) {
+TEST_P(Passing, IsReportedInTheEnd) {
   Server server({{GetParam().second, 0}});
   const auto answer = ask(server);
   ASSERT_FALSE(answer.ok());
@@ -247,7 +247,7 @@ TEST(Chat, AHugeAnswerIsRefusedWithoutHoldingIt) {
   EXPECT_THAT(ask(server).error().message, HasSubstr("longer than"));
 }
 
-TEST(Chat, NobodyListens) {
+TEST(Chat, NoServer) {
   std::string base;
   {
     base = Server({{kGood}}).base();

@@ -155,7 +155,7 @@ std::unique_ptr<Answers> ModelProposer::propose_several(Request request, std::ve
 Result<Answer> ModelProposer::propose(const Request& request, Deadline deadline) {
   const auto answers = propose_several(request, {request.sample});
   NEREID_TRY(auto one, answers->next(deadline));
-  if (!one) return our_error("the language model's process told no answer");
+  if (!one) return our_error("the language model's process gave no answer");
   return std::move(one->answer);
 }
 

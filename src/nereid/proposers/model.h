@@ -1,4 +1,4 @@
-// A language model of ours as a proposer: a checkpoint in a folder, run by a process beside this one.
+// A language model of ours as a proposer: a checkpoint in a folder, run by a process of its own.
 #pragma once
 
 #include <filesystem>
@@ -19,15 +19,17 @@ struct ModelOptions {
   std::function<std::shared_ptr<void>()> turn{};  // as of ModelProcess::start
 };
 
-// Sample 0 is greedy, the others are drawn at generation_config.json's temperature (else 1, where it is 0, too), each by a seed
-// that is made of the task and its number: what it answers is a function of the checkpoint, the prompt and
-// the sample, as far as rounding does not depend on what is computed beside it. Those of later rounds are drawn
-// hotter, but only where the model doubts: elsewhere its likeliest token has nearly all of what is kept.
+// Sample 0 is greedy, the others are drawn at generation_config.json's temperature (else 1, where it is 0,
+// too), each by a seed that is made of the task and its number: what it answers is a function of the
+// checkpoint, the prompt and the sample, as far as rounding does not depend on what is computed in the same
+// batch. Those of later rounds are drawn hotter, but only where the model is uncertain: elsewhere its
+// likeliest token has nearly all of what is kept.
 //
-// It is asked with the prompts in its folder's prompts/, where there are some (what it was taught with), else
-// with everybody's. It repairs where these have a repair.md that is not empty. Where they have a prefill.md the program is
-// read for it: each answer begins as that says, with the traced forward ({{steps}}, compiler/output/trace_summary.h), and it goes on from there; samples 1, 2, ...
-// as prefill-1.md, prefill-2.md, ... say, where these are there, and they are greedy, too.
+// Its prompts are those of its folder's prompts/, where there are some (those it was trained with), else with
+// everybody's. It repairs where these have a repair.md that is not empty. Where they have a prefill.md the
+// program is read for it: each answer begins as that says, with the traced forward ({{steps}},
+// compiler/output/trace_summary.h), and it goes on from there; samples 1, 2, ... as prefill-1.md,
+// prefill-2.md, ... say, where these are there, and they are greedy, too.
 class ModelProposer : public Proposer {
  public:
   // Looks at the folder, and loads the model in the background. An Error (blamed on the input) names what is
@@ -46,7 +48,7 @@ class ModelProposer : public Proposer {
   const ModelProcess& process() const { return *process_; }
 
  private:
-  // Our models are taught with programs of five, some of which are several calls.
+  // Our models are trained on programs of five, some of which are several calls.
   static constexpr int kMostOperators = 8;
 
   ModelProposer() = default;

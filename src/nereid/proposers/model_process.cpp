@@ -50,7 +50,7 @@ Result<std::unique_ptr<ModelProcess>> ModelProcess::start(std::vector<std::strin
   Fd errors(pipes[0]), its_errors(pipes[1]);
   sandbox::SpawnSpec spec{.words = std::move(words), .environment = sandbox::own_environment()};
   spec.descriptors = {{its.get(), 0}, {its.get(), 1}, {its_errors.get(), 2}};
-  spec.own_session = true;  // Ctrl-C is ours to tell
+  spec.own_session = true;  // Ctrl-C is passed on by us
   NEREID_TRY(const pid_t pid, sandbox::spawn(spec));
   return std::unique_ptr<ModelProcess>(
       new ModelProcess(pid, std::move(talk), std::move(errors), std::move(turn)));
@@ -68,7 +68,8 @@ ModelProcess::~ModelProcess() {
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
-// Until it has ended, and all that was there then was read. Children of its own may hold the same descriptors.
+// Until it has ended, and all that was there then was read. Children of its own may hold the same
+// descriptors.
 bool ModelProcess::asked() const {
   return std::any_of(waiting_.begin(), waiting_.end(), [](const auto& entry) { return !entry.second.over; });
 }
@@ -178,7 +179,7 @@ Status ModelProcess::take(const std::string& line) {
   }
   const std::lock_guard lock(mutex_);
   const auto found = waiting_.find(id);
-  if (found == waiting_.end()) return ok_status();  // nobody waits any more
+  if (found == waiting_.end()) return ok_status();  // no waiter is left
   if (!over) found->second.written.push_back(std::move(written));
   found->second.over = last;
   changed_.notify_all();
@@ -191,7 +192,7 @@ ModelProcess::Pace ModelProcess::pace() const {
   return {.tokens = pace_.tokens, .a_second = writes ? pace_.a_second : 0};
 }
 
-// An end of the process is the reader's to tell.
+// An end of the process is reported by the reader.
 void ModelProcess::send(const std::string& line) {
   const std::lock_guard lock(sending_);
   for (std::string_view rest = line; !rest.empty();) {
@@ -250,7 +251,7 @@ Result<std::optional<Written>> ModelProcess::Answers::next(Deadline deadline) {
     if (process_.lost_) return *process_.lost_;
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     if (deadline.passed()) return our_error("the language model was not done in the time that was left");
-    // An interrupt wakes nobody who waits for this.
+    // An interrupt does not wake waiters on this.
     const auto soon = Deadline::earlier(deadline, Deadline::after(0.05));
     process_.changed_.wait_until(lock, soon.when());
   }

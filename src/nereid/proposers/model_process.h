@@ -27,8 +27,8 @@ namespace nereid::proposers {
 
 struct Question {
   std::vector<Message> messages{};
-  // Of each answer: what is written goes on from there, and starts with it. Sample s has the s-th, and is greedy;
-  // those for which there is none have the first.
+  // Of each answer: what is written goes on from there, and starts with it. Sample s has the s-th, and is
+  // greedy; those for which there is none have the first.
   std::vector<std::string> prefills{};
   std::vector<int> samples{};                    // sample 0 is greedy
   uint64_t seed = 0;                             // each sample has its own, made of it
@@ -67,7 +67,7 @@ class ModelProcess {
 
   // Starts the program (its path first) in the background, and returns at once. Where it shares a GPU with
   // what must have it alone at times: `turn` waits for a turn and gives it, which lasts as long as what it
-  // returned, and the process (which is to be told --turns) computes in turns alone.
+  // returned, and the process (started with --turns) computes in turns alone.
   static Result<std::unique_ptr<ModelProcess>> start(std::vector<std::string> words,
                                                      std::function<std::shared_ptr<void>()> turn = {});
   ~ModelProcess();
@@ -86,14 +86,14 @@ class ModelProcess {
 
  private:
   struct Waiting {
-    std::vector<Written> written{};  // that nobody has taken
+    std::vector<Written> written{};  // not yet taken
     bool over = false;
   };
 
   ModelProcess(pid_t pid, Fd talk, Fd errors, std::function<std::shared_ptr<void>()> turn);
   void read();
   void give_turns();
-  bool asked() const;  // with mutex_ held: somebody waits for what is not written
+  bool asked() const;  // with mutex_ held: a waiter waits for what is not written
   Status take(const std::string& line);
   void send(const std::string& line);
 

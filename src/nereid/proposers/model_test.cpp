@@ -27,7 +27,7 @@ const Question kQuestion{.messages = {{"user", "a 'task'\n"}}, .samples = {0, 3}
 TEST(ModelProcess, SamplesComeAsTheyAreDone) {
   const auto process = scripted(R"(echo '{"ready": true}'; read -r question; echo "$question" >&2
     echo '{"id": 0, "sample": 3, "text": "three", "finish": "length", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
-    echo '{"id": 7, "sample": 1, "text": "of nobody", "finish": "end", "tokens": 1, "prompt_tokens": 1, "seconds": 1}'
+    echo '{"id": 7, "sample": 1, "text": "of no request", "finish": "end", "tokens": 1, "prompt_tokens": 1, "seconds": 1}'
     echo '{"id": 0, "sample": 0, "text": "null", "finish": "end", "tokens": 4, "prompt_tokens": 5, "seconds": 0.75}'
     echo '{"id": 0, "over": true}'; read -r question; echo '{"id": 1, "refused": "too long"}'; read -r question)");
   const auto answers = process->ask(kQuestion);
@@ -47,8 +47,8 @@ TEST(ModelProcess, SamplesComeAsTheyAreDone) {
   EXPECT_FALSE(*refused->next(kSoon));
 }
 
-// What is written is told while it is, and not when nobody waits for anything.
-TEST(ModelProcess, TellsItsPace) {
+// Progress is reported during generation, and not without a waiter.
+TEST(ModelProcess, ReportsItsPace) {
   const auto process = scripted(
       R"(read -r question; echo '{"written": 90, "seconds": 0.5}'; echo '{"written": 30, "seconds": 0.25}'
     echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 120, "prompt_tokens": 5, "seconds": 0.75}'
@@ -77,7 +77,7 @@ TEST(ModelProcess, SaysHowSamplesAreDrawn) {
   EXPECT_THAT(*line, HasSubstr(R"("prefill":["<think>#1"])"));
 }
 
-// While one sample is judged others are written: more than a pipe holds, and nobody asks for it.
+// While one sample is judged others are written: more than a pipe holds, without a waiter.
 TEST(ModelProcess, WritesOnWhileASampleIsJudged) {
   const auto folder = TemporaryFolder::create();
   const auto written = folder->path() / "written";
@@ -120,13 +120,13 @@ TEST(ModelProcess, WhatIsNoLongerWantedIsCancelled) {
       "\n{\"cancel\":0}\n");
 }
 
-TEST(ModelProcess, AnEndIsToldWithTheLastWords) {
+TEST(ModelProcess, AnEndIsReportedWithTheLastWords) {
   const auto ask = [](const std::string& script) {
     const auto process = scripted(script);
     const auto answers = process->ask(kQuestion), others = process->ask(kQuestion);
     const auto next = answers->next(kSoon);
     EXPECT_FALSE(others->next(kSoon).ok());
-    EXPECT_FALSE(process->ask(kQuestion)->next(kSoon).ok());  // and whoever comes later
+    EXPECT_FALSE(process->ask(kQuestion)->next(kSoon).ok());  // and later calls
     EXPECT_FALSE(next.ok());
     return next.ok() ? Error{} : next.error();
   };
@@ -141,7 +141,7 @@ TEST(ModelProcess, AnEndIsToldWithTheLastWords) {
               HasSubstr("line.sample: expected an integer from 0"));
 }
 
-// It is told to go when it has a turn, and the turn is over when it says that it holds.
+// It gets "go" when it has a turn, and the turn is over when it says that it holds.
 TEST(ModelProcess, ComputesInTurns) {
   std::atomic<int> turns = 0, inside = 0;
   const auto script = R"(read -r one; read -r other  # the question and the turn, which another thread gives

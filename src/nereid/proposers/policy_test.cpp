@@ -145,7 +145,7 @@ TEST(Proposers, CompilerAndInductor) {
       } else if (turn % 2 == 0) {
         tuner->observe(std::nullopt);
       } else {
-        tuner->observe(49.9);  // no faster than a clock can tell
+        tuner->observe(49.9);  // no faster than a clock can measure
       }
     }
     EXPECT_THAT(kept, Not(IsEmpty()));

@@ -13,15 +13,15 @@ Cost& Cost::operator+=(const Cost& other) {
 
 namespace {
 
-// One after the other, each when it is asked for.
+// One after the other, each on demand.
 class OneByOne : public Answers {
  public:
   OneByOne(Proposer& proposer, Request request, std::vector<int> samples)
       : proposer_(proposer), request_(std::move(request)), samples_(std::move(samples)) {}
 
   Result<std::optional<One>> next(Deadline deadline) override {
-    if (told_ == samples_.size()) return std::optional<One>();
-    request_.sample = samples_[told_++];
+    if (given_ == samples_.size()) return std::optional<One>();
+    request_.sample = samples_[given_++];
     NEREID_TRY(auto answer, proposer_.propose(request_, deadline));
     return std::optional<One>({request_.sample, std::move(answer)});
   }
@@ -30,7 +30,7 @@ class OneByOne : public Answers {
   Proposer& proposer_;
   Request request_;
   const std::vector<int> samples_;
-  size_t told_ = 0;
+  size_t given_ = 0;
 };
 
 }  // namespace

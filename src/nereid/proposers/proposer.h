@@ -1,4 +1,4 @@
-// Who writes kernels: one interface for our compiler, Inductor and language models. Nobody who stands behind
+// Proposers write kernels: one interface for our compiler, Inductor and language models. None that implements
 // it is trusted: what it hands out is judged like any candidate.
 #pragma once
 
@@ -37,7 +37,7 @@ struct Proposal {
   bool answer = false;            // the text is a raw answer, of which the last code block counts
   std::string plan{};             // in words: what is fused with what, and why
   std::string variant{};          // which of a proposer's ways: "native_matmul"; empty where it has one
-  std::vector<Region> regions{};  // for people who look at it, where the proposer tells; not trusted
+  std::vector<Region> regions{};  // for people who look at it, where the proposer gives them; not trusted
 };
 
 // Why a proposal was not verified, as far as another way of writing the same may mend it.
@@ -83,7 +83,7 @@ class Answers {
   virtual Result<std::optional<One>> next(Deadline deadline) = 0;
 };
 
-// One proposal done otherwise in one respect after another, where a clock can tell what is better. Used by
+// One proposal done otherwise in one respect after another, where a clock can measure what is better. Used by
 // one thread.
 class Tuner {
  public:
@@ -115,7 +115,8 @@ class Proposer {
   virtual bool paid() const { return false; }     // every question costs money
   // Programs of more operators are better cut into subgraphs than asked about as a whole.
   virtual int most_operators() const { return INT_MAX; }
-  // What it does right now, for people who wait: "1240 tokens, 182 a second"; empty where there is nothing to tell.
+  // What it does right now, for people who wait: "1240 tokens, 182 a second"; empty where there is nothing to
+  // say.
   virtual std::string at_work() const { return {}; }
   // For what it proposed to this request first, which took `ms`; null where there is nothing to turn. Refers
   // to the request's trace.

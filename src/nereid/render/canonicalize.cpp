@@ -67,42 +67,42 @@ Arg list_of(const Dims& dims) {
 
 bool is_none(const Arg& arg) { return std::holds_alternative<trace::None>(arg.node); }
 
-class Teller {
+class Canonicalizer {
  public:
-  Teller(const trace::Trace& trace, const trace::Phase& forward) {
-    told_.trace.values = trace.values;
+  Canonicalizer(const trace::Trace& trace, const trace::Phase& forward) {
+    result_.trace.values = trace.values;
     for (const auto& storage : trace.storages) {
-      told_.trace.storages.push_back({.bytes = storage.bytes,
-                                      .role = storage.role,
-                                      .device = storage.device,
-                                      .name = storage.name,
-                                      .data = {}});
+      result_.trace.storages.push_back({.bytes = storage.bytes,
+                                        .role = storage.role,
+                                        .device = storage.device,
+                                        .name = storage.name,
+                                        .data = {}});
     }
-    told_.forward = forward;
+    result_.forward = forward;
   }
 
-  void tell(const Call& call) {
+  void add_canonical(const Call& call) {
     Call own = call;
     if (in_parts(own) || reduced(own) || with_number(own) || larger_first(own) || with_bias(own)) {
-      told_.changed = true;
+      result_.changed = true;
       return;
     }
     counted_from_the_front(own);
     add(std::move(own));
   }
 
-  CanonicalSteps take() { return std::move(told_); }
+  CanonicalSteps take() { return std::move(result_); }
 
  private:
-  const trace::Value& value(ValueId id) const { return told_.trace.values[static_cast<size_t>(id)]; }
+  const trace::Value& value(ValueId id) const { return result_.trace.values[static_cast<size_t>(id)]; }
 
   static const trace::TensorRef* tensor(const Call& call, size_t at) {
     return at < call.args.size() ? std::get_if<trace::TensorRef>(&call.args[at].node) : nullptr;
   }
 
   void add(Call call) {
-    told_.steps.push_back(told_.forward.steps.size());
-    told_.forward.steps.emplace_back(std::move(call));
+    result_.steps.push_back(result_.forward.steps.size());
+    result_.forward.steps.emplace_back(std::move(call));
   }
 
   // A new value, contiguous, in a storage of its own (or a view's).
@@ -112,16 +112,16 @@ class Teller {
     int64_t stride = 1;
     for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) v.strides[d] = stride;
     if (!storage) {
-      told_.trace.storages.push_back({.bytes = stride * trace::element_bytes(type),
-                                      .role = trace::Role::kTemporary,
-                                      .device = {},
-                                      .name = {},
-                                      .data = {}});
-      storage = static_cast<trace::StorageId>(told_.trace.storages.size() - 1);
+      result_.trace.storages.push_back({.bytes = stride * trace::element_bytes(type),
+                                        .role = trace::Role::kTemporary,
+                                        .device = {},
+                                        .name = {},
+                                        .data = {}});
+      storage = static_cast<trace::StorageId>(result_.trace.storages.size() - 1);
     }
     v.storage = *storage;
-    told_.trace.values.push_back(std::move(v));
-    return {trace::TensorRef{static_cast<ValueId>(told_.trace.values.size() - 1)}};
+    result_.trace.values.push_back(std::move(v));
+    return {trace::TensorRef{static_cast<ValueId>(result_.trace.values.size() - 1)}};
   }
 
   // x as a tensor of these sizes, into `result` where that is given.
@@ -141,13 +141,13 @@ class Teller {
   Arg filled(double x, const Dims& sizes) {
     const Arg arg = made(sizes, trace::DType::kF32);
     if (x > 0)
-      told_.trace.storages.back().name =
+      result_.trace.storages.back().name =
           kPositive;  // what takes a root of it meets none below zero in its test, too
-    told_.numbers.emplace_back(std::get<trace::TensorRef>(arg.node).value, x);
+    result_.numbers.emplace_back(std::get<trace::TensorRef>(arg.node).value, x);
     return arg;
   }
 
-  // Dimensions as taught, or nothing where these are no dimensions of the value.
+  // Dimensions counted from the front, or nothing where these are no dimensions of the value.
   static std::optional<Dims> dims_of(const Arg& arg, size_t rank) {
     Dims dims;
     if (const auto* list = std::get_if<trace::List>(&arg.node)) {
@@ -183,30 +183,31 @@ class Teller {
       const auto* d = std::get_if<int64_t>(&arg.node);
       return d != nullptr && *d < 0;
     };
-    told_.changed |=
+    result_.changed |=
         list ? std::ranges::any_of(std::get<trace::List>(at.node).items, negative) : negative(at);
     at = after;
   }
 
-  // What an operator is made of, where that is taught and it is not: its parts are told as any call is. False where this is none of them.
+  // Decomposes an operator outside the sampler's catalogue into catalogue operators, each added as any call
+  // is. False: not one of these.
   bool in_parts(const Call& call) {
-    static const std::map<std::string_view, bool (Teller::*)(const Call&)> kParts = {
-        {"aten::_prelu_kernel", &Teller::prelu},
-        {"aten::glu", &Teller::gated},
-        {"aten::huber_loss", &Teller::far_or_near},
-        {"aten::smooth_l1_loss", &Teller::far_or_near},
-        {"aten::mse_loss", &Teller::squares},
-        {"aten::softplus", &Teller::softplus},
-        {"aten::binary_cross_entropy_with_logits", &Teller::cross_entropy_of_logits},
-        {"aten::std.correction", &Teller::variance},
-        {"aten::var.correction", &Teller::variance},
-        {"aten::max.dim", &Teller::extremum},
-        {"aten::min.dim", &Teller::extremum},
-        {"aten::masked_fill.Scalar", &Teller::chosen},
-        {"aten::instance_norm", &Teller::weighed_after},
-        {"aten::batch_norm", &Teller::by_running_statistics},
-        {"aten::native_layer_norm", &Teller::with_weights},
-        {"aten::rms_norm", &Teller::with_weights}};
+    static const std::map<std::string_view, bool (Canonicalizer::*)(const Call&)> kParts = {
+        {"aten::_prelu_kernel", &Canonicalizer::prelu},
+        {"aten::glu", &Canonicalizer::gated},
+        {"aten::huber_loss", &Canonicalizer::far_or_near},
+        {"aten::smooth_l1_loss", &Canonicalizer::far_or_near},
+        {"aten::mse_loss", &Canonicalizer::squares},
+        {"aten::softplus", &Canonicalizer::softplus},
+        {"aten::binary_cross_entropy_with_logits", &Canonicalizer::cross_entropy_of_logits},
+        {"aten::std.correction", &Canonicalizer::variance},
+        {"aten::var.correction", &Canonicalizer::variance},
+        {"aten::max.dim", &Canonicalizer::extremum},
+        {"aten::min.dim", &Canonicalizer::extremum},
+        {"aten::masked_fill.Scalar", &Canonicalizer::chosen},
+        {"aten::instance_norm", &Canonicalizer::weighed_after},
+        {"aten::batch_norm", &Canonicalizer::by_running_statistics},
+        {"aten::native_layer_norm", &Canonicalizer::with_weights},
+        {"aten::rms_norm", &Canonicalizer::with_weights}};
     const auto found = kParts.find(call.op);
     const auto* x = tensor(call, 0);
     return found != kParts.end() && x != nullptr && value(x->value).dtype == trace::DType::kF32 &&
@@ -218,12 +219,12 @@ class Teller {
   }
   // A part with a result of its own, or that of the whole.
   void part(std::string op, std::vector<Arg> args, Arg result, const Call& of) {
-    tell({.op = std::move(op),
-          .args = std::move(args),
-          .kwargs = {},
-          .result = std::move(result),
-          .parts = {},
-          .place = of.place});
+    add_canonical({.op = std::move(op),
+                   .args = std::move(args),
+                   .kwargs = {},
+                   .result = std::move(result),
+                   .parts = {},
+                   .place = of.place});
   }
   Arg part(std::string op, std::vector<Arg> args, const Call& of) {
     Arg result = made(Dims(sizes_of(args[0])), trace::DType::kF32);
@@ -278,7 +279,8 @@ class Teller {
     return how == nullptr ? 1 : *how;
   }
 
-  // m (|x - y| - m / 2), m = min(|x - y|, delta): Huber's loss, and beta times the smooth one. One that is both, as the smooth one.
+  // m (|x - y| - m / 2), m = min(|x - y|, delta): Huber's loss, and beta times the smooth one. One that is
+  // both, as the smooth one.
   bool far_or_near(const Call& call) {
     const int64_t how = reduction_of(call, 2);
     const Number delta_argument = number(call.args, 3);
@@ -300,7 +302,7 @@ class Teller {
     return true;
   }
 
-  // The squares of the differences, summed or one by one; their mean is taught.
+  // The squares of the differences, summed or one by one; their mean is in the catalogue.
   bool squares(const Call& call) {
     const int64_t how = reduction_of(call, 2);
     if (how == 1) return false;
@@ -358,7 +360,7 @@ class Teller {
     own.kwargs.insert(own.kwargs.begin(), {"correction", {int64_t{1}}});
     own.result = made(sizes, trace::DType::kF32);
     const Arg corrected = own.result;
-    tell(std::move(own));
+    add_canonical(std::move(own));
     const bool scaled = by != 1;
     const Arg scale = scaled ? one((count - 1) / (count - by)) : Arg();
     if (!root)
@@ -369,22 +371,22 @@ class Teller {
     return true;
   }
 
-  // The values alone, where nobody reads where they are.
+  // The values alone, where no step reads the indices.
   bool extremum(const Call& call) {
     const auto results = trace::tensors_in(call.result);
     if (results.size() != 2 || call.args.size() < 2) return false;
     const auto places = value(results[1]).storage;
     const auto reads = [&](ValueId id) { return value(id).storage == places; };
-    for (const auto& step : told_.forward.steps)
+    for (const auto& step : result_.forward.steps)
       if (const auto* other = std::get_if<Call>(&step);
           other != nullptr && std::ranges::any_of(read_by(*other), reads))
         return false;
-    if (std::ranges::any_of(trace::tensors_in(told_.forward.output), reads)) return false;
+    if (std::ranges::any_of(trace::tensors_in(result_.forward.output), reads)) return false;
     Call own = call;
     own.op = call.op == "aten::max.dim" ? "aten::amax" : "aten::amin";
     own.args[1] = list_of({std::get<int64_t>(call.args[1].node)});
     own.result = {trace::TensorRef{results[0]}};
-    tell(std::move(own));
+    add_canonical(std::move(own));
     return true;
   }
 
@@ -572,7 +574,8 @@ class Teller {
     return true;
   }
 
-  // Of two tensors the larger one first; what the smaller one has in several dimensions, all of the larger one's last, as one.
+  // Of two tensors the larger one first; what the smaller one has in several dimensions, all of the larger
+  // one's last, as one.
   bool larger_first(const Call& call) {
     static const std::set<std::string_view> kBinary = {"aten::add.Tensor", "aten::mul.Tensor",
                                                        "aten::maximum",    "aten::minimum",
@@ -627,16 +630,16 @@ class Teller {
     return true;
   }
 
-  CanonicalSteps told_{};
+  CanonicalSteps result_{};
 };
 
 }  // namespace
 
 CanonicalSteps canonical_steps(const trace::Trace& trace, const trace::Phase& forward,
                                const std::vector<size_t>& steps) {
-  Teller teller(trace, forward);
-  for (const size_t step : steps) teller.tell(std::get<Call>(forward.steps[step]));
-  return teller.take();
+  Canonicalizer canonicalizer(trace, forward);
+  for (const size_t step : steps) canonicalizer.add_canonical(std::get<Call>(forward.steps[step]));
+  return canonicalizer.take();
 }
 
 }  // namespace nereid::render

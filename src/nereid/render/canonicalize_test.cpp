@@ -16,7 +16,7 @@ Arg ints(const std::vector<int64_t>& list) {
   return {items};
 }
 
-// One call of an input, and what is told in its place.
+// One call of an input, and its canonical steps.
 struct Canonical {
   Canonical(const std::string& op, const std::vector<int64_t>& sizes, std::vector<Arg> args,
             const std::vector<int64_t>& result, std::vector<std::pair<std::string, Arg>> kwargs = {}) {
@@ -164,7 +164,7 @@ TEST(CanonicalSteps, ABiasIsThere) {
   EXPECT_THAT(convolution(true).text, HasSubstr("        torch.randn(12),\n    ]"));
 }
 
-// Operators that are not taught, by what they are made of: one line a part.
+// Operators outside the catalogue, by their parts: one line each.
 std::string parts_of(const std::string& text) {
   std::string parts;
   for (size_t at = text.find("torch.ops.aten."); at != text.npos; at = text.find("torch.ops.aten.", at + 1)) {
@@ -174,7 +174,7 @@ std::string parts_of(const std::string& text) {
   return parts;
 }
 
-TEST(CanonicalSteps, PartsOfWhatIsNotTaught) {
+TEST(CanonicalSteps, OperatorsOutsideTheCatalogueInParts) {
   EXPECT_EQ(parts_of(OfTwo("aten::_prelu_kernel", {2, 3, 4}, {1, 3, 1}, {}, {2, 3, 4}).text),
             "relu.default(x0)\nsub.Tensor(x0, t0)\nmul.Tensor(t1, x1)\nadd.Tensor(t0, t2)\n");
   EXPECT_EQ(parts_of(OfTwo("aten::_prelu_kernel", {2, 3, 4}, {1, 1, 1}, {}, {2, 3, 4}).text),
@@ -258,7 +258,7 @@ TEST(CanonicalSteps, PartsOfNorms) {
                                         "aten::add.Tensor"));
 }
 
-TEST(CanonicalSteps, AnExtremumIsItsValueWhereNobodyReadsItsPlace) {
+TEST(CanonicalSteps, AnExtremumIsItsValueWhereItsIndexIsUnused) {
   Canonical canonical("aten::relu", {4, 6}, {}, {4});
   auto& call = std::get<trace::Call>(canonical.forward.steps[0]);
   const auto places = canonical.value({4});

@@ -76,7 +76,7 @@ class ProgramWriter {
     return text;
   }
 
-  // Indented; empty for what only a trace tells: constants are found by their storages, seeds don't matter.
+  // Indented; empty for what only a trace says: constants are found by their storages, seeds don't matter.
   Result<std::string> step(const std::string& indent, const trace::Step& step, const NameOf& name_of,
                            const std::function<std::string(ValueId)>& wish) {
     if (const auto* launch = std::get_if<trace::Launch>(&step))
@@ -250,7 +250,7 @@ class ProgramWriter {
     return text;
   }
 
-  // A value by what is known of its storage: its data, or somebody who made it.
+  // A value by what is known of its storage: its data, or the step that made it.
   Result<std::string> leaf(ValueId id, const std::map<ValueId, std::string>& names,
                            const std::map<trace::StorageId, ValueId>& made) const {
     const auto& v = value(id);

@@ -15,13 +15,14 @@ struct ProgramText {
   // Model(torch.nn.Module)`, which takes that state and computes the last forward.
   std::string text{};
   // By trace::Kernel::hash, the kernels that it launches, and how many constants each has. Machine code is
-  // read from HASH.json beside the program, as tracer::to_json writes it (python/nereid/called_kernels.py).
+  // read from HASH.json in the program's folder, as tracer::to_json writes it
+  // (python/nereid/called_kernels.py).
   std::map<std::string, int> kernels{};
 };
 
 // `device`: "cuda" or "cpu". `reference`: of a candidate, whose inputs are made by the reference's steps. An
-// error says what has no text: generators, operators that are not PyTorch's, tensor descriptors, kernels where
-// there is no GPU.
+// error says what has no text: generators, operators that are not PyTorch's, tensor descriptors, kernels
+// where there is no GPU.
 Result<ProgramText> program_text(const trace::Trace& trace, const std::string& device,
                                  const trace::Trace* reference = nullptr);
 

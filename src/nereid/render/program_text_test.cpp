@@ -152,16 +152,16 @@ TEST(ProgramText, MakesACandidatesInputsAsItsReferenceDoes) {
 
 TEST(ProgramText, OfWhatItIsNot) {
   EXPECT_THAT(program_text(launching(1), "cpu").error().message, HasSubstr("no GPU"));
-  auto beside = launching(1);
-  std::get<trace::PointerArg>(std::get<trace::Launch>(beside.phases.back().steps[1]).alternatives[0].args[0])
+  auto shifted = launching(1);
+  std::get<trace::PointerArg>(std::get<trace::Launch>(shifted.phases.back().steps[1]).alternatives[0].args[0])
       .offset = 4;
-  EXPECT_THAT(program_text(beside, "cuda").error().message, HasSubstr("no tensor's"));
+  EXPECT_THAT(program_text(shifted, "cuda").error().message, HasSubstr("no tensor's"));
   auto file = small();
   std::get<trace::Call>(file.phases.back().steps[0]).op = "aten::from_file";
   EXPECT_THAT(program_text(file, "cpu").error().message, HasSubstr("from_file is no operator"));
-  auto nobody = small();
-  nobody.phases[0].steps.clear();
-  EXPECT_THAT(program_text(nobody, "cpu").error().message, HasSubstr("made by no step"));
+  auto unmade = small();
+  unmade.phases[0].steps.clear();
+  EXPECT_THAT(program_text(unmade, "cpu").error().message, HasSubstr("made by no step"));
   EXPECT_FALSE(program_text({}, "cpu").ok());
 }
 

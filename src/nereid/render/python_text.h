@@ -19,8 +19,8 @@ using NameOf = std::function<Result<std::string>(trace::ValueId)>;
 Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, const std::string& device);
 // "t3 = ...", "t3, _, t4 = ..."; `wish` names a result.
 std::string targets_python(const trace::Arg& result, const std::function<std::string(trace::ValueId)>& wish);
-// A tree with values by name: what a forward returns. `objects`: objects are made by their classes, which the text around
-// defines or a package has; otherwise they are dictionaries.
+// A tree with values by name: what a forward returns. `objects`: objects are made by their classes, which the
+// text around defines or a package has; otherwise they are dictionaries.
 Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device,
                                 bool objects = false);
 

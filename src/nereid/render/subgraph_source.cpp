@@ -40,7 +40,7 @@ bool makes_no_negatives(const std::string& op) {
 
 }  // namespace
 
-// What the steps take for an index lies below this; nothing where none of them is known to take it for one.
+// What the steps take for an index is below this; nothing where none of them is known to take it for one.
 std::optional<int64_t> bound_of(const trace::Trace& trace, const trace::Phase& forward,
                                 const std::vector<size_t>& steps, const trace::Value& index) {
   std::optional<int64_t> bound;
@@ -116,7 +116,7 @@ Result<std::string> subgraph_source(const trace::Trace& trace, const trace::Phas
     std::optional<int64_t> bound;
     if (trace::is_integral(v.dtype) && v.dtype != trace::DType::kBool) {
       bound = bound_of(trace, forward, steps, v);
-      if (!bound) return input_error("an input has integers of which nobody knows the bounds");
+      if (!bound) return input_error("an input has integers whose bounds are unknown");
     }
     names[inputs[i]] = fmt::format("x{}", i);
     const auto maker = makers.find(v.storage);

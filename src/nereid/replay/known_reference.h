@@ -1,5 +1,6 @@
-// What timing found of a task's reference on this GPU, by kind of input, for all whose candidates are timed on the same inputs. The first
-// that was found counts: so all of them are measured by one number. Thread-safe.
+// What timing found of a task's reference on this GPU, by input distribution, for all whose candidates are
+// timed on the same inputs. The first that was found counts: so all of them are measured by one number.
+// Thread-safe.
 #pragma once
 
 #include <map>

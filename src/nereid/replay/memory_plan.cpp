@@ -6,8 +6,8 @@
 namespace nereid::replay {
 namespace {
 
-// A comparison's stretches, and what is made of them.
-constexpr int64_t kStretches = int64_t{512} << 20;
+// A comparison's element ranges, and temporaries of them.
+constexpr int64_t kRangeBytes = int64_t{512} << 20;
 // The parts in which inputs are changed.
 constexpr int64_t kParts = int64_t{128} << 20;
 constexpr int64_t kMostRaceLog = int64_t{1} << 30;
@@ -32,19 +32,19 @@ std::vector<Moment> plan_memory(const TaskFootprint& task, bool frugal) {
   const auto reference_rests = own.standing + own.saved - (frugal ? task.reference.moved : 0) +
                                (remembered <= kMaxRemembered ? remembered : 0);
   const auto kept_copies = frugal ? 0 : task.outputs_block;  // of the candidate's outputs
-  const auto judging = blocks + reference_rests + candidate_rests + kept_copies;
+  const auto comparing = blocks + reference_rests + candidate_rests + kept_copies;
   const auto answers = truths + task.reference.outputs;
-  const auto stretches = std::min(10 * (task.reference.outputs + truths), kStretches);
+  const auto ranges = std::min(10 * (task.reference.outputs + truths), kRangeBytes);
   std::vector<Moment> moments = {
       {"while inputs are made", blocks + reference_rests - own.standing + task.reference.moved * frugal +
                                     std::max(own.start, own.standing) + own.scratch +
                                     std::min(4 * task.inputs_block, kParts) + candidate_rests},
       {"while the candidate runs", blocks + reference_rests + candidate_runs},
-      {"while the truth is told in float64", judging + upcast.forward + upcast.scratch},
-      {"while the reference runs", judging + truths + own.forward - own.standing + own.scratch},
-      {"while outputs are compared", judging + answers + stretches},
-      {"while another truth is told, by which the reference's own error is measured",
-       judging + answers + upcast.forward + upcast.scratch + stretches}};
+      {"while the float64 reference runs", comparing + upcast.forward + upcast.scratch},
+      {"while the reference runs", comparing + truths + own.forward - own.standing + own.scratch},
+      {"while outputs are compared", comparing + answers + ranges},
+      {"while another float64 reference runs, by which the reference's own error is measured",
+       comparing + answers + upcast.forward + upcast.scratch + ranges}};
   // Not captured and captured forwards of both sides, one of which is timed at a time.
   if (task.device == Device::kCuda)
     moments.push_back({"while both are timed", blocks + reference_rests + candidate_runs +

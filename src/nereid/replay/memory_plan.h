@@ -1,5 +1,5 @@
-// How much memory a session takes, moment by moment. What a session does between two requests (who holds
-// what, who lets go of what) and what is reckoned here are one plan: change both.
+// How much memory a session takes, moment by moment. What a session does between two requests (which side
+// holds and frees which tensors) and these formulas are one plan: change both.
 //
 // A task of some size is replayed *frugally*:
 //
@@ -37,7 +37,7 @@ struct ReferenceFootprint {
   Footprint own;
   std::optional<Footprint> upcast;  // in float64: begins with its inputs, which go after their last use
   int64_t outputs = 0, upcast_outputs = 0;
-  int64_t moved = 0;  // of what stands: inputs and state that can lie in the block itself
+  int64_t moved = 0;  // of what stands: inputs and state that can be in the block itself
 };
 
 struct TaskFootprint {
@@ -48,13 +48,13 @@ struct TaskFootprint {
 };
 
 struct Moment {
-  const char* what;  // "while the truth is told in float64"
+  const char* what;  // "while the float64 reference runs"
   int64_t bytes = 0;
 };
 std::vector<Moment> plan_memory(const TaskFootprint& task, bool frugal);
 Moment largest(const std::vector<Moment>& moments);
 
-// Whether a value can be what lies in the block: all of its storage, in order.
+// Whether a value can be what is in the block: all of its storage, in order.
 bool is_whole(const trace::Trace& trace, trace::ValueId value);
 // What a block of these values takes.
 int64_t block_bytes(const trace::Trace& trace, const std::vector<trace::ValueId>& values);

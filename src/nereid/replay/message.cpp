@@ -140,7 +140,7 @@ ttir::Finding finding_from_json(const Json& j) {
 
 Json to_json(const Trial& t) {
   return {{"seed", t.seed},
-          {"kind", static_cast<int>(t.kind)},
+          {"distribution", static_cast<int>(t.distribution)},
           {"perturb", t.perturb},
           {"gentle", t.gentle},
           {"sanitize", t.sanitize}};
@@ -148,7 +148,7 @@ Json to_json(const Trial& t) {
 
 Trial trial_from_json(const Json& j) {
   return {.seed = j.at("seed"),
-          .kind = enum_at(j, "kind", InputDistribution::kRedrawn),
+          .distribution = enum_at(j, "distribution", InputDistribution::kRedrawn),
           .perturb = j.at("perturb"),
           .gentle = j.at("gentle"),
           .sanitize = j.at("sanitize")};

@@ -19,8 +19,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A user may have no more descriptors on their way than a process may have open, which is few in a jail, and all jails of a machine are one user's: where many workers answer at
-// once, each waits until others' answers are read. Only somebody who never reads makes that long.
+// A user may have no more descriptors in transit than a process may have open, which is few in a jail, and
+// all jails of a machine are one user's. Of many workers that answer at once, each waits until other answers
+// are read.
 constexpr std::chrono::milliseconds kLongestWait = 60s;
 
 // Reads exactly `size` bytes; with `message`, descriptors that come along are kept.

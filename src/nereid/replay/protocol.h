@@ -25,7 +25,8 @@ Result<std::pair<Fd, Fd>> make_socket_pair();
 // Errors are blamed on us; "the other side is gone" where it closed its end. The descriptors stay the
 // caller's.
 Status send_message(int socket, const nlohmann::json& document, const std::vector<int>& descriptors = {});
-// A peer is hostile: bounded in size and depth. `timed_out` is set where the deadline passed. An interrupt ends the wait.
+// A peer is hostile: bounded in size and depth. `timed_out` is set where the deadline passed. An interrupt
+// ends the wait.
 Result<Message> receive_message(int socket, Deadline deadline, bool* timed_out = nullptr);
 
 // A sealed memory file that holds `bytes`, and what such a file holds.

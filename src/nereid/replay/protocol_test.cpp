@@ -12,8 +12,8 @@
 namespace nereid::replay {
 namespace {
 
-// A user without rights whose processes may have 32 files open sends 48 descriptors that nobody reads at first: the kernel takes so many only while they are on their way to
-// somebody who reads.
+// A user without rights whose processes may have 32 files open sends 48 descriptors that are not read at
+// first: the kernel takes so many only while a reader receives them.
 int send_many() {
   std::vector<std::pair<Fd, Fd>> pairs;
   for (int i = 0; i < 48; ++i) pairs.push_back(make_socket_pair().value());

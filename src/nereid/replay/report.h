@@ -1,4 +1,4 @@
-// What replaying a candidate beside its reference found: plain values, the same for the CPU and for CUDA.
+// What replaying a candidate against its reference found: plain values, the same for the CPU and for CUDA.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call);
 
 struct Trial {
   uint64_t seed = 0;
-  InputDistribution kind = InputDistribution::kOwn;
+  InputDistribution distribution = InputDistribution::kOwn;
   bool perturb = true;   // parameters and persistent buffers get values that hide nothing (worker/inputs.h)
   bool gentle = false;   // of these only constants, where the reference is not for more
   bool sanitize = true;  // CPU: the executor's sanitizer. CUDA: the fenced replay
@@ -115,7 +115,8 @@ struct OutputComparison {
   double norm_error = 0, own_norm_error = 0, norm_limit = 0;
   double max_absolute_error = 0, max_relative_error = 0;  // plain |got-want| and |got-want|/|want|
 
-  // Where an error is more than rounding leaves, over which slice and which: a sentence, and the figures in it.
+  // Where an error is more than rounding leaves, over which slice and which: a sentence, and the figures in
+  // it.
   std::string systematic = {};
   double systematic_error = 0, systematic_limit = 0;
 
@@ -141,7 +142,7 @@ struct Comparison {
   Oracle oracle = Oracle::kFloat64;
   std::string oracle_note;
   bool conditioned = false;  // the own error includes what moving the inputs by half an ulp does
-  bool defined = true;       // false: the reference is not defined on this kind of input, nothing was judged
+  bool defined = true;  // false: the reference is not defined on this input distribution, nothing was judged
 
   double finite = 1;  // the share of the reference's elements that are numbers
 
@@ -214,8 +215,8 @@ struct TimeRequest {
                                           InputDistribution::kHuge, InputDistribution::kNegative};
   double slack = 1;      // the tolerance's factor is multiplied by this on other kinds than the task's own
   LeastWork least = {};  // of the candidate
-  // What other sessions found of the reference, and where what this one finds goes (known_reference.h). Where its time
-  // as a graph is known the candidate alone is timed, as far as it is a graph, too.
+  // What other sessions found of the reference, and where what this one finds goes (known_reference.h). Where
+  // its time as a graph is known the candidate alone is timed, as far as it is a graph, too.
   std::shared_ptr<KnownReference> reference = nullptr;
   bool graphs_alone = false;  // no launches issued anew besides, no look at what the GPU's clocks do
   // What came out is compared once: what the last timed run gave. Else the trial before is, too.
@@ -251,8 +252,8 @@ struct TimeReport {
   std::string device;
   std::map<std::string, double> gpu;      // clocks, temperature and power after timing
   std::vector<std::string> throttled_by;  // what held the clocks down
-  // Wall seconds: "wait" (for a turn on the GPU), and without that "trial", "capture", "samples" (with the GPU
-  // alone), "judge", "needs" (what must be read, where that was asked).
+  // Wall seconds: "wait" (for a turn on the GPU), and without that "trial", "capture", "samples" (with the
+  // GPU alone), "judge", "needs" (what must be read, where that was asked).
   std::map<std::string, double> spent;
 };
 

@@ -78,9 +78,9 @@ inline trace::Trace sample_reference(int64_t n) {
   });
 }
 
-// x OP y by a kernel that is told that there are `told` elements; not launched at all where `launched` is
+// x OP y by a kernel whose argument says `count` elements; not launched at all where `launched` is
 // false.
-inline trace::Trace sample_candidate(const std::string& op, int64_t n, int64_t told, bool launched = true) {
+inline trace::Trace sample_candidate(const std::string& op, int64_t n, int64_t count, bool launched = true) {
   using namespace trace;
   return sample_task(false, n, [=](trace::Sketch& s, const TaskTensors& t) {
     const auto out = s.tensor({n});
@@ -90,7 +90,7 @@ inline trace::Trace sample_candidate(const std::string& op, int64_t n, int64_t t
       s.trace.kernels[0].ttir = binary_ttir(op);
     }
     auto launch = trace::make_launch(0, {t.x, t.y, out});
-    launch.alternatives[0].args.push_back(trace::IntArg{told});
+    launch.alternatives[0].args.push_back(trace::IntArg{count});
     launch.alternatives[0].grid = {(n + 63) / 64, 1, 1};
     if (launched) s.step(launch);
     return tensor_arg(out);

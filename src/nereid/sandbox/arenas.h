@@ -1,6 +1,6 @@
 // Memory for an interpreter that will fork: Python takes its own memory from the system in arenas of 1 MiB,
 // which come to lie wherever there is a hole between libraries, where no 2 MiB page fits. Given from one
-// piece, they lie in huge pages from the start (compaction.h says what for).
+// piece, they are in huge pages from the start (compaction.h says what for).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct ArenaAllocator {
 // come from the system, as without it.
 ArenaAllocator reserve_arenas(size_t reserved);
 
-// Gives back what was not used; what is asked for later comes from the system, where limits count it.
+// Gives back what was not used; later allocations come from the system, where limits count them.
 void close_arenas();
 
 }  // namespace nereid::sandbox

@@ -65,7 +65,7 @@ Attempt read_memory(pid_t victim) {
 }  // namespace
 
 std::vector<Attempt> attempt_everything(pid_t victim) {
-  constexpr long kNowhere = 1;  // an address that nobody has
+  constexpr long kNowhere = 1;  // an unmapped address
   return {
       open_file("/etc/passwd"),
       open_file("/", O_RDONLY | O_DIRECTORY),

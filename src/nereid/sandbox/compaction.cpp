@@ -150,7 +150,7 @@ bool Compaction::step() {
       continue;
     }
     last -= kHugePage;
-    // Memory nobody has touched, or that went meanwhile, is refused at once and costs nothing; on to the
+    // Untouched memory, or memory that went meanwhile, is refused at once and costs nothing; on to the
     // next.
     if (::madvise(reinterpret_cast<void*>(last), kHugePage, kMadviseCollapse) == 0) return true;
   }

@@ -4,8 +4,8 @@
 // It is entered in two steps. Before the driver is touched: namespaces, no privileges, files. After it has
 // made its context and its threads, and before anything hostile is read: limits and system calls, for all
 // threads. What the driver asks of the kernel differs between its versions, so there are a few jails, from
-// the strictest on, and the first in which a context comes up and computes is taken; the judge is told which
-// walls stand.
+// the strictest on, and the first in which a context comes up and computes is taken; the caller gets the
+// isolation layers.
 //
 // `gpu_selftest KERNELS isolation` shows what a driver asks for, and which of these it bears.
 #pragma once

@@ -137,7 +137,7 @@ std::string name_threads() {
 // A driver fails to start where it cannot do these before the second step, and some libraries name their
 // threads after it.
 TEST_P(DeviceJail, LetsADriverFindAndNameItsThreads) {
-  // Walls without a network of their own share such names with the test beside this one.
+  // A jail without a network namespace shares such names with tests that run at the same time.
   const std::string place = fmt::format("nereid-test-{}", ::getpid());
   const std::string said = said_in_jail(jail(), [&place](const Jail& jail, int report) -> std::string {
     if (const auto begun = jail.begin({report}); !begun.ok()) return begun.error().message;
@@ -156,9 +156,9 @@ TEST_P(DeviceJail, LetsADriverFindAndNameItsThreads) {
         ::listen(socket, 1) != 0)
       wrong += fmt::format("a socket of an abstract name: {}; ", strerror(errno));
     if (const auto finished = jail.finish(); !finished.ok()) return wrong + finished.error().message;
-    return wrong + name_threads() + "told";
+    return wrong + name_threads() + "answered";
   });
-  EXPECT_EQ(said, "told");
+  EXPECT_EQ(said, "answered");
 }
 
 // Root's number alone, without any right, would do for writing many of the kernel's settings.
@@ -169,9 +169,9 @@ TEST_P(DeviceJailAroundFiles, KeepsSettingsOfTheKernelFromBeingWritten) {
     for (const char* path : {"/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory",
                              "/proc/sysrq-trigger", "/proc/self/oom_score_adj", "/proc/self/coredump_filter"})
       if (::open(path, O_WRONLY | O_CLOEXEC) >= 0) wrong += fmt::format("{} can be written; ", path);
-    return wrong + "told";
+    return wrong + "answered";
   });
-  EXPECT_EQ(said, "told");
+  EXPECT_EQ(said, "answered");
 }
 
 TEST_P(DeviceJail, HoldsEveryThreadAlsoThoseADriverStarted) {

@@ -129,8 +129,8 @@ TEST(Fault, AChildThatIsKilledOnceIsTriedAgain) {
   }
 }
 
-// A worker on its way out refuses requests a while before its end is heard of: here it closes its ears once it
-// is warm, and ends only when the file is gone.
+// A worker on its way out refuses requests a while before its end is heard of: here it closes its ears once
+// it is warm, and ends only when the file is gone.
 TEST(Fault, AZygoteThatIsStillDyingIsNotMetAgain) {
   HostileWorker worker;
   const auto dying = worker.folder() / "dying";
@@ -156,7 +156,7 @@ def warm():
   EXPECT_TRUE(worker.only_these_soon(2));
 }
 
-// Whoever kills all of a worker's processes, one by one, takes the child first, and what comes in its place.
+// A killer of all of a worker's processes, one by one, takes the child first, and then its replacement.
 TEST(Fault, AChildKilledAndThenItsZygoteIsOneLoss) {
   HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);

@@ -49,7 +49,8 @@ double seconds_on(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// `schedstat`: /proc/self/schedstat, opened before the jail, or -1. Its second number, in nanoseconds, is the wait.
+// `schedstat`: /proc/self/schedstat, opened before the jail, or -1. Its second number, in nanoseconds, is the
+// wait.
 Entry entry_now(int schedstat) {
   Entry entry{.at = seconds_on(CLOCK_MONOTONIC), .processor = seconds_on(CLOCK_PROCESS_CPUTIME_ID)};
   char text[128] = {};
@@ -147,8 +148,8 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   return false;
 }
 
-// A child gets a core, not all of them: threads that it starts take nothing from its neighbours. In the jail it
-// cannot choose another.
+// A child gets a core, not all of them: threads that it starts take nothing from its neighbours. In the jail
+// it cannot choose another.
 void ForkLoop::become_child(uint64_t number, const Child& child, int says, int core) {
   if (core >= 0) {
     cpu_set_t one;
@@ -213,7 +214,7 @@ void ForkLoop::show_child(uint64_t number) {
     header->cmsg_len = CMSG_LEN(sizeof process);
     memcpy(CMSG_DATA(header), &process, sizeof process);
   }
-  (void)::sendmsg(control_, &message, MSG_NOSIGNAL);  // whoever does not listen is gone
+  (void)::sendmsg(control_, &message, MSG_NOSIGNAL);  // a peer that does not listen is gone
   if (process >= 0) ::close(process);
 }
 
@@ -250,7 +251,7 @@ void ForkLoop::bury_the_dead() {
       std::filesystem::remove_all(folder_of(child->number), nothing_lost);
     }
     *child = living_[--count_];
-    (void)::send(control_, &note, sizeof note, MSG_NOSIGNAL);  // whoever does not listen is gone
+    (void)::send(control_, &note, sizeof note, MSG_NOSIGNAL);  // a peer that does not listen is gone
   }
 }
 

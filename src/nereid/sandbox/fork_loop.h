@@ -18,7 +18,8 @@
 namespace nereid::sandbox {
 
 struct Order {
-  // kRun comes with two descriptors: the request, and the pipe for the answer. kShow is answered with a Sighting.
+  // kRun comes with two descriptors: the request, and the pipe for the answer. kShow is answered with a
+  // Sighting.
   enum What : uint64_t { kRun = 1, kKill = 2, kShow = 3 };
   uint64_t what = 0;
   uint64_t child = 0;  // the judge's number for it
@@ -32,7 +33,8 @@ struct Obituary {
   char why[512] = {};
 };
 
-// When a child came into its jail, and what it had had of the machine before: the way in is our work, not a candidate's.
+// When a child came into its jail, and what it had had of the machine before: the way in is our work, not a
+// candidate's.
 struct Entry {
   double at = 0;         // CLOCK_MONOTONIC, in seconds
   double processor = 0;  // seconds that it had computed
@@ -54,7 +56,7 @@ class ForkLoop {
   struct Child {
     int request = -1, answer = -1;
   };
-  // What an interpreter is told around a fork; all or none are there.
+  // An interpreter's callbacks around a fork; all or none are there.
   struct Interpreter {
     void (*before)() = nullptr;  // PyOS_BeforeFork, _AfterFork_Parent, _AfterFork_Child
     void (*after_in_parent)() = nullptr;
@@ -67,7 +69,7 @@ class ForkLoop {
   // Returns true in every child, with the jail around it, and false in the zygote when the judge has closed
   // the control socket. An error: no child can be forked.
   //
-  // An interpreter of one thread need not be told of the fork: that thread goes on in the child under the
+  // An interpreter of one thread needs no callbacks: that thread goes on in the child under the
   // same name and holds what it held. What it would do (new locks for every log handler, a new random seed)
   // costs a millisecond. One of more threads must: in the child it would hand its lock to a thread that is
   // not there.

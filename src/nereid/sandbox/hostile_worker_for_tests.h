@@ -1,4 +1,4 @@
-// For tests: a zygote whose module runs the Python text it is asked to run, as the worst candidate could.
+// For tests: a zygote whose module runs the Python text of a request, as the worst candidate could.
 #pragma once
 
 #include <gtest/gtest.h>

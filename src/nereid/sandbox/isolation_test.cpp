@@ -103,7 +103,7 @@ TEST_P(IsolationTest, MemoryIsBounded) {
       "except MemoryError:\n    result = len(taken)\n    taken.clear()");
   ASSERT_TRUE(taken.is_number()) << taken;
   EXPECT_LE(taken.get<int>(), 64);
-  // Nor does memory that is nobody's address space help.
+  // Nor does memory outside any address space help.
   EXPECT_EQ(
       result(
           "result = [system_call(319, b'm', 0), system_call(29, 0, 1 << 30, 0o1600), system_call(447, 0)]"),
@@ -133,7 +133,7 @@ result = count)");
   EXPECT_LE(threads.get<int>(), 64);
 }
 
-TEST_P(IsolationTest, NobodyElseCanBeReached) {
+TEST_P(IsolationTest, NoOtherProcessCanBeReached) {
   result(
       "for p in (os.getppid(), 1, 0, -1):\n    for s in (9, 15, 2): name_of(lambda: os.kill(p, s))\nresult = "
       "1");

@@ -283,7 +283,8 @@ Status Jail::enter_namespaces(const std::string& folder) const {
   const int own = (private_ipc_ ? CLONE_NEWIPC : 0) | (private_network_ ? CLONE_NEWNET : 0);
   if (own != 0 && ::unshare(own) != 0) return failure("unshare of ipc and network");
   if (isolation_.scratch) NEREID_TRY_STATUS(mount_scratch(policy_.limits.scratch_bytes));
-  // Without a mapping the process owns nothing in it and is nobody; its tasks are counted on their own.
+  // Without a mapping the process owns nothing in it and has the overflow user id; its tasks are counted on
+  // their own.
   if (private_users_ && ::unshare(CLONE_NEWUSER) != 0) return failure("unshare of users");
   if (::chdir(folder.c_str()) != 0) return failure("chdir");
   return ok_status();

@@ -1,6 +1,6 @@
 // The jail of one process: prepared once by a trusted parent, entered by each forked child before it touches
-// anything hostile. There is no way out; what the child still holds afterwards is the descriptors it was told
-// to keep.
+// anything hostile. There is no way out; what the child still holds afterwards is the descriptors it was
+// given to keep.
 //
 //   parent:  auto jail = Jail::prepare(policy);
 //            jail.before_fork(); pid = fork(); if (pid != 0) jail.after_fork();
@@ -8,7 +8,7 @@
 //
 // A parent that has the right to (the zygote in its outer jail, root) gives each child a pid namespace of its
 // own, so that killing the child kills whatever it started, and, in an outer jail (outer.h), a private
-// scratch folder. A parent that has not gets the walls that need no privilege: Landlock, seccomp, limits.
+// scratch folder. Under another parent it gets the layers that need no privilege: Landlock, seccomp, limits.
 // `isolation()` says which stand.
 #pragma once
 
@@ -29,7 +29,7 @@ void leave_network();
 
 class Jail {
  public:
-  // Compiles the filter and finds out, with a forked trial child that exits at once, which walls stand here.
+  // Compiles the filter and finds out, with a forked trial child that exits at once, which layers work here.
   // Call it while the process has one thread.
   static Result<Jail> prepare(Policy policy);
 
@@ -48,7 +48,7 @@ class Jail {
   // `enter` in two steps, for a process that first has to talk to a device's driver, which starts threads:
   // `begin` is for one thread and those it starts afterwards (namespaces, privileges, files), `finish` takes
   // all threads along (limits, system calls). Nothing hostile may be read before the second. Where `asker` is
-  // given, refused system calls are asked of it, as load_seccomp_filter_asking says.
+  // given, refused system calls are reported to it, as load_seccomp_filter_asking says.
   Status begin(const std::vector<int>& keep, const std::string& folder = "") const;
   Status finish(int* asker = nullptr) const;
 

@@ -1,5 +1,5 @@
-// libnereid_jail.so: the jail for whoever is not C++ (python/nereid/jail.py). Every function returns 0 or a
-// positive size, or -1 with a sentence in `message`.
+// libnereid_jail.so: the jail for other languages than C++ (python/nereid/jail.py). Every function returns 0
+// or a positive size, or -1 with a sentence in `message`.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -72,7 +72,7 @@ NEREID_EXPORT int nereid_jail_finish(const void* jail, char* message, size_t siz
 
 // Serves orders until the judge goes, see fork_loop.h. 1 in a child, which has `descriptors` (the request,
 // the pipe for the answer); 0 at the end.
-// `before`, `in_parent`, `in_child`: what Python wants to be told around a fork, or null.
+// `before`, `in_parent`, `in_child`: Python's callbacks around a fork, or null.
 NEREID_EXPORT int nereid_serve(const void* jail, void* compaction, int control, const char* folder,
                                void (*before)(), void (*in_parent)(), void (*in_child)(), int* descriptors,
                                char* message, size_t size) {

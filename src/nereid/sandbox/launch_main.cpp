@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kNamespaces =
     CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
-constexpr unsigned kNobody = 65534;
+constexpr unsigned kUnprivileged = 65534;
 constexpr int kRootFailed = 199;  // the worker's exit status when its namespaces could not be furnished
 
 bool write_file(const std::string& path, const std::string& text) {
@@ -35,7 +35,8 @@ bool write_file(const std::string& path, const std::string& text) {
   return whole;
 }
 
-// Root becomes nobody in the jail, if what the worker must read is open to all; others stay who they are.
+// Root becomes the user 65534 in the jail, if what the worker must read is open to all; others keep their
+// user.
 unsigned user_inside(const OuterSpec& spec) {
   if (::geteuid() != 0) return ::geteuid();
   for (const auto& path : spec.trees) {
@@ -44,7 +45,7 @@ unsigned user_inside(const OuterSpec& spec) {
     const mode_t needed = S_ISDIR(info.st_mode) ? 0005 : 0004;
     if ((info.st_mode & needed) != needed) return 0;
   }
-  return kNobody;
+  return kUnprivileged;
 }
 
 bool map_users(pid_t worker, const OuterSpec& spec) {
@@ -104,21 +105,22 @@ pid_t start_in_namespaces(const OuterSpec& spec, char** program) {
   return worker;
 }
 
-// Without namespaces root is root: the worker becomes nobody for good, if nobody can reach what it must read.
-void become_nobody(const OuterSpec& spec) {
+// Without namespaces root is root: the worker becomes 65534 for good, if that user can reach what it must
+// read.
+void drop_root(const OuterSpec& spec) {
   if (::geteuid() != 0) return;
   std::vector<std::string> there;
   for (const auto& path : spec.trees)
     if (::access(path.c_str(), F_OK) == 0) there.push_back(path);
-  if (::setgroups(0, nullptr) != 0 || ::setegid(kNobody) != 0 || ::seteuid(kNobody) != 0) return;
+  if (::setgroups(0, nullptr) != 0 || ::setegid(kUnprivileged) != 0 || ::seteuid(kUnprivileged) != 0) return;
   bool reaches_all = true;
   for (const auto& path : there) reaches_all &= ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0;
   const bool root_again = ::seteuid(0) == 0 && ::setegid(0) == 0;
   if (!reaches_all) return;
   for (const auto& folder : spec.folders)
-    if (::chown(folder.c_str(), kNobody, kNobody) != 0) return;
-  if (!root_again || ::setresgid(kNobody, kNobody, kNobody) != 0 ||
-      ::setresuid(kNobody, kNobody, kNobody) != 0)
+    if (::chown(folder.c_str(), kUnprivileged, kUnprivileged) != 0) return;
+  if (!root_again || ::setresgid(kUnprivileged, kUnprivileged, kUnprivileged) != 0 ||
+      ::setresuid(kUnprivileged, kUnprivileged, kUnprivileged) != 0)
     ::_exit(1);
 }
 
@@ -127,7 +129,7 @@ pid_t start_bare(const OuterSpec& spec, char** program) {
   const pid_t worker = ::fork();
   if (worker != 0) return worker;
   ::close(kLifeline);
-  become_nobody(spec);
+  drop_root(spec);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launcher) ::_exit(1);
   leave_open(::open("/proc/self", O_RDONLY | O_DIRECTORY), kProcDescriptor);

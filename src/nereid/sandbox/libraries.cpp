@@ -30,7 +30,7 @@ std::vector<std::string> library_folders() {
   std::set<std::string> objects, folders;
   dl_iterate_phdr(note_object, &objects);
   const auto add = [&](const fs::path& folder) {
-    // Its own name and where that leads: a link is followed by whoever opens it.
+    // Its own name and where that leads: opening a link follows it.
     std::error_code missing;
     const auto real = fs::canonical(folder, missing);
     if (!missing && real != real.root_path()) folders.insert(with_its_family(real.string()));

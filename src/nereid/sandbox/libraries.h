@@ -1,4 +1,4 @@
-// Where this process's shared libraries lie: a library may load more of its kind later, from beside it.
+// The folders of this process's shared libraries: a library may load more of its kind later, from its folder.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace nereid::sandbox {
 
 // The folders of all that is loaded now, and those that the loader looks through besides ($LD_LIBRARY_PATH);
-// for what lies in a Python package of NVIDIA's (site-packages/nvidia/cudnn/lib) all of these packages.
+// for what is in a Python package of NVIDIA's (site-packages/nvidia/cudnn/lib) all of these packages.
 std::vector<std::string> library_folders();
 
 // ".../site-packages/nvidia" of ".../site-packages/nvidia/cudnn/lib"; other folders as they are.

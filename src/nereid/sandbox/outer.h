@@ -5,9 +5,9 @@
 //   nereid-jail SPEC PROGRAM [ARGUMENT...]     SPEC: an OuterSpec as JSON
 //
 // What the program finds: its descriptors 0 to 3 as given, kProcDescriptor, the standing isolation in
-// $NEREID_ISOLATION, number 1 of its pid namespace. It dies when the other end of descriptor kLifeline closes,
-// with everything it started. Where the kernel allows no namespaces the program is started without, and
-// $NEREID_ISOLATION is empty.
+// $NEREID_ISOLATION, number 1 of its pid namespace. It dies when the other end of descriptor kLifeline
+// closes, with everything it started. Where the kernel allows no namespaces the program is started without,
+// and $NEREID_ISOLATION is empty.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -37,7 +37,7 @@ struct OuterSpec {
 nlohmann::json to_json(const OuterSpec& spec);
 Result<OuterSpec> outer_spec_from_json(std::string_view text);
 
-// What $NEREID_ISOLATION says: the walls that the launcher put around this process.
+// What $NEREID_ISOLATION says: the isolation layers that the launcher put around this process.
 Isolation outer_isolation();
 
 // A file of this process's own /proc folder, whole; empty where there is none.

@@ -1,4 +1,4 @@
-// What a jailed process may do, and which walls stand around it.
+// What a jailed process may do, and its isolation layers.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +42,10 @@ struct Policy {
 };
 
 // The folder of the outer jail's root that a jailed process may write into; its working directory. Not /tmp,
-// below which somebody's Python may lie.
+// below which a Python installation may be.
 inline constexpr const char* kScratch = "/scratch";
 
-// Which walls stand. A wall that fell says why in `notes`.
+// The isolation layers in force. `notes` says why a layer is missing.
 struct Isolation {
   bool user = false, mount = false, network = false, pid = false, ipc = false;  // namespaces
   int landlock = 0;                                                             // its ABI; 0: none
@@ -53,7 +53,7 @@ struct Isolation {
   bool scratch = false;  // a private writable folder of limited size; without it nothing can be written
   std::vector<std::string> notes;
 
-  // What no run may do without: files, the network and system calls are closed, by whichever wall.
+  // What no run may do without: files, the network and system calls are closed, by any layer.
   bool enough() const { return seccomp && limits && (mount || landlock > 0); }
 };
 // "user mount network pid ipc landlock(7) seccomp limits scratch", and what is missing.

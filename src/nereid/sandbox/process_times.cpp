@@ -22,7 +22,8 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Fields 14 to 17 of /proc/PID/stat, behind the name in parentheses: utime, stime, and those of dead children.
+// Fields 14 to 17 of /proc/PID/stat, after the name in parentheses: utime, stime, and those of dead
+// children.
 std::optional<double> processor_seconds_of(pid_t process) {
   const std::string line = first_line(fmt::format("/proc/{}/stat", process));
   const size_t name_end = line.rfind(')');

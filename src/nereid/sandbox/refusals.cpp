@@ -118,7 +118,7 @@ void Refusals::answer_all(Answer answer, const std::atomic<int>* phase) {
   while (!done_) {
     pollfd waiting{listener_.get(), POLLIN, 0};
     const int ready = ::poll(&waiting, 1, 50);
-    if (ready > 0 && (waiting.revents & POLLIN) == 0) return;  // nobody is left to ask
+    if (ready > 0 && (waiting.revents & POLLIN) == 0) return;  // the other end is closed
     if (ready <= 0) continue;
     std::memset(question, 0, sizeof question);
     if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, question) != 0) continue;

@@ -25,9 +25,9 @@ struct Asked {
 class Refusals {
  public:
   enum class Answer { kRefuse, kLetPass };
-  // `phase` may lie in memory that the other process shares and counts up.
+  // `phase` may be in memory that the other process shares and counts up.
   Refusals(Fd listener, Answer answer, const std::atomic<int>* phase = nullptr);
-  ~Refusals();  // whoever still asks is told that there is no such call
+  ~Refusals();  // later calls fail with ENOSYS
 
   // What was asked so far, and how often.
   std::map<Asked, int> asked() const;

@@ -143,7 +143,7 @@ constexpr const char* kWriting[] = {"open",      "openat",    "creat",     "mkdi
                                     "truncate",  "ftruncate", "fallocate", "chmod",   "fchmod",
                                     "fchmodat",  "utimensat", "utime",     "utimes",  "futimesat"};
 
-// Not needed, and worth a plain word to whoever tries.
+// Not needed, and refused with EPERM, which programs report plainly.
 constexpr const char* kRefused[] = {"ptrace",
                                     "socket",
                                     "socketpair",

@@ -74,12 +74,12 @@ Fd connect_to_pool(const fs::path& folder) {
   return same_user(socket.get()) ? std::move(socket) : Fd();
 }
 
-// Listens and hands the socket to a new worker pool; whoever connects meanwhile waits for it.
+// Listens and hands the socket to a new worker pool; connections made meanwhile wait for it.
 Status start_pool(const Installation& installation, const fs::path& folder) {
   const Fd lock(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0)
     return our_error("{}: {}", (folder / "lock").string(), strerror(errno));
-  if (connect_to_pool(folder).valid()) return ok_status();  // somebody was faster
+  if (connect_to_pool(folder).valid()) return ok_status();  // another process was faster
   const sockaddr_un address = address_in(folder);
   Fd socket = new_socket();
   ::unlink(address.sun_path);
@@ -139,7 +139,7 @@ class Kept {
     } catch (const nlohmann::json::exception&) {  // not one of ours
     }
   }
-  // Those whose time is over, and those that ended or said something unasked.
+  // Workers whose time is over, that ended, or that sent something without a request.
   void drop_old() {
     std::erase_if(all_, [](const One& one) {
       return one.until.passed() || has_something_to_say(one.worker.control) ||

@@ -1,10 +1,11 @@
 // Warm workers that wait for the next command. Importing torch takes seconds, a trace tens of milliseconds:
 // with NEREID_KEEP_WARM=SECONDS in its environment a command that ends leaves its idle workers to the program
-// `nereid-worker-pool`, and the next command that wants the same worker takes it from there. A worker that nobody
-// takes ends after SECONDS, and the worker pool when it keeps nothing.
+// `nereid-worker-pool`, and the next command that wants the same worker takes it from there. A worker that is
+// not taken ends after SECONDS, and the worker pool when it keeps nothing.
 //
-// The worker pool listens in a folder that only its user may enter ($XDG_RUNTIME_DIR/nereid or /tmp/nereid-UID).
-// Never kept: a worker with children, one of a command that was interrupted, one that is lost.
+// The worker pool listens in a folder that only its user may enter ($XDG_RUNTIME_DIR/nereid or
+// /tmp/nereid-UID). Never kept: a worker with children, one of a command that was interrupted, one that is
+// lost.
 #pragma once
 
 #include <optional>
@@ -31,11 +32,13 @@ double seconds_kept_warm();
 // A worker left under `key`, if there is one.
 std::optional<WarmWorker> take_warm(const std::string& key);
 
-// Leaves one, starting the worker pool where there is none. An error leaves `worker` to end with its descriptors.
+// Leaves one, starting the worker pool where there is none. An error leaves `worker` to end with its
+// descriptors.
 Status leave_warm(const Installation& installation, const std::string& key, WarmWorker worker,
                   double seconds);
 
-// The worker pool itself, on a socket that listens; returns when it keeps nothing and nobody came for a while.
+// The worker pool itself, on a socket that listens; returns when it keeps nothing and no request came for a
+// while.
 void keep(Fd listening);
 
 }  // namespace nereid::sandbox

@@ -1,5 +1,5 @@
-// nereid-worker-pool: keeps warm workers between commands, see worker_pool.h. Started by a command, with a listening
-// socket as descriptor 3.
+// nereid-worker-pool: keeps warm workers between commands, see worker_pool.h. Started by a command, with a
+// listening socket as descriptor 3.
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -49,7 +49,7 @@ TEST_F(WorkerPoolTest, TheNextCommandTakesWhatTheLastOneLeft) {
   EXPECT_EQ(worker.zygote().launcher_pid(), first);
   EXPECT_TRUE(worker.zygote().isolation(Deadline::after(60)).value().enough());
   EXPECT_NE(worker.zygote().about(Deadline::after(60)).value().find("3."), std::string::npos);
-  // Nobody else gets it meanwhile.
+  // No other command gets it meanwhile.
   auto other = Zygote::start(worker.options()).value();
   EXPECT_NE(other->launcher_pid(), first);
   other.reset();
@@ -93,7 +93,7 @@ TEST_F(WorkerPoolTest, ALostWorkerIsNotKept) {
   EXPECT_NE(launcher_after(worker, second), second);
 }
 
-TEST_F(WorkerPoolTest, NobodyStaysLongerThanAsked) {
+TEST_F(WorkerPoolTest, NoWorkerStaysLongerThanRequested) {
   keep_for("0.3");
   HostileWorker worker;
   EXPECT_TRUE(gone_soon(command(worker)));

@@ -21,7 +21,8 @@
 namespace nereid::sandbox {
 namespace {
 
-// For a killed child to be gone, before its zygote counts as lost: on a busy machine it waits for its turn to die.
+// For a killed child to be gone, before its zygote counts as lost: on a busy machine it waits for its turn to
+// die.
 constexpr double kSecondsToDie = 60;
 constexpr int kMostLateReads =
     1 << 13;  // of an answer that was begun in time: the largest, in pieces of a pipe
@@ -148,7 +149,7 @@ class RealZygote : public Zygote {
   Result<Outcome> run_in_place(std::string_view request, double seconds, Deadline deadline) {
     NEREID_TRY(const Fd file, memory_file(request, "request"));
     std::string words;
-    bool killed_before = false;  // apart from losses: whoever kills a child may be about to kill its zygote
+    bool killed_before = false;  // apart from losses: the killer of a child may be about to kill its zygote
     for (int losses = 0; losses < 2;) {
       NEREID_TRY(auto process, living(deadline));
       const auto ready =
@@ -161,7 +162,7 @@ class RealZygote : public Zygote {
         continue;
       }
       if (!ready->isolation.enough() && !options_.accept_weak_isolation)
-        return our_error("this kernel lets too few walls stand around untrusted code: {}",
+        return our_error("this kernel allows too few isolation layers for untrusted code: {}",
                          describe(ready->isolation));
       NEREID_TRY(auto outcome, ask(*process, file.get(), seconds, deadline));
       const auto* killed = outcome ? std::get_if<Killed>(&*outcome) : nullptr;
@@ -243,8 +244,8 @@ class RealZygote : public Zygote {
     }
   }
 
-  // Of the child's limit, when `wall` seconds are over since it was asked for; 0: none. The limit begins when the child
-  // is in its jail, and a loaded machine stretches it.
+  // Of the child's limit, when `wall` seconds are over since the request; 0: none. The limit begins when the
+  // child is in its jail, and a loaded machine extends it.
   Result<double> seconds_left(ZygoteProcess& process, uint64_t child, double seconds, double wall) {
     const auto shown = process.show(child);
     // Too busy to answer, or gone: then the pipe is about to say so.

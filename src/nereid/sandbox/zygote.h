@@ -1,9 +1,9 @@
 // A Python worker (python/nereid/zygote.py) that was warmed once and forks a jailed child for every request.
 //
 // Thread-safe: any number of threads may call `run` at once; `children` of them are served at a time. A
-// worker that is lost is started again and the request tried once more; so is one whose child somebody else
-// killed (the kernel, short of memory, among them). When a Zygote goes, or this process dies, however, so
-// does the worker with everything it started.
+// worker that is lost is started again and the request tried once more; so is one whose child was killed from
+// outside (by the kernel, short of memory, for instance). When a Zygote goes, or this process dies, however,
+// so does the worker with everything it started.
 #pragma once
 
 #include <filesystem>
@@ -58,11 +58,11 @@ class Zygote {
 
   // `seconds` is the child's time from its fork, without what it waited for a processor (process_times.h); it
   // alone gives OutOfTime. `deadline` bounds all of it in wall time, waiting for a free place and for a warm
-  // worker included; where it passes first that is an error, for it is never the child's. So are a worker lost
-  // twice, a child that was killed twice by nothing that the jail holds, and Ctrl-C.
+  // worker included; where it passes first that is an error, for it is never the child's. So are a worker
+  // lost twice, a child that was killed twice by nothing that the jail holds, and Ctrl-C.
   virtual Result<Outcome> run(std::string_view request, double seconds, Deadline deadline) = 0;
 
-  // Waits for the worker to be warm. Which walls stand around its children; what warm() returned, as JSON
+  // Waits for the worker to be warm. The isolation layers around its children; what warm() returned, as JSON
   // text.
   virtual Result<Isolation> isolation(Deadline deadline) = 0;
   virtual Result<std::string> about(Deadline deadline) = 0;

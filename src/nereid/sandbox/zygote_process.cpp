@@ -249,7 +249,7 @@ void ZygoteProcess::listen() {
     } else if (all[1].revents != 0) {
       control_open = handle_packet();
     }
-    // Last words first: whoever is told of the loss wants to read them.
+    // Last words first: the error about the loss quotes them.
     if (!control_open && (!errors_open || all[2].revents == 0)) become_lost();
     if (all[0].revents != 0) return;
   }

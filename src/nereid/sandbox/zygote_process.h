@@ -34,7 +34,7 @@ class ZygoteProcess {
 
   // A new one, or one that an earlier command left (worker_pool.h).
   static Result<std::shared_ptr<ZygoteProcess>> start(const ZygoteOptions& options, const PythonHome& home);
-  // Leaves an idle one to the next command where that is asked for. Else it cuts the lifeline and waits until
+  // Leaves an idle one to the next command with NEREID_KEEP_WARM. Else it cuts the lifeline and waits until
   // the launcher, and with it everything else, is gone.
   ~ZygoteProcess();
 
@@ -52,7 +52,7 @@ class ZygoteProcess {
   };
   // Nothing where the zygote is lost or too busy to answer.
   std::optional<Shown> show(uint64_t child);
-  // Every submitted child is forgotten once, when nobody will ask about it any more.
+  // Every submitted child is forgotten once, when no more calls about it follow.
   void forget(uint64_t child);
 
   bool lost() const;

@@ -72,7 +72,7 @@ TEST(Zygote, EndsWhatTakesTooLong) {
 }
 
 // A limit of a child is in what it has had of the machine, not in what its neighbours left of it.
-TEST(Zygote, ALoadedMachineStretchesALimit) {
+TEST(Zygote, ALoadedMachineExtendsALimit) {
   HostileWorker worker;
   EXPECT_EQ(worker.result("result = 1"), 1);
   std::atomic<bool> done{false};

@@ -1,6 +1,6 @@
 // What PyTorch itself takes: as a user calls it (eager, eager as a CUDA graph, torch.compile), and the
 // kernels that torch.compile writes as a trace that is replayed, which is what a candidate's graph time
-// compares with. Beside them the candidate, as a user calls it.
+// compares with; and the candidate, as a user calls it.
 //
 // A program is called in a process of its own (call_server.h), which runs a trace as a program and never
 // anybody's own Python: of both sides the calls and launches are those of the trace, in Python, one after the
@@ -53,7 +53,7 @@ std::vector<std::string> usual_ways(replay::Device device);
 // Thread-safe; refers to the evaluator.
 class BaselineClock {
  public:
-  // Starts nothing but Inductor's worker, where it is asked for.
+  // Starts nothing but Inductor's worker, where that baseline is wanted.
   static Result<std::unique_ptr<BaselineClock>> make(Evaluator& evaluator, const Installation& installation,
                                                      BaselineOptions options);
 

@@ -212,7 +212,7 @@ Status CallServer::start() {
                    installation_.python.string(), words[3]);
 }
 
-// From the strictest on. What has no wall around files is no jail for somebody's kernels.
+// From the strictest on. Without isolation of files there is no jail for untrusted kernels.
 Result<Json> CallServer::jails() const {
   NEREID_TRY(const auto home, sandbox::ask_python_home(installation_.python, Deadline::after(60)));
   Json fits = Json::array();

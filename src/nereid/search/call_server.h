@@ -1,8 +1,8 @@
 // Times many programs side by side as their users call them: a warmed Python process that forks for each
-// (python/nereid/call_server.py). Compiling goes on in parallel; while one is timed, nobody else uses the
-// GPU, replays of this process included (replay/host/gpu_gate.h). Programs with a candidate's kernels have a
-// server of their own, whose children enter the jail of CUDA's workers (sandbox/cuda_isolation.h) before any
-// machine code is there.
+// (python/nereid/call_server.py). Compiling goes on in parallel; while one is timed, no other process uses
+// the GPU, replays of this process included (replay/host/gpu_gate.h). Programs with a candidate's kernels
+// have a server of their own, whose children enter the jail of CUDA's workers (sandbox/cuda_isolation.h)
+// before any machine code is there.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ namespace nereid::search {
 
 struct CallRequest {
   std::string program{};                       // text of program_text
-  std::map<std::string, std::string> files{};  // beside it: HASH.json for each of its kernels
+  std::map<std::string, std::string> files{};  // in the same folder: HASH.json for each of its kernels
   std::map<std::string, int> kernels{};        // by hash: how many constants it has
   std::vector<std::string> ways{};  // of "eager", "graph", "compile", "max-autotune", in this order
   double seconds = 2;               // of sampling, each way

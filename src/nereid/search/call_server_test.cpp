@@ -40,7 +40,7 @@ TEST(CallServer, LivesThroughWhatProgramsDo) {
     return answers;
   };
   std::map<std::string, Json> hung, dead, raised;
-  std::thread beside([&] { hung = answers_to("time.sleep(1000)", {"eager", "graph"}); });
+  std::thread other([&] { hung = answers_to("time.sleep(1000)", {"eager", "graph"}); });
   const auto good = answers_to("pass", {"eager"});
   EXPECT_GT(good.at("eager").at("call_ms").get<double>(), 0) << good.at("eager").dump();
   dead = answers_to("os.write(2, b'no more\\n'); os._exit(7)", {"eager", "graph"});
@@ -48,7 +48,7 @@ TEST(CallServer, LivesThroughWhatProgramsDo) {
   EXPECT_THAT(dead.at("graph").at("declined").get<std::string>(), HasSubstr("GPU"));  // by another process
   raised = answers_to("raise KeyError('what')", {"eager"});
   EXPECT_THAT(raised.at("eager").at("declined").get<std::string>(), HasSubstr("KeyError: 'what'"));
-  beside.join();
+  other.join();
   EXPECT_THAT(hung.at("eager").at("declined").get<std::string>(), HasSubstr("longer than 1 s"));
   EXPECT_THAT(hung.at("graph").at("declined").get<std::string>(), HasSubstr("GPU"));
 }

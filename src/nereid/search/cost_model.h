@@ -1,9 +1,9 @@
-// What a trace's forward would take on a GPU, reckoned from its steps: what ranks proposals where there is no
-// clock.
+// What a trace's forward would take on a GPU, estimated from its steps: what ranks proposals where there is
+// no clock.
 //
 // A step takes the longest of moving its distinct bytes to and from memory, moving all the bytes that it asks
 // for through the cache, and computing; and no step is quicker than a launch. Views and allocations are free.
-// It is a model, and is told as one.
+// It is a model, and is reported as one.
 #pragma once
 
 #include <string>

@@ -23,8 +23,8 @@ struct DynamicBatch {
   bool verified() const { return judged.size() == 3 && judged.back().judged.verified(); }
 };
 
-// The batch is the leading size of forward's first tensor; every input with the same leading size has it. An Error (blamed on
-// the input) says why the kernels depend on the batch in another way than by numbers.
+// The batch is the leading size of forward's first tensor; every input with the same leading size has it. An
+// Error (blamed on the input) says why the kernels depend on the batch in another way than by numbers.
 Result<DynamicBatch> for_any_batch(Evaluator& evaluator, const Task& task, const compiler::Guard& guard,
                                    bool fallback, Deadline deadline);
 

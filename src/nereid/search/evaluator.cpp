@@ -9,7 +9,7 @@
 namespace nereid::search {
 namespace {
 
-constexpr double kTraceSeconds = 60;  // of one file; a loaded machine stretches them
+constexpr double kTraceSeconds = 60;  // of one file; a loaded machine extends them
 constexpr double kTracePatience = 2 * kMostStretch * kTraceSeconds + 300;
 
 // Why a tracer's answer is no trace, in one sentence.
@@ -250,7 +250,7 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
   }
 
   Result<std::optional<One>> next(Deadline deadline) override {
-    if (told_ < known_.size()) return std::optional(std::move(known_[told_++]));
+    if (given_ < known_.size()) return std::optional(std::move(known_[given_++]));
     if (!asked_) return std::optional<One>();
     NEREID_TRY(auto one, asked_->next(deadline));
     if (one)
@@ -265,7 +265,7 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
   const Task& task_;
   const int round_;
   std::vector<One> known_;
-  size_t told_ = 0;
+  size_t given_ = 0;
   std::unique_ptr<proposers::Answers> asked_;
 };
 

@@ -29,10 +29,10 @@ struct EvaluatorOptions {
   store::Store* store = nullptr;  // null: nothing is remembered
   bool fresh = false;             // look nothing up; what is found out is kept all the same
   std::string hardware = "cpu", versions{};
-  int judged_at_once = 0;  // candidates; 0: as many as are asked about
+  int judged_at_once = 0;  // candidates; 0: as many as are requested
 };
 
-// Thread-safe. Trouble with the store is no reason to fail: it is told once, in `trouble`.
+// Thread-safe. Trouble with the store is no reason to fail: it is reported once, in `trouble`.
 class Evaluator {
  public:
   Evaluator(verify::VerifierBackends backends, EvaluatorOptions options);
@@ -44,28 +44,28 @@ class Evaluator {
   // often differ in their words alone.
   Judged judge(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
                Deadline deadline);
-  // How long it takes, whoever does the work (`hybrid`), after few comparisons: of what is only compared
+  // How long it takes, whatever does the work (`hybrid`), after few comparisons: of what is only compared
   // with.
   Judged measure(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
                  Deadline deadline);
   // A candidate's trace and, where there is a GPU, the machine code of its kernels by trace::Kernel::hash, as
-  // JSON: for whoever calls it. An Error (blamed on the input) says why there is none.
+  // JSON: for its callers. An Error (blamed on the input) says why there is none.
   struct Candidate {
     trace::Trace trace{};
     std::map<std::string, std::string> kernels{};
   };
-  // The trace of a file with this class, which gets the task's inputs unless it is a Model. An Error (blamed on the input) says
-  // why there is none.
+  // The trace of a file with this class, which gets the task's inputs unless it is a Model. An Error (blamed
+  // on the input) says why there is none.
   Result<trace::Trace> trace_of(const Task& task, const std::string& source, const std::string& class_name);
   Result<Candidate> candidate(const Task& task, const std::string& source, Deadline deadline);
   Result<proposers::Answer> ask(proposers::Proposer& proposer, const Task& task, int sample,
                                 const std::vector<proposers::Attempt>& attempts, Deadline deadline);
-  // Samples of the first answer: first those that are remembered, then the others as they come. `round`: as in
-  // proposers::Request.
+  // Samples of the first answer: first those that are remembered, then the others as they come. `round`: as
+  // in proposers::Request.
   std::unique_ptr<proposers::Answers> ask_several(proposers::Proposer& proposer, const Task& task,
                                                   const std::vector<int>& samples, int round = 0);
 
-  // What is remembered beside these; nothing where there is no store, or it is to be asked anew.
+  // What is stored next to these; nothing where there is no store, or it is to be computed anew.
   std::optional<store::Record> look_up(const store::Key& key);
   void keep(const store::Record& record, std::initializer_list<std::string_view> texts);
 

@@ -15,7 +15,7 @@ std::string short_name(const std::string& op) {
   return op.substr(from, op.find('.', from) - from);
 }
 
-// Far from its neighbours' on the wheel of hues, and to be told from paper and ink of either scheme.
+// Far from its neighbours' on the wheel of hues, and different from background and text in either scheme.
 std::string colour(int region, int opacity) {
   return fmt::format("hsl({} 62% 48% / {}%)", region * 137 % 360, opacity);
 }

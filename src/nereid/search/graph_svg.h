@@ -11,7 +11,7 @@
 namespace nereid::search {
 
 // The reference's last forward: a box a step, in rows by how far it is from the inputs; views are left out,
-// and what is behind the first `most` steps is only counted. Where the steps of one region follow each other,
+// and what is after the first `most` steps is only counted. Where the steps of one region follow each other,
 // a band joins them.
 std::string graph_svg(const Task& task, const std::vector<proposers::Region>& regions, size_t most = 120);
 

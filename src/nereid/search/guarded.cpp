@@ -44,7 +44,7 @@ Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::strin
   NEREID_TRY(const trace::Trace again, evaluator.trace_of(task, text, "ModelNew"));
   if (bytes_of(again) != traced)
     return our_error(
-        "with its guard the file for {} has another trace than what was verified; nothing is written",
+        "with its guard the file for {} has another trace than the verified one; nothing is written",
         task.name);
   return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
 }

@@ -1,5 +1,5 @@
-// What a search found, as a file that says where it holds: the candidate with its guard (compiler/output/guard.h), checked to be what was
-// judged.
+// What a search found, as a file that says where it holds: the candidate with its guard
+// (compiler/output/guard.h), checked to be what was judged.
 #pragma once
 
 #include <string>
@@ -14,17 +14,19 @@ struct Guarded {
   std::string assumptions;  // of the header: shapes, dtypes, constructor, mode
 };
 
-// Traces the candidate with and without its guard, which must be the same program, and both files in the other mode, which
-// tells whether the mode matters. `fallback`: calls elsewhere are done by the reference's own forward. An Error is blamed on
-// the input where such a fallback cannot be had. After an interrupt nothing can be traced: then the guard takes the mode to
-// matter and the state to be what the constructor makes, and there is no fallback.
+// Traces the candidate with and without its guard, which must be the same program, and both files in the
+// other mode, which says whether the mode matters. `fallback`: calls elsewhere are done by the reference's
+// own forward. An Error is blamed on the input where such a fallback cannot be had. After an interrupt
+// nothing can be traced: then the guard takes the mode to matter and the state to be what the constructor
+// makes, and there is no fallback.
 Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
                         const compiler::Guard& guard, bool fallback);
 
 // Whether train() and eval() make a difference to the reference, or to the candidate.
 Result<bool> mode_matters(Evaluator& evaluator, const Task& task, const std::string& source);
 
-// Whether eager PyTorch is faster, by the clock (surely: by the whole interval) or by more than the cost model can tell.
+// Whether eager PyTorch is faster, by the clock (surely: by the whole interval) or by more than the cost
+// model's error.
 bool slower_than_eager(const Task& task, const Judged& judged);
 
 }  // namespace nereid::search

@@ -20,7 +20,7 @@ std::string page(std::string_view title, std::string_view body);
 struct Bar {
   std::string label{};  // text
   double value = 0;
-  std::string text{};  // text behind the bar: "12.3 us"
+  std::string text{};  // text after the bar: "12.3 us"
   bool ours = false;   // drawn in the accent
 };
 // Horizontal bars as SVG, the longest as long as there is room.

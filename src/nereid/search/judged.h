@@ -1,4 +1,4 @@
-// A proposal with its verdict and what it costs, as it is ranked, told and remembered.
+// A proposal with its verdict and cost, as it is ranked, reported and stored.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,8 +17,8 @@ struct Judged {
       source{};  // of the file with ModelNew, out of an answer where it was one; empty where there is none
   verify::VerdictKind kind = verify::VerdictKind::kError;
   std::string reason{};
-  std::string evidence{};                // the verdict in prose, for whoever is to repair it
-  std::string verdict{};                 // JSON, as `nereid verify --json` tells it
+  std::string evidence{};                // the verdict in prose, for repairs
+  std::string verdict{};                 // JSON, as `nereid verify --json` prints it
   std::optional<verify::Times> times{};  // where a GPU was there
   std::optional<Work> work{};            // of what was traced
   std::vector<proposers::Region> regions{};
@@ -26,7 +26,7 @@ struct Judged {
   bool remembered = false;  // found in the store
   bool sample = true;       // a proposer's own answer; false: what the search made of one
   bool broken_off = false;  // there was no time for a verdict
-  double seconds = 0;       // that judging took
+  double seconds = 0;       // that the verdict took
 
   bool verified() const { return kind == verify::VerdictKind::kVerified; }
   // What it is ranked by: measured, else modelled; nullopt where it was neither.

@@ -237,7 +237,7 @@ std::vector<size_t> Partitioner::steps_of(const Nodes& set) const {
     steps.insert(nodes_[n].begin(), nodes_[n].end());
     for (const ValueId id : read_by_node(n)) wanted.push_back(id);
   });
-  // What leaves the set as a view is made by whoever wants it.
+  // What leaves the set as a view is made by its users.
   while (!wanted.empty()) {
     const ValueId id = wanted.front();
     wanted.pop_front();
@@ -250,7 +250,7 @@ std::vector<size_t> Partitioner::steps_of(const Nodes& set) const {
   return {steps.begin(), steps.end()};
 }
 
-// Inputs are told as contiguous. What is read as a view that is not is taken as a view in the subgraph.
+// Inputs are declared contiguous. What is read as a view that is not is taken as a view in the subgraph.
 std::vector<size_t> Partitioner::steps_with_views(const Nodes& set) const {
   const auto own = steps_of(set);
   std::set<size_t> steps(own.begin(), own.end());
@@ -289,29 +289,29 @@ Result<Subgraph> Partitioner::describe(const Nodes& set, SourceStyle style) cons
         if (wanted.contains(value(id).storage) && !same_place(subgraph.outputs, id))
           add_once(subgraph.outputs, id);
   });
-  if (subgraph.outputs.empty()) return input_error("nobody needs it");
+  if (subgraph.outputs.empty()) return input_error("it has no users");
   if (subgraph.inputs.empty()) return input_error("it has no inputs");
 
-  std::optional<render::CanonicalSteps> taught;
+  std::optional<render::CanonicalSteps> canonical;
   if (style.canonical) {
-    taught = render::canonical_steps(task_->trace, *forward_, steps);
-    // Named in the order in which they are read now, as the usual telling has them.
+    canonical = render::canonical_steps(task_->trace, *forward_, steps);
+    // Named in the order in which they are read now, as the usual source has them.
     std::vector<ValueId> read;
-    for (const size_t step : taught->steps)
-      for (const ValueId id : render::read_by(std::get<trace::Call>(taught->forward.steps[step])))
+    for (const size_t step : canonical->steps)
+      for (const ValueId id : render::read_by(std::get<trace::Call>(canonical->forward.steps[step])))
         if (std::ranges::find(subgraph.inputs, id) != subgraph.inputs.end()) add_once(read, id);
     for (const ValueId id : subgraph.inputs) add_once(read, id);
     subgraph.inputs = std::move(read);
   }
   for (const ValueId id : subgraph.inputs)
     subgraph.sizes.push_back(value(id).sizes.empty() ? std::vector<int64_t>{1} : value(id).sizes);
-  if (taught) {
+  if (canonical) {
     auto inputs = subgraph.inputs;
-    for (const auto& [id, number] : taught->numbers)
+    for (const auto& [id, number] : canonical->numbers)
       inputs.push_back(id),
-          subgraph.numbers.emplace_back(taught->trace.values[static_cast<size_t>(id)].sizes, number);
-    NEREID_TRY(subgraph.source, render::subgraph_source(taught->trace, taught->forward, taught->steps, inputs,
-                                                        subgraph.outputs));
+          subgraph.numbers.emplace_back(canonical->trace.values[static_cast<size_t>(id)].sizes, number);
+    NEREID_TRY(subgraph.source, render::subgraph_source(canonical->trace, canonical->forward,
+                                                        canonical->steps, inputs, subgraph.outputs));
   } else if (auto plain = style.idiomatic ? render::idiomatic_torch(task_->trace, *forward_, steps,
                                                                     subgraph.inputs, subgraph.outputs)
                                           : std::nullopt) {
@@ -488,7 +488,7 @@ Result<std::string> Partitioner::compose(const std::vector<Piece>& pieces) const
     for (size_t i = 0; i < subgraph.inputs.size(); ++i) {
       const ValueId id = subgraph.inputs[i];
       NEREID_TRY(auto name, name_of(id));
-      // As it was told; what another candidate returned may lie otherwise than in the trace.
+      // With the declared strides; what another candidate returned may have others than in the trace.
       if (!render::is_contiguous(value(id)) || !leaves.contains(value(id).storage)) name += ".contiguous()";
       if (i < subgraph.sizes.size() && subgraph.sizes[i] != value(id).sizes) {
         other_sizes = true;

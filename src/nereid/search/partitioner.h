@@ -1,12 +1,12 @@
 // A traced forward cut into subgraphs: what a subgraph needs, gives and costs, its text as a task of its own,
 // and the whole put together again from subgraphs.
 //
-// A node is a step that computes or copies; views are not nodes, but are taken along by whoever needs them. A
-// subgraph is a convex set of nodes (no way out of it leads back into it), so that a program of subgraphs can
-// be put in order. What writes in place is one node with what made it, and so are the calls of
-// a composite (composite_at). What no output depends on is no part of it: counters of calls, running statistics
-// of what is normalised by its own. Programs that write what they were given, draw random numbers or launch
-// kernels of their own are not cut.
+// A node is a step that computes or copies; views are not nodes, but are taken along by the nodes that need
+// them. A subgraph is a convex set of nodes (no way out of it leads back into it), so that a program of
+// subgraphs can be put in order. What writes in place is one node with what made it, and so are the calls of
+// a composite (composite_at). What no output depends on is no part of it: counters of calls, running
+// statistics of what is normalised by its own. Programs that write what they were given, draw random numbers
+// or launch kernels of their own are not cut.
 #pragma once
 
 #include <bitset>
@@ -31,14 +31,14 @@ struct Subgraph {
   std::vector<trace::ValueId> inputs{};  // in the order of its forward's parameters
   // Of the inputs, as its source has them; where they are not the trace's, results have other sizes too.
   std::vector<std::vector<int64_t>> sizes{};
-  // More inputs behind these: tensors of such sizes, of which every element is this number.
+  // More inputs after these: tensors of such sizes, of which every element is this number.
   std::vector<std::pair<std::vector<int64_t>, double>> numbers{};
   std::vector<trace::ValueId> outputs{};
   double eager_ms = 0;  // of its steps one by one, modelled
   double least_ms = 0;  // one launch that reads the inputs and writes the outputs once, modelled
 };
 
-// One subgraph of a program, and who computes it: a file with ModelNew for its source, or nobody (its own
+// One subgraph of a program, and what computes it: a file with ModelNew for its source, or nothing (its own
 // steps).
 struct Piece {
   const Subgraph* subgraph = nullptr;
@@ -53,7 +53,7 @@ class Partitioner {
 
   size_t nodes() const { return nodes_.size(); }
   // Connected convex sets of at most `most_nodes` nodes, at most `most` of them, the small ones first. What
-  // cannot be a task of its own (it takes integers that nobody knows, or something that has no text) is left
+  // cannot be a task of its own (it takes unknown integers, or something that has no text) is left
   // out.
   std::vector<Subgraph> subgraphs(size_t most_nodes, size_t most) const;
   // The nodes of each line of the reference's file, where they are connected, convex, and at most so many:
@@ -61,9 +61,9 @@ class Partitioner {
   std::vector<Subgraph> lines_as_subgraphs(size_t most_nodes) const;
   // All nodes as one; nothing where that cannot be a task of its own.
   std::optional<Subgraph> whole() const;
-  // The same nodes told otherwise, for who does not understand them as `subgraphs` tells them: in the words that
-  // our models are taught (canonical_steps.h), without the views that they read through, and by ATen's calls alone.
-  // Each text differs from the others and from that.
+  // The same nodes in another form, for a model that does not understand `subgraphs`' own: canonical, as our
+  // models are trained (render/canonicalize.h), without the views that they read through, and by ATen's calls
+  // alone. Each text differs from the others and from that.
   std::vector<Subgraph> alternative_sources(const Nodes& set) const;
   // A single node as it is; for what no proposer can do.
   Subgraph alone(size_t node) const;
@@ -94,7 +94,7 @@ class Partitioner {
   struct SourceStyle {
     bool views = true;       // that lead to what is not contiguous are among the steps
     bool idiomatic = true;   // as people write it, where that is known
-    bool canonical = false;  // in the words that our models are taught
+    bool canonical = false;  // in the canonical form, which our models are trained on
   };
   Result<Subgraph> describe(const Nodes& set) const { return describe(set, {}); }
   Result<Subgraph> describe(const Nodes& set, SourceStyle style) const;

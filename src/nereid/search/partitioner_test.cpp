@@ -142,7 +142,7 @@ TEST(Partitioner, ASubgraphIsATaskOfItsOwn) {
   EXPECT_EQ(find({0, 3}), nullptr);  // not connected
 }
 
-TEST(Partitioner, InputsAreToldAsContiguous) {
+TEST(Partitioner, InputsAreDeclaredContiguous) {
   // 0: relu(x); 1: relu of 0 transposed, which 1 lies like; 2: relu(1)
   const auto task = program({{-1}, {0}, {1}});
   auto& trace = task->trace;
@@ -165,7 +165,7 @@ TEST(Partitioner, InputsAreToldAsContiguous) {
   const auto partitioner = Partitioner::cut(*task);
   ASSERT_TRUE(partitioner.ok()) << partitioner.error().message;
   ASSERT_EQ(partitioner->nodes(), 3U);
-  // The view is the subgraph's own; what has no view that made it is told otherwise than it lies.
+  // The view is the subgraph's own; what has no view that made it is declared contiguous.
   const Subgraph second = partitioner->alone(1), third = partitioner->alone(2);
   EXPECT_THAT(second.source, HasSubstr("        t0 = torch.ops.aten.transpose.int(x0, 0, 1)\n"
                                        "        t1 = torch.ops.aten.relu.default(t0)\n        return t1\n"));
@@ -196,7 +196,7 @@ TEST(Partitioner, InputsAreToldAsContiguous) {
       *given,
       HasSubstr(
           "t1 = torch.ops.aten.transpose.int(t0, 0, 1)\n        t2 = self.subgraph_1_run(t1.contiguous())"));
-  // So it is given as told.
+  // So it is given as declared.
   const Subgraph first = partitioner->alone(0);
   const std::string candidate = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n";
   const auto text = partitioner->compose({{&first, "", ""}, {&second, "", ""}, {&third, candidate, "model"}});
@@ -246,7 +246,7 @@ TEST(Partitioner, MasksAndIndicesAreDrawn) {
     if (subgraph.nodes.count() == 2 && subgraph.nodes.test(2)) both = subgraph.source;
   EXPECT_THAT(both, HasSubstr("        t1 = torch.ops.aten.index_select.default(t0, -1, x2)\n"));
   EXPECT_THAT(both, HasSubstr("        torch.rand(8, 4) < 0.5,\n        torch.randint(0, 4, (9,)),\n"));
-  // Rows by indices of two dimensions: told with one, and given so.
+  // Rows by indices of two dimensions: declared with one, and given so.
   indices.sizes = {3, 3}, indices.strides = {3, 1};
   trace.values.back() = indices;
   select.op = "aten::embedding", select.args = {select.args[0], them};
@@ -259,14 +259,14 @@ TEST(Partitioner, MasksAndIndicesAreDrawn) {
   const auto text = rows->compose({{&first, "", ""}, {&second, "", ""}, {&third, candidate, "model"}});
   ASSERT_TRUE(text.ok()) << text.error().message;
   EXPECT_THAT(*text, HasSubstr(", inputs[1].reshape(9))\n        t2 = t2.reshape([3, 3, 4])\n"));
-  // Where nobody knows what integers may be, there is no task of its own.
+  // Where the bounds of integers are unknown, there is no task of its own.
   select.op = "aten::add.Tensor", select.args = {select.args[0], them};
   const auto other = Partitioner::cut(*task);
   EXPECT_THAT(other->alone(2).source, IsEmpty());
   EXPECT_THAT(other->subgraphs(1, 10), SizeIs(2));
 }
 
-TEST(Partitioner, ANumberIsToldAsATensorOfOneElement) {
+TEST(Partitioner, ANumberIsDeclaredAsATensorOfOneElement) {
   // 0: relu(x), a single number; 1: add(w, 0)
   const auto task = program({{-1}, {-2, 0}});
   auto& trace = task->trace;
@@ -329,7 +329,8 @@ TEST(Partitioner, WhatWritesInPlaceIsOneNodeWithWhatMadeIt) {
 }
 
 TEST(Partitioner, ACosineSimilarityIsOneNode) {
-  // norm(x), clone, norm(w), clone, 1e-8, clamp_min_ of both clones, w / clone, x / clone, their product, its sum; relu of it
+  // norm(x), clone, norm(w), clone, 1e-8, clamp_min_ of both clones, w / clone, x / clone, their product, its
+  // sum; relu of it
   const auto task =
       program({{-1}, {0}, {-2}, {2}, {-1}, {1, 4}, {3, 4}, {-2, 6}, {-1, 5}, {8, 7}, {9}, {10}});
   auto& trace = task->trace;
@@ -360,13 +361,14 @@ TEST(Partitioner, ACosineSimilarityIsOneNode) {
   const auto otherwise = partitioner->alternative_sources(cosine.nodes);
   ASSERT_THAT(otherwise, Not(IsEmpty()));
   EXPECT_THAT(otherwise.back().source, HasSubstr("torch.ops.aten.clamp_min_.Tensor(t1, t4)"));
-  // Another epsilon is told as the trace has it.
+  // Another epsilon is written as the trace has it.
   call(4).args = {trace::Arg{1e-6}};
   EXPECT_THAT(Partitioner::cut(*task)->alone(0).source, Not(HasSubstr("cosine")));
 }
 
 TEST(Partitioner, AHingeLossIsOneNode) {
-  // zeros_like(x), empty_like(x), fill_, sub_ x, clamp_min_ of it, w != 1, where, w != -1, where, their sum, its mean; relu of it
+  // zeros_like(x), empty_like(x), fill_, sub_ x, clamp_min_ of it, w != 1, where, w != -1, where, their sum,
+  // its mean; relu of it
   const auto task =
       program({{-1}, {-1}, {1}, {1, -1}, {1}, {-2}, {5, 1, 0}, {-2}, {7, -1, 0}, {6, 8}, {9}, {10}});
   auto& trace = task->trace;
@@ -393,7 +395,7 @@ TEST(Partitioner, AHingeLossIsOneNode) {
               HasSubstr("F.hinge_embedding_loss(x, target, margin=0.5)"));
 }
 
-TEST(Partitioner, APoolOverLinesIsToldAsSuch) {
+TEST(Partitioner, APoolOverLinesIsWrittenAsSuch) {
   const auto task = program({{-1}, {0}});
   auto& trace = task->trace;
   auto& pool = std::get<trace::Call>(trace.phases.back().steps[1]);
@@ -582,7 +584,7 @@ TEST(Cover, IsFoundByAskingForFew) {
     const double best = cost(cheapest_cover(*partitioner, all));
     EXPECT_DOUBLE_EQ(cost(cheapest_cover_asked(*partitioner, hopes, ask, [] { return INFINITY; })), best);
     asked += questions.size(), could_ask += costs.size();
-    // Nothing is cheaper than what is there, or somebody stops it.
+    // Nothing is cheaper than what is there, or it is stopped.
     questions.clear();
     EXPECT_THAT(cheapest_cover_asked(*partitioner, hopes, ask, [&] { return best * 0.99; }), IsEmpty());
     EXPECT_THAT(cheapest_cover_asked(
@@ -605,7 +607,7 @@ TEST(Pictures, ARegionHasOneNumberInBoth) {
   };
   const std::string graph = graph_svg(*task, regions), steps = steps_svg(work, regions);
   EXPECT_EQ(count(graph, ">2</text>"), 2U);  // both steps, by the first kernel that does them
-  EXPECT_EQ(count(graph, "<circle"), 2U);    // the third is nobody's
+  EXPECT_EQ(count(graph, "<circle"), 2U);    // the third belongs to none
   EXPECT_EQ(count(steps, ">2</text>"), 1U);
   EXPECT_EQ(count(steps, "<circle"), 1U);
   EXPECT_EQ(count(graph_svg(*task, {}), "<circle"), 0U);

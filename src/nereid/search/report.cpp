@@ -23,7 +23,7 @@ std::string head(const Task& task, const Outcome& outcome, const ReportAbout& ab
       fmt::format("<h1>{}</h1>\n<p class=\"soft\">{} · policy {} · {}</p>\n", escaped(about.reference),
                   escaped(about.hardware), escaped(about.policy), escaped(about.versions));
   const Judged* shown = outcome.best ? &*outcome.best : furthest(outcome);
-  if (shown == nullptr) return out + "<p class=\"bad\">Nobody proposed anything.</p>\n";
+  if (shown == nullptr) return out + "<p class=\"bad\">No proposer proposed anything.</p>\n";
   out += fmt::format("<p class=\"{}\">{}: {}</p>\n", shown->verified() ? "good" : "bad",
                      to_string(shown->kind), escaped(shown->reason));
   out += "<div class=\"tiles\">\n" + tile(label_of(*shown), "proposed it");

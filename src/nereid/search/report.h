@@ -1,4 +1,4 @@
-// What a search found, as one self-contained page: the verdict, times as bars, the module's graph beside the
+// What a search found, as one self-contained page: the verdict, times as bars, the module's graph next to the
 // kernels that took its place, a table of kernels, everything that was tried, both sources.
 #pragma once
 

@@ -60,7 +60,7 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
   text += fmt::format(
       "Proposed by {}{}. Verified on {} under the policy `{}`: {} comparisons with the reference, {} kernels "
       "in "
-      "{} launches, {:.0f} % of the counted work in Triton.\n",
+      "{} launches, {:.0f} % of the work (FLOPs and bytes) in Triton.\n",
       best.proposer, best.variant.empty() ? "" : " (" + best.variant + ")", p.hardware,
       whole.value("policy", ""), coverage.value("trials", 0), coverage.value("kernels", 0),
       coverage.value("launches", 0), 100 * coverage.value("triton_share", 0.0));
@@ -83,7 +83,7 @@ std::string result_file(const Task& task, const Judged& best, const Provenance& 
     text += fmt::format("Verified at a smaller size: {} = {} in place of {}.\n", shrunk.value("constant", ""),
                         shrunk.value("to", int64_t{0}), shrunk.value("from", int64_t{0}));
   text += fmt::format("With {}.\n", p.versions);
-  // The compiler's files tell their plan themselves.
+  // The compiler's files contain their plan.
   if (best.source.find(best.plan.substr(0, best.plan.find('\n'))) == std::string::npos)
     text += "\nPlan:\n" + best.plan;
   // A model's code keeps the lines of its answer, of which the first are empty.

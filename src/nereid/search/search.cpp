@@ -22,8 +22,8 @@ constexpr double kModelledMargin = 0.03;  // relative; modelled times that diffe
 class Run {
  public:
   Run(Evaluator& evaluator, const Task& task, const SearchOptions& options,
-      const std::function<void(const Event&)>& tell)
-      : evaluator_(evaluator), task_(task), options_(options), tell_(tell) {}
+      const std::function<void(const Event&)>& on_event)
+      : evaluator_(evaluator), task_(task), options_(options), on_event_(on_event) {}
 
   void with(proposers::Proposer& proposer, int rank) {
     const int samples = proposer.samples() ? std::max(1, options_.samples) : 1;
@@ -123,7 +123,7 @@ class Run {
     return judged;
   }
 
-  // The winner's proposer turns what can be turned about it, where a clock tells what is better.
+  // The winner's proposer tunes its parameters, where a clock measures what is better.
   void tune(const std::vector<proposers::Proposer*>& proposers) {
     if (!outcome_.best || !outcome_.best->times) return;
     const auto other_way = fallbacks_.find({outcome_.best->proposer, outcome_.best->variant});
@@ -206,7 +206,7 @@ class Run {
     std::optional<Judged> judged;
     if (!interrupted() && !deadline.passed()) judged = evaluator_.judge(task_, name, proposal, deadline);
     if (!judged || judged->broken_off || (interrupted() && !judged->verified())) {
-      if (!interrupted()) decline(name, "the time was over before what it proposed was judged");
+      if (!interrupted()) decline(name, "the time budget ended before its proposals were judged");
       return std::nullopt;
     }
     judged->rank = rank;
@@ -220,7 +220,7 @@ class Run {
     if (!partitioner.ok() || static_cast<int>(partitioner->nodes()) <= proposer.most_operators())
       return false;
     event({Event::Kind::kSaid, std::string(proposer.name()),
-           fmt::format("{} is asked about subgraphs alone: the program has {} operators", proposer.name(),
+           fmt::format("{} gets subgraphs alone: the program has {} operators", proposer.name(),
                        partitioner->nodes())});
     return true;
   }
@@ -283,13 +283,13 @@ class Run {
     event_locked(event);
   }
   void event_locked(const Event& event) {
-    if (tell_) tell_(event);
+    if (on_event_) on_event_(event);
   }
 
   Evaluator& evaluator_;
   const Task& task_;
   const SearchOptions& options_;
-  const std::function<void(const Event&)>& tell_;
+  const std::function<void(const Event&)>& on_event_;
   const Stopwatch watch_;
   struct Drawn {
     proposers::Proposer* proposer;
@@ -323,14 +323,14 @@ bool better(const Judged& a, const Judged& b) {
   if (a.times.has_value() != b.times.has_value()) return a.times.has_value();
   if (!a.ms() || !b.ms()) return a.ms().has_value();
   if (a.times) return *a.ms() < *b.ms();
-  // A model does not tell such times apart: who was named first wins.
+  // The cost model does not distinguish such times: the proposer that was named first wins.
   if (std::abs(*a.ms() - *b.ms()) < kModelledMargin * *b.ms()) return a.rank < b.rank;
   return *a.ms() < *b.ms();
 }
 
 Outcome search(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
-               const SearchOptions& options, const std::function<void(const Event&)>& tell) {
-  Run run(evaluator, task, options, tell);
+               const SearchOptions& options, const std::function<void(const Event&)>& on_event) {
+  Run run(evaluator, task, options, on_event);
   std::vector<std::thread> threads;
   for (size_t i = 0; i < proposers.size(); ++i)
     threads.emplace_back([&run, proposer = proposers[i], i] { run.with(*proposer, static_cast<int>(i)); });

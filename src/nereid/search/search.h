@@ -1,4 +1,4 @@
-// Test-time search: proposers are asked side by side, what they propose is judged as it comes, and the best
+// Test-time search: proposers work side by side, what they propose is judged as it comes, and the best
 // verified result so far is always there.
 #pragma once
 
@@ -13,22 +13,23 @@
 namespace nereid::search {
 
 struct SearchOptions {
-  // The budget. After it nobody is asked, and once something is verified, what is being judged is broken off.
+  // The budget. After it no proposer is called, and once something is verified, what is being judged is
+  // cancelled.
   Deadline deadline = Deadline::after(60);
   // Until then what was proposed in time is judged all the same, while nothing is verified.
   Deadline patience = Deadline::after(180);
   int samples = 1;            // answers asked of a proposer that samples, side by side
   bool every_sample = false;  // all of them are judged, though one may be enough (see below)
-  // The search ends with the first verified result, and a proposer's other samples wait for its first; those of
-  // one that costs nothing wait for subgraphs, too.
+  // The search ends with the first verified result, and a proposer's other samples wait for its first; those
+  // of one that costs nothing wait for subgraphs, too.
   bool first_is_enough = false;
-  int repairs = 2;        // times that a proposer is told what was wrong with an answer
+  int repairs = 2;        // times that a proposer gets the evidence against an answer
   bool fallbacks = true;  // what was not verified is written in the proposer's other ways
   bool subgraphs = true;  // after whole programs, subgraph_search.h
-  bool tuning = true;     // the winner's choices are turned, where a clock tells what is better
+  bool tuning = true;     // the winner's parameters are tuned, where a clock measures what is better
 };
 
-// What a search has to tell while it goes on; called under a lock.
+// The events of a search while it goes on; called under a lock.
 struct Event {
   enum class Kind { kAsked, kDeclined, kJudged, kBest, kSaid } kind;
   std::string proposer;
@@ -38,7 +39,8 @@ struct Event {
 
 struct Declined {
   std::string proposer, why;
-  std::optional<Blame> fault{};  // whose it is that nobody could be asked; else it is a word about the task
+  std::optional<Blame>
+      fault{};  // whose fault it is that no proposer could be called; else it is a remark about the task
 };
 
 struct Outcome {
@@ -55,9 +57,9 @@ struct Outcome {
 bool better(const Judged& a, const Judged& b);
 
 // Whether a proposer's samples of one request may end with this one: it is verified, and beats what was to be
-// expected. That is the best that others have found for it; where they have nothing verified, the mean of this
-// proposer's own verified samples, of which there must be one (SpecGen's rule). Measured times beat measured
-// ones, modelled ones modelled ones by more than the model can tell.
+// expected. That is the best that others have found for it; where they have nothing verified, the mean of
+// this proposer's own verified samples, of which there must be one (SpecGen's rule). Measured times beat
+// measured ones, modelled ones modelled ones by more than the model's error.
 class Expectation {
  public:
   // One of this proposer's judged samples, the best of others (null: nothing) as it is now.
@@ -71,15 +73,15 @@ class Expectation {
 // Ends at the deadline, when everything was tried, or at an interrupt: what was found until then is the
 // answer. On a CPU, where a verdict takes all cores, one is made after the other.
 //
-// A proposer's samples are asked for at once, and each is judged as soon as it is there, while others are
+// A proposer's samples are requested at once, and each is judged as soon as it is there, while others are
 // being written. What is still being written when one is enough (Expectation) is cancelled.
 Outcome search(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
-               const SearchOptions& options, const std::function<void(const Event&)>& tell = {});
+               const SearchOptions& options, const std::function<void(const Event&)>& on_event = {});
 
 // A proposer that could not be asked; null where all could.
 const Declined* fault_of(const Outcome& outcome);
 
-// The evidence of the attempt that came furthest up the ladder; null where nothing was tried.
+// The evidence of the attempt that reached the latest stage; null where nothing was tried.
 const Judged* furthest(const Outcome& outcome);
 
 }  // namespace nereid::search

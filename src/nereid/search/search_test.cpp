@@ -81,7 +81,7 @@ class Scripted : public proposers::Proposer {
   }
   // What is proposed after failures, one by one, and what failed how: "wrong", "too large: kernel".
   std::vector<std::string> ways, failures;
-  // What a tuner proposes, one by one, and what it was told first and after each; -1: not verified.
+  // What a tuner proposes, one by one, and the times it got first and after each; -1: not verified.
   std::vector<std::string> turns;
   std::vector<double> observed;
   Result<proposers::Answer> propose(const proposers::Request& request, Deadline) override {
@@ -129,8 +129,8 @@ proposers::Answer proposing(std::vector<std::string> texts) {
   return answer;
 }
 
-// A world where a source is worth what it says: "raise" does not trace, "WRONG" has other numbers, "BYTES 123" moves so many bytes,
-// "SLOW" takes about 0.7 s to judge.
+// A world where a source is worth what it says: "raise" does not trace, "WRONG" has other numbers, "BYTES
+// 123" moves so many bytes, "SLOW" takes about 0.7 s to judge.
 struct SearchTest : testing::Test {
   SearchTest() {
     backends.trace = [this](const tracer::TraceRequest& request, Deadline) -> Result<tracer::TraceAnswer> {
@@ -214,14 +214,14 @@ TEST_F(SearchTest, TheFastestVerifiedWins) {
   EXPECT_EQ(outcome.cost.completion_tokens, 10);
 }
 
-TEST_F(SearchTest, WhereAModelCannotTellTheFirstNamedWins) {
+TEST_F(SearchTest, WhereTheCostModelIsUndecidedTheFirstNamedWins) {
   Scripted one("one", {proposing({"BYTES 1.01e12"})}), two("two", {proposing({"BYTES 1.0e12"})});
   const auto b = evaluator();
   EXPECT_EQ(run(*b, {&one, &two}).best->proposer, "one");
   EXPECT_EQ(run(*b, {&two, &one}).best->proposer, "two");
 }
 
-TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsTold) {
+TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsReported) {
   Scripted one("one", {proposing({"raise"})}), two("two", {{.declined = "cannot"}});
   const auto b = evaluator();
   const Outcome outcome = run(*b, {&one, &two});
@@ -234,7 +234,7 @@ TEST_F(SearchTest, WithNothingVerifiedTheFurthestIsTold) {
   EXPECT_EQ(furthest(Outcome{}), nullptr);
 }
 
-// Samples that come when they are asked for, the first after `ready`.
+// Samples that come on demand, the first after `ready`.
 class Drawing : public proposers::Proposer {
  public:
   explicit Drawing(std::vector<std::string> texts) : texts_(std::move(texts)) { ready.test_and_set(); }
@@ -294,7 +294,7 @@ TEST_F(SearchTest, SamplesEndWhereOneBeatsTheMeanOfThoseBefore) {
   const Outcome outcome = run(*evaluator(), {&drawing}, {.samples = 5, .subgraphs = false});
   EXPECT_EQ(outcome.best->source, "BYTES 2e12");
   EXPECT_EQ(drawing.observed,
-            4);  // 4.1 is above 4, and less than 3 % would be nothing that the model can tell
+            4);  // 4.1 is above 4, and less than 3 % would be within the model's error
 }
 
 TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
@@ -302,13 +302,13 @@ TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
   const SearchOptions first{.samples = 3, .first_is_enough = true, .subgraphs = false};
   EXPECT_EQ(run(*evaluator(), {&right}, first).best->source, "BYTES 2e12");
   EXPECT_EQ(right.observed, 1);
-  EXPECT_EQ(right.cancelled, 0);  // nobody asked for them
+  EXPECT_EQ(right.cancelled, 0);  // not requested
   Drawing wrong({"raise", "BYTES 1e12", "raise"});
   EXPECT_EQ(run(*evaluator(), {&wrong}, first).best->source, "BYTES 1e12");
   EXPECT_EQ(wrong.observed, 3);  // from the last
 }
 
-// Answers by what it is asked: a model that reads texts by their manner.
+// Answers by the text of the task: a model that reads texts by their style.
 class Reader : public proposers::Proposer {
  public:
   using Read = std::function<std::string(bool again, int sample, int round)>;
@@ -327,7 +327,7 @@ class Reader : public proposers::Proposer {
   Read read_;
 };
 
-TEST_F(SearchTest, AProgramThatIsMisreadIsToldAgainFromItsTrace) {
+TEST_F(SearchTest, AProgramThatIsMisreadIsRewrittenFromItsTrace) {
   Reader reader([](bool again, int, int) { return again ? "class ModelNew: pass  # BYTES 1e12" : "raise"; });
   const Outcome first = run(*evaluator(), {&reader}, {.samples = 4, .first_is_enough = true});
   ASSERT_TRUE(first.best);
@@ -341,7 +341,7 @@ TEST_F(SearchTest, AProgramThatIsMisreadIsToldAgainFromItsTrace) {
   reader.asked.clear();
   EXPECT_FALSE(run(*evaluator(), {&reader}, {.samples = 2, .subgraphs = false}).best);
   EXPECT_THAT(reader.asked, ElementsAre("0.0", "0.1"));
-  // Whoever reads a text as it is has nothing from hearing it again.
+  // A model that reads the text as it is gains nothing from the canonical one.
   Scripted one("one", {proposing({"raise"})});
   EXPECT_TRUE(run(*evaluator(), {&one}, {}).all_tried);
   EXPECT_THAT(one.requests, SizeIs(1));
@@ -396,7 +396,7 @@ TEST_F(SearchTest, AProposerThatIsLostIsNoWordAboutTheTask) {
   EXPECT_EQ(fault_of(run(*evaluator(), {&one})), nullptr);
 }
 
-TEST_F(SearchTest, ARepairIsToldTheEvidence) {
+TEST_F(SearchTest, ARepairGetsTheEvidence) {
   Scripted one("one", {proposing({"raise 1"}), proposing({"raise 2"}), proposing({"BYTES 1"})}, true);
   const auto b = evaluator();
   const Outcome outcome = run(*b, {&one}, {.repairs = 2, .subgraphs = false});
@@ -458,7 +458,7 @@ TEST_F(SearchTest, WhereThereIsAClockTheWinnerIsTurned) {
   EXPECT_THAT(two.observed, IsEmpty());  // it did not win
   EXPECT_EQ(
       std::count_if(outcome.tried.begin(), outcome.tried.end(), [](const Judged& j) { return j.sample; }), 2);
-  // Without a clock there is nothing to tell by.
+  // Without a clock there is nothing to compare by.
   Scripted three("three", {proposing({"BYTES 1e12"})});
   three.turns = {"BYTES 1e9"};
   EXPECT_EQ(run(*evaluator(), {&three}).best->source, "BYTES 1e12");
@@ -487,7 +487,8 @@ TEST_F(SearchTest, AChoiceThatFailsIsFollowedByTheNext) {
               ElementsAre(-5, 4));  // what was verified is turned, and not what was proposed first
   EXPECT_EQ(outcome.best->source, "MS 4");
   EXPECT_THAT(bests, ElementsAre("MS 5", "MS 4"));
-  // Not after what no other way of writing mends, not where the first is verified, and not where it is not asked for.
+  // Not after what no other way of writing mends, not where the first is verified, and not where it is not
+  // asked for.
   for (const auto& [text, fallbacks] :
        {std::pair("raise", true), std::pair("MS 3", true), std::pair("WRONG", false)}) {
     Scripted two("two", {proposing({text})});
@@ -556,7 +557,7 @@ TEST_F(SearchTest, TheResultFileSaysWhatIsKnown) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
-TEST_F(SearchTest, TheReportTellsAllAndEscapesAll) {
+TEST_F(SearchTest, TheReportShowsAllAndEscapesAll) {
   Scripted one("one", {proposing({"BYTES 1e12", "raise <script>"})}), two("two", {{.declined = "can<not"}});
   const auto b = evaluator();
   const auto task = b->trace("task.py", "class Model: pass  # <b>\n", Deadline::after(10));
@@ -569,7 +570,7 @@ TEST_F(SearchTest, TheReportTellsAllAndEscapesAll) {
     EXPECT_THAT(html, HasSubstr(word));
   EXPECT_EQ(html.find("<script"), html.npos);
   EXPECT_EQ(html.find("http:"), html.npos);
-  EXPECT_THAT(report_page(**task, Outcome{}, {}), HasSubstr("Nobody proposed anything"));
+  EXPECT_THAT(report_page(**task, Outcome{}, {}), HasSubstr("No proposer proposed anything"));
 }
 
 TEST(CostModel, MemoryComputingAndLaunches) {

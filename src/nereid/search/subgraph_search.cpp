@@ -126,7 +126,7 @@ class SubgraphSearch {
     }
   }
 
-  // What nobody can do alone with its neighbours: what is of fewer lines before what is of more.
+  // What no proposer solved alone, with its neighbours: fewer lines before more.
   void with_neighbours(std::vector<const Subgraph*> larger) {
     std::map<const Subgraph*, std::pair<size_t, size_t>> order;
     for (const Subgraph* subgraph : larger)
@@ -146,7 +146,7 @@ class SubgraphSearch {
     }
   }
 
-  // Of these sets those that have none, told in other words.
+  // Of these sets those that have none, in canonical form.
   std::vector<const Subgraph*> alternative_sources(const std::vector<Nodes>& sets) {
     std::vector<const Subgraph*> alternatives;
     if (!rewrites_source()) return alternatives;
@@ -173,7 +173,7 @@ class SubgraphSearch {
     });
   }
 
-  // The whole program told from its trace, where it is not too large for who is told so; else nothing.
+  // The whole program rewritten from its trace, where it is not too large for the proposer; else nothing.
   std::vector<const Subgraph*> whole_again() {
     int most = 0;
     for (const auto* proposer : proposers_)
@@ -187,7 +187,8 @@ class SubgraphSearch {
 
   bool found() const { return to_beat_() != kNever; }
 
-  // The cheapest program of what has a kernel, judged, where these are enough for one; whether one is verified.
+  // The cheapest program of what has a kernel, judged, where these are enough for one; whether one is
+  // verified.
   bool made_whole() {
     if (nobodys().none()) compose(cheapest_cover(partitioner_, offers(false), beam()));
     return found();
@@ -232,7 +233,7 @@ class SubgraphSearch {
     return go_on();
   }
 
-  // About all of them once more: the samples of a later round, of who is told again.
+  // All of them once more: the samples of a later round, for the canonical forms.
   bool ask_in_round(std::vector<const Subgraph*> subgraphs, int round) {
     std::set<std::string_view> sources;
     std::erase_if(subgraphs, [&](const Subgraph* f) { return !sources.insert(f->source).second; });
@@ -332,14 +333,14 @@ class SubgraphSearch {
     return known;
   }
 
-  // More samples, where nobody's first answer was good.
+  // More samples, where no first answer was good.
   void ask_others(Asked& asked) {
     if (!asked.task || !go_on() || options_.samples < 2) return;
     for (auto* proposer : proposers_)
       if (proposer->samples() && !proposer->paid())
         asked.others[proposer] = evaluator_.ask_several(*proposer, *asked.task, samples(1));
   }
-  // One that costs money is asked where the others have nothing.
+  // One that costs money is called where the others have nothing.
   Known others(Asked& asked) {
     Known known;
     if (!asked.task) return known;
@@ -442,9 +443,9 @@ class SubgraphSearch {
   const std::function<void(const proposers::Proposal&)>& whole_;
   const std::function<double()>& to_beat_;
   const std::function<void(const std::string&)>& say_;
-  std::deque<Subgraph> subgraphs_;  // grows: what was told otherwise
+  std::deque<Subgraph> subgraphs_;  // grows: canonical forms
   std::vector<Subgraph> alone_;
-  const Subgraph* whole_program_ = nullptr;  // all of it, told again
+  const Subgraph* whole_program_ = nullptr;  // all of it, canonical
   std::vector<Nodes> lines_;                 // of several nodes each
   std::map<std::string, Known> known_;       // by source: equal subgraphs are judged once
   std::map<std::string, Asked> asked_;       // by source: in advance

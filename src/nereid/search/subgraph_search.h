@@ -3,7 +3,7 @@
 //
 // Each (subgraph, proposal) is verified and timed once; the best set of disjoint subgraphs that covers the
 // program is found by dynamic programming over what they cost, and the whole is verified and timed like any
-// proposal. A subgraph that nobody has asked about yet stands with what it costs at least: only those in the
+// proposal. An unexplored subgraph counts with its lower bound of cost: only those in the
 // cheapest cover are worth a question, the one with the most to gain first, and where that cover holds none
 // of them, or is no cheaper than what there is, there is nothing left to find.
 #pragma once
@@ -32,9 +32,9 @@ std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vec
                                   size_t beam = 256);
 
 // The cheapest cover, found by asking for the cost of as few offers as will do. `ask` gives a cost (infinity:
-// nobody has a kernel), or nothing to stop. Empty where no cover is cheaper than `to_beat()`, or it was
-// stopped. `soon` is told before each question whom it is likely to be about next: all of the cheapest cover
-// that nobody has asked about.
+// no kernel is known), or nothing to stop. Empty where no cover is cheaper than `to_beat()`, or it was
+// stopped. `soon` gets, before each request, the subgraphs that are likely to be next: all of the cheapest
+// cover that are unexplored.
 std::vector<Offer> cheapest_cover_asked(
     const Partitioner& partitioner, std::vector<Offer> offers,
     const std::function<std::optional<double>(const Subgraph&)>& ask, const std::function<double()>& to_beat,
@@ -44,36 +44,36 @@ struct SubgraphOptions {
   Deadline deadline = Deadline::after(60);
   size_t most_nodes = 5;
   size_t most_subgraphs = 400;
-  bool first_is_enough = false;  // nothing more is asked once a program is verified
+  bool first_is_enough = false;  // no more requests once a program is verified
   int samples = 1;               // at most so many answers of a proposer that samples, to one subgraph
-  // Asks about the program as it is written, for answers that were not asked for yet: of round 0, those that a
+  // Requests answers to the program as it is written that were not requested yet: of round 0, those that a
   // search kept back; of later rounds, as of proposers::Request. May be empty.
   std::function<void(int round)> whole_again{};
 };
 
-// Rounds that are asked for after round 0, while nothing is verified.
+// Rounds after round 0, while nothing is verified.
 inline constexpr int kRounds = 3;
 
-// What the questions took, and which proposer could not be asked.
+// What the requests took, and which proposer could not be called.
 struct SubgraphFindings {
   proposers::Cost cost{};
-  bool all_tried = true;  // nothing was left to be asked: neither time nor an interrupt ended it
+  bool all_tried = true;  // no request was left: neither time nor an interrupt ended it
   std::string faulty{};
   std::optional<Error> fault{};
 };
 
-// A subgraph is asked about as a whole program is, but the first sample goes alone: only where nobody has a
-// kernel then are the others asked for, at once, and the first verified one ends them. Subgraphs that are
-// likely to be next are asked about in advance, so that a language model writes many side by side.
+// A subgraph is proposed for as a whole program is, but the first sample goes alone: only where no kernel is
+// verified then are the others requested, at once, and the first verified one ends them. Subgraphs that are
+// likely to be next are requested in advance, so that a language model writes many side by side.
 //
-// While nothing is verified, it goes from what is cheap to what is dear, each stage only where those before
-// have not made a whole program: the program told again from its trace, whole, in the words that subgraphs are
-// told in (a small model reads a text by the manners that it was taught: names in place of sizes may be enough
-// to lose it), greedily; each line of it; its single operators, and then these told otherwise
-// (Partitioner::alternative_sources), greedily too; single operators with all samples; the other samples of the
-// program's own text, then of the one told again; what failed alone with its neighbours; all that failed told
-// otherwise; and in further rounds. Who is told again is a proposer that samples and costs nothing: others
-// read a text as it is.
+// While nothing is verified, it goes from cheap to expensive, each stage only where those before it have not
+// made a whole program: the program rewritten from its trace, whole, in the canonical form of subgraphs (a
+// small model depends on the style that it was trained on: names in place of sizes may be enough to mislead
+// it), greedily; each line of it; its single operators, and then their canonical forms
+// (Partitioner::alternative_sources), greedily too; single operators with all samples; the other samples of
+// the program's own text, then of the rewritten one; what failed alone with its neighbours; all that failed
+// in canonical form; and in further rounds. Canonical forms go to proposers that sample and cost nothing:
+// others read a text as it is.
 //
 // Asks, judges and composes until the deadline, an interrupt, or until nothing is left to gain. `whole`
 // judges composed programs, of which each ought to be faster than `to_beat` (infinity while there is

@@ -1,7 +1,7 @@
 // Which pair is judged next: principals take turns, and of each principal its clients.
 //
-// A principal is who a token belongs to, or an address where there are no tokens; a client is what a principal calls one of its own
-// programs, so inventing clients wins nothing from other principals.
+// A principal is who a token belongs to, or an address where there are no tokens; a client is what a
+// principal calls one of its own programs, so inventing clients wins nothing from other principals.
 #pragma once
 
 #include <cstddef>

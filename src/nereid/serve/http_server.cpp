@@ -280,7 +280,8 @@ class Session : public std::enable_shared_from_this<Session> {
     });
   }
 
-  // A connection that is closed while its client still sends is reset, and the client may never read our answer.
+  // A connection that is closed while its client still sends is reset, and the client may never read our
+  // answer.
   void discard() {
     buffer_.clear();
     stream_.async_read_some(buffer_.prepare(size_t{1} << 16),

@@ -1,4 +1,5 @@
-// HTTP/1.1 and WebSocket on one port, by Boost.Beast: connections that stay, limits on heads, bodies and time, one thread.
+// HTTP/1.1 and WebSocket on one port, by Boost.Beast: connections that stay, limits on heads, bodies and
+// time, one thread.
 //
 // All callbacks run on the thread that is in `run`, and all functions but `post` belong to it.
 #pragma once

@@ -1,8 +1,8 @@
-// The judge as a process of its own: `nereid verify --batch -`, which runs candidates in jails. Started again when it dies or says nothing
-// for too long.
+// The judge as a process of its own: `nereid verify --batch -`, which runs candidates in jails. Started again
+// when it dies or says nothing for too long.
 //
-// A process has a generation, from 1. What was asked of one that died is not asked again by itself: its owner decides, for one of these
-// pairs may be what kills it.
+// A process has a generation, from 1. What was asked of one that died is not asked again by itself: its owner
+// decides, for one of these pairs may be what kills it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// OpenEnv's contract: episodes over HTTP (/reset, /step, /state) and over a WebSocket (/ws), and what describes them (/schema, /metadata,
-// /openapi.json, /mcp). An episode is a task and attempts at it; each step is judged.
+// OpenEnv's contract: episodes over HTTP (/reset, /step, /state) and over a WebSocket (/ws), and what
+// describes them (/schema, /metadata, /openapi.json, /mcp). An episode is a task and attempts at it; each
+// step is judged.
 #include <algorithm>
 #include <atomic>
 
@@ -145,7 +146,8 @@ void Server::add_openenv_routes() {
       }};
 }
 
-// `task` or `reference`, else the task that `seed` draws from the server's folder, else none: actions bring their own.
+// `task` or `reference`, else the task that `seed` draws from the server's folder, else none: actions bring
+// their own.
 Result<Server::Episode> Server::new_episode(const Json& given) const {
   Episode episode;
   episode.id = text_in(given, "episode_id");
@@ -254,7 +256,7 @@ void Server::step(const ExchangePtr& exchange, const Json& body) {
   });
 }
 
-// -- WebSocket --------------------------------------------------------------------------------------------------------
+// -- WebSocket ---------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -272,7 +274,8 @@ void Server::handle_socket(const HttpRequest& request, const std::shared_ptr<Web
   const Client client = client_of(request).value_or(Client{});
   const std::weak_ptr<WebSocket> weak = socket;
   socket->on_close = [conversation] { conversation->open = false; };
-  // Answers a message when the ones before it are answered: `socket_message` sends exactly one answer to each.
+  // Answers a message when the ones before it are answered: `socket_message` sends exactly one answer to
+  // each.
   const auto next = std::make_shared<std::function<void()>>();
   *next = [this, weak, episode, conversation, client, again = std::weak_ptr(next)] {
     const auto alive = weak.lock();
@@ -348,7 +351,7 @@ void Server::socket_message(const std::string& text, const Client& client,
       });
 }
 
-// -- the model context protocol: one tool, `verify` -----------------------------------------------------------------
+// -- the model context protocol: one tool, `verify` --------------------------------------------------------
 
 void Server::model_context(const ExchangePtr& exchange, const Json& body) {
   const Json id = body.value("id", Json());

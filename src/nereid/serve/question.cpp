@@ -13,7 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostReference = size_t{8} << 20;
-// A pair's own settings, as docs/batch_protocol.md names them. Never a path: the server's files are not its clients'.
+// A pair's own settings, as docs/batch_protocol.md names them. Never a path: the server's files are not its
+// clients'.
 constexpr std::array<std::string_view, 16> kOptions = {
     "policy",        "device", "protocol",     "trials",        "seed",        "time_limit",
     "verdict_limit", "rtol",   "atol",         "allow_tf32",    "fast_inputs", "shrink",

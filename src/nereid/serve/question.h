@@ -1,4 +1,5 @@
-// A question to the judge: a model's answer (or source) to a task, from whatever JSON a client sends, as a line of the batch protocol.
+// A question to the judge: a model's answer (or source) to a task, from whatever JSON a client sends, as a
+// line of the batch protocol.
 #pragma once
 
 #include <filesystem>
@@ -31,8 +32,8 @@ struct Question {
   std::string group;                            // whose answers are compared with each other; may be empty
 };
 
-// `item` is an object {"completion", "reference" | "prompt", "form", "options", "reward", "speedup_limit", "group"} as docs/serve.md has it;
-// `where` names it in errors, which are blamed on the input.
+// `item` is an object {"completion", "reference" | "prompt", "form", "options", "reward", "speedup_limit",
+// "group"} as docs/serve.md has it; `where` names it in errors, which are blamed on the input.
 Result<Question> read_question(const Json& item, const std::string& where, const QuestionDefaults& defaults);
 
 // The source of a task that is given as source or as a name below `tasks`.
@@ -41,7 +42,8 @@ Result<std::string> reference_source(const std::string& reference, const std::fi
 // The last code block of a text with `class Model` and `get_inputs`.
 std::optional<std::string> reference_in(std::string_view prompt);
 
-// All that a prompt says: a text, or a chat's messages. The answer in a completion: a text, or the last assistant's message.
+// All that a prompt says: a text, or a chat's messages. The answer in a completion: a text, or the last
+// assistant's message.
 std::string prompt_text(const Json& prompt);
 std::string completion_text(const Json& completion);
 

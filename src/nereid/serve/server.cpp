@@ -78,7 +78,7 @@ void Server::begin_end() {
   http_->stop_listening();
 }
 
-// -- requests ---------------------------------------------------------------------------------------------------------
+// -- requests ----------------------------------------------------------------------------------------------
 
 void Server::add_routes() {
   const auto take = [this](auto method) {
@@ -187,7 +187,7 @@ void Server::fail(const ExchangePtr& exchange, int status, const std::string& me
   send(exchange, status, error_answer(message, blame), retry_after);
 }
 
-// -- questions --------------------------------------------------------------------------------------------------------
+// -- questions ---------------------------------------------------------------------------------------------
 
 Json Server::answer_of(const Question& question, const std::optional<Answered>& answered) const {
   if (!answered)
@@ -291,7 +291,7 @@ void Server::verify_batch(const ExchangePtr& exchange, const Json& body) {
             });
 }
 
-// -- tasks ------------------------------------------------------------------------------------------------------------
+// -- tasks -------------------------------------------------------------------------------------------------
 
 void Server::submit(const ExchangePtr& exchange, const Json& body) {
   const Json* items = member(body, "items");

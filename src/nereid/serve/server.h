@@ -21,9 +21,9 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   int port = 8000;  // 0: any that is free
   HttpLimits limits;
-  Tokens tokens;         // none: everybody may ask
+  Tokens tokens;         // none: no authentication
   double timeout = 600;  // seconds that a request waits for its verdict at most
-  double grace = 30;     // seconds for what was accepted, when it is told to end
+  double grace = 30;     // seconds to finish accepted requests after a signal
   QuestionDefaults questions;
   std::function<Json()> gpus;  // what the page shows of them
   std::string version;
@@ -42,7 +42,8 @@ class Server {
                                                 std::unique_ptr<TaskStore> store,
                                                 const std::vector<JudgePlace>& places);
   int port() const { return http_->port(); }
-  // Until SIGINT or SIGTERM: what is accepted by then is judged within the grace, and what is left stays in the store.
+  // Until SIGINT or SIGTERM: what is accepted by then is judged within the grace, and what is left stays in
+  // the store.
   Result<Answer> run();
 
  private:

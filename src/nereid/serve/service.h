@@ -1,9 +1,10 @@
-// Accepts questions, has them judged, answers those who wait. Knows nothing of HTTP.
+// Accepts questions, has them judged, answers waiting requests. Knows nothing of HTTP.
 //
 //   accept -> TaskStore, FairQueue -> JudgeProcess -> TaskStore -> wait
 //
-// What is accepted is in the store before `accept` returns: a process that is killed judges it after its next start. Only ids are held in
-// memory; lines are read when a judge takes them. For one thread, which `post` leads to.
+// What is accepted is in the store before `accept` returns: a process that is killed judges it after its next
+// start. Only ids are held in memory; lines are read when a judge takes them. For one thread, which `post`
+// leads to.
 #pragma once
 
 #include <deque>
@@ -61,15 +62,15 @@ class Service {
 
   // All or none. A question that was asked before takes no place.
   std::optional<Refusal> accept(const std::vector<Question>& questions, const Client& client);
-  // Calls `done` once, now or later: when `needed` of the ids are answered, or after `seconds`; nullopt of those that are not, and of
-  // ids that are unknown.
+  // Calls `done` once, now or later: when `needed` of the ids are answered, or after `seconds`; nullopt of
+  // those that are not, and of ids that are unknown.
   using Done = std::function<void(std::vector<std::optional<Answered>>)>;
   void wait(std::vector<std::string> ids, size_t needed, double seconds, Done done);
   enum class Stage { kUnknown, kWaiting, kUnderWay, kAnswered };
   Stage stage(const std::string& id);
 
   void tick();  // to be called a few times a second
-  // No more is accepted. `give_up` tells those who wait that they will not be answered by this process.
+  // No more is accepted. `give_up` ends waiting requests: this process will not answer them.
   void end() { ending_ = true; }
   void give_up();
   bool ending() const { return ending_; }
@@ -100,7 +101,7 @@ class Service {
     std::unique_ptr<JudgeProcess> process;
     uint64_t generation = 1;
     std::set<std::string> under_way;
-    bool alone = false;  // what it has killed a judge before, maybe: nothing else is asked beside it
+    bool alone = false;  // a question that may have killed a judge before: it is judged alone
     bool lives = true;
     int64_t restarts = 0, verdicts = 0;
   };

@@ -1,4 +1,5 @@
-// What was accepted and what came of it, in one SQLite file: nothing accepted is lost to a kill -9, and the same question costs once.
+// What was accepted and what came of it, in one SQLite file: nothing accepted is lost to a kill -9, and the
+// same question costs once.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// Routes in the shapes that trainers send: slime's remote_rm, OpenRLHF's remote_rm_url, NeMo-Gym's resources server.
+// Routes in the shapes that trainers send: slime's remote_rm, OpenRLHF's remote_rm_url, NeMo-Gym's resources
+// server.
 #include "nereid/serve/json_member.h"
 #include "nereid/serve/server.h"
 

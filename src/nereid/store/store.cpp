@@ -116,7 +116,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& path) {
 }
 
 Status Store::prepare_schema() {
-  // Before anything is written: the file may be somebody else's database.
+  // Before anything is written: the file may be another program's database.
   NEREID_TRY(const int64_t tables, connection_.integer("SELECT count(*) FROM sqlite_master"));
   NEREID_TRY(int64_t application, connection_.integer("PRAGMA application_id"));
   if (tables > 0 && application != kApplication)

@@ -53,7 +53,7 @@ TEST_F(StoreTest, WhatWasPutIsFound) {
   EXPECT_EQ(*store->count({}), 1);
 }
 
-TEST_F(StoreTest, EveryPartOfAKeyTellsRecordsApart) {
+TEST_F(StoreTest, EveryPartOfAKeyDistinguishesRecords) {
   const Key plain = key("a");
   std::set<std::string> hashes = {plain.hash()};
   for (auto part : {&Key::task, &Key::subject, &Key::question, &Key::hardware, &Key::versions}) {
@@ -93,7 +93,7 @@ TEST_F(StoreTest, FiltersAndPruning) {
   EXPECT_EQ(*store->text(lost), "lost");
 }
 
-TEST_F(StoreTest, PruningTakesOldTextsThatNobodyNames) {
+TEST_F(StoreTest, PruningTakesOldUnreferencedTexts) {
   auto store = open();
   const std::string kept = *store->keep_text("kept"), lost = *store->keep_text("lost");
   ASSERT_TRUE(store->put({.key = key(kept), .state = "Verified"}).ok());
@@ -135,6 +135,7 @@ TEST_F(StoreTest, ANewerSchemaIsRefused) {
 TEST_F(StoreTest, ManyThreadsThroughOneStore) {
   auto store = open();
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int t = 0; t < 8; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i)
@@ -212,10 +213,10 @@ TEST_F(StoreTest, ManyProcessesAreKilledAndNothingIsHalfWritten) {
     ASSERT_EQ(document["hash"], sha256_hex(document["body"].get<std::string>()));
     subjects.insert(record.key.subject);
   }
-  // What a writer was told is there, is there.
+  // What was acknowledged to a writer is there.
   size_t lines = 0;
-  std::istringstream told(acknowledged);
-  for (std::string subject; std::getline(told, subject); ++lines)
+  std::istringstream subjects_written(acknowledged);
+  for (std::string subject; std::getline(subjects_written, subject); ++lines)
     EXPECT_TRUE(subjects.contains(subject)) << subject;
   EXPECT_GT(lines, 30U);
 }

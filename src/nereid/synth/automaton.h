@@ -24,7 +24,7 @@ template <typename Number>
 class Automaton {
  public:
   Automaton(const Space& space, int level);
-  // How many sequences it accepts; `two`: with two results, the last operator's beside the one before it.
+  // How many sequences it accepts; `two`: with two results, the last operator's and the one before it.
   const Number& total(bool two) const { return firsts_[two].total(); }
   int states() const { return static_cast<int>(states_.size()); }
   // The groups of a sequence's operators. False where undecided.

@@ -1,4 +1,4 @@
-// The manner a program is written in: how one author would have put it, drawn once for each program.
+// The code style of a program: how one author would write it, drawn once for each program.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ struct CodeStyle {
   uint8_t spare = 0;          // global sizes that nothing uses
   uint32_t phrasing = 0;      // phrasing.h
   uint8_t made = 0;           // how inputs of normal numbers are made
-  ops::Applied::Axes axes{};  // how axes are told
+  ops::Applied::Axes axes{};  // how axes are written
   bool bare_axes = false, listed_axes = false, short_transpose = false;  // as ops::Applied has them
   bool inline_shapes = false;                                            // `x.shape[0]` where a size is used
   bool loops = false;                 // runs of layers as a ModuleList that forward() goes through

@@ -28,7 +28,7 @@ struct Value {
   double rms() const { return std::sqrt(mean * mean + sd * sd); }
 };
 
-constexpr double kLeastSpread = 1e-3;  // of the standard deviation beside the mean
+constexpr double kLeastSpread = 1e-3;  // standard deviation over mean
 constexpr double kSmallest = 1e-9, kSmallestResult = 1e-6, kLargest = 1e12;
 constexpr double kSaturated = 0.9;  // of the elements
 constexpr double kRarely =
@@ -272,7 +272,8 @@ class Judge {
     return made;
   }
 
-  // One number, or one for each row, beside elements that differ far less: all of them give way to it.
+  // One number, or one for each row, is added to elements that differ far less: rounding hides their
+  // differences.
   static bool drowns(const ops::Applied& applied, size_t slot, const Value& broadcast, const Value& other,
                      double times) {
     return applied.operands[slot].elements() < applied.out.elements() && broadcast.rms() > times * other.sd;

@@ -9,7 +9,7 @@
 namespace nereid::synth {
 
 // True where some value is, for nearly all inputs, constant by algebra (a softmax summed along its axis),
-// saturated (tanh of a long sum), no more than rounding beside its mean, vanishing, or near overflow. An
+// saturated (tanh of a long sum), within rounding of its mean, vanishing, or near overflow. An
 // estimate: means and standard deviations are propagated as if elements were independent and roughly normal.
 // docs/synth.md says how often it errs.
 bool is_degenerate(const Program& program, std::string* why = nullptr);

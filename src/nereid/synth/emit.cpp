@@ -441,7 +441,7 @@ class Emitter {
     }
     return false;
   }
-  // Whether operators or methods stand beside an operand.
+  // Whether operators or methods are next to an operand.
   static bool binds(std::string_view pattern) {
     return std::ranges::any_of(std::array{"{x}.", "{x} ", "{x}[", "-{x}", "{y}."},
                                [&](const char* text) { return pattern.find(text) != pattern.npos; });

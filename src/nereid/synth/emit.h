@@ -23,7 +23,7 @@ struct Layout {
   std::vector<Owner> state;  // in the module's order
 };
 
-// A whole Python file. The same program and manner always give the same text.
+// A whole Python file. The same program and style always give the same text.
 Layout emit(const Program& program, const CodeStyle& style, std::string& to);
 
 }  // namespace nereid::synth

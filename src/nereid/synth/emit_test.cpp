@@ -36,7 +36,7 @@ TEST(Emit, NoVariableHidesASize) {
   EXPECT_GT(with_sizes, 100);
 }
 
-// Of 3,000 programs some are written in each of these manners.
+// Of 3,000 programs some are written in each of these styles.
 TEST(Emit, AuthorsSayMoreThanWhatIsComputed) {
   const Space space({ops::find("conv2d"), ops::find("mul_scalar"), ops::find("merge"), ops::find("relu")},
                     {.elements = 5, .work = 7});

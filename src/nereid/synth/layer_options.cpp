@@ -16,8 +16,8 @@ std::vector<bool> tapped_over(const Program& program) {
   return over;
 }
 
-// People choose the sizes of inputs, and what a window makes of them is as it is: so of the last window before
-// a result, if nothing but what keeps sizes comes behind it.
+// People choose the sizes of inputs, and what a window makes of them is as it is: so of the last window
+// before a result, if nothing but what keeps sizes comes behind it.
 void size_by_input(const Program& plain, const Space& space, size_t last, SampledProgram& sampled,
                    ops::Shape& result) {
   for (size_t i = last;; i = step_before(sampled.steps, i)) {

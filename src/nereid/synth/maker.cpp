@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kCodeStyleStream = 1, kFreeSizesStream = 2'000, kFreeFormsStream = 3'000;
 constexpr int kTries = 3;  // of details that fit
 
-// 50000, 1700, 999, 7777, 1001, 5003, 100003: digits that repeat, and numbers beside powers of ten.
+// 50000, 1700, 999, 7777, 1001, 5003, 100003: digits that repeat, and numbers next to powers of ten.
 int32_t with_repeated_digits(Rng& rng, int32_t low, int32_t high) {
   const auto below = [&](int32_t n) { return static_cast<int32_t>(rng.below(static_cast<uint32_t>(n))); };
   for (int tries = 0; tries < 8; ++tries) {
@@ -45,8 +45,9 @@ int32_t with_repeated_digits(Rng& rng, int32_t low, int32_t high) {
   return low + below(high - low + 1);
 }
 
-// Every size of the grid becomes another one of its class, the same one wherever it stands: some any, some as people
-// choose them, some with repeated digits. What was of the highest class may be up to 64 times as large.
+// Every size of the grid becomes another one of its class, the same one wherever it stands: some any, some as
+// people choose them, some with repeated digits. What was of the highest class may be up to 64 times as
+// large.
 void free_sizes(Rng& rng, SampledProgram& sampled) {
   std::map<int32_t, int32_t> chosen;
   const bool repeated = rng.below(2) == 0;
@@ -65,9 +66,9 @@ void free_sizes(Rng& rng, SampledProgram& sampled) {
       } else {
         const int32_t any = low + static_cast<int32_t>(rng.below(static_cast<uint32_t>(high - low + 1)));
         const int32_t round = kRound[rng.below(std::size(kRound))], rounded = any / round * round;
-        static constexpr int32_t kBeside[] = {0, 0, 0, 0, -1, 1, 3};  // 999, 1001, 10003
-        const int32_t beside = rounded + (round > 1 ? kBeside[rng.below(std::size(kBeside))] : 0);
-        place->second = beside < low || beside > high ? any : beside;
+        static constexpr int32_t kOffsets[] = {0, 0, 0, 0, -1, 1, 3};  // 999, 1001, 10003
+        const int32_t near = rounded + (round > 1 ? kOffsets[rng.below(std::size(kOffsets))] : 0);
+        place->second = near < low || near > high ? any : near;
       }
     }
     size = place->second;
@@ -142,7 +143,7 @@ void Maker::draw(uint64_t index, int sizes, Made& made) {
 }
 
 void Maker::write(Made& made) const {
-  Rng rng(config_.seed, made.index, kCodeStyleStream);  // later sizes are written in the same manner
+  Rng rng(config_.seed, made.index, kCodeStyleStream);  // later sizes are written in the same style
   made.code.clear();
   made.style = draw_code_style(rng, made.program);
   made.layout = emit(made.program, made.style, made.code);

@@ -8,8 +8,8 @@
 
 namespace nereid::synth {
 
-// A pattern of the catalogue (ops/spelling.h) in the words of an author: bit b of `phrasing` says whether way b is taken,
-// where it applies. 0: as the catalogue has it.
+// A pattern of the catalogue (ops/spelling.h) in the words of an author: bit b of `phrasing` says whether way
+// b is taken, where it applies. 0: as the catalogue has it.
 std::string phrased(std::string pattern, const ops::Applied& applied, uint32_t phrasing);
 
 }  // namespace nereid::synth

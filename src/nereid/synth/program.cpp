@@ -35,7 +35,7 @@ uint64_t hash_of_name(std::string_view name) {  // FNV-1a: the same on every mac
   return hash;
 }
 
-// What tells forms apart that do different things: not their place in a table, which may change.
+// What distinguishes forms that do different things: not their place in a table, which may change.
 uint64_t hash_of_form(const ops::Form& form) {
   Hasher hasher(0);
   const bool whole = form.all && form.slot[0].rank > 1;  // over the only axis is over all

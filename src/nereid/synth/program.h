@@ -43,7 +43,7 @@ struct Program {
 // Every size is made of the result's and the born ones. Constants are the operators' first ones.
 void resolve(const SampledProgram& sampled, const Space& space, Program& program);
 
-// Of the graph alone: names, constants and the manner of writing make no difference, nor does the order in
+// Of the graph alone: names, constants and code style make no difference, nor does the order in
 // which independent steps or the operands of a commuting operator are written.
 struct Hashes {
   uint64_t program = 0;    // with sizes: two programs of one hash are duplicates

@@ -14,7 +14,7 @@
 namespace nereid::synth {
 namespace {
 
-// The graph as text, told apart by everything that matters: what equal hashes must agree in.
+// The graph as text, with everything that matters: what equal hashes must agree in.
 std::string graph(const Program& program, Ref ref) {
   if (ref.fresh) {
     const Input& input = program.inputs[ref.index];
@@ -145,7 +145,7 @@ TEST(Values, KnowWhatIsConstant) {
   EXPECT_GT(across, 50);
 }
 
-TEST(Emission, IsTheSameAgainAndDiffersInManner) {
+TEST(Emission, IsReproducibleAndVariesInStyle) {
   const Space space(ops::every_operator(), {});
   const MakerConfig config{.level = 5, .seed = 9};
   Maker maker(space, config), other(space, config);
@@ -213,7 +213,7 @@ TEST(FreeSizes, HaveDigitsThatRepeat) {
   const Space space({ops::find("relu")}, {});
   Maker maker(space, {.level = 1, .seed = 6, .free_sizes = 1});
   Made made;
-  int repeated = 0, round = 0, beside = 0, all = 0;
+  int repeated = 0, round = 0, near = 0, all = 0;
   for (uint64_t i = 0; i < 2'000; ++i) {
     maker.draw(i, 0, made);
     const ops::Shape& out = made.program.steps.back().applied.out;
@@ -223,16 +223,16 @@ TEST(FreeSizes, HaveDigitsThatRepeat) {
       ++all;
       repeated += text.find_first_not_of(text[0]) == text.npos ? 1 : 0;
       round += text.find_first_not_of('0', 1) == text.npos ? 1 : 0;
-      beside += text.size() > 3 &&
-                        text.substr(1, text.size() - 2).find_first_not_of('0') == std::string::npos &&
-                        text.back() != '0'
-                    ? 1
-                    : 0;
+      near += text.size() > 3 &&
+                      text.substr(1, text.size() - 2).find_first_not_of('0') == std::string::npos &&
+                      text.back() != '0'
+                  ? 1
+                  : 0;
     }
   }
   EXPECT_GT(repeated, all / 40);  // any size of three digits: 1 %
   EXPECT_GT(round, all / 40);
-  EXPECT_GT(beside, all / 40);
+  EXPECT_GT(near, all / 40);
 }
 
 TEST(FreeForms, HaveWindowsThatNoFormHas) {
@@ -258,7 +258,7 @@ TEST(FreeForms, HaveWindowsThatNoFormHas) {
     for (const Step& step : made.program.steps) {
       const ops::Window& window = step.applied.window;
       for (size_t d = 0; d + 2 < step.applied.out.rank; ++d) {
-        // As PyTorch reckons the result's size.
+        // As PyTorch computes the result's size.
         const int32_t in = step.applied.operands[0].dims[d + 2], out = step.applied.out.dims[d + 2];
         const int32_t stride = window.stride[d],
                       margin = 2 * window.padding[d] - window.dilation[d] * (window.kernel[d] - 1);

@@ -1,5 +1,5 @@
-// What authors write beside the code: sentences that say nothing a reader could go by, made of words, numbers and scraps
-// of code. Who learns from programs has to read past them.
+// Comments and docstrings of sampled programs: sentences without information, made of words, numbers and
+// scraps of code. A model that learns from programs has to ignore them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace nereid::synth {
 
-// What an author writes follows from the number alone. No text has a quote of two strokes, a backslash or an end of line.
+// What an author writes follows from the number alone. No text has a quote of two strokes, a backslash or an
+// end of line.
 class Prose {
  public:
   explicit Prose(uint32_t number);

@@ -43,7 +43,7 @@ uint32_t Rng::below(uint32_t n) {
 
 namespace {
 
-constexpr double kDoubt = 1e-11;  // above the rounding of a sum of a million terms, some products deep
+constexpr double kMargin = 1e-11;  // above the rounding of a sum of a million terms, some products deep
 
 // Whether U * total < sum, with as many digits of U as it takes: with k digits D, D <= 2^(64k) U < D + 1.
 bool falls_below(const Rng& rng, const Natural& sum, const Natural& total) {
@@ -73,13 +73,13 @@ int choose(Rng& rng, std::span<const double> weights) {
   }
   NEREID_CHECK(total > 0 && std::isfinite(total), "a positive count, got {}", total);
   const double wanted = total * (static_cast<double>(rng.digit(0)) * 0x1p-64);
-  const double doubt = total * kDoubt;
+  const double margin = total * kMargin;
   double sum = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] == 0) continue;
     sum += weights[i];
-    if (i == last || wanted < sum - doubt) return static_cast<int>(i);
-    if (wanted <= sum + doubt) return kUndecided;
+    if (i == last || wanted < sum - margin) return static_cast<int>(i);
+    if (wanted <= sum + margin) return kUndecided;
   }
   return kUndecided;
 }
@@ -103,12 +103,12 @@ int Choices<double>::choose(Rng& rng) const {
   rng.roll();
   NEREID_CHECK(sum_ > 0 && std::isfinite(sum_), "a positive count, got {}", sum_);
   const double wanted = sum_ * (static_cast<double>(rng.digit(0)) * 0x1p-64);
-  const double doubt = sum_ * kDoubt;
+  const double margin = sum_ * kMargin;
   const auto found = std::upper_bound(sums_.begin(), sums_.end(), wanted);
   const auto last = std::lower_bound(sums_.begin(), sums_.end(), sum_);  // the last of any weight
   const auto chosen = std::min(found, last);
-  if (chosen != last && *chosen - wanted <= doubt) return kUndecided;
-  if (chosen != sums_.begin() && chosen[-1] > 0 && wanted - chosen[-1] <= doubt) return kUndecided;
+  if (chosen != last && *chosen - wanted <= margin) return kUndecided;
+  if (chosen != sums_.begin() && chosen[-1] > 0 && wanted - chosen[-1] <= margin) return kUndecided;
   return static_cast<int>(chosen - sums_.begin());
 }
 

@@ -46,8 +46,8 @@ TEST(Choose, GoesByWeight) {
   EXPECT_EQ(seen, chosen<Natural>(weights, 100'000));
 }
 
-// Two weights whose boundary lies where the first digit of the draw is: doubles cannot tell, naturals can.
-TEST(Choose, SaysWhenADoubleCannotTell) {
+// Two weights whose boundary lies where the first digit of the draw is: doubles cannot decide, naturals can.
+TEST(Choose, SaysWhenADoubleCannotDecide) {
   const uint64_t digit = [] {
     Rng rng(4, 4);
     rng.roll();

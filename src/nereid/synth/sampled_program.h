@@ -28,8 +28,8 @@ inline size_t step_before(const std::vector<SampledStep>& steps, size_t i) {
     while (steps[before].depth > steps[i].depth) --before;
   return before;
 }
-// How many steps the branch has that nothing joins: the last ones, whose value is a result beside the one
-// that waits. 0: there is none.
+// How many steps the branch has that nothing joins: the last ones, whose value is a second result with the
+// one that waits. 0: there is none.
 inline size_t open_end(const std::vector<SampledStep>& steps) {
   size_t count = 0;
   while (count < steps.size() && steps[steps.size() - 1 - count].depth > 0) ++count;

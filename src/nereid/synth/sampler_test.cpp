@@ -155,7 +155,7 @@ TEST_P(SmallSpaces, HaveWhatTheyAreFor) {
 }
 
 // Were one mode taken for the other, the test of uniformity would say so.
-TEST_P(SmallSpaces, TellTheModesApart) {
+TEST_P(SmallSpaces, DistinguishTheModes) {
   auto cells = expected(Uniform::kSequences);
   if (draw_into(cells, Uniform::kPrograms) == 0) {
     EXPECT_GT(chi_square_deviate(cells, GetParam().draws), kUnlikely);

@@ -1,8 +1,8 @@
 // The trace of a program without Python: what the tracer would record of its file.
 //
-// It has what the compiler and the cost model read: the module's state, the inputs and one forward. The phases
-// before that, values of integer inputs and the parts of composite operators are left out, so it can be
-// lowered and costed but not replayed.
+// It has what the compiler and the cost model read: the module's state, the inputs and one forward. The
+// phases before that, values of integer inputs and the parts of composite operators are left out, so it can
+// be lowered and costed but not replayed.
 #pragma once
 
 #include <optional>

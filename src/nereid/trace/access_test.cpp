@@ -69,7 +69,7 @@ TEST_F(AccessTest, InPlaceWritesAreFound) {
   EXPECT_THAT(storages(of("aten::add.out", {ax, ay}, ax, {{"out", ax}}).reads), ElementsAre(0, 1));
 }
 
-TEST_F(AccessTest, PartsOfStoragesAreTold) {
+TEST_F(AccessTest, PartsOfStoragesAreRecorded) {
   const ValueId rows = sketch.view(x, {2, 4}, {4, 1}, 8), column = sketch.view(x, {4}, {4}, 1);
   const StepAccess fill = of("aten::fill_.Scalar", {tensor_arg(rows), Arg{1.0}}, tensor_arg(rows));
   EXPECT_EQ(fill.writes[0].first, 32);

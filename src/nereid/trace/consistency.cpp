@@ -27,7 +27,8 @@ class GivenInputs {
   bool same(const Arg& given, const Arg& found) {
     // What the tracer has no word for comes back as it can.
     if (std::holds_alternative<Opaque>(given.node)) return true;
-    // An object is made again from its fields, as a class that the candidate has; its tensors are those given.
+    // An object is made again from its fields, as a class that the candidate has; its tensors are those
+    // given.
     if (const auto* dict = std::get_if<Dict>(&given.node); dict != nullptr && dict->kind != Dict::Kind::kDict)
       return same_tensors(tensors_in(given), tensors_in(found));
     if (given.node.index() != found.node.index()) return false;

@@ -239,7 +239,7 @@ double distinct_bytes(const Trace& trace, const std::vector<Access>& accesses) {
 }
 
 // A gather touches as many elements as it produces, not its whole table.
-double gathered_bytes(OpClass c, const Trace& trace, const Call& call, double read) {
+double bytes_of_gather(OpClass c, const Trace& trace, const Call& call, double read) {
   if (c != OpClass::kIndexing || call.args.empty()) return read;
   const auto tables = tensors_in(call.args[0]);
   const auto results = tensors_in(call.result);
@@ -285,7 +285,7 @@ Cost cost_of(const Trace& trace, const Call& call) {
   const StepAccess access = access_of(trace, call);
   const Count counted = count(c, split_name(call.op), Shapes(trace, call));
   return {.flops = counted.flops,
-          .bytes_read = std::max(0.0, gathered_bytes(c, trace, call, distinct_bytes(trace, access.reads))),
+          .bytes_read = std::max(0.0, bytes_of_gather(c, trace, call, distinct_bytes(trace, access.reads))),
           .bytes_written = distinct_bytes(trace, access.writes),
           .exact = counted.exact};
 }

@@ -2,7 +2,7 @@
 //
 // FLOPs: a multiplication and an addition count as one each, a comparison and a transcendental function as
 // one. The counts of contractions, convolutions and attention are those of torch.utils.flop_counter (which a
-// test compares); for the rest they are the operations of the textbook formula per element, written beside
+// test compares); for the rest they are the operations of the textbook formula per element, written at
 // each in cost.cpp. Views, copies, casts, fills, random draws and indexing count none. Bytes: the distinct
 // bytes of what is read and written, once each.
 #pragma once

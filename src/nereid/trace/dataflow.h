@@ -29,7 +29,7 @@ struct DataFlow {
   std::vector<bool> steps_behind(const Trace& trace, ValueId value) const;
 };
 
-// Ranges of bytes are told apart: two halves of a buffer that different steps write are two things. What a
+// Ranges of bytes are kept apart: two halves of a buffer that different steps write are two values. What a
 // launch may write does not hide what was there before, so a flow is one that may be, and what is no flow
 // cannot be.
 DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses);

@@ -44,7 +44,7 @@ class DataFlowTest : public ::testing::Test {
 
 TEST_F(DataFlowTest, FollowsAChainAndSeesWhatIsUnused) {
   call("aten::relu", {x}, a);
-  call("aten::neg", {x}, c);  // nobody looks at it
+  call("aten::neg", {x}, c);  // unused
   call("aten::exp", {a}, b);
   const DataFlow flow = run({b});
   EXPECT_THAT(arrows(flow), ElementsAre(".>0", ".>1", "0>2", "2>3"));

@@ -19,7 +19,7 @@ namespace nereid::trace {
 enum class OpClass : uint8_t {
   kQuery,       // asks about shapes and flags, seeds a generator: no work on data
   kView,        // another look at the same bytes
-  kAllocation,  // bytes that nobody has written
+  kAllocation,  // unwritten bytes
   kFill,        // values that depend on no tensor: zeros, arange, eye
   kCast,
   kCopy,  // the same values elsewhere, in another order or repeated: clone, flip, pad with a constant

@@ -114,7 +114,7 @@ TEST(OpClass, SeesWhatACallReallyDid) {
   EXPECT_EQ(facts.classify(composite), OpClass::kContraction);
   composite.parts = {"mine::secret"};
   EXPECT_EQ(facts.classify(composite), OpClass::kOther);
-  // an operator nobody knows is work even where it seems to do nothing
+  // an unknown operator is work even where it seems to do nothing
   EXPECT_EQ(facts.classify(make_call("mine::secret", {x_arg}, x_arg)), OpClass::kOther);
 }
 

@@ -2,7 +2,7 @@
 // its encoding, codec.h reads and writes it.
 //
 // Ids are indices into the trace's own vectors. A decoded trace has passed `validate`: every id is in range
-// and every view lies inside its storage, so code that walks a trace need not check again.
+// and every view is inside its storage, so code that walks a trace need not check again.
 #pragma once
 
 #include <array>
@@ -93,8 +93,8 @@ struct TensorRef {
 struct Text {
   std::string text;
 };
-// A named thing of PyTorch's: kind is "dtype", "device", "layout", "memory_format" or "generator"; or "global": a function
-// or a class, "torch.nn.functional:gelu".
+// A named thing of PyTorch's: kind is "dtype", "device", "layout", "memory_format" or "generator"; or
+// "global": a function or a class, "torch.nn.functional:gelu".
 struct Named {
   std::string kind, name;
 };

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 std::string key_of(int entry) { return sha256_hex("entry " + std::to_string(entry)); }
 
-// One of several kernels that an entry may hold: behind an ELF file's first bytes its code is `letter` over
+// One of several kernels that an entry may hold: after an ELF file's first bytes its code is `letter` over
 // and over.
 CompiledKernel kernel_of(char letter, size_t bytes) {
   CompiledKernel kernel;
@@ -122,7 +122,7 @@ TEST_F(KernelCacheTest, AWriterKilledInTheMiddleLeavesWhatWasThere) {
   }
   EXPECT_EQ(in_the_middle, 4);
   cache.keep(key_of(0), kernel_of('c', 10));
-  EXPECT_EQ(cache.find(key_of(0)).value().name, "kernel_c") << "and whoever comes next writes it";
+  EXPECT_EQ(cache.find(key_of(0)).value().name, "kernel_c") << "and the next lookup writes it";
 }
 
 TEST_F(KernelCacheTest, WhatAKilledWriterLeftGoesInTime) {

@@ -1,4 +1,5 @@
-// What a candidate is told of its reference's trace: how its inputs look, and the values of integer ones.
+// What a candidate's tracing gets from its reference's trace: the layouts of inputs, and values of integer
+// ones.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -38,34 +38,34 @@ TraceAnswer nonsense(const Error& error) {
 }
 
 Result<TraceAnswer> decode_untraceable(const JsonField& field) {
-  Untraceable told;
-  NEREID_TRY(told.phase, field.text_at("phase", kMostText));
-  NEREID_TRY(told.type, field.text_at("type", kMostText));
-  NEREID_TRY(told.message, field.text_at("message", kMostText));
-  NEREID_TRY(told.file, field.text_at("file", kMostText));
+  Untraceable failure;
+  NEREID_TRY(failure.phase, field.text_at("phase", kMostText));
+  NEREID_TRY(failure.type, field.text_at("type", kMostText));
+  NEREID_TRY(failure.message, field.text_at("message", kMostText));
+  NEREID_TRY(failure.file, field.text_at("file", kMostText));
   NEREID_TRY(const int64_t line, field.integer_at("line", 0, 0, 1 << 30));
-  told.line = static_cast<int>(line);
-  NEREID_TRY(told.code, field.text_at("code", kMostText));
+  failure.line = static_cast<int>(line);
+  NEREID_TRY(failure.code, field.text_at("code", kMostText));
   NEREID_TRY(const auto frames, field.find("traceback"));
   if (frames) {
     NEREID_TRY_STATUS(frames->each(1000, [&](const JsonField& frame) -> Status {
       NEREID_TRY(auto text, frame.text(kMostText));
-      told.traceback.push_back(std::move(text));
+      failure.traceback.push_back(std::move(text));
       return ok_status();
     }));
   }
-  return TraceAnswer(std::move(told));
+  return TraceAnswer(std::move(failure));
 }
 
 Result<TraceAnswer> decode_compile_failed(const JsonField& field) {
-  CompileFailed told;
-  NEREID_TRY(told.kernel, field.text_at("kernel", kMostText));
-  NEREID_TRY(told.message, field.text_at("message", kMostText));
-  NEREID_TRY(told.file, field.text_at("file", kMostText));
+  CompileFailed failure;
+  NEREID_TRY(failure.kernel, field.text_at("kernel", kMostText));
+  NEREID_TRY(failure.message, field.text_at("message", kMostText));
+  NEREID_TRY(failure.file, field.text_at("file", kMostText));
   NEREID_TRY(const int64_t line, field.integer_at("line", 0, 0, 1 << 30));
-  told.line = static_cast<int>(line);
-  NEREID_TRY(told.code, field.text_at("code", kMostText));
-  return TraceAnswer(std::move(told));
+  failure.line = static_cast<int>(line);
+  NEREID_TRY(failure.code, field.text_at("code", kMostText));
+  return TraceAnswer(std::move(failure));
 }
 
 Result<TraceAnswer> decode_document(const Json& document) {
@@ -88,8 +88,8 @@ Result<TraceAnswer> decode_document(const Json& document) {
   return input_error("neither a trace nor a reason why there is none");
 }
 
-// Python's strings may hold half of a surrogate pair, as a message made of bytes does, and its json writes it as an
-// escape, which is no JSON: U+FFFD in its place.
+// Python's strings may hold half of a surrogate pair, as a message made of bytes does, and its json writes it
+// as an escape, which is no JSON: U+FFFD in its place.
 std::string with_whole_surrogates(std::string_view text) {
   std::string out(text);
   const auto unit_at = [&](size_t at) -> unsigned {  // of an escape \uXXXX; 0 where there is none

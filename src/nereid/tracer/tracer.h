@@ -1,6 +1,6 @@
 // The tracer's client: a module's source text in, what it did out. The Python runs in a jail (sandbox/), and
-// whatever it answers is decoded as hostile input. A trace is only a program; an answer that the tracer does not
-// give is `Forged`.
+// whatever it answers is decoded as hostile input. A trace is only a program; an answer that the tracer does
+// not give is `Forged`.
 //
 //   NEREID_TRY(auto tracer, Tracer::start({.installation = installation}));
 //   NEREID_TRY(TraceAnswer answer, tracer->trace({.source = text, .class_name = "Model"},
@@ -51,8 +51,8 @@ struct CompileFailed {
 struct TimedOut {
   double seconds = 0;
 };
-// What no tracer answers: no document of the kinds above, or a trace that cannot be one of this file and these
-// inputs (trace/consistency.h). Something in the file's process wrote it.
+// What no tracer answers: no document of the kinds above, or a trace that cannot be one of this file and
+// these inputs (trace/consistency.h). Something in the file's process wrote it.
 struct Forged {
   std::string message;  // the end of a sentence, without its full stop
 };
@@ -67,7 +67,7 @@ struct TracerOptions {
   Installation installation;
   int workers = 0;                     // children at a time; 0: one a core
   sandbox::Limits limits = {};         // of each child
-  bool accept_weak_isolation = false;  // trace even where the kernel lets too few walls stand
+  bool accept_weak_isolation = false;  // trace even where the kernel allows too few isolation layers
   std::string module = "nereid.tracer";
   std::vector<std::filesystem::path> python_path = {};
 };
@@ -81,13 +81,13 @@ class Tracer {
   Result<TraceAnswer> trace(const TraceRequest& request, Deadline deadline);
 
   // Files of one author, one after the other in one child: a fork for all of them, and a kernel that several
-  // of them share goes through Triton once. None of them is kept from the others: what one does to the process
-  // it does to those that come after it. Where the child does not answer for all of them (one takes too long,
-  // or ends it), each is traced in a child of its own. Answers are in the order of the requests.
+  // of them share goes through Triton once. None of them is kept from the others: what one does to the
+  // process it does to those that come after it. Where the child does not answer for all of them (one takes
+  // too long, or ends it), each is traced in a child of its own. Answers are in the order of the requests.
   Result<std::vector<TraceAnswer>> trace_several(const std::vector<TraceRequest>& requests,
                                                  Deadline deadline);
 
-  // Waits until the worker is warm. Which walls stand around a traced file.
+  // Waits until the worker is warm. The isolation layers around a traced file.
   Result<sandbox::Isolation> isolation(Deadline deadline) { return zygote_->isolation(deadline); }
   int workers() const { return zygote_->children(); }
 

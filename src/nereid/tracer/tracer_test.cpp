@@ -85,7 +85,7 @@ TEST_F(TracerTest, SaysHowAProcessEnded) {
 
 TEST_F(TracerTest, TracesSeveralInOneChild) {
   // How many were traced in that process so far.
-  const std::string told =
+  const std::string counting =
       "import os\nn = os.environ['TRACED'] = str(int(os.environ.get('TRACED', '0')) + 1)\n"
       "answer = {'malformed': {'message': n + ' ' + request['class']}}";
   const auto several = [&](const std::vector<std::string>& sources) {
@@ -95,18 +95,18 @@ TEST_F(TracerTest, TracesSeveralInOneChild) {
     return tracer_->trace_several(requests, Deadline::after(120)).value();
   };
   const auto message = [](const TraceAnswer& answer) { return std::get<Malformed>(answer).message; };
-  const auto two = several({told, told});
+  const auto two = several({counting, counting});
   ASSERT_EQ(two.size(), 2);
   EXPECT_EQ(message(two[0]), "1 0");
   EXPECT_EQ(message(two[1]), "2 1");
 
   // One that ends the process, or an answer short: each in a child of its own.
-  const auto killed = several({told, "import os; os._exit(3)", told});
+  const auto killed = several({counting, "import os; os._exit(3)", counting});
   ASSERT_EQ(killed.size(), 3);
   EXPECT_TRUE(std::holds_alternative<Killed>(killed[1]));
   EXPECT_EQ(message(killed[0]), "1 0");
   EXPECT_EQ(message(killed[2]), "1 2");
-  const auto short_by_one = several({told, told + "  # one too few"});
+  const auto short_by_one = several({counting, counting + "  # one too few"});
   ASSERT_EQ(short_by_one.size(), 2);
   EXPECT_EQ(message(short_by_one[1]), "1 1");
   EXPECT_TRUE(several({}).empty());

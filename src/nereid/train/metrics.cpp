@@ -51,7 +51,7 @@ std::string event_head(int64_t step) {
   return event;
 }
 
-// What TensorFlow does to a checksum that is stored beside what it is of.
+// TensorFlow's mask of a checksum that is stored next to its data.
 uint32_t masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(bytes.data(), bytes.size());
   return std::rotr(crc, 15) + 0xa282ead8u;

@@ -1,4 +1,4 @@
-// The figures of a run, step by step: metrics.jsonl, and TensorBoard's event file beside it.
+// The figures of a run, step by step: metrics.jsonl, and TensorBoard's event file.
 //
 // metrics.jsonl has one object a line: {"step": 12, "loss": 2.5, ...}, each a whole line or not there at all,
 // steps ascending. A run that goes on from a checkpoint cuts off what came after it.

@@ -50,7 +50,7 @@ TEST_F(Metrics, GoOnFromAStepWithoutWhatCameLaterOrWasCutOff) {
             "\"loss\":7.0}\n");
 }
 
-TEST_F(Metrics, TellTheLineThatIsNone) {
+TEST_F(Metrics, NameTheMalformedLine) {
   append("{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":\"x\"}\n");
   EXPECT_THAT(read_metrics(folder_.path()).error().message,
               testing::EndsWith("metrics.jsonl:2.loss: expected a number, got \"x\""));
@@ -61,8 +61,8 @@ TEST_F(Metrics, TellTheLineThatIsNone) {
 // A run of five steps that goes on from step 3: what tests/train/tensorboard_test.py reads with TensorBoard,
 // where it names a folder for it.
 TEST_F(Metrics, GoIntoOneEventFileARun) {
-  const char* told = std::getenv("NEREID_TEST_OUTPUT");
-  const std::filesystem::path folder = told != nullptr ? told : folder_.path().string();
+  const char* output = std::getenv("NEREID_TEST_OUTPUT");
+  const std::filesystem::path folder = output != nullptr ? output : folder_.path().string();
   for (const int64_t from : {0, 3}) {
     auto log = MetricsLog::open(folder, from).value();
     for (int64_t step = from; step < from + 5; ++step)

@@ -1,4 +1,5 @@
-// Every rollout of a run of reinforcement learning, with what became of it: lines beside metrics.jsonl.
+// Every rollout of a run of reinforcement learning, with what became of it: lines of a file next to
+// metrics.jsonl.
 //
 // rollouts.jsonl has one object a line, `step` first, steps ascending; of several ranks rank r > 0 writes
 // rollouts-R.jsonl. A run that goes on from a checkpoint cuts off what came after it.
@@ -27,7 +28,7 @@ struct RolloutRecord {
   int64_t tokens = 0, plan_tokens = 0;  // of the answer
   bool cut_off = false;                 // it did not end by itself
   std::optional<int64_t> same_as{};     // the earlier sample of this prompt that has the same text
-  std::string answer{};                 // as the model wrote it; empty where `same_as` is told
+  std::string answer{};                 // as the model wrote it; empty where `same_as` is given
 };
 
 class RolloutLog {

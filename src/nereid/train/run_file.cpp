@@ -117,7 +117,7 @@ void read_schedule(TomlTable& root, ScheduleSettings& schedule, bool by_time) {
   table->integer("warmup_steps", schedule.warmup_steps, 0, kMostSteps);
   if (schedule.kind != Kind::kConstant) table->real("final_share", schedule.final_share, {0, 1});
   if (schedule.kind == Kind::kWarmupStableDecay) {
-    if (schedule.seconds > 0) table->wrong("seconds", "none where decay_steps are told: it falls by steps");
+    if (schedule.seconds > 0) table->wrong("seconds", "none where decay_steps is set: it falls by steps");
     table->required("decay_steps", "over how many steps it falls at the end");
     table->integer("decay_steps", schedule.decay_steps, 1, kMostSteps);
   }

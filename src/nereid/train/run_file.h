@@ -1,4 +1,4 @@
-// A run file, runs/*.toml: all that one training run is told, read into the structs of the parts it
+// A run file, runs/*.toml: the configuration of one training run, read into the structs of the parts it
 // configures. docs/sft.md names every key.
 #pragma once
 
@@ -20,8 +20,8 @@ struct TomlKey;
 struct ModelSettings {
   std::string start_from;           // a folder with config.json and safetensors; or
   std::optional<lm::Config> shape;  // ... weights drawn by the run's seed
-  // What the data was made with: it and what lies beside it (prompts, a chat template) go into each checkpoint. Where
-  // not told, start_from's own, where it has one.
+  // The data's tokenizer: it and its folder's prompts and chat template go into each checkpoint. Default:
+  // start_from's own, where it has one.
   std::string tokenizer;
 };
 
@@ -63,7 +63,7 @@ struct MachineSettings {
 };
 
 struct RunFile {
-  std::string name;  // of the run's folder; the file's own name, if not told
+  std::string name;  // of the run's folder; default: the file's own name
   int64_t seed = 0;
   int64_t held_out_every = 100;  // steps between two looks at the held-out loss
   ModelSettings model;

@@ -35,7 +35,7 @@ std::string replaced(std::string_view from, std::string_view to) {
   return text;
 }
 
-TEST(RunFile, ReadsWhatIsToldAndKeepsDefaults) {
+TEST(RunFile, ReadsKeysAndKeepsDefaults) {
   const RunFile run = parse_run_file(kSmall, "runs/small.toml").value();
   EXPECT_EQ(run.name, "small");
   EXPECT_EQ(run.seed, 7);
@@ -72,7 +72,7 @@ TEST(RunFile, NamesTheLineWhatWasExpectedAndWhatCame) {
             "x.toml:10: data.sequence_length: expected an integer from 2 to 16777216, got 1.5");
 }
 
-TEST(RunFile, RefusesKeysThatNobodyReads) {
+TEST(RunFile, RefusesUnknownKeys) {
   EXPECT_EQ(error_of(replaced("seed = 7", "sead = 7")),
             "x.toml:1: a run file has no key 'sead'; it has checkpoints, data, held_out_every, machine, "
             "model, name, "
@@ -108,7 +108,7 @@ TEST(RunFile, NamesWhatIsMissing) {
             "x.toml:9: data.global_batch_size: expected how many rows one step takes, but it is missing");
 }
 
-TEST(RunFile, TellsWhereTheFileIsNoToml) {
+TEST(RunFile, SaysWhereTheFileIsNoToml) {
   EXPECT_THAT(error_of("a = [1,\nb = 2"), testing::StartsWith("x.toml:2:"));
   EXPECT_THAT(read_run_file("/nowhere/x.toml").error().message,
               testing::HasSubstr("/nowhere/x.toml: No such file"));

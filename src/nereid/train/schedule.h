@@ -22,8 +22,8 @@ struct ScheduleSettings {
 // For step 0 to steps - 1. The first step of a warm-up of w has 1 / w, its last has 1; the last step of all
 // has `final_share` exactly, unless nothing decays. From `steps` on it stays as it is at the last.
 double learning_rate_share(const ScheduleSettings& settings, int64_t step);
-// Of a run that ends with its seconds, of which `spent` were behind it when the step began: the warm-up goes by
-// steps, the cosine by time.
+// Of a run that ends with its seconds, of which `spent` were over when the step began: the warm-up goes
+// by steps, the cosine by time.
 double learning_rate_share(const ScheduleSettings& settings, int64_t step, double spent);
 
 }  // namespace nereid::train

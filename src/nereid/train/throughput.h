@@ -10,7 +10,7 @@
 
 namespace nereid::train {
 
-// FLOPs of one forward and backward pass over documents that lie one behind the other: 6 for each token and
+// FLOPs of one forward and backward pass over documents that are one after the other: 6 for each token and
 // each weight that it is multiplied with (embedding rows are only looked up; the head counts, tied or not),
 // and causal attention's 6 * n * (n + 1) * heads * head_dim a layer for a document of n tokens. What is
 // computed again to save memory does not count.

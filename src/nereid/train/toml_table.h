@@ -1,5 +1,5 @@
 // Reading a TOML file key by key into plain structs. Whatever is wrong is collected, so that one reading
-// tells all of it, each with its line:
+// reports all of it, each with its line:
 //
 //   runs/a.toml:7: optimizer.clip_norm: expected a number above 0 and at most 1e+06, got -1
 //   runs/a.toml:9: optimizer has no key 'betas'; it has beta1, beta2, ...
@@ -30,7 +30,7 @@ struct TomlKey {
   bool operator==(const TomlKey&) const = default;
 };
 
-// The document behind all of its tables; it outlives them.
+// The document after all of its tables; it outlives them.
 class TomlDocument {
  public:
   // `name` stands in front of every error.
@@ -86,7 +86,7 @@ class TomlTable {
   // The table under that key, if it is there.
   std::optional<TomlTable> table(std::string_view key);
 
-  // Whatever a reader cannot see alone: told with the key's line, or the table's where the key is absent.
+  // An error that needs several keys: reported with the key's line, or the table's where the key is absent.
   void wrong(std::string_view key, std::string_view expected);
   // Wrong unless it is there.
   void required(std::string_view key, std::string_view expected);

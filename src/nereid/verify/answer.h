@@ -43,7 +43,7 @@ Answer read_source(std::string_view text);
 // A model's raw answer.
 Answer read_answer(std::string_view text);
 
-// Text of which nobody said what it is: source where it begins like Python or holds no fence and no thinking,
+// Text of unknown kind: source where it begins like Python or holds no fence and no thinking,
 // else an answer.
 Answer read_either(std::string_view text);
 

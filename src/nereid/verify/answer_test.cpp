@@ -116,7 +116,7 @@ TEST(Answer, HugeAnswersAreReadInLinearTime) {
   EXPECT_EQ(code(read_answer(text)), "a = 1\n");
 }
 
-TEST(Answer, TellsSourceFromAnswers) {
+TEST(Answer, DistinguishesSourceFromAnswers) {
   EXPECT_EQ(code(read_either("# Fused\nimport torch\n'''\n```python\nx\n```\n'''\n")),
             "# Fused\nimport torch\n'''\n```python\nx\n```\n'''\n");
   EXPECT_EQ(code(read_either("# Answer\n\nHere it is.\n```python\na = 1\n```\n")), "a = 1\n");

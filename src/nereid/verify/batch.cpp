@@ -128,7 +128,7 @@ Result<BatchReader> BatchReader::open(const fs::path& path) {
   }
   if (failure) return input_error("{}: {}", path.string(), failure.message());
   if (reader.files_.empty())
-    return input_error("{}: no reference.py with candidates beside it, here or one folder down",
+    return input_error("{}: no reference.py with candidates in its folder, here or one folder down",
                        path.string());
   std::sort(reader.files_.begin(), reader.files_.end());
   return reader;
@@ -214,7 +214,7 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
     NEREID_TRY(output, Output::open(options.output));
   }
   BatchSummary summary;
-  // Two locks: who waits for a line that is still to come keeps nobody from telling a verdict.
+  // Two locks: a thread that waits for the next line does not hold up another's verdict.
   std::mutex reading;  // guards the reader and summary.skipped
   std::mutex mutex;    // guards the output and the rest of the summary
   std::optional<Error> failure;
@@ -238,7 +238,7 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
     const std::string id = item.id.empty() ? dump(Json(item.place)) : id_text(item.id);
     const std::string text = "{\"id\":" + id + "," + printable_json(dump(line)).substr(1) + "\n";
     std::lock_guard lock(mutex);
-    reader.done(item);  // whoever reads the verdict may use the id at once
+    reader.done(item);  // a reader of the verdict may use the id at once
     const Status written = output ? output->append(text) : options.stream(text);
     if (!written.ok()) {
       failure = written.error();
@@ -264,7 +264,7 @@ Result<BatchSummary> run_batch(BatchReader& reader, const std::function<Verdict(
   work();
   for (auto& thread : threads) thread.join();
   if (failure) return *failure;
-  if (interrupted()) return Error{"interrupted; run it again with the same -o to go on", Blame::kInterrupted};
+  if (interrupted()) return Error{"interrupted; run the same command to resume", Blame::kInterrupted};
   return summary;
 }
 

@@ -32,15 +32,16 @@ struct BatchItem {
 // is "-", each judged when it is there.
 //
 // docs/batch_protocol.md says what a line of the file holds. In a folder, and in every folder right below it,
-// `reference.py` is paired with each other .py, .txt or .md file beside it; the id is the path below the folder,
-// without its ending.
+// `reference.py` is paired with each other .py, .txt or .md file in its folder; the id is the path below the
+// folder, without its ending.
 class BatchReader {
  public:
   static Result<BatchReader> open(const std::filesystem::path& path);
-  // nullopt at the end, or at an interrupt. An item that cannot be read carries the error, and so does one whose
-  // id came before and may not come again: in a file or a folder any, in a stream one without its verdict.
+  // nullopt at the end, or at an interrupt. An item that cannot be read carries the error, and so does one
+  // whose id came before and may not come again: in a file or a folder any, in a stream one without its
+  // verdict.
   std::optional<BatchItem> next();
-  // The item's verdict is out: a stream may use its id again. Thread-safe beside next().
+  // The item's verdict is out: a stream may use its id again. May run at the same time as next().
   void done(const BatchItem& item);
 
  private:

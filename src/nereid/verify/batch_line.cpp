@@ -286,7 +286,8 @@ Status read_forbidden(Fields& fields, std::set<std::string>& into) {
   return ok_status();
 }
 
-// A reference or a candidate: under `key` a path, under `key`_source its text, under `key`_name how it is shown.
+// A reference or a candidate: under `key` a path, under `key`_source its text, under `key`_name how it is
+// shown.
 Status read_side(Fields& fields, const std::string& key, const std::string& place,
                  const std::filesystem::path& folder, bool candidate, Pair& pair) {
   const std::string source_key = key + "_source", name_key = key + "_name";

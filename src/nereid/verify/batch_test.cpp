@@ -73,7 +73,7 @@ TEST_F(Batch, ReadsPathsAndSources) {
   EXPECT_EQ(lines["2"]["id"], 2);  // as it came
 }
 
-TEST_F(Batch, TellsWhatIsWrongWithALineAndGoesOn) {
+TEST_F(Batch, ReportsAWrongLineAndContinues) {
   write(
       "b.jsonl",
       "{not json\n{\"id\": \"a\"}\n{\"id\": \"b\", \"reference_source\": \"S\", \"candidate\": \"gone.py\"}\n"

@@ -32,7 +32,7 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "arguments, the same "
      "inputs, on a device that answers as an H200."},
     {"reads-data", VerdictKind::kUntraceable,
-     "Host code asked for the value of floating-point data, which a trace does not have: one trace must hold "
+     "Host code read the value of floating-point data, which a trace does not have: one trace must hold "
      "for every input.",
      "Keep the decision on the device, or derive it from shapes, constants or integer inputs."},
     {"sandbox-limit", VerdictKind::kUntraceable,
@@ -84,7 +84,7 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "The candidate allocates many times what the reference does, so that no replay could hold it.",
      "Allocate what the task needs."},
     {"stale-output", VerdictKind::kDisallowed,
-     "An output lies in memory from before this call, and not all of it is surely written in this call.",
+     "An output is in memory from before this call, and not all of it is surely written in this call.",
      "Allocate outputs in forward, or overwrite all of the buffer in every call."},
     {"reuse-of-inputs", VerdictKind::kDisallowed,
      "forward uses something that it made from the inputs of an earlier call.",
@@ -120,9 +120,9 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "Use Triton's own operations, or tl.extra.libdevice."},
 
     // Unsafe
-    {"out-of-bounds", VerdictKind::kUnsafe, "A load, store or atomic lies outside its tensor.",
+    {"out-of-bounds", VerdictKind::kUnsafe, "A load, store or atomic is outside its tensor.",
      "Mask it, or fix the index."},
-    {"uninitialized-read", VerdictKind::kUnsafe, "The kernel reads bytes that nobody wrote.",
+    {"uninitialized-read", VerdictKind::kUnsafe, "The kernel reads unwritten bytes.",
      "Write them first, or mask the load. torch.empty holds no zeros."},
     {"race", VerdictKind::kUnsafe,
      "Two programs touch the same bytes, one of them writes, and not both atomically.",
@@ -187,7 +187,7 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"lost-worker", VerdictKind::kError, "A worker process was lost twice.", "Try again."},
     {"below-roofline", VerdictKind::kError,
      "The time measured is below what the hardware can do, so it is not believed.", "Please report it."},
-    {"no-gpu", VerdictKind::kError, "A GPU was asked for and there is none.", "Use --device cpu."},
+    {"no-gpu", VerdictKind::kError, "There is no GPU for --device cuda.", "Use --device cpu."},
     {"internal", VerdictKind::kError, "A fault of ours.", "Try again; please report it if it stays."},
 
     // Remarks: they decide nothing

@@ -1,5 +1,5 @@
 // Every rule that evidence can name: its id, the verdict it gives, why it is there and how to fix a kernel
-// that gets it. docs/verdicts.md tells the same at length; a test holds the two together.
+// that gets it. docs/verdicts.md says the same at length; a test compares the two.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ struct RuleEntry {
   std::string_view id;
   VerdictKind kind;
   std::string_view why;  // sentences
-  std::string_view fix;  // sentences, to whoever wrote the kernel
+  std::string_view fix;  // sentences, to the kernel's author
 };
 
 std::span<const RuleEntry> catalogue();

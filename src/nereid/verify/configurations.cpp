@@ -129,11 +129,11 @@ class Exhaustive {
     return std::optional(true);
   }
 
-  // Every pair of options of two groups that later launches may tell from the defaults.
+  // Every pair of options of two groups whose memory later launches may distinguish from the defaults'.
   Result<bool> pairs() {
     std::set<Pair> open;
     for (size_t g = 0; g < groups_.size(); ++g)
-      for (const int option : told_apart(g))
+      for (const int option : distinct_options(g))
         for (size_t h = g + 1; h < groups_.size(); ++h)
           for (size_t other = 1; other <= groups_[h].options.size(); ++other)
             if (ran(single(h, static_cast<int>(other))))
@@ -183,7 +183,7 @@ class Exhaustive {
                        [&](const TunedGroup& g) { return g.steps.front() > groups_[group].steps.back(); });
   }
 
-  std::vector<int> told_apart(size_t group) const {
+  std::vector<int> distinct_options(size_t group) const {
     std::set<Left> seen = {left_of(OptionChoice(groups_.size()))};
     std::vector<int> found;
     for (size_t option = 1; option <= groups_[group].options.size(); ++option) {

@@ -1,12 +1,13 @@
-// Which configurations of autotuned launches are run, alone and together, so that a fault of any choice shows.
+// Which configurations of autotuned launches are run, alone and together, so that a fault of any choice
+// shows.
 //
 // Launches that one autotuner decides with one key choose together, as a *tuned group*. Every option of every
 // group is run with the others' defaults. Groups may also spoil each other: one kernel leaves a mark that
 // another one reads under one of its configurations alone. Two options of a group that leave the same bytes
-// cannot be told apart by anything that runs later, so one of them stands for both: groups are gone through in
-// their order, and from every different memory that they may leave every option of the next group is run. That
-// is all choices there are. Where it takes more than `kMostExhaustive` runs, every pair of options of two groups is
-// run instead, of which one run covers many.
+// are the same to everything that runs later, so one of them stands for both: groups are gone through
+// in their order, and from every different memory that they may leave every option of the next group is run.
+// That is all choices there are. Where it takes more than `kMostExhaustive` runs, every pair of options of
+// two groups is run instead, of which one run covers many.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// nereid-cost-check [--no-walk] TRACE...: what each launch of kept traces costs, by the analysis of its text and by running
-// every program; one JSON line a launch. Exit code 1 where the two disagree: where the analysis says that it is exact they are
-// equal, and where it does not the walk is no further off than the error that it states.
+// nereid-cost-check [--no-walk] TRACE...: what each launch of kept traces costs, by the analysis of its text
+// and by running every program; one JSON line a launch. Exit code 1 where the two disagree: where the
+// analysis says that it is exact they are equal, and where it does not the walk is no further off than the
+// error that it states.
 #include <fmt/format.h>
 
 #include <cmath>

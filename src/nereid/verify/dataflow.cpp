@@ -221,7 +221,7 @@ class Overwritten {
       if (range.coverage == WrittenRange::Coverage::kAll) cover(of.covered, range.first, range.last);
       if (!range.place.empty() && of.now.insert(range.place).second) of.parts += range.bytes;
       if (range.coverage != WrittenRange::Coverage::kUnknown) continue;
-      // What no constructor filled is poisoned when a replay of the judged call begins: what is left of it
+      // What no constructor filled is poisoned when a replay of the judged call begins: the rest of it
       // shows.
       of.shows |= !of.constructed;
       of.perhaps |= pinned_;

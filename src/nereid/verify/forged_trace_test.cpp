@@ -1,5 +1,5 @@
-// A candidate's process may answer with any bytes: whatever it writes is its own doing. Valid traces of several
-// honest candidates are changed at random and judged with real replays; none may give an Error.
+// A candidate's process may answer with any bytes: whatever it writes is its own doing. Valid traces of
+// several honest candidates are changed at random and judged with real replays; none may give an Error.
 //
 // By default a slice; NEREID_TEST_FORGED=N runs N traces (label slow).
 #include <gtest/gtest.h>

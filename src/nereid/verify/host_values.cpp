@@ -57,7 +57,7 @@ Numbers decode(const std::string& bytes, trace::DType type) {
       fill(element<double>, 8);
       break;
     case DType::kF16:
-    case DType::kBF16:  // their bits do to tell numbers apart
+    case DType::kBF16:  // their bits suffice to distinguish numbers
       fill(element<uint16_t>, 2);
       break;
     default:
@@ -298,7 +298,7 @@ class Finder {
   std::vector<Call> calls_;
   std::vector<Slots> others_;  // of the calls before the judged one
   size_t output_elements_ = 0;
-  bool few_ = true;  // the numbers that vary are few beside the outputs' elements
+  bool few_ = true;  // the numbers that vary are few against the outputs' elements
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Traces on their way from the judge that had them made to the clock that times what it verified: files of a folder that both know, each
-// taken once. The trace is the program: so what is timed is what was judged, and nothing is traced twice.
+// Traces on their way from the judge that had them made to the clock that times what it verified: files of a
+// folder that both know, each taken once. The trace is the program: so what is timed is what was judged, and
+// nothing is traced twice.
 #pragma once
 
 #include <filesystem>
@@ -15,10 +16,11 @@ class KeptTraces {
   // An empty path: nothing is kept.
   explicit KeptTraces(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // `name`: 64 hexadecimal digits; `bytes`: as trace::serialize gives them. What cannot be written is not there for whoever asks.
+  // `name`: 64 hexadecimal digits; `bytes`: as trace::serialize gives them. A trace that cannot be written is
+  // missing later.
   void keep(const std::string& name, const std::string& bytes) const;
-  // Nullopt where there is none, or none that can be read, or (with `digest`) whose SHA-256 is another: then it is to be traced. Removed
-  // from the folder.
+  // Nullopt where there is none, or none that can be read, or (with `digest`) whose SHA-256 is another: then
+  // it is to be traced. Removed from the folder.
   std::optional<trace::Trace> take(const std::string& name, const std::string& digest = "") const;
 
  private:

@@ -167,7 +167,7 @@ class AnalysisMaker {
     return all;
   }
 
-  // What tells launches apart.
+  // What distinguishes launches.
   std::string text_of(const trace::Alternative& one) const {
     std::string text =
         fmt::format("{} {}", trace_.kernels[static_cast<size_t>(one.kernel)].hash, fmt::join(one.grid, "x"));
@@ -347,7 +347,7 @@ class AnalysisMaker {
       const auto as_work = ops_.classify_as_work(call);
       facts.over_integers = work_of(as_work);
       facts.kind = trace::to_string(as_work);
-      // A reduction of what depends on no data can tell no more than how large that is.
+      // A reduction of what depends on no data depends on no more than its size.
       const auto tensors =
           call.args.empty() ? std::vector<trace::ValueId>() : trace::tensors_in(call.args[0]);
       if (facts.over_integers == Work::kHeavy && !tensors.empty())

@@ -1,9 +1,9 @@
-// A replay session that keeps what one candidate's replays may take together, and that is opened again where an
-// experiment of ours ended the candidate's process.
+// A replay session that keeps what one candidate's replays may take together, and that is opened again where
+// an experiment of ours ended the candidate's process.
 //
 // `Settings::time_limit` bounds each replay. `Settings::verdict_limit` bounds all of them: a candidate whose
-// replays take a little less than the limit each is one that takes too long. Only its own work counts, and not
-// what a loaded machine adds (replay::TrialReport::seconds_candidate).
+// replays take a little less than the limit each is one that takes too long. Only its own work counts, and
+// not what a loaded machine adds (replay::TrialReport::seconds_candidate).
 #pragma once
 
 #include <set>
@@ -18,8 +18,8 @@ struct CandidateWork {
   double limit = 0;  // seconds
   double seconds = 0;
   bool exceeded = false;
-  // Launches without which the candidate's process ended, or lost its GPU: they matter, and how it ends without
-  // them is no fault of the candidate's.
+  // Launches without which the candidate's process ended, or lost its GPU: they matter, and how it ends
+  // without them is no fault of the candidate's.
   std::set<std::vector<int>> fatal_without{};
 };
 
@@ -35,8 +35,8 @@ class LimitedSession : public replay::Session {
   Result<replay::TrialReport> try_alternatives(const replay::Choices& choices, bool digests,
                                                const replay::Tolerance& tolerance,
                                                Deadline deadline) override;
-  // An Error of ours where the candidate's process did not survive it: the next session, with the same `work`,
-  // answers this without a replay.
+  // An Error of ours where the candidate's process did not survive it: the next session, with the same
+  // `work`, answers this without a replay.
   Result<replay::MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) override;
   Result<replay::TimeReport> time(const replay::TimeRequest& request, const replay::Tolerance& tolerance,
                                   Deadline deadline) override {

@@ -1,5 +1,5 @@
-// For tests: a valid document of the trace format with something changed, as whatever writes to the tracer's pipe
-// could. Seeded: the same number gives the same change everywhere.
+// For tests: a valid document of the trace format with something changed, as whatever writes to the tracer's
+// pipe could. Seeded: the same number gives the same change everywhere.
 #pragma once
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 namespace nereid::verify {
 namespace {
 
-// Where the string that begins at `at` (its quote) ends: one behind its closing quote, or the text's end.
+// Where the string that begins at `at` (its quote) ends: one after its closing quote, or the text's end.
 size_t end_of_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const bool triple = text.substr(at, 3) == std::string(3, quote);

@@ -16,8 +16,8 @@ namespace nereid::verify {
 
 struct TraceAnalysis;
 
-// What a pair sets in place of the run's Settings; nothing: as the run has it. docs/batch_protocol.md says what a
-// line calls them.
+// What a pair sets in place of the run's Settings; nothing: as the run has it. docs/batch_protocol.md says
+// what a line calls them.
 struct PairSettings {
   std::string policy{}, device{}, protocol{};  // empty: none
   std::optional<uint64_t> trials{}, seed{};

@@ -52,7 +52,7 @@ std::string sentence_of(const tracer::Untraceable& u) {
                      message.empty() ? "" : ": ", message);
 }
 
-// What a tracer's answer that is no trace means for whoever wrote the file.
+// What a tracer's answer that is no trace means for the file's author.
 Ended refusal(const tracer::TraceAnswer& answer) {
   if (const auto* malformed = std::get_if<tracer::Malformed>(&answer)) {
     const bool missing =
@@ -123,7 +123,7 @@ struct JudgeState {
 
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request,
                                     Deadline deadline = Deadline::never()) {
-    // For a free place, a warm worker, and a child whose limit a loaded machine stretches.
+    // For a free place, a warm worker, and a child whose limit a loaded machine extends.
     const Deadline patience = Deadline::after(2 * kMostStretch * request.seconds + kTracerStart);
     return backends.trace(request, Deadline::earlier(deadline, patience));
   }
@@ -241,7 +241,7 @@ class VerificationRun {
     return device();
   }
 
-  // The processes of a run are for one device, and a CPU's beside it.
+  // The processes of a run are for one device and the CPU.
   Step device() {
     if (settings_.device == state_.settings.device || settings_.device == replay::Device::kCpu) return true;
     return end(
@@ -262,7 +262,7 @@ class VerificationRun {
       }
       NEREID_TRY(const auto answer,
                  state_.trace(candidate_request(**reference, draw_seed(0), sizes), settings_.deadline));
-      // A candidate that cannot be traced at its own sizes is told so on its own rung.
+      // A candidate that cannot be traced at its own sizes gets its verdict in a later stage.
       const bool legal = std::holds_alternative<trace::Trace>(answer) || sizes.empty();
       return cost_of(**reference, legal);
     };
@@ -303,7 +303,7 @@ class VerificationRun {
     return on;
   }
 
-  // What goes wrong here is told to whoever times it.
+  // An error here shows again when the candidate is timed.
   void compile_ahead() {
     if (settings_.compile_for == 0 || settings_.device != replay::Device::kCpu || !state_.backends.compile)
       return;
@@ -398,8 +398,8 @@ class VerificationRun {
     return true;
   }
 
-  // Races and reads of what nobody wrote show on the CPU, where every access is checked: where a GPU is to
-  // judge, small tasks are replayed there first.
+  // Races and uninitialized reads show on the CPU, where every access is checked: before a GPU's
+  // replays, small tasks are replayed there.
   Step replays(int number) {
     if (settings_.device == replay::Device::kCuda && !settings_.time_only && small_enough_for_a_cpu()) {
       Settings on_cpu = settings_;

@@ -1,8 +1,8 @@
-// The verification pipeline, from a pair to a verdict. Its stages, in order: read the source, choose sizes, trace the
-// reference, trace the candidate, check the rules on the traces, replay (replay_stage.h).
+// The verification pipeline, from a pair to a verdict. Its stages, in order: read the source, choose sizes,
+// trace the reference, trace the candidate, check the rules on the traces, replay (replay_stage.h).
 //
-// The first stage that fails decides the verdict. A fault that is not the candidate's (a lost worker, a full disk) is
-// tried once more and is then an Error.
+// The first stage that fails decides the verdict. A fault that is not the candidate's (a lost worker, a full
+// disk) is tried once more and is then an Error.
 #pragma once
 
 #include <memory>

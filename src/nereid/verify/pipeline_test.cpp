@@ -32,7 +32,7 @@ struct Script {
   std::function<Result<replay::TrialReport>(int)> alternative = [](int) { return agreed({}); };
   std::vector<replay::Trial> trials;
   replay::TimeReport times;
-  std::vector<std::optional<double>> known;  // what timing was told of the reference's time on its own inputs
+  std::vector<std::optional<double>> known;  // the reference's time on its own inputs, as timing got it
   std::vector<replay::TimeRequest> requests;
   int sessions = 0, timed = 0;
   int64_t peak_bytes = 0;
@@ -264,7 +264,7 @@ TEST_F(PipelineTest, WhatIsVerifiedOnACpuIsCompiledAhead) {
   EXPECT_THAT(compiled, ElementsAre("Model", "ModelNew"));
   EXPECT_EQ(judged({}).kind, VerdictKind::kVerified);
   EXPECT_THAT(compiled, ElementsAre());
-  lost = true;  // whoever times it will say so
+  lost = true;  // timing reports it
   EXPECT_EQ(judged({.compile_for = 90}).kind, VerdictKind::kVerified);
   script_.trial = [](const replay::Trial& t) { return Script::wrong(t); };
   EXPECT_EQ(judged({.compile_for = 90}).kind, VerdictKind::kMismatch);
@@ -288,13 +288,13 @@ TEST_F(PipelineTest, AnHonestCandidateIsVerified) {
   EXPECT_EQ(seeds.size(), script_.trials.size());
 }
 
-TEST_F(PipelineTest, FewKindsAreFewerWhereATaskIsLarge) {
+TEST_F(PipelineTest, FastInputsAreFewerWhereATaskIsLarge) {
   const auto kinds = [&](int64_t megabytes, bool few) {
     script_.trials.clear();
     script_.peak_bytes = megabytes << 20;
     EXPECT_EQ(judge({.trials = 2, .seed = 5, .fast_inputs = few}).kind, VerdictKind::kVerified);
     std::vector<InputDistribution> found;
-    for (const auto& trial : script_.trials) found.push_back(trial.kind);
+    for (const auto& trial : script_.trials) found.push_back(trial.distribution);
     return found;
   };
   EXPECT_EQ(kinds(2000, false).size(), 15U) << "neither integers nor state to change";
@@ -337,7 +337,7 @@ TEST_F(PipelineTest, TheSameSeedAsksTheSameTrials) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(first[i].seed, script_.trials[i].seed);
 }
 
-TEST_F(PipelineTest, TheFirstRungs) {
+TEST_F(PipelineTest, TheFirstStages) {
   candidate_answer_ = tracer::Malformed{"no class ModelNew in c.py"};
   EXPECT_EQ(judge().kind, VerdictKind::kMalformed);
   EXPECT_EQ(judge().evidence[0].rule, "no-model-class");
@@ -381,7 +381,7 @@ TEST_F(PipelineTest, RulesComeBeforeReplays) {
   EXPECT_EQ(script_.sessions, 0);
 }
 
-TEST_F(PipelineTest, BeyondRulesAVerdictStaysAndSaysWhatElseItWouldBe) {
+TEST_F(PipelineTest, WithoutRulesAVerdictStaysAndSaysWhatElseItWouldBe) {
   const Verdict honest = judge({.ignore_rules = true});
   EXPECT_EQ(honest.kind, VerdictKind::kVerified);
   EXPECT_FALSE(honest.without_rules);
@@ -410,7 +410,7 @@ TEST_F(PipelineTest, BeyondRulesAVerdictStaysAndSaysWhatElseItWouldBe) {
   EXPECT_EQ(wrong.without_rules->kind, VerdictKind::kMismatch);
 }
 
-TEST_F(PipelineTest, BeyondRulesWrittenInputsAreLookedPast) {
+TEST_F(PipelineTest, WithoutRulesWrittenInputsAreIgnored) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
     report.inputs_written = {"input 0"};
@@ -421,7 +421,7 @@ TEST_F(PipelineTest, BeyondRulesWrittenInputsAreLookedPast) {
   EXPECT_EQ(v.without_rules->kind, VerdictKind::kVerified);
 }
 
-TEST_F(PipelineTest, BeyondRulesNothingHarmfulIsReplayed) {
+TEST_F(PipelineTest, WithoutRulesNothingHarmfulIsReplayed) {
   candidate_.kernel("relu_kernel", {.int_to_ptr = true});
   const Verdict v = judge({.ignore_rules = true});
   EXPECT_EQ(v.kind, VerdictKind::kDisallowed);
@@ -460,7 +460,7 @@ TEST_F(PipelineTest, UnsafeNamesWhatWasFound) {
 
 TEST_F(PipelineTest, AMismatchOnOneKindOfInput) {
   script_.trial = [](const replay::Trial& t) {
-    return t.kind == InputDistribution::kHuge ? Script::wrong(t) : Script::agreed(t);
+    return t.distribution == InputDistribution::kHuge ? Script::wrong(t) : Script::agreed(t);
   };
   const auto v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kMismatch);
@@ -475,7 +475,7 @@ TEST_F(PipelineTest, AMismatchOnOneKindOfInput) {
 
 TEST_F(PipelineTest, WhereANanDoesNotReachTheRestIsJudged) {
   script_.trial = [](const replay::Trial& t) {
-    return t.kind == InputDistribution::kNans ? Script::wrong(t) : Script::agreed(t);
+    return t.distribution == InputDistribution::kNans ? Script::wrong(t) : Script::agreed(t);
   };
   const auto v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kMismatch);
@@ -485,9 +485,9 @@ TEST_F(PipelineTest, WhereANanDoesNotReachTheRestIsJudged) {
 TEST_F(PipelineTest, KindsThatDoNotApplyAreNotCounted) {
   script_.trial = [](const replay::Trial& t) {
     auto report = Script::agreed(t);
-    if (t.kind == InputDistribution::kNans) report.applicable = false, report.comparison.reset();
-    if (t.kind == InputDistribution::kZeros) report.comparison->defined = false;
-    if (t.kind == InputDistribution::kHuge)
+    if (t.distribution == InputDistribution::kNans) report.applicable = false, report.comparison.reset();
+    if (t.distribution == InputDistribution::kZeros) report.comparison->defined = false;
+    if (t.distribution == InputDistribution::kHuge)
       report.reference_failed = replay::Failure{}, report.comparison.reset();
     return report;
   };
@@ -555,7 +555,7 @@ TEST_F(PipelineTest, StateIsPerturbedAsFarAsTheReferenceBearsIt) {
   EXPECT_TRUE(gently([](replay::TrialReport& r) { r.comparison->outputs[0].own_error = 0.5; }));
 }
 
-TEST_F(PipelineTest, AFaultIsTriedAgainAndThenTold) {
+TEST_F(PipelineTest, AFaultIsTriedAgainAndThenReported) {
   script_.refuse = our_error("the worker was lost");
   script_.refuse_once = true;
   EXPECT_EQ(judge().kind, VerdictKind::kVerified);
@@ -644,7 +644,7 @@ TEST_F(PipelineTest, EveryConfigurationIsCompared) {
   EXPECT_EQ(v.kind, VerdictKind::kVerified);
   EXPECT_EQ(v.coverage.alternatives, 6);
   EXPECT_EQ(v.coverage.alternatives_run, 6);
-  EXPECT_EQ(script_.alternatives.size(), 9U) << "three that differ, on three kinds of input";
+  EXPECT_EQ(script_.alternatives.size(), 9U) << "three that differ, on three input distributions";
   v = judge({.time_limit = 0});
   EXPECT_EQ(v.kind, VerdictKind::kTimedOut) << "what was not run is not verified";
   EXPECT_EQ(v.evidence[0].rule, "configurations");
@@ -723,7 +723,7 @@ TEST_F(PipelineTest, OneLimitForTheWholeVerdict) {
 }
 
 // An experiment of ours that ends the candidate's process says that the launch matters, and nothing more.
-TEST_F(PipelineTest, ALaunchWithoutWhichTheProcessEndsCondemnsNobody) {
+TEST_F(PipelineTest, ALaunchWithoutWhichTheProcessEndsIsNoEvidence) {
   for (const auto kind : {replay::Failure::Kind::kCrashed, replay::Failure::Kind::kTimedOut}) {
     script_ = Script{};
     int lost_in = 0;

@@ -24,7 +24,7 @@ class References {
   explicit References(size_t most = 256) : most_(most) {}
 
   using Make = std::function<Result<std::shared_ptr<const Traced>>()>;
-  // What `make` gave for this key, now or earlier. Those who ask for it while it is made wait. An error is
+  // What `make` gave for this key, now or earlier. Calls for it while it is made wait. An error is
   // not kept, unless it is the input's fault.
   Result<std::shared_ptr<const Traced>> get(const std::string& key, const Make& make);
 

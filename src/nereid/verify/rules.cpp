@@ -37,7 +37,7 @@ std::vector<FlatOutput> outputs_of(const TraceAnalysis& facts) {
   return out;
 }
 
-// The outputs that a launch has to lie behind: the floating-point ones, or all where there are none of these,
+// The outputs that a launch has to lead to: the floating-point ones, or all where there are none of these,
 // but not what the reference itself hands through without computing.
 std::vector<FlatOutput> outputs_to_compute(const TraceAnalysis& reference, const Dataflow& reference_flow,
                                            const TraceAnalysis& candidate) {
@@ -84,7 +84,7 @@ class Checker {
   RuleReport on_the_trace() {
     count();
     kernels_keep_to_their_own();
-    // Where a kernel cannot be read its flow of data is unknown, and the ladder ends there anyway.
+    // Where a kernel cannot be read its flow of data is unknown, and the pipeline ends there anyway.
     if (std::any_of(candidate_.kernels.begin(), candidate_.kernels.end(),
                     [](const KernelAnalysis& k) { return !k.unreadable.empty(); }))
       return std::move(report_);
@@ -197,7 +197,7 @@ class Checker {
         if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) maker = s.facts;
       break_rule(
           "output-without-launch",
-          fmt::format("{} comes from {}; no Triton launch lies on the way to it.", output_name(output, count),
+          fmt::format("{} comes from {}; no Triton launch is on the way to it.", output_name(output, count),
                       maker != nullptr ? maker->name : "outside this call"),
           maker);
     }
@@ -315,7 +315,7 @@ class Checker {
       const auto at = static_cast<size_t>(output.storage);
       if (!flow_.made_before[at] || !input_path(candidate_, output.storage).empty()) continue;
       const auto& storage = candidate_.trace->storages[at];
-      // What nobody writes in the call may be handed out again: a parameter, a constant.
+      // What no step of the call writes may be returned again: a parameter, a constant.
       const StepAnalysis* writer = nullptr;
       for (const auto& s : flow_.steps)
         if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) writer = s.facts;
@@ -334,14 +334,14 @@ class Checker {
         remark(
             "reused-output",
             fmt::format(
-                "{} lies in {} that every call overwrites and returns: a caller who keeps it has to copy it.",
+                "{} is in {} that every call overwrites and returns: a caller who keeps it has to copy it.",
                 name, where),
             writer);
         continue;
       }
       break_rule(
           "stale-output",
-          fmt::format("{} lies in {} from before the call, and not all of it is surely written in this call.",
+          fmt::format("{} is in {} from before the call, and not all of it is surely written in this call.",
                       name, where),
           writer);
     }
@@ -353,8 +353,8 @@ class Checker {
     return nullptr;
   }
 
-  // A draw of the reference's that the candidate makes, too: its operands are constants, so that it works on no
-  // data. That it is the same draw is seen by the outputs.
+  // A draw of the reference's that the candidate makes, too: its operands are constants, so that it works on
+  // no data. That it is the same draw is seen by the outputs.
   bool is_free_draw(const DataflowStep& step) const {
     return step.facts->random && step.origins == 0 && step.work == Work::kPointwise &&
            draws(reference_flow_) != nullptr;
@@ -403,8 +403,8 @@ class Checker {
     return std::max(0.0, bytes - step.facts->bytes);
   }
 
-  // FLOPs and bytes of a step; of a launch that does more or less by what it loads, as it ran. An access that comes
-  // again and again moves no more bytes than it reaches.
+  // FLOPs and bytes of a step; of a launch that does more or less by what it loads, as it ran. An access that
+  // comes again and again moves no more bytes than it reaches.
   static std::pair<double, double> work_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
     const auto& s = *step.facts;
     if (const auto* r = ran_of(step, ran)) {
@@ -470,7 +470,7 @@ class Checker {
     } else if (!waits && report_.triton_share < kTritonShare) {
       auto& e = break_rule("aten-share",
                            fmt::format("Triton does {:.0f} % of the FLOPs and {:.0f} % of the bytes; at "
-                                       "least {:.0f} % of both are asked. "
+                                       "least {:.0f} % of both are required. "
                                        "The largest part of the rest is {}.",
                                        100 * flop_share, 100 * byte_share, 100 * kTritonShare, largest->name),
                            largest);

@@ -43,7 +43,7 @@ struct RuleReport {
   std::vector<int> live_launches;
 };
 
-// Whether a rule keeps what runs from harm, rather than judging who did the work: such a rule always counts.
+// Whether a rule protects what runs, rather than judging what did the work: such a rule always counts.
 bool protects(std::string_view rule);
 
 // Makes of every remark by one of these rules a rule that is broken.

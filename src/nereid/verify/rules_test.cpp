@@ -46,7 +46,7 @@ TEST_F(Rules, NoLaunch) {
   EXPECT_THAT(broken(Policy::kHybrid), ElementsAre("no-launch"));
 }
 
-TEST_F(Rules, ALaunchBesideTheWorkDoesNotCount) {
+TEST_F(Rules, ALaunchNextToTheWorkDoesNotCount) {
   for (int call = 0; call < 3; ++call) {
     const int in = candidate.forward(call), out = candidate.storage(), unused = candidate.storage();
     candidate.step({.name = "decoy", .reads = {in}, .writes = {unused}});
@@ -300,7 +300,7 @@ TEST_F(Rules, WhatComesBeforeALaunchIsAStep) {
 }
 
 TEST_F(Rules, IntegersOnTheOnlyWayToAnOutputAreTheWork) {
-  for (const bool beside : {false, true}) {
+  for (const bool both : {false, true}) {
     AnalysisBuilder b;
     for (int call = 0; call < 3; ++call) {
       const int in = b.forward(call), counts = b.storage(), out = b.storage();
@@ -311,12 +311,12 @@ TEST_F(Rules, IntegersOnTheOnlyWayToAnOutputAreTheWork) {
               .bytes = 10,
               .over_integers = Work::kHeavy});
       b.step({.name = "k",
-              .reads = beside ? std::vector<int>{in, counts} : std::vector<int>{counts},
+              .reads = both ? std::vector<int>{in, counts} : std::vector<int>{counts},
               .writes = {out}});
       b.returns({out});
     }
     const auto report = check_rules(reference.facts(), b.facts(), Policy::kStrict);
-    if (beside) {
+    if (both) {
       EXPECT_THAT(report.broken, IsEmpty());
     } else {
       EXPECT_THAT(rules_of(report.broken), ElementsAre("aten-compute"));

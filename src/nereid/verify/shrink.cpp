@@ -165,14 +165,16 @@ int64_t power_of(int64_t size) {
   return power;
 }
 
-// The next smaller size of one that is alone: about half, a multiple of `power`, odd where that is 1. 0 where there is none.
+// The next smaller size of one that is alone: about half, a multiple of `power`, odd where that is 1. 0 where
+// there is none.
 int64_t halved(int64_t size, int64_t power) {
   if (size <= 2) return 0;
   if (power == 1) return ((size / 2) | 1) < size ? (size / 2) | 1 : 0;
   return size / 2 / power * power;
 }
 
-// Sizes that keep their ratios are divided by one number, the smallest that leaves each its power of two. 0: there is none.
+// Sizes that keep their ratios are divided by one number, the smallest that leaves each its power of two. 0:
+// there is none.
 int64_t common_divisor(const std::vector<int64_t>& sizes) {
   for (const int64_t prime : {2, 3, 5, 7, 11, 13, 17, 19, 23})
     if (std::ranges::all_of(sizes, [&](int64_t size) {
@@ -230,7 +232,7 @@ class Search {
     if (less < 2 || more % less != 0) return false;
     return more / less <= 2 || a.relatives.contains(b.name) || b.relatives.contains(a.name);
   }
-  // Those whose ratios to it, or to each other, are kept, it among them.
+  // The constants whose ratios to it, or to each other, are kept, it among them.
   std::vector<const Constant*> family(const std::string& name) const {
     std::vector<const Constant*> found;
     for (const auto& c : constants_)
@@ -256,7 +258,8 @@ class Search {
     return divisor != 0;
   }
 
-  // Makes one family smaller; where that is not legal or breaks a divisibility, those with it that it divides or that divide it.
+  // Makes one family smaller; where that is not legal or breaks a divisibility, those with it that it divides
+  // or that divide it.
   Result<bool> lower(const std::string& name) {
     Sizes alone = sizes_;
     if (!lower_family(name, alone)) return false;

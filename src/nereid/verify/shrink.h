@@ -3,8 +3,8 @@
 //
 // The sizes of a task are written as `N = 4096` at the top level of its file. Halving such a constant and
 // tracing both files again either works (the shapes are legal) or does not. The search makes the largest
-// constant that lowers the cost smaller, and stops as soon as the task fits. It keeps what a kernel may rely on, and gives
-// up rather than lose it:
+// constant that lowers the cost smaller, and stops as soon as the task fits. It keeps what a kernel may rely
+// on, and gives up rather than lose it:
 //   * a size stays a multiple of the power of two, up to 256, that divides it; an odd size stays odd;
 //   * what divides another size goes on dividing it;
 //   * sizes keep their ratio, and with it a group's size, where one divides the other and they are equal, double, or

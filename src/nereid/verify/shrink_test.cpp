@@ -18,7 +18,8 @@ std::vector<Constant> constants_of(const Sizes& sizes) {
   for (const auto& [name, value] : sizes) constants.push_back(constant(name, value));
   return constants;
 }
-// The task's bytes are the product of its sizes; every size is legal. What is found, or nothing where it gives up.
+// The task's bytes are the product of its sizes; every size is legal. What is found, or nothing where it
+// gives up.
 Sizes shrunk(const std::vector<Constant>& constants, double most) {
   Sizes own;
   for (const auto& c : constants) own[c.name] = c.value;

@@ -91,7 +91,7 @@ struct KernelAnalysis {
   bool int_to_ptr = false;
   std::vector<std::string> assembly{};
   bool branches_on_float_data = false;
-  bool moves_by_data = true;  // ttir/analysis/facts.h; true where that cannot be told
+  bool moves_by_data = true;  // ttir/analysis/facts.h; true where that is unknown
   // Where the executor cannot read the kernel: why. What the rules forbid is then looked for in the text.
   std::string unreadable{};
   bool malformed = false;          // it is not TTIR at all, or breaks its rules

@@ -23,8 +23,8 @@ constexpr std::array kOtherDistributions = {
     InputDistribution::kNans,    InputDistribution::kFlipped,  InputDistribution::kWide,
     InputDistribution::kSmall,   InputDistribution::kState,    InputDistribution::kLowest,
     InputDistribution::kHighest, InputDistribution::kRedrawn};
-// Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the task's own
-// inputs do not show. Where the reference counts so many operations, the same on every machine.
+// Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the
+// task's own inputs do not show. Where the reference counts so many operations, the same on every machine.
 constexpr double kManyFlops = 1e11;
 constexpr std::array kFastDistributions = {InputDistribution::kHuge, InputDistribution::kOutliers,
                                            InputDistribution::kNegative, InputDistribution::kRedrawn};
@@ -131,15 +131,15 @@ Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   const replay::Trial trial{
       .seed = trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number),
-      .kind = kind,
+      .distribution = kind,
       .perturb = settings_.protocol == Protocol::kNereid,
       .gentle = gentle_,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
   return session_.trial(trial, tolerance_on(kind), settings_.within_patience());
 }
 
-// Other kinds of input are for what goes wrong altogether; how exactly a sum is taken is judged on the task's
-// own.
+// Other input distributions are for what goes wrong altogether; how exactly a sum is taken is judged on the
+// task's own.
 replay::Tolerance Trials::tolerance_on(InputDistribution kind) const {
   auto tolerance = settings_.tolerance;
   if (kind != InputDistribution::kOwn) tolerance.slack *= kSlackOnOtherDistributions;
@@ -322,7 +322,7 @@ void Trials::end_by_configurations(InputDistribution kind) {
       {.rule = "configurations",
        .sentence = fmt::format(
            "There are {} different configurations{} to run; {} s were enough for {} runs, the last "
-           "on inputs of kind '{}'. Offer fewer, or raise --time-limit: {:g} times that is what all "
+           "on input distribution '{}'. Offer fewer, or raise --time-limit: {:g} times that is what all "
            "may take.",
            options, tuned_.size() > 1 ? fmt::format(" of {} autotuned kernels", tuned_.size()) : "",
            std::lround(configuration_seconds_), configurations_run_, replay::to_string(kind),
@@ -332,17 +332,18 @@ void Trials::end_by_configurations(InputDistribution kind) {
 Result<bool> Trials::take(const replay::TrialReport& report, int number, const std::string& circumstances) {
   if (!report.applicable) return true;
   if (report.reference_failed) {
-    if (report.trial.kind != InputDistribution::kOwn) return true;  // the reference is not for such inputs
+    if (report.trial.distribution != InputDistribution::kOwn)
+      return true;  // the reference is not for such inputs
     return input_error("the reference fails: {} ({})", report.reference_failed->message,
                        describe(report.reference_failed->where));
   }
   // An index made from such an input may lie anywhere.
-  if (report.trial.kind == InputDistribution::kFlipped && (report.failed || !report.findings.empty()))
+  if (report.trial.distribution == InputDistribution::kFlipped && (report.failed || !report.findings.empty()))
     return true;
   std::string when = circumstances;
-  if (report.trial.kind != InputDistribution::kOwn)
-    when += fmt::format("{}on inputs of kind '{}'", when.empty() ? "" : " ",
-                        replay::to_string(report.trial.kind));
+  if (report.trial.distribution != InputDistribution::kOwn)
+    when += fmt::format("{}on input distribution '{}'", when.empty() ? "" : " ",
+                        replay::to_string(report.trial.distribution));
   if (report.failed && take_failure(*report.failed, when)) return false;
   if (!report.inputs_written.empty() && !rules_.ignored) {
     end(VerdictKind::kDisallowed,
@@ -423,12 +424,13 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
   // On inputs that are not the task's the reference may get no digit right itself (a difference of what is
   // nearly equal).
   const auto says_nothing = [&](const replay::OutputComparison& output) {
-    return output.agrees || (report.trial.kind != InputDistribution::kOwn && output.own_error > kNoDigit);
+    return output.agrees ||
+           (report.trial.distribution != InputDistribution::kOwn && output.own_error > kNoDigit);
   };
   if (!comparison.agrees && comparison.structure.empty() &&
       std::ranges::all_of(comparison.outputs, says_nothing))
     return ok_status();
-  const std::string kind(replay::to_string(report.trial.kind));
+  const std::string kind(replay::to_string(report.trial.distribution));
   auto& c = verdict_.coverage;
   ++c.trials, ++judged_trials_;
   constant_trials_ += comparison.constant ? 1 : 0;
@@ -481,7 +483,7 @@ void Trials::keep_worst(const replay::OutputComparison& output, const replay::Tr
   const bool worst = !output.worst.empty();
   verdict_.errors = Errors{.output = output.path,
                            .position = worst ? output.worst : output.first_wrong,
-                           .inputs = std::string(replay::to_string(report.trial.kind)),
+                           .inputs = std::string(replay::to_string(report.trial.distribution)),
                            .trial = number,
                            .expected = worst ? output.worst_want : output.first_want,
                            .got = worst ? output.worst_got : output.first_got,

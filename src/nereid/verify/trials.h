@@ -1,4 +1,4 @@
-// The rungs that need data: replays of the candidate beside its reference.
+// The stages that need data: replays of the candidate against its reference.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ class Trials {
   // fault that may be tried again, or (blamed on the input) the reference's.
   Status run(int draw);
 
-  // Times what was verified (CUDA alone); what a timed run shows to be wrong changes the verdict. `known`: what
-  // sessions share of the reference, or null.
+  // Times what was verified (CUDA alone); what a timed run shows to be wrong changes the verdict. `known`:
+  // what sessions share of the reference, or null.
   Status time(std::shared_ptr<replay::KnownReference> known);
 
  private:
@@ -40,14 +40,14 @@ class Trials {
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out(const replay::TrialReport& whole);
   Status other_inputs();
-  // Every other configuration of every launch, alone and together (configurations.h), on the inputs of the trial
-  // before.
+  // Every other configuration of every launch, alone and together (configurations.h), on the inputs of the
+  // trial before.
   Status configurations(replay::InputDistribution kind, int number);
   Result<ConfigurationRun> run_configuration(const OptionChoice& choice, bool digests,
                                              replay::InputDistribution kind, int number);
   void end_by_configurations(replay::InputDistribution kind);
   replay::Tolerance tolerance_on(replay::InputDistribution kind) const;
-  void tell_times(const replay::TimeReport& report);
+  void take_times(const replay::TimeReport& report);
 
   // True where the report is a comparison that agrees; else the verdict says what was wrong (or the kind did
   // not apply).
@@ -69,7 +69,7 @@ class Trials {
   const bool blind_;                  // what one trial shows of the candidate's accesses, it shows for all
   const bool brief_;                  // one draw of the task's own inputs, and one other kind
   double first_seconds_ = 0;          // of the first trial: later ones are spared where it was long
-  double worst_ratio_ = -1;           // error over tolerance of what `verdict.errors` tells
+  double worst_ratio_ = -1;           // error over tolerance of what `verdict.errors` holds
   double configuration_seconds_ = 0;  // spent on configurations
   int64_t configurations_run_ = 0;
   bool gentle_ = false;  // see replay::Trial

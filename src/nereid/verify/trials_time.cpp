@@ -53,20 +53,20 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
       return ok_status();
     }
     if (!report.spoiled) {
-      tell_times(report);
+      take_times(report);
       return ok_status();
     }
     NEREID_TRY([[maybe_unused]] const bool agreed,
                take(*report.spoiled, settings_.trials, "while it was timed"));
     if (!good()) return ok_status();
-    // A kind of input on which the reference gets no digit right says nothing: then without it.
-    const auto kind = report.spoiled->trial.kind;
+    // An input distribution on which the reference has no correct digit says nothing: then without it.
+    const auto kind = report.spoiled->trial.distribution;
     if (kind == replay::InputDistribution::kOwn || std::erase(request.kinds, kind) == 0)
-      return our_error("timing failed for no reason that can be told");
+      return our_error("timing failed for an unknown reason");
   }
 }
 
-void Trials::tell_times(const replay::TimeReport& report) {
+void Trials::take_times(const replay::TimeReport& report) {
   Times times;
   times.reference_ms = report.counted.reference_ms;
   times.candidate_ms = report.counted.candidate_ms;
@@ -87,10 +87,11 @@ void Trials::tell_times(const replay::TimeReport& report) {
   for (const auto& kind : report.kinds)
     times.numbers[fmt::format("candidate_ms_{}", replay::to_string(kind.kind))] = kind.candidate_ms;
   if (report.counted.kind != replay::InputDistribution::kOwn)
-    times.notes.push_back(fmt::format("The candidate is slowest on inputs of kind '{}': these times count.",
-                                      replay::to_string(report.counted.kind)));
+    times.notes.push_back(
+        fmt::format("The candidate is slowest on input distribution '{}': these times count.",
+                    replay::to_string(report.counted.kind)));
   if (!report.counted.converged)
-    times.notes.push_back("The interval is wider than asked for: the time for sampling was up.");
+    times.notes.push_back("The interval is wider than --timing-width: the time for sampling was up.");
   if (!report.not_captured.empty())
     times.notes.push_back(fmt::format("Not timed as CUDA graphs: {}.", report.not_captured));
   for (const auto& reason : report.throttled_by)

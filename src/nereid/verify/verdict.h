@@ -1,7 +1,7 @@
 // The result of verifying one candidate: its kind, the evidence for it, and what was checked on the way.
 //
-// A verdict is data with three formats: JSON with stable field names, a few lines for a terminal, and prose with
-// source excerpts (`--explain`); the last two are made by verdict_format.h.
+// A verdict is data with three formats: JSON with stable field names, a few lines for a terminal, and prose
+// with source excerpts (`--explain`); the last two are made by verdict_format.h.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace nereid::verify {
 
-// Version of the JSON below. It counts up where a field is removed, renamed or changes its meaning, not where one is
-// added.
+// Version of the JSON below. It counts up where a field is removed, renamed or changes its meaning, not where
+// one is added.
 inline constexpr int kVerdictSchema = 3;
 
 // One thing that speaks for a verdict. `sentence` stands alone; the rest lets a person or a program find the
@@ -51,7 +51,7 @@ struct Coverage {
   int64_t alternatives = 0, alternatives_run = 0;  // autotune configurations offered, and those compared
   int64_t left_out = 0;      // launches left out one at a time, to see that the answer changes
   double triton_share = 0;   // of the counted work of the judged forward call, 0 to 1
-  int64_t memory_bytes = 0;  // that the replays were reckoned to hold at most, of the device's memory
+  int64_t memory_bytes = 0;  // upper bound of the replays' use of the device's memory
   bool sanitized = false, fenced = false;
   bool frozen_parameters =
       false;                   // something made from the parameters in one call is used again in later ones
@@ -65,7 +65,7 @@ struct Coverage {
 struct Errors {
   std::string output{};             // path in the output tree: "", "0", "loss"
   std::vector<int64_t> position{};  // index of the element
-  std::string inputs{};             // the kind of input
+  std::string inputs{};             // the input distribution
   int64_t trial = 0;
   double expected = 0, got = 0;
   double max_error = 0, max_tolerance = 0;    // elementwise
@@ -89,7 +89,7 @@ struct Verdict {
   Coverage coverage;
   std::optional<Errors> errors{};
   std::optional<Times> times{};
-  // Of kDisallowed alone, where it was asked for: what the ladder says of the candidate if rules do not
+  // Of kDisallowed alone, with --ignore-rules: what the pipeline says of the candidate if rules do not
   // count. A measurement of what the rules are for; never a verdict.
   struct WithoutRules {
     VerdictKind kind = VerdictKind::kError;
@@ -98,8 +98,8 @@ struct Verdict {
   std::optional<WithoutRules> without_rules{};
   std::string
       trace{};  // SHA-256 of the candidate's first trace: what was judged, whatever the file does next time
-  // Where the code, and the plan before it, stood in the candidate's text (answer.h); nothing where no code was
-  // found.
+  // Where the code, and the plan before it, stood in the candidate's text (answer.h); nothing where no code
+  // was found.
   std::optional<Span> code{}, plan{};
   // What was asked, so that a run can be repeated.
   std::string reference, candidate;  // display names
@@ -108,9 +108,9 @@ struct Verdict {
   uint64_t seed = 0;
   double seconds = 0;
   // Where they went: "reference" and "candidate" (traced), "cpu" (replays), "compile", "wait" (for a turn on
-  // the GPU), "open", "trials", "time" (all of it), and of that "time_wait" (for turns), "time_trial", "time_capture",
-  // "time_samples" (the GPU in use by this pair alone), "time_judge", "time_needs". Of all of these "gpu" is what was
-  // spent in turns on the GPU, which others waited for.
+  // the GPU), "open", "trials", "time" (all of it), and of that "time_wait" (for turns), "time_trial",
+  // "time_capture", "time_samples" (the GPU in use by this pair alone), "time_judge", "time_needs". Of all of
+  // these "gpu" is what was spent in turns on the GPU, which others waited for.
   std::map<std::string, double> phases{};
   // Around "tracer", "compiler" and "replay" processes, where the candidate reached them: what stands, in
   // words.

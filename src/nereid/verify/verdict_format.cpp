@@ -30,6 +30,7 @@ class VerdictFormatter {
     } else if (v_.kind != VerdictKind::kVerified && !v_.evidence.empty()) {
       if (const auto* rule = find_rule(v_.evidence.front().rule)) line("fix", std::string(rule->fix));
     }
+    legend();
     return out_;
   }
 
@@ -80,27 +81,30 @@ class VerdictFormatter {
   void checked() {
     const auto& c = v_.coverage;
     if (c.launches > 0) {
-      std::string text = fmt::format("{} launch{} of {} kernel{}, {:.0f} % of the counted work", c.launches,
+      std::string text = fmt::format("{} launch{} of {} kernel{}: {:.0f} % of the work", c.launches,
                                      c.launches == 1 ? "" : "es", c.kernels, c.kernels == 1 ? "" : "s",
                                      100 * c.triton_share);
-      if (c.left_out > 0) text += fmt::format("; {} left out in turn", c.left_out);
+      if (c.left_out > 0)
+        text += fmt::format("; {} checked by leaving {} out", c.left_out, c.left_out == 1 ? "it" : "each");
       line("kernels", text);
     }
     if (c.trials > 0) {
       std::string text = fmt::format("{} comparison{} on {}", c.trials, c.trials == 1 ? "" : "s", c.device);
       std::string kinds;
-      for (const auto& kind : c.inputs) kinds += (kinds.empty() ? "" : ", ") + kind;
+      for (const auto& kind : c.inputs)
+        kinds += (kinds.empty() ? "" : ", ") + (kind == "own" ? "the task's own" : kind);
       if (!kinds.empty()) text += ": " + kinds;
       if (c.sanitized) text += "; every access checked";
       if (c.fenced) text += "; fenced on the GPU";
       line("trials", text);
     }
     if (!c.perturbed.empty() || !c.not_perturbed.empty())
-      line("weights", fmt::format("{} perturbed, {} as the module made them", c.perturbed.size(),
-                                  c.not_perturbed.size()));
+      line("weights",
+           fmt::format("{} perturbed, {} as initialized", c.perturbed.size(), c.not_perturbed.size()));
     if (c.alternatives > 1)
-      line("configs", fmt::format("{} of {} compared", c.alternatives_run, c.alternatives));
-    if (c.draws > 1) line("draws", fmt::format("{} of the integer inputs", c.draws));
+      line("configs",
+           fmt::format("{} of {} autotuning configurations compared", c.alternatives_run, c.alternatives));
+    if (c.draws > 1) line("draws", fmt::format("{} draws of the integer inputs", c.draws));
     std::string shrunk;
     for (const auto& s : c.shrunk)
       shrunk += fmt::format("{}{} {} -> {}", shrunk.empty() ? "" : ", ", s.constant, s.from, s.to);
@@ -112,6 +116,13 @@ class VerdictFormatter {
                                 v_.errors->max_tolerance));
   }
 
+  // What the words of `checked` mean.
+  void legend() {
+    if (v_.coverage.launches == 0 && v_.coverage.trials == 0) return;
+    line("legend",
+         "work: Triton's share of FLOPs and bytes; trials: input distributions; see docs/verdicts.md");
+  }
+
   void times(const Times& t) {
     line("time", fmt::format("{:.4g} ms, reference {:.4g} ms: {:.2f}x (95 % between {:.2f} and {:.2f}), {}",
                              t.candidate_ms, t.reference_ms, t.speedup, t.ci_low, t.ci_high, t.method));
@@ -119,7 +130,7 @@ class VerdictFormatter {
   }
 
   void explain() {
-    line("asked", fmt::format("policy {}, protocol {}, seed {}", v_.policy, v_.protocol, v_.seed));
+    line("settings", fmt::format("policy {}, protocol {}, seed {}", v_.policy, v_.protocol, v_.seed));
     for (const auto& [process, standing] : v_.isolation) line("isolation", process + ": " + standing);
     for (const auto& e : v_.evidence) {
       out_ += fmt::format("\n{} {}{}\n", styled("1", printable(e.rule)), quoted(e.sentence), where(e));

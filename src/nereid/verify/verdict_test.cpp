@@ -60,7 +60,7 @@ TEST(Verdict, ExitCodes) {
   EXPECT_EQ(to_json(v)["blame"], "input");
 }
 
-TEST(Verdict, WordsAreTheLadders) {
+TEST(Verdict, KindsAreWrittenAsDocumented) {
   EXPECT_EQ(to_string(VerdictKind::kMalformed), "Malformed");
   EXPECT_EQ(to_string(VerdictKind::kCompileFailed), "CompileFailed");
   EXPECT_EQ(to_string(VerdictKind::kVerified), "Verified");
@@ -73,7 +73,7 @@ TEST(Verdict, ExcerptsMarkTheLine) {
   EXPECT_EQ(excerpt("a\n", 9, 1), "");
 }
 
-TEST(Telling, BeginsWithTheHeadlineAndShowsThePlace) {
+TEST(VerdictFormat, BeginsWithTheHeadlineAndShowsThePlace) {
   const std::string text =
       format_verdict(mismatch(), {.source_of = [](const std::string&) { return "one\ntwo\n"; }});
   EXPECT_TRUE(text.starts_with("Mismatch: Output 0 differs at [3, 4].\n")) << text;
@@ -84,7 +84,20 @@ TEST(Telling, BeginsWithTheHeadlineAndShowsThePlace) {
   EXPECT_THAT(text, HasSubstr(std::string(find_rule("values")->fix)));
 }
 
-TEST(Telling, ExplainsEveryPieceOfEvidence) {
+TEST(VerdictFormat, EndsWithALegendWhereThereIsSomethingToExplain) {
+  Verdict v = mismatch();
+  v.coverage.launches = 2, v.coverage.kernels = 1, v.coverage.left_out = 2, v.coverage.triton_share = 0.5;
+  v.coverage.inputs = {"own", "huge"};
+  const std::string text = format_verdict(v, {});
+  EXPECT_THAT(text, HasSubstr("2 launches of 1 kernel: 50 % of the work; 2 checked by leaving each out"));
+  EXPECT_THAT(text, HasSubstr("3 comparisons on cpu: the task's own, huge"));
+  EXPECT_TRUE(text.ends_with("see docs/verdicts.md\n")) << text;
+  Verdict untraced;
+  untraced.kind = VerdictKind::kUntraceable;
+  EXPECT_EQ(format_verdict(untraced, {}).find("legend"), std::string::npos);
+}
+
+TEST(VerdictFormat, ExplainsEveryPieceOfEvidence) {
   Verdict v = mismatch();
   v.evidence.push_back({.rule = "race", .sentence = "Two programs write y.", .numbers = {{"program", 4}}});
   const std::string text = format_verdict(v, {.explain = true});

@@ -1,4 +1,4 @@
-// The real outside of the ladder: the tracer's and the replay's processes, and the kernels read so far.
+// The pipeline's real backends: the tracer's and the replay's processes, and the kernels read so far.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ class VerifierProcesses {
   std::unique_ptr<tracer::Tracer> tracer_;
   std::unique_ptr<replay::Server> replay_;
   std::unique_ptr<tracer::KernelCompiler> compiler_;  // of CUDA, or for a GPU's clock
-  std::unique_ptr<tracer::KernelCompiler> reader_;    // started when a kernel's text is in doubt
+  std::unique_ptr<tracer::KernelCompiler> reader_;    // started when a kernel's text cannot be read
   std::mutex reader_mutex_;
   int arch_ = 0;                      // of the GPU: 90
   int64_t shared_bytes_ = INT64_MAX;  // that a block of it can have

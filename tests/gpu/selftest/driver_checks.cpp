@@ -322,7 +322,7 @@ Result<std::string> isolation(const Kernels& kernels) {
   NEREID_TRY(const Pair pair, socket_pair());
   constexpr uint32_t kSecret = 0x4B1D5EC7;
   constexpr size_t kBytes = size_t{256} << 20;
-  Child keeper([&] {
+  Child holder([&] {
     const auto body = [&]() -> Status {
       NEREID_TRY(const Gpu machine, Gpu::open());
       NEREID_TRY(const gpu::Mapping mapping,
@@ -364,7 +364,7 @@ Result<std::string> isolation(const Kernels& kernels) {
   }
   NEREID_TRY_STATUS(send_word(pair.ours, 7));
   NEREID_TRY(const uint64_t alive, receive_word(pair.ours));
-  NEREID_EXPECT(alive == 7, "the keeper lives");
+  NEREID_EXPECT(alive == 7, "the holder lives");
   return fmt::format("{} reads faulted, {} found other memory of the reader's own, the secret was never seen",
                      faults, others);
 }

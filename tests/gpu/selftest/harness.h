@@ -27,7 +27,7 @@ struct Check {
 std::vector<Check> driver_checks();
 // libtorch's CUDA half, and the machine that a replay runs on.
 std::vector<Check> aten_checks();
-// The kernels that compare outputs, beside PyTorch's operators, and their speed at 1 GiB.
+// The kernels that compare outputs, against PyTorch's operators, and their speed at 1 GiB.
 std::vector<Check> metrics_checks();
 // The jail of the CUDA workers.
 std::vector<Check> isolation_checks();

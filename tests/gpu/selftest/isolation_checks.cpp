@@ -203,16 +203,16 @@ std::string run_exercises(CudaMachine& machine, const Kernels& kernels, Shared& 
 }
 
 // What the parent of a watched process learns of it.
-struct Told {
+struct Report {
   std::string text;
   int status = 0;
   std::map<sandbox::Asked, int> asked;
 };
 
 // Runs `body`, which sends the descriptor of its filter (or none, and a word) and then its report.
-Told watch(const sandbox::Jail* jail, sandbox::Refusals::Answer answer, Shared& shared,
-           const std::function<std::string(const Fd& channel)>& body) {
-  Told told;
+Report watch(const sandbox::Jail* jail, sandbox::Refusals::Answer answer, Shared& shared,
+             const std::function<std::string(const Fd& channel)>& body) {
+  Report found;
   auto pair = socket_pair();
   int report[2];
   if (!pair.ok() || ::pipe(report) != 0) return {"no channel", -1, {}};
@@ -231,11 +231,11 @@ Told watch(const sandbox::Jail* jail, sandbox::Refusals::Answer answer, Shared& 
     watching = std::make_unique<sandbox::Refusals>(std::move(received->fd), answer, &shared.phase);
   char buffer[4096];
   for (ssize_t got; (got = ::read(report[0], buffer, sizeof buffer)) > 0;)
-    told.text.append(buffer, static_cast<size_t>(got));
+    found.text.append(buffer, static_cast<size_t>(got));
   ::close(report[0]);
-  told.status = child.wait();
-  if (watching) told.asked = watching->asked();
-  return told;
+  found.status = child.wait();
+  if (watching) found.asked = watching->asked();
+  return found;
 }
 
 // Opened, there, and in none of the policy's trees.
@@ -276,7 +276,7 @@ Result<std::string> survey(const Kernels& kernels) {
   const auto shared = shared_memory();
   NEREID_TRY(const auto filter,
              sandbox::compile_seccomp_filter({.shared_memory = true, .messages = true, .devices = true}));
-  const Told told =
+  const Report report =
       watch(nullptr, sandbox::Refusals::Answer::kLetPass, *shared, [&](const Fd& channel) -> std::string {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         const auto asker = sandbox::load_seccomp_filter_asking(filter, /*opens=*/true);
@@ -288,9 +288,9 @@ Result<std::string> survey(const Kernels& kernels) {
         if (!machine.ok()) return "context: " + machine.error().message;
         return run_exercises(**machine, kernels, *shared);
       });
-  const std::string seen = "asked for, beyond what a jail allows:" + list(told.asked, policy, true);
-  if (!told.text.empty() || told.status != 0)
-    return our_error("status {}; {}; {}", told.status, told.text, seen);
+  const std::string seen = "requested, beyond what a jail allows:" + list(report.asked, policy, true);
+  if (!report.text.empty() || report.status != 0)
+    return our_error("status {}; {}; {}", report.status, report.text, seen);
   return seen;
 }
 
@@ -300,7 +300,7 @@ Result<std::string> live_in(const sandbox::CudaFit& fit, const Kernels& kernels)
   NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(policy));
   const auto shared = shared_memory();
   const pid_t victim = ::getpid();
-  const Told told =
+  const Report report =
       watch(&jail, sandbox::Refusals::Answer::kRefuse, *shared, [&](const Fd& channel) -> std::string {
         if (const auto begun = jail.begin({channel.get(), 100}); !begun.ok()) return begun.error().message;
         shared->phase = kContext;
@@ -317,13 +317,13 @@ Result<std::string> live_in(const sandbox::CudaFit& fit, const Kernels& kernels)
         if (!escaped.empty()) wrong += fmt::format("NOT KEPT FROM {}; ", escaped);
         return wrong.empty() ? fmt::format("+context in {:.2f} s", context) : wrong;
       });
-  auto refused = told.asked;
+  auto refused = report.asked;
   std::erase_if(refused, [](const auto& one) { return phase_name(one.first.phase) == "attempts"; });
   const std::string seen = fmt::format("isolation: {}; refused meanwhile:{}",
                                        sandbox::describe(jail.isolation()), list(refused, policy, false));
-  if (!told.text.starts_with("+") || told.status != 0)
-    return our_error("status {}; {}; {}", told.status, told.text, seen);
-  return told.text.substr(1) + "; " + seen;
+  if (!report.text.starts_with("+") || report.status != 0)
+    return our_error("status {}; {}; {}", report.status, report.text, seen);
+  return report.text.substr(1) + "; " + seen;
 }
 
 // As the driver does to the first thread it starts; else it says that the operating system failed.
@@ -342,7 +342,7 @@ Result<std::string> on_the_host(const sandbox::CudaFit& fit) {
   NEREID_TRY(const sandbox::Jail jail, sandbox::Jail::prepare(sandbox::cuda_policy(fit)));
   const auto shared = shared_memory();
   const pid_t victim = ::getpid();
-  const Told told =
+  const Report report =
       watch(&jail, sandbox::Refusals::Answer::kRefuse, *shared, [&](const Fd& channel) -> std::string {
         if (const auto begun = jail.begin({channel.get(), 100}); !begun.ok()) return begun.error().message;
         if (const auto named = name_a_thread(); !named.ok()) return named.error().message;
@@ -358,7 +358,7 @@ Result<std::string> on_the_host(const sandbox::CudaFit& fit) {
             sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
         return escaped.empty() ? "+" : fmt::format("not kept from {}", escaped);
       });
-  if (told.text != "+" || told.status != 0) return our_error("status {}; {}", told.status, told.text);
+  if (report.text != "+" || report.status != 0) return our_error("status {}; {}", report.status, report.text);
   return "libraries load, threads start; isolation: " + sandbox::describe(jail.isolation());
 }
 

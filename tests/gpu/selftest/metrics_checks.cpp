@@ -17,7 +17,7 @@ namespace nereid::replay::cuda::selftest {
 namespace {
 
 // Numbers of a dtype, one in thirty odd: infinities, NaNs, zeros, numbers beyond and below the dtype's.
-Stretch odd_elements(int64_t count, c10::ScalarType type, c10::ScalarType truth_type, bool agreed) {
+ElementRange odd_elements(int64_t count, c10::ScalarType type, c10::ScalarType truth_type, bool agreed) {
   const auto doubles = floats().dtype(at::kDouble);
   const double eps = epsilon(dtype_of(type));
   const auto odd =
@@ -36,7 +36,7 @@ Stretch odd_elements(int64_t count, c10::ScalarType type, c10::ScalarType truth_
           agreed ? at::rand({count}, doubles).lt(0.9) : at::Tensor(), largest_finite(dtype_of(type))};
 }
 
-Stretch in_double(const Stretch& s) {
+ElementRange in_double(const ElementRange& s) {
   return {s.got.to(at::kDouble), s.own.to(at::kDouble), s.truth.to(at::kDouble), s.agreed, s.largest};
 }
 
@@ -56,7 +56,7 @@ bool equal(const GotError& a, const GotError& b) {
          a.absolute == b.absolute && a.relative == b.relative && near(a.squared, b.squared, b.squared);
 }
 
-Status compare_metrics(const FusedMetrics& fused, const Stretch& s) {
+Status compare_metrics(const FusedMetrics& fused, const ElementRange& s) {
   const auto d = in_double(s);
   const auto name =
       fmt::format("{} elements of {}, truth {}, agreed {}", s.got.numel(), c10::toString(s.got.scalar_type()),
@@ -101,8 +101,8 @@ Result<std::string> metrics(const Kernels&) {
   return fmt::format("loaded in {:.1f} ms; {} comparisons are the operators'", loaded * 1e3, compared);
 }
 
-ErrorStatistics::Sums sums_of(const std::vector<int64_t>& sizes, const Stretch& s, const at::Tensor& answer,
-                              bool by_operators) {
+ErrorStatistics::Sums sums_of(const std::vector<int64_t>& sizes, const ElementRange& s,
+                              const at::Tensor& answer, bool by_operators) {
   ErrorStatistics statistics(sizes, dtype_of(s.got.scalar_type()), 0.9, by_operators);
   statistics.add_truth(s, 0);
   auto sums = statistics.zeros();
@@ -154,7 +154,7 @@ Result<std::string> speed(const Kernels&) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const auto truth = at::randn({kCount}, floats()).to(at::kDouble);
     const auto own = truth.to(type);
-    const Stretch s{own, own, truth, {}, largest_finite(dtype_of(type))};
+    const ElementRange s{own, own, truth, {}, largest_finite(dtype_of(type))};
     const auto timed = [&](const std::function<void()>& work) {
       work();
       const Stopwatch watch;

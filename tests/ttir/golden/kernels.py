@@ -1,4 +1,4 @@
-"""Kernels whose TTIR lies beside this file: `python kernels.py` writes it again (no GPU needed)."""
+"""Kernels whose TTIR is in this folder: `python kernels.py` writes it again (no GPU needed)."""
 
 import pathlib
 import sys

@@ -91,7 +91,7 @@ class TileEmitter {
     return reduced_text(member.reduction, text, axis(), out_.helpers, grows(member)) + keep();
   }
 
-  // What lies beyond the last column does not count.
+  // What is beyond the last column does not count.
   std::string masked(const Member& member, const std::string& text) const {
     return ends_with_blocks(columns_, tile_.columns, choice_.masked)
                ? text

@@ -44,7 +44,7 @@ struct KernelText {
   int64_t steps = 0;  // launches one after the other, by a parameter `step`; 0: one, without it
   std::vector<StepStart> starts;
   // Whether a product and a sum may be rounded as one. Not where a distance from the largest, or the mean, of
-  // such values is taken: an unrounded product lies beyond the largest rounded one, and the exponential of
+  // such values is taken: an unrounded product is beyond the largest rounded one, and the exponential of
   // that distance is infinite where the products are large.
   bool fused_multiply_add = true;
 };

@@ -191,7 +191,7 @@ class ContractionEmitter {
     return by;
   }
 
-  // Programs that share a strip of the right factor run beside each other.
+  // Programs that share a strip of the right factor run next to each other.
   void program(ExprWriter& write) const {
     const bool wide = m_ * k_ >= (int64_t{1} << 31) || n_ * k_ >= (int64_t{1} << 31) ||
                       batch_ * m_ * n_ >= (int64_t{1} << 31);
@@ -229,7 +229,7 @@ class ContractionEmitter {
     write.line("n = first_n + tl.arange(0, BLOCK_N)[None, :]");
   }
 
-  // where(the place lies in the tensor, load, 0) is what a load gives whose mask says so.
+  // where(the place is in the tensor, load, 0) is what a load gives whose mask says so.
   std::optional<ExprId> bare_load(ExprId id) const {
     const Expr& padded = graph_.exprs[id];
     if (padded.kind != Expr::Kind::kApply || padded.fn != Fn::kWhere) return std::nullopt;
@@ -250,7 +250,7 @@ class ContractionEmitter {
     return padded.args[1];
   }
 
-  // Of k: what lies before `begin` or from `end` on is multiplied by zero in every element of this program's
+  // Of k: what is before `begin` or from `end` on is multiplied by zero in every element of this program's
   // tile, as in a product with a triangle. Empty where nothing is known.
   struct Reach {
     std::vector<std::string> begin = {}, end = {};

@@ -217,7 +217,7 @@ std::string ExprWriter::mask_of(const std::vector<int>& dimensions,
   return parts.empty() ? "" : both(parts);
 }
 
-// As under a `where` that throws the element away, or in a tile that ends behind the tensor.
+// As under a `where` that throws the element away, or in a tile that ends after the tensor.
 std::string ExprWriter::beyond(TensorId tensor, const std::vector<Index>& at) const {
   std::vector<std::string> parts;
   const Tensor& of = graph_.tensors[static_cast<size_t>(tensor)];

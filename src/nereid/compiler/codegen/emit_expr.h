@@ -17,7 +17,7 @@ namespace nereid::compiler {
 struct BlockDimension {
   std::string name;  // of the Python variable that holds its indices
   int64_t extent = 1;
-  bool exact = true;  // no index lies beyond the extent
+  bool exact = true;  // no index is beyond the extent
 };
 
 // Names that a kernel has used, and its pointers: shared by all that is written into one kernel.
@@ -36,8 +36,8 @@ class ExprWriter {
  public:
   ExprWriter(Graph& graph, KernelNames& names, std::vector<BlockDimension> dimensions);
 
-  // The name or the literal of an expression's value; statements that make it go to `lines`. What traced steps
-  // gave is made in the order of the steps, as who reads the task goes through it.
+  // The name or the literal of an expression's value; statements that make it go to `lines`. What traced
+  // steps gave is made in the order of the steps, as who reads the task goes through it.
   std::string value(ExprId id);
   std::string let(const std::string& wish, const std::string& text);
   void line(const std::string& text) { (in_loop_ ? loop_ : lines_).push_back(text); }
@@ -53,7 +53,7 @@ class ExprWriter {
   std::string place(const std::string& pointer, const Index& address) const;
   std::string mask(const Index& address, const std::vector<std::string>& also = {}) const;
   std::string mask_of(const std::vector<int>& dimensions, const std::vector<std::string>& also = {}) const;
-  // The condition under which an index lies in its tensor; empty where it always does.
+  // The condition under which an index is in its tensor; empty where it always is.
   std::string beyond(TensorId tensor, const std::vector<Index>& at) const;
   Index address(TensorId tensor, const std::vector<Index>& at) const;
   const Extents& extents() const { return extents_; }
@@ -63,13 +63,14 @@ class ExprWriter {
   std::string made(ExprId id);  // once
   std::string make(ExprId id);
   std::string load(const Expr& expr) { return load(expr, {}, "0", ""); }
-  // As far as `given` holds, coordinates are in their tensor; elsewhere, and beyond the tensor, it is `other`.
+  // As far as `given` holds, coordinates are in their tensor; elsewhere, and beyond the tensor, it is
+  // `other`.
   struct Given {
     std::string text;            // empty: nothing
     std::vector<ExprId> within;  // what it says of coordinates
   };
   std::string load(const Expr& expr, const Given& given, const std::string& other, const std::string& wish);
-  // where(it lies in something, a load, a number) is a load whose mask says so.
+  // where(it is in something, a load, a number) is a load whose mask says so.
   std::optional<std::string> padded_load(ExprId id, const Expr& expr);
   // A name for a coordinate that is checked against its tensor's size: it is written once. `from_end`: which
   // of the tensor's dimensions.
@@ -95,7 +96,8 @@ std::string number_text(double value);
 std::string constant_text(double value, DType type);
 std::string type_text(DType type);
 int64_t power_of_two(int64_t at_least);
-// Whether blocks of `block` need no mask: they end with the last of `count`, and, where `masked`, at a glance.
+// Whether blocks of `block` need no mask: they end with the last of `count`, and, where `masked`, at a
+// glance.
 bool ends_with_blocks(int64_t count, int64_t block, bool masked);
 std::string identifier(const std::string& name);  // letters, digits and underscores of it
 

@@ -116,7 +116,7 @@ class FlashEmitter {
     return by;
   }
 
-  // A block as it is multiplied. What lies beyond `summed` is zero; a load that is masked is so already.
+  // A block as it is multiplied. What is beyond `summed` is zero; a load that is masked is so already.
   std::string operand(ExprWriter& write, ExprId body, const std::vector<int>& summed, const char* shape,
                       const std::string& wish) {
     const Expr expr = graph_.exprs[body];

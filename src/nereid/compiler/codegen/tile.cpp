@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMostColumns = 8192;   // of one block; a longer row is gone over in a loop
 constexpr int64_t kTileElements = 2048;  // elements of a block
-// Where rows lie beside each other: of a block of many, and columns that are read but once.
+// Where rows are adjacent in memory: of a block of many, and columns that are read but once.
 constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
 
 // What a kernel of a few programs takes, which is neither bytes nor FLOPs. Fitted to tuned kernels of sampled
@@ -24,10 +24,10 @@ constexpr int64_t kMapElements = 512;  // of a map's block: 16 bytes a thread, w
 constexpr int64_t kLeastBlockElements = 256;  // of a reduction's
 constexpr int64_t kFewElements = 256;         // of a map's block where blocks are few
 constexpr double kLongCode = 2500;            // instructions
-constexpr int64_t kManyWaves = 32;            // behind so many the first, in which all is new, does not count
+constexpr int64_t kManyWaves = 32;            // after so many the first, in which all is new, does not count
 constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
 
-// Votes for rows (positive) or columns lying beside each other in memory.
+// Votes for rows (positive) or columns being adjacent in memory.
 int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
   int votes = 0;
   const auto rank = static_cast<int>(kernel.rows.size());
@@ -46,7 +46,7 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
       const int64_t columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1).value_or(0);
       // Of a window both: then the longer.
       const bool window = rows == 1 && columns == 1 && kernel.rows.back() > kernel.columns.back();
-      // What is the same for all rows that lie beside each other is read once for them.
+      // What is the same for all adjacent rows is read once for them.
       const int weight = rows == 0 ? 1 : 2;
       votes += weight * ((rows == 1 && (columns != 1 || window) ? 1 : 0) - (columns == 1 && !window ? 1 : 0));
     }
@@ -178,7 +178,7 @@ class TileCutter {
     const double in_turn = work.instructions * each;
     const double a_processor = std::ceil(programs / static_cast<double>(processors_));
     const double issue = a_processor * loops * turns * warps * in_turn / kIssued;
-    // A sector of 32 bytes has eight rows that lie beside each other.
+    // A sector of 32 bytes has eight adjacent rows.
     const double waste = work.rows_inner ? std::max(1.0, 8.0 / static_cast<double>(rows)) : 1;
     const double share = std::min(1.0, programs / static_cast<double>(processors_));
     const double memory = work.bytes * waste * turns / (kCacheBytes * share);

@@ -55,10 +55,11 @@ const trace::Phase* last_forward(const trace::Trace& trace) {
 
 bool is_integer_list(const trace::Arg& arg) { return std::holds_alternative<trace::List>(arg.node); }
 
-// Where the element `at` of a view lies in the tensor `of`. A dimension of the view that steps along one of the tensor's,
-// and stays in it, is a term there: so what a window or a concatenation asks for beside the view (and throws away) is
-// beside the tensor, or any element of it, and its place is still a simple sum. What other dimensions add is an address,
-// of which the tensor's dimensions are the digits, the widest stride first; so is all of it where both meet.
+// Where the element `at` of a view is in the tensor `of`. A dimension of the view that steps along one of
+// the tensor's, and stays in it, is a term there: so what a window or a concatenation reads outside the view
+// (and throws away) is outside the tensor, or any element of it, and its place is still a simple sum. What
+// other dimensions add is an address, of which the tensor's dimensions are the digits, the widest stride
+// first; so is all of it where both meet.
 std::vector<Index> seen_through(const trace::Value& view, const Tensor& of, const std::vector<Index>& at,
                                 const Extents& extents) {
   std::vector<size_t> order;
@@ -220,7 +221,7 @@ std::set<trace::ValueId> Importer::views_among(const std::vector<trace::ValueId>
   return views;
 }
 
-// The value written out as it lies.
+// The value written out as it is in memory.
 TensorId Importer::dense(trace::ValueId id) {
   const Extents sizes = value(id).sizes;
   Node copy{.sizes = sizes, .reduced = {}, .body = read(id, dimensions(sizes.size()), sizes), .name = "copy"};
@@ -504,7 +505,7 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vect
   TensorId tensor = leaf_around(view, *found);
   const Tensor made = graph_.tensors[static_cast<size_t>(tensor)];
   if (made.sizes != view.sizes || made.strides != view.strides || made.offset != view.offset) {
-    // Its digits would be those of a number that nobody knows: a leaf is looked at as the view does, anything
+    // Its digits would be those of an unknown number: a leaf is looked at as the view does, anything
     // else goes through a map of the view's shape.
     if (made.node < 0) {
       tensor = graph_.add_leaf(view, made.leaf, made.name);

@@ -77,7 +77,7 @@ class Importer {
   // An element for each of `reduced`, which has one dimension; `at`: the result's own index, over both.
   Status define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes, const Extents& reduced,
                      std::vector<Index> at, ExprId body, std::string name);
-  // A tensor that is nobody's result: a mean on the way to a variance. Dense, in `type`.
+  // A tensor that is no step's result: a mean on the way to a variance. Dense, in `type`.
   TensorId temporary(Reduction reduction, const Extents& sizes, const Extents& reduced, ExprId body,
                      DType type, std::string name);
   ExprId load(TensorId tensor, std::vector<Index> at);
@@ -86,7 +86,7 @@ class Importer {
                 std::string name);
   // Where a value is, in the text of a draw: forward's device, or the CPU.
   std::string device_text(const trace::Value& value) const;
-  // A tensor that lies in memory as the value does, row by row.
+  // A tensor that is in memory as the value is, row by row.
   TensorId in_memory(trace::ValueId id, const std::string& name);
   // A node of the call, whose result is row-major.
   TensorId add(Node node, DType type);
@@ -107,7 +107,7 @@ class Importer {
   void name_results(const trace::Call* next, size_t first_node);
   Status outputs(const trace::Phase& forward);
   // Outputs that are handed out as views, for nothing would be computed by writing them: of what forward is
-  // given, beside others that are computed; and of a tensor of which all is handed out.
+  // given, next to others that are computed; and of a tensor of which all is handed out.
   std::set<trace::ValueId> views_among(const std::vector<trace::ValueId>& outputs);
   Status leaf_of(trace::StorageId storage);
   TensorId add_leaf(trace::ValueId id, const std::string& name);
@@ -134,7 +134,7 @@ class Importer {
   std::map<trace::StorageId, TensorId> leaves_;
   std::map<trace::ValueId, TensorId>
       parts_;  // leaves besides: of storages that several inputs or buffers share
-  std::map<trace::StorageId, trace::ValueId> allocated_;  // as a whole, of storages that nobody has written
+  std::map<trace::StorageId, trace::ValueId> allocated_;  // as a whole, of unwritten storages
 };
 
 using OperatorImport = std::function<Status(Importer&)>;
@@ -159,7 +159,7 @@ void add_random(OperatorTable& table);
 // "softmax" of "aten::softmax.int"
 std::string short_name(const std::string& op);
 
-// A dimension from the front, of one that may be told from behind.
+// A dimension counted from the front, of one that may be negative.
 size_t axis_of(int64_t axis, size_t rank);
 
 // dims 0 to count - 1

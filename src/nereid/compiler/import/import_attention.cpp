@@ -153,7 +153,7 @@ class EncoderLayer {
   }
   static Index d(int dimension) { return Index::dimension(dimension); }
 
-  // x [b, l, k] times the weights [n, k] at `position`, and the bias behind them.
+  // x [b, l, k] times the weights [n, k] at `position`, and the bias after them.
   Value linear(TensorId x, size_t position, const char* name) {
     const auto weight = import_.tensor(import_.arg(position, ""));
     const Extents of = import_.value(weight.value()).sizes, sizes{sizes_[0], sizes_[1], of[0]};

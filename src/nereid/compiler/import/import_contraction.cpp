@@ -130,7 +130,7 @@ Status trilinear(Importer& import) {
     body = body < 0 ? factor : import.exprs().apply(Fn::kMul, {body, factor});
   }
   if (element_count(kept) != element_count(import.result().sizes))
-    return import.cannot("it keeps what it sums over");
+    return import.cannot("it keeps the summed dimension");
   return import.define_reduction(import.results()[0], Reduction::kSum, kept, reduced, body, "bilinear");
 }
 
@@ -167,11 +167,11 @@ class Convolution {
   int64_t stride(size_t i) const { return nth(import_.integers(import_.arg(3, "stride")), i); }
   int64_t padding(size_t i) const { return nth(import_.integers(import_.arg(4, "padding")), i); }
   int64_t dilation(size_t i) const { return nth(import_.integers(import_.arg(5, "dilation")), i); }
-  // A window's taps fall into classes by what is left of a place by the stride.
+  // A window's taps fall into classes by a position's remainder modulo the stride.
   bool by_classes(size_t i) const { return transposed_ && stride(i) > 1 && dilation(i) == 1; }
 
-  // Along a dimension of the area, the taps that meet an element of x at some place: of a window that is wide
-  // beside what it goes over the outer ones see padding alone.
+  // Along a dimension of the area, the taps that meet an element of x at some place: of a window that is
+  // wider than the tensor the outer ones see padding alone.
   struct Taps {
     int64_t first = 0, count = 1;
   };
@@ -254,9 +254,9 @@ class Convolution {
     // Where there is no weight there is no x either: zero times infinity would be something.
     const ExprId in_both = exprs_.apply(Fn::kAnd, {in_x, in_w});
     const ExprId of_x = element(import_, x, at_x, extents_), of_w = element(import_, weight, at_w, extents_);
-    // A transposed convolution of PyTorch multiplies only what there is of x: no NaN among the weights gets to
-    // a place at which it would meet padding. A tensor core takes two factors and cannot leave a product out;
-    // where each result has a channel of its own none is used.
+    // A transposed convolution of PyTorch multiplies only what there is of x: no NaN among the weights gets
+    // to a place at which it would meet padding. A tensor core takes two factors and cannot leave a product
+    // out; where each result has a channel of its own none is used.
     const bool alone = transposed_ && in_each_ == 1 && out_each_ == 1;
     const Value product = alone ? kept(in_both, (Value(exprs_, of_x) * Value(exprs_, of_w)).id())
                                 : kept(in_both, of_x) * kept(in_w, of_w);

@@ -1,4 +1,4 @@
-// Elements at places that other elements tell: gather, indexing by tensors, embeddings.
+// Elements at places that other elements give: gather, indexing by tensors, embeddings.
 #include "nereid/compiler/import/import.h"
 
 namespace nereid::compiler {

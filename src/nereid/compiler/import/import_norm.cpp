@@ -111,7 +111,7 @@ Status with_running_statistics(Importer& import, const std::string& name) {
   return import.define(import.results().at(0), result, name);
 }
 
-// running = (1 - momentum) running + momentum * found, where `found` has `count` elements behind each of its
+// running = (1 - momentum) running + momentum * found, where `found` has `count` elements after each of its
 // own and one element a channel, or one a sample and channel: those are averaged.
 Status update_running(Importer& import, const trace::Arg* running, TensorId found, bool each_sample,
                       int64_t samples, double factor, const std::string& name) {

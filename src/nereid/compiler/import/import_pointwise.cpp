@@ -148,7 +148,7 @@ Status lerp(Importer& import) {
   return import.define(results[0], (weight.apply(Fn::kAbs) < 0.5).where(near_a, near_b).id(), "lerp");
 }
 
-// Rounded towards minus infinity; integers by what is left.
+// Rounded towards minus infinity; integers by the remainder.
 Value floor_divided(Value a, Value b) {
   if (trace::is_floating(a.type())) {
     // As PyTorch, so that what the division rounds away is not lost, and infinite divisors say -1 below zero.
@@ -169,7 +169,7 @@ Value rounded_quotient(Importer& import, Value a, Value b) {
   return a / b;
 }
 
-// With the sign of the divisor, exactly: what is left of a division towards zero, and the divisor once more
+// With the sign of the divisor, exactly: the remainder of a division towards zero, and the divisor once more
 // where the signs differ.
 Value remainder_of(Importer&, Value a, Value b) {
   if (!trace::is_floating(a.type())) return a - floor_divided(a, b) * b;

@@ -1,6 +1,7 @@
-// Random draws: PyTorch draws the same numbers from the same stream, into memory of its own, and kernels compute
-// what is around them. A draw's operands are constants: of `dropout(x)` what is drawn is the dropout of ones, of
-// `x.normal_()` it is new memory of x's layout, because which number of the stream goes where depends on the layout.
+// Random draws: PyTorch draws the same numbers from the same stream, into memory of its own, and kernels
+// compute what is around them. A draw's operands are constants: of `dropout(x)` what is drawn is the dropout
+// of ones, of `x.normal_()` it is new memory of x's layout, because which number of the stream goes where
+// depends on the layout.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -31,12 +32,13 @@ std::string memory_like(const Importer& import, const trace::Value& value) {
 std::string ones_like(const Importer& import, const trace::Value& value) {
   const int64_t offset = value.offset % std::max<int64_t>(kAlignment / trace::element_bytes(value.dtype), 1);
   if (value.strides == row_major(value.sizes) && offset == 0)
-    return fmt::format("torch.ones({}, {})", tuple_text(value.sizes), memory_options(import, value.dtype, value));
+    return fmt::format("torch.ones({}, {})", tuple_text(value.sizes),
+                       memory_options(import, value.dtype, value));
   int64_t extent = offset + 1;
   for (size_t d = 0; d < value.sizes.size(); ++d) extent += (value.sizes[d] - 1) * value.strides[d];
   return fmt::format("torch.ones({}, {}).as_strided({}, {}, {})", extent,
-                     memory_options(import, value.dtype, value), tuple_text(value.sizes), tuple_text(value.strides),
-                     offset);
+                     memory_options(import, value.dtype, value), tuple_text(value.sizes),
+                     tuple_text(value.strides), offset);
 }
 
 // The call's arguments from number `first` on, a generator left out.
@@ -89,8 +91,8 @@ Status randint(Importer& import) {
 
 Status randperm(Importer& import) {
   const trace::Value& out = import.result();
-  return define_drawn(import,
-                      fmt::format("torch.randperm({}, {})", out.sizes[0], memory_options(import, out.dtype, out)));
+  return define_drawn(
+      import, fmt::format("torch.randperm({}, {})", out.sizes[0], memory_options(import, out.dtype, out)));
 }
 
 // normal_ in place, and torch.normal, of which mean and deviation may be tensors.
@@ -102,10 +104,11 @@ Status normal_draw(Importer& import) {
   const DType type = compute_type(out.dtype);
   const bool computed = import.tensor(deviation).has_value();
   const std::string fill =
-      computed ? "normal_()"
-               : fmt::format("normal_({}, {})",
-                             import.tensor(mean) ? "0.0" : arg_python(trace::Arg{import.number(mean, 0)}, {}, ""),
-                             arg_python(trace::Arg{import.number(deviation, 1)}, {}, ""));
+      computed
+          ? "normal_()"
+          : fmt::format("normal_({}, {})",
+                        import.tensor(mean) ? "0.0" : arg_python(trace::Arg{import.number(mean, 0)}, {}, ""),
+                        arg_python(trace::Arg{import.number(deviation, 1)}, {}, ""));
   Value value = drawn(import, out, memory_like(import, out) + "." + fill, "normal");
   if (computed) value = value * Value(import.exprs(), import.operand(deviation, out.sizes, type));
   if (computed || import.tensor(mean))
@@ -130,7 +133,8 @@ Value kept_by(Importer& import, const trace::Value& mask, const std::string& tex
   return negated(equal(drawn, 0));
 }
 
-// What is kept is scaled; where nothing is drawn x stays as it is. Dropped infinities become NaN, as PyTorch's do.
+// What is kept is scaled; where nothing is drawn x stays as it is. Dropped infinities become NaN, as
+// PyTorch's do.
 Status dropout(Importer& import) {
   const std::string& op = import.call().op;
   std::string name = short_name(op);
@@ -154,19 +158,19 @@ Status dropout(Importer& import) {
   const std::string rate = arg_python(trace::Arg{p}, {}, "");
   if (native) {
     mask = import.result(1);
-    const Value keeps =
-        kept_by(import, mask, fmt::format("torch.native_dropout({}, {}, True)[1]", ones_like(import, x), rate),
-             "dropout_mask");
+    const Value keeps = kept_by(
+        import, mask, fmt::format("torch.native_dropout({}, {}, True)[1]", ones_like(import, x), rate),
+        "dropout_mask");
     NEREID_TRY_STATUS(import.define(import.results()[1], keeps.id(), "dropout_mask"));
     const Value factor = keeps.where(value.constant(1 / (1 - p)), value.constant(0));
     return import.define(out, (value * factor).id(), "dropout");
   }
   if (alpha) {
     mask.strides = feature ? mask.strides : import.result().strides;
-    const Value keeps = kept_by(import, mask,
-                             fmt::format("{}.bernoulli_({})", memory_like(import, mask),
-                                         arg_python(trace::Arg{1 - p}, {}, "")),
-                             "dropout_mask");
+    const Value keeps = kept_by(
+        import, mask,
+        fmt::format("{}.bernoulli_({})", memory_like(import, mask), arg_python(trace::Arg{1 - p}, {}, "")),
+        "dropout_mask");
     constexpr double kAlpha = 1.7580993408473766;  // PyTorch's, of SELU
     const double scale = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p)), shift = kAlpha * scale * p;
     const Value factor = keeps.where(value.constant(scale), value.constant(0));

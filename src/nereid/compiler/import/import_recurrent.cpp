@@ -221,7 +221,7 @@ class Layers {
                              which == 0 ? "first_hidden" : "first_cell");
   }
 
-  // The layer that was made last, at a time: its directions beside each other.
+  // The layer that was made last, at a time: its directions concatenated.
   ExprId below(const Index& t, const Index& sample, const Index& k, const Extents& extents) const {
     const ExprId first = import_.load(states_[0], {t + Index(1), sample, k});
     if (directions_ == 1) return first;

@@ -1,4 +1,4 @@
-// Elements that go to places which other elements tell: every place looks for what comes to it, so there are
+// Elements that go to places which other elements give: every place looks for what comes to it, so there are
 // no atomics and no order but that of the indices: of several the last stays, and sums are taken in order.
 #include <algorithm>
 #include <limits>
@@ -157,7 +157,7 @@ Status index_add(Importer& import) {
 }
 Status scatter_reduce(Importer& import) {
   const std::string how = import.text(import.arg(4, "reduce"), "");
-  if (!import.flag(import.arg(5, "include_self"), true)) return import.cannot("it leaves out what was there");
+  if (!import.flag(import.arg(5, "include_self"), true)) return import.cannot("include_self is false");
   if (how == "sum") return combine(import, Reduction::kSum, 1, "src", "scatter_sum");
   if (how == "prod") return combine(import, Reduction::kProd, 1, "src", "scatter_product");
   if (how == "amax") return combine(import, Reduction::kMax, 1, "src", "scatter_max");
@@ -180,7 +180,7 @@ Status embedding_bag(Importer& import) {
   const int64_t count = element_count(import.value(*indices).sizes), bags = sizes[0];
   const auto at = [](int d) { return Index::dimension(d); };
   const DType type = compute_type(import.result().dtype);
-  // Bags of one length lie one after the other; else every bag looks at all indices.
+  // Bags of one length are one after the other; else every bag looks at all indices.
   const auto regular = import.regular_steps(*offsets);
   const bool known = regular && *regular > 0 && *regular * bags == count && !last_is_end;
   const int64_t length = known ? *regular : count;

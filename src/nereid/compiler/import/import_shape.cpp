@@ -1,4 +1,4 @@
-// The same elements in another order, repeated, beside others or among zeros: no work but where to read.
+// The same elements in another order, repeated, concatenated or among zeros: no work but where to read.
 #include <algorithm>
 #include <numeric>
 

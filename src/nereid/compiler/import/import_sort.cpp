@@ -2,7 +2,7 @@
 // before it (a NaN comes after every number, equals in their order), and the element of rank p stands at
 // place p.
 //
-// Every pair of a row is compared, so a long row is cut into chunks where only few of it are asked for: the
+// Every pair of a row is compared, so a long row is cut into chunks where only few of it are wanted: the
 // first k of each chunk are the candidates of the next round.
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ class Sorter {
     auto at = dimensions(sizes_.size());
     for (size_t d = 0; d < sizes_.size(); ++d)
       if (d != axis) batch_.push_back(sizes_[d]);
-    // The batch in front, the row behind it.
+    // The batch in front, the row after it.
     Extents extents = with(batch_, row_length());
     for (size_t d = 0, next = 0; d < sizes_.size(); ++d) at[d] = dim(d == axis ? batch_.size() : next++);
     if (sizes_.empty()) extents = {1};

@@ -37,11 +37,11 @@ struct KernelChoice {
 };
 std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps=4"
 
-// Which calls share a kernel. Where it is plain, one kernel does of two calls only what goes element by element:
-// the later one reads what the earlier one made as it lies, without a view, a window or a gather between, and no
-// factor of a product. Indexed: slices, flips, permutations, broadcasts and gathers, too, which say where an element
-// is read, and what asks where it stands, as a triangle, a pad and a concatenation do; no windows, nothing that cuts
-// or folds a dimension.
+// Which calls share a kernel. Where it is plain, one kernel does of two calls only what goes element by
+// element: the later one reads what the earlier one made as it is in memory, without a view, a window or a
+// gather between, and no factor of a product. Indexed: slices, flips, permutations, broadcasts and gathers,
+// too, which say where an element is read, and what asks where it stands, as a triangle, a pad and a
+// concatenation do; no windows, nothing that cuts or folds a dimension.
 enum class Fusion : uint8_t { kFree, kIndexed, kPlain };
 
 struct Choices {

@@ -461,7 +461,7 @@ ExprId Exprs::replace_loads(ExprId of, const std::function<ExprId(const Expr& lo
 
 std::vector<ExprId> Exprs::below(ExprId of) const {
   std::vector<ExprId> order;
-  std::vector<bool> seen(static_cast<size_t>(of) + 1);  // arguments are older than those who use them
+  std::vector<bool> seen(static_cast<size_t>(of) + 1);  // arguments are older than their users
   const auto visit = [&](const auto& self, ExprId id) -> void {
     if (seen[static_cast<size_t>(id)]) return;
     seen[static_cast<size_t>(id)] = true;

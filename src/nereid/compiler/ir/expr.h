@@ -120,7 +120,7 @@ class Exprs {
 
   // The dimensions of `of` become `by`, whose dimensions have `extents`.
   ExprId substitute(ExprId of, const std::vector<Index>& by, const Extents& extents);
-  // The same where dimension d becomes by[d] + further[d]. Nothing where such a dimension lies under a
+  // The same where dimension d becomes by[d] + further[d]. Nothing where such a dimension is under a
   // quotient or a remainder.
   std::optional<ExprId> substitute(ExprId of, const std::vector<Index>& by,
                                    const std::vector<ExprId>& further, const Extents& extents);
@@ -141,7 +141,7 @@ class Exprs {
     return found == steps_.end() ? -1 : found->second;
   }
 
-  // Every expression below `of` and itself, arguments before those who use them, each once.
+  // Every expression below `of` and itself, arguments before their users, each once.
   std::vector<ExprId> below(ExprId of) const;
   bool uses(ExprId of, int dimension) const;
 

@@ -58,7 +58,7 @@ TEST(Exprs, ConstantsAreFolded) {
   EXPECT_EQ(exprs[two.cast(DType::kI64).id()].integer, 2);
 }
 
-TEST(Exprs, WithinIsKnownWhereBoundsTell) {
+TEST(Exprs, WithinIsKnownFromBounds) {
   Exprs exprs;
   EXPECT_EQ(exprs.within(dim(1), 0, 10, kExtents), exprs.integer(1, DType::kBool));
   EXPECT_EQ(exprs.within(dim(1) + Index(10), 0, 10, kExtents), exprs.integer(0, DType::kBool));

@@ -1,7 +1,7 @@
 // The tensor IR: what a module's forward computes, as nodes whose results are written out element by element.
 //
-// A tensor is dense in memory or a leaf (an input, a parameter, a buffer, a constant) as it lies. A node
-// makes one tensor. Views are no nodes: they are how a load's index reads. Writing in place makes a new
+// A tensor is dense in memory or a leaf (an input, a parameter, a buffer, a constant) as it is in memory. A
+// node makes one tensor. Views are no nodes: they are how a load's index reads. Writing in place makes a new
 // tensor of the same storage.
 #pragma once
 
@@ -71,12 +71,12 @@ struct StepWord {
 struct Node {
   TensorId out = -1;
   Extents sizes = {};    // of the result: dimensions 0 to sizes.size() - 1 of the body
-  Extents reduced = {};  // the dimensions behind those
+  Extents reduced = {};  // the dimensions after those
   Reduction reduction = Reduction::kNone;
   ExprId body = -1;   // in the compute type of the result
   bool scan = false;  // over `reduced`, which has one dimension
   // Where in its tensor an element goes, over sizes (of a scan: and reduced); empty: element d at d. What
-  // lies beyond the tensor is not stored.
+  // is beyond the tensor is not stored.
   std::vector<Index> at = {};
   std::string name = {};              // of the operator it came from: "softmax"
   std::vector<StepWord> before = {};  // of the maps that it has taken in, in their order
@@ -88,7 +88,7 @@ struct Node {
   std::vector<std::pair<ExprId, ExprId>> low = {};
   // Of a contraction: the last of `reduced` is gone through in blocks, the others one by one.
   bool taps = false;
-  bool whole = false;  // written to memory, and not taken into those who read it
+  bool whole = false;  // written to memory, and not inlined into its readers
   // A reduction over a small window, better written out as a map of its elements.
   bool window = false;
   // Its `reduced` are n and e, its body only names what it reads.
@@ -97,7 +97,8 @@ struct Node {
   // An operator that stays PyTorch's: no body; `inputs` are the tensors that hold the values it is given,
   // `outs` what it makes.
   const trace::Call* call = nullptr;
-  // Of a call that draws random numbers: the same draw in Python, without operands; its result is what is drawn.
+  // Of a call that draws random numbers: the same draw in Python, without operands; its result is what is
+  // drawn.
   std::string draw = {};
   std::string kept_for = {};  // why it stays PyTorch's, where it is not for want of an expression
   std::vector<std::pair<trace::ValueId, TensorId>> inputs = {};
@@ -120,7 +121,7 @@ struct Graph {
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;        // each after those it reads
   std::vector<TensorId> outputs;  // of the tensors in the forward's output, in their order
-  // As which value each of these is looked at; -1, or nothing: as it lies.
+  // As which value each of these is looked at; -1, or nothing: as it is in memory.
   std::vector<trace::ValueId> looks;
   std::vector<Update> updates;
   std::vector<std::string> rewrites;  // algebra that changed the cost, in words (algebra.h)
@@ -132,7 +133,7 @@ struct Graph {
   // (row-major where it is empty).
   TensorId add_node(Node node, DType type, std::vector<int64_t> layout = {}, Extents sizes = {});
   const Node* maker(TensorId tensor) const;
-  // What an element of a map is, where a load of it reads; nothing where that cannot be told. Where the
+  // What an element of a map is, where a load of it reads; nothing where that is unknown. Where the
   // load's place is known only to the kernel, what the map itself reads at such places stays inside its
   // tensor, for a map may look beyond where it then throws away what it finds.
   std::optional<ExprId> inlined(const Expr& load, const Extents& extents);

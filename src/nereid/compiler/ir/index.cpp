@@ -186,7 +186,7 @@ int64_t Index::evaluate(const std::vector<int64_t>& at) const {
   return sum;
 }
 
-// The index as by * first + second: second's coefficients and constant lie in [0, by).
+// The index as by * first + second: second's coefficients and constant are in [0, by).
 std::pair<Index, Index> Index::split(int64_t by) const {
   Index multiple(floor_divide(constant_, by)), rest;
   rest.constant_ = constant_ - multiple.constant_ * by;

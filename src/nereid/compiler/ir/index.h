@@ -33,7 +33,7 @@ std::strong_ordering operator<=>(const Atom& a, const Atom& b);
 inline bool operator==(const Atom& a, const Atom& b) { return (a <=> b) == 0; }
 
 struct Bounds {
-  int64_t low = 0, high = 0;  // both can be reached or not; nothing lies outside
+  int64_t low = 0, high = 0;  // both can be reached or not; nothing is outside
 };
 
 class Index {
@@ -54,7 +54,7 @@ class Index {
   friend Index operator*(const Index& a, int64_t factor);
 
   bool uses(int dimension) const;
-  // What one step of the dimension adds, where that is the same everywhere; nothing where it lies under a
+  // What one step of the dimension adds, where that is the same everywhere; nothing where it is under a
   // quotient or remainder.
   std::optional<int64_t> stride(int dimension) const;
   Bounds bounds(const Extents& extents) const;
@@ -84,14 +84,14 @@ struct Index::Digits {
 
 inline Index operator-(const Index& a, const Index& b) { return a + b * -1; }
 
-// Rounded towards minus infinity, and what is left then; `by` is positive.
+// Rounded towards minus infinity, and the remainder; `by` is positive.
 Index quotient(const Index& index, int64_t by, const Extents& extents);
 Index remainder(const Index& index, int64_t by, const Extents& extents);
 // Each dimension d becomes by[d]; `extents` are those of the dimensions in `by`.
 Index substitute(const Index& index, const std::vector<Index>& by, const Extents& extents);
 
 // As text of a language whose division rounds towards zero: what may be negative is divided from higher up.
-// `name` tells a dimension's.
+// `name` gives a dimension's name.
 std::string to_string(const Index& index, const std::function<std::string(int)>& name,
                       const Extents& extents = {});
 

@@ -132,7 +132,7 @@ Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, cons
     const auto text = numbers[0] && numbers[1] && numbers[2]
                           ? affine(batches, {*numbers[0], *numbers[1], *numbers[2]})
                           : std::optional<std::string>();
-    if (!text) return differs("what is written is no affine function of the batch", where);
+    if (!text) return differs("a written number is no affine function of the batch size", where);
     if (region.kind() == Region::Kind::kKernel)
       kernels.insert(region.name());
     else if (region.kind() != Region::Kind::kForward)

@@ -1,9 +1,9 @@
 // Kernels for any batch, from the same kernels written for three batches.
 //
-// What is written for different batches by the same choices differs in numbers alone. Where each such number is an affine
-// function of the batch, it is replaced by that function: in forward of `batch`, which is read off an input, in a kernel of an
-// argument that its launches pass. Anything else that differs is an Error that names it: a block as large as the batch, a
-// number in the constructor, another order of steps.
+// What is written for different batches by the same choices differs in numbers alone. Where each such number
+// is an affine function of the batch, it is replaced by that function: in forward of `batch`, which is read
+// off an input, in a kernel of an argument that its launches pass. Anything else that differs is an Error
+// that names it: a block as large as the batch, a number in the constructor, another order of steps.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ struct WrittenFor {
   std::string code;  // of a lowered module, without its plan
 };
 
-// `input`: forward's argument whose leading size is the batch. The batches are in ascending order, and a power of two lies
-// between each two of them.
+// `input`: forward's argument whose leading size is the batch. The batches are in ascending order, and a
+// power of two is between each two of them.
 Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, const std::string& input);
 
 // Three such batches around this one, none of which is one of the sizes in `taken` (ascending).

@@ -17,7 +17,7 @@ Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, 
 
 // Names that stand for something else in a forward of ours.
 std::set<std::string> names_of_forward(const SourceFile& source);
-// The name that is wished, or with a number behind it, "neg_2", where it is taken; it is taken then.
+// The name that is wished, or with a number after it, "neg_2", where it is taken; it is taken then.
 std::string unique_name(const std::string& wish, std::set<std::string>& taken);
 
 }  // namespace nereid::compiler

@@ -47,7 +47,8 @@ class ExpectedText {
   }
 
   std::string of(const Arg& arg) const { return std::visit(*this, arg.node); }
-  // As what stands for a list of arguments: a dictionary goes by keyword, what is neither a list nor a tuple is the only one.
+  // As what stands for a list of arguments: a dictionary goes by keyword, what is neither a list nor a tuple
+  // is the only one.
   std::string arguments(const Arg& arg) const {
     if (std::holds_alternative<trace::List>(arg.node)) return of(arg);
     if (const auto* dict = std::get_if<trace::Dict>(&arg.node);
@@ -109,8 +110,9 @@ class ExpectedText {
   std::pair<int64_t, int64_t> batches_ = {};
 };
 
-// "float32[32, 64]" and values: the arguments for a person. A size that differs from `other`'s is "batch", or "batch + 1".
-std::string plain_text(const Assumptions& a, const Arg& arg) {
+// "float32[32, 64]" and values: the arguments for a person. A size that differs from `other`'s is "batch", or
+// "batch + 1".
+std::string argument_text(const Assumptions& a, const Arg& arg) {
   const trace::Trace& trace = a.reference;
   if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) {
     const trace::Value& value = trace.values[static_cast<size_t>(ref->value)];
@@ -134,10 +136,10 @@ std::string plain_text(const Assumptions& a, const Arg& arg) {
     return text;
   };
   if (const auto* list = std::get_if<trace::List>(&arg.node))
-    return "(" + items(list->items, [&](const Arg& item) { return plain_text(a, item); }) + ")";
+    return "(" + items(list->items, [&](const Arg& item) { return argument_text(a, item); }) + ")";
   if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
     return fmt::format("{}({})", last_name(dict->type), items(dict->items, [&](const trace::DictItem& item) {
-                         return item.first + "=" + plain_text(a, item.second);
+                         return item.first + "=" + argument_text(a, item.second);
                        }));
   return ExpectedText(trace).of(arg);
 }
@@ -203,8 +205,8 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
 
 std::string assumptions_text(const Assumptions& a) {
   std::string text = fmt::format("Inference only. For forward{} on one CUDA device",
-                                 plain_text(a, a.reference.phases.back().inputs));
-  text += fmt::format(", built as {}{}", "ModelNew", plain_text(a, a.reference.init_inputs));
+                                 argument_text(a, a.reference.phases.back().inputs));
+  text += fmt::format(", built as {}{}", "ModelNew", argument_text(a, a.reference.init_inputs));
   if (a.other_batch != nullptr)
     text += fmt::format(", for any batch from {} to {}", a.passing.first, a.passing.second);
   text += a.modes ? ", in the mode that it is built in: train() and eval() make a difference.\n"

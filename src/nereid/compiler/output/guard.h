@@ -1,7 +1,9 @@
-// The guard at the end of a written file: where its kernels were not verified, a call raises or goes to PyTorch.
+// The guard at the end of a written file: where its kernels were not verified, a call raises or goes to
+// PyTorch.
 //
-// The text is that of python/nereid/guard.py, the same in every file; what is added here is data: shapes, dtypes, strides
-// and devices of inputs and state, scalar arguments, the constructor's arguments, and whether training mode matters.
+// The text is that of python/nereid/guard.py, the same in every file; what is added here is data: shapes,
+// dtypes, strides and devices of inputs and state, scalar arguments, the constructor's arguments, and whether
+// training mode matters.
 //
 //   NEREID_TRY(compiler::Guard guard, compiler::Guard::read(installation.package));
 //   NEREID_TRY(const std::string text, guard.around(source, {.reference = trace, .candidate = trace}));
@@ -24,8 +26,8 @@ struct Assumptions {
       true;           // false: the candidate was not traced, and its state is what its constructor makes
   bool modes = true;  // train() and eval() make a difference
   std::string fallback = {};  // the reference's source, to be used elsewhere; empty: a call elsewhere raises
-  // Of kernels for any batch: the reference at another batch, both batches (the reference's first), and the least and the
-  // largest that pass. A size that differs is an affine function of the batch.
+  // Of kernels for any batch: the reference at another batch, both batches (the reference's first), and the
+  // least and the largest that pass. A size that differs is an affine function of the batch.
   const trace::Trace* other_batch = nullptr;
   std::pair<int64_t, int64_t> batches = {}, passing = {};
 };
@@ -34,8 +36,8 @@ class Guard {
  public:
   static Result<Guard> read(const std::filesystem::path& package);  // Installation::package
 
-  // The file with its guard. An Error (blamed on the input) where a fallback cannot be had: the candidate lacks parameters
-  // of the reference's, or the reference's source cannot be put into a function.
+  // The file with its guard. An Error (blamed on the input) where a fallback cannot be had: the candidate
+  // lacks parameters of the reference's, or the reference's source cannot be put into a function.
   Result<std::string> around(const std::string& source, const Assumptions& assumptions) const;
 
  private:
@@ -46,8 +48,8 @@ class Guard {
 // What holds of such a file, for its header: one line each for inputs, constructor, mode.
 std::string assumptions_text(const Assumptions& assumptions);
 
-// The file with its class in the mode (training or not) that its constructor does not leave it in; its trace is the file's
-// own where the mode makes no difference.
+// The file with its class in the mode (training or not) that its constructor does not leave it in; its trace
+// is the file's own where the mode makes no difference.
 std::string in_other_mode(const std::string& source, const std::string& class_name);
 
 }  // namespace nereid::compiler

@@ -9,7 +9,8 @@ namespace nereid::compiler {
 bool name_character(char c);
 bool is_decimal(char c);
 
-// A name, a number, a string with its quotes, a comment up to its line's end, or one character of anything else.
+// A name, a number, a string with its quotes, a comment up to its line's end, or one character of anything
+// else.
 std::vector<std::string_view> tokens_of(std::string_view text);
 
 }  // namespace nereid::compiler

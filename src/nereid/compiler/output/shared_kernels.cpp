@@ -59,7 +59,7 @@ class Canonical {
     if (depth_ > 0 && next == "=" && !text_follows_equal(at)) return false;  // a keyword argument
     return true;
   }
-  // Whether the "=" behind the name at `at` is one of "==".
+  // Whether the "=" after the name at `at` is one of "==".
   bool text_follows_equal(size_t at) const {
     while (++at < tokens_.size() && tokens_[at] == " ") continue;
     return at + 1 < tokens_.size() && tokens_[at + 1] == "=";

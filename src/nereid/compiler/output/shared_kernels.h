@@ -1,5 +1,5 @@
-// Kernels of one module that differ in names alone become one, which forward calls with other arguments: the layers of
-// a network repeat themselves, their code does not.
+// Kernels of one module that differ in names alone become one, which forward calls with other arguments: the
+// layers of a network repeat themselves, their code does not.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace nereid::compiler {
 
-// The text of one function without comments, its own names numbered in the order in which they appear: two functions
-// with one canonical text do the same with arguments in the same places. Names that are called, attributes and
-// keyword arguments stay as they are.
+// The text of one function without comments, its own names numbered in the order in which they appear: two
+// functions with one canonical text do the same with arguments in the same places. Names that are called,
+// attributes and keyword arguments stay as they are.
 std::string canonical_text(std::string_view function);
 
-// Of kernels with one canonical text and the same constants all but the first lose their text and take its name.
+// Of kernels with one canonical text and the same constants all but the first lose their text and take its
+// name.
 void share_equal_kernels(std::vector<KernelText>& kernels);
 
 }  // namespace nereid::compiler

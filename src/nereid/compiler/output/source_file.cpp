@@ -175,7 +175,7 @@ std::string with_plain_super(const std::string& text, const std::string& name) {
   return made.append(text, done);
 }
 
-// What stands between the brackets behind "def forward".
+// What stands between the brackets after "def forward".
 Result<std::string> signature_of(const std::string& file, const Block& forward) {
   const std::string text = forward.text();
   const size_t def = text.find("def forward");

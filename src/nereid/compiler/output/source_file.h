@@ -30,8 +30,9 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
                                const std::string& class_name, const std::string& new_name,
                                const std::set<std::string>& also = {});
 
-// The source as a function of Python's that defines all of it anew and returns its class: no name of it meets one outside.
-// Without get_inputs, get_init_inputs and what runs as a program. An Error names what no function may hold.
+// The source as a function of Python's that defines all of it anew and returns its class: no name of it meets
+// one outside. Without get_inputs, get_init_inputs and what runs as a program. An Error names what no
+// function may hold.
 Result<std::string> as_function(const std::string& source, const std::string& name,
                                 const std::string& class_name);
 

@@ -18,7 +18,7 @@ namespace nereid::compiler {
 namespace {
 
 constexpr int64_t kSmallFactor = 3, kSmall = 9;  // read at a glance: as factors and bounds, elsewhere
-constexpr int64_t kSmallSum = 20;                // told as a sum it is harder to read
+constexpr int64_t kSmallSum = 20;                // written as a sum it is harder to read
 constexpr int64_t kLargest = int64_t{1} << 40;
 constexpr int64_t kSmallDivisors = 64;  // of reciprocals: a window's elements
 
@@ -94,7 +94,7 @@ class SymbolicSizes::Numbers {
     if (number <= kSmall) return std::nullopt;
     if (number > kSmallSum && !known_.contains(word))
       if (auto sum = as_sum(number, inner || after_sum)) return sum;
-    for (const int64_t times : {2, 3})  // gates lie beside each other
+    for (const int64_t times : {2, 3})  // gates are adjacent
       if (number % times == 0 && sizes_.contains(number / times)) {
         const std::string product = fmt::format("{} * {}", times, number / times);
         return inner ? "(" + product + ")" : product;
@@ -117,14 +117,14 @@ class SymbolicSizes::Numbers {
   }
 
  private:
-  // A last element's distance from the first, or a product or a size and what is beside it.
+  // A last element's distance from the first, or a product or a size plus a small number.
   std::optional<std::string> as_sum(int64_t number, bool bracketed) const {
     if (const auto last = lasts_.find(number); last != lasts_.end()) return "(" + last->second + ")";
     for (const int step : {-1, 1, 2, 3, -2, -3}) {
-      const int64_t beside = number - step;
-      const auto product = products_.find(beside);
-      if (!sizes_.contains(beside) && product == products_.end()) continue;
-      const std::string of = sizes_.contains(beside) ? std::to_string(beside) : product->second;
+      const int64_t near = number - step;
+      const auto product = products_.find(near);
+      if (!sizes_.contains(near) && product == products_.end()) continue;
+      const std::string of = sizes_.contains(near) ? std::to_string(near) : product->second;
       const std::string sum = fmt::format("{} {} {}", of, step < 0 ? "-" : "+", std::abs(step));
       return bracketed ? "(" + sum + ")" : sum;
     }
@@ -191,7 +191,7 @@ class SymbolicSizes::Numbers {
     }
   }
 
-  // The word is how the number is written. Most numbers are told apart without writing them.
+  // The string is how the number is written. Most numbers differ without writing them.
   static bool is(const Word& word, double number) {
     return word.value == number && number_text(number) == word.text;
   }
@@ -209,7 +209,7 @@ class SymbolicSizes::Numbers {
 
   const std::set<std::string>& known_;
   const std::vector<Extents>* elsewhere_;
-  mutable std::unique_ptr<const Numbers> others_{};  // of those, once they are asked for
+  mutable std::unique_ptr<const Numbers> others_{};  // of those, made on first use
   std::set<int64_t> sizes_;
   std::vector<int64_t> in_order_;
   std::map<int64_t, std::string> products_, lasts_;
@@ -271,8 +271,8 @@ int64_t from_text(const std::string& word) {
   return end.ec == std::errc() ? number : 0;
 }
 
-// A stride, or so many of one, or the distance from the first element. Nothing: no such number, or too small to be
-// told.
+// A stride, or so many of one, or the distance from the first element. Nothing: no such number, or too small
+// to be rewritten.
 std::optional<std::string> in_address(const Address& address, int64_t number, char left, char right) {
   Extents sizes;
   for (const int64_t size : *address.sizes)

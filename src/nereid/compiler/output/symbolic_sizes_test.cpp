@@ -41,7 +41,7 @@ TEST(SymbolicSizesTest, PowersOfTwoUnlessTheyAreBlocks) {
   EXPECT_EQ(symbolic("x.as_strided((2, 32), (512, 1), 512)"), "x.as_strided((2, 32), (16 * 32, 1), 16 * 32)");
 }
 
-TEST(SymbolicSizesTest, BesideASize) {
+TEST(SymbolicSizesTest, NearASize) {
   EXPECT_EQ(symbolic("x_ptr - i + 639"), "x_ptr - i + (640 - 1)");
   EXPECT_EQ(symbolic("i < 479"), "i < 5 * 96 - 1");
   EXPECT_EQ(symbolic("i < 97"), "i < 96 + 1");

@@ -77,7 +77,7 @@ class SummaryWriter {
     return state == by_storage_.end() ? "constant" : state->second;
   }
 
-  // Of a view, where its elements lie in what it is a view of; nothing where they lie one after the other
+  // Of a view, where its elements are in what it is a view of; nothing where they are one after the other
   // from the first, and where the whole's own do not: kernels lay out otherwise what they make.
   std::string places(ValueId id) {
     const trace::Value& view = value(id);

@@ -67,7 +67,7 @@ class Rewriter {
  private:
   Exprs& exprs() { return graph_.exprs; }
 
-  // A map that nobody else reads, as an expression of what it reads.
+  // A map without other readers, as an expression of what it reads.
   std::optional<ExprId> looked_through(ExprId id, const Extents& extents, std::set<int>& steps) {
     const Expr load = exprs()[id];
     if (load.kind != Expr::Kind::kLoad || readers_[static_cast<size_t>(load.tensor)] != 1 ||

@@ -4,21 +4,21 @@
 // Sums through products. sum over r of f(r) (sum over k of x y) + rest, where a dimension of r is x's alone
 // or y's alone: x or y is summed first, and the product is smaller or gone. So a linear layer followed by a
 // sum over its features is a product with the sum of its weights, a convolution followed by a mean over its
-// area one of its input's sums for every tap (its padding being zeros that are summed like the rest), and
-// of two products in a row the second comes first where that is less work.
-// Precondition: nobody else reads what lies between, every step between is linear (sums, and products with
-// what does not hold the first product, and is a number where the inputs are: no quotient of theirs), and the
-// cost model gains. An infinite x times weights of both signs is NaN before, and may be an infinity after. The smaller product is not done in TF32: what PyTorch rounds
-// averages out in its sum.
+// area one of its input's sums for every tap (its padding being zeros that are summed like the rest), and of
+// two products in a row the second comes first where that is less work. Precondition: what is between has no
+// other reader, every step between is linear (sums, and products with what does not hold the first product,
+// and is a number where the inputs are: no quotient of theirs), and the cost model gains. An infinite x times
+// weights of both signs is NaN before, and may be an infinity after. The smaller product is not done in TF32:
+// what PyTorch rounds averages out in its sum.
 //
-// Sums of sums are one sum, and extrema of extrema one extremum. Precondition: nobody else reads the first;
-// for extrema nothing but a cast lies between; for sums what the first is multiplied with is a number where
+// Sums of sums are one sum, and extrema of extrema one extremum. Precondition: the first has no other reader;
+// for extrema nothing but a cast is between; for sums what the first is multiplied with is a number where
 // the inputs are.
 //
-// Scales out of products. sum over k of (s x) y is s (sum over k of x y), so that x is read as it lies.
-// Precondition: s does not change with k; where it is a constant it lies in [2^-20, 2^20], so that no product
-// leaves the number range that did not; x is then an input or a parameter; nobody else reads s x. An infinite
-// s times an x of 0 is NaN before, and s times the sum after.
+// Scales out of products. sum over k of (s x) y is s (sum over k of x y), so that x is read as it is in
+// memory. Precondition: s does not change with k; where it is a constant it is in [2^-20, 2^20], so that no
+// product leaves the number range that did not; x is then an input or a parameter; s x has no other reader.
+// An infinite s times an x of 0 is NaN before, and s times the sum after.
 //
 // Products with diagonals. sum over k of (k = f(others) ? x : 0) y is x y at that k, or 0 where f lies
 // outside. Precondition: the condition is an equation with k in it once. 0 times an infinite y is NaN before,
@@ -32,7 +32,7 @@
 
 namespace nereid::compiler {
 
-// In place, before anything else is done to the graph; `graph.rewrites` tells what was done.
+// In place, before anything else is done to the graph; `graph.rewrites` lists what was done.
 void rewrite_algebra(Graph& graph, const Target& target);
 
 }  // namespace nereid::compiler

@@ -1,9 +1,9 @@
-// Convolutions as products of rows that lie together.
+// Convolutions as products of rows that are together.
 //
 // Where PyTorch's flags let a contraction of float32 round its factors to TF32 (convolutions by default),
 // each factor is written once with the channels as its last dimension, rounded to TF32: a tensor core reads
 // such rows as they are, and cuts off what TF32 does not hold instead of rounding. The sum then goes over the
-// window one tap at a time, over the channels in blocks (Node::taps). Whoever makes a factor element by
+// window one tap at a time, over the channels in blocks (Node::taps). A node that makes a factor element by
 // element, a convolution before it for instance, writes it so at once.
 //
 // Halves are written so too, as they are.

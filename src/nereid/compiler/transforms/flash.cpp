@@ -201,7 +201,7 @@ class Finder {
     node.reduction = Reduction::kNone;
     node.reduced.push_back(found.terms);
     node.body = reads_of(graph_, found.flash);
-    // Where somebody reads the scores all the same, they are there to be read.
+    // Where the scores have another reader, they are still computed.
     if (live_nodes(graph_)[static_cast<size_t>(graph_.tensors[static_cast<size_t>(found.product)].node)])
       node = before;
   }

@@ -9,14 +9,14 @@
 // Precondition of the rewrite: the factor of a contraction is exp(score - most) / sum, where `most` and `sum`
 // are the same score's largest and the same exponentials' sum over what the contraction sums over, found by
 // comparing expressions; the score has one product in it, of factors with at most `kWidestHead` terms; and
-// nobody else reads what is no longer made.
+// what is no longer made has no other reader.
 #pragma once
 
 #include "nereid/compiler/ir/graph.h"
 
 namespace nereid::compiler {
 
-inline constexpr int64_t kWidestHead = 256;  // a tile of queries, keys and values must fit beside each other
+inline constexpr int64_t kWidestHead = 256;  // a tile of queries, keys and values must fit at the same time
 
 // In place; before maps are taken into their readers.
 void one_pass_attention(Graph& graph);

@@ -11,7 +11,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kWorthATile = 16;  // elements beside each other that are worth a way through shared memory
+constexpr int64_t kWorthATile = 16;  // adjacent elements that are worth a way through shared memory
 constexpr size_t kMostMembers = 24;  // of one kernel: each needs a pointer and registers
 
 std::vector<Index> identity_map(size_t count) {
@@ -175,7 +175,7 @@ class Fuser {
     return steps.size() <= kMostPlainSteps && is_plain(graph_, each, fusion_);
   }
 
-  // A reduction of what the kernel makes, whose call reads that again with its result: what is left of the call
+  // A reduction of what the kernel makes, whose call reads that again with its result: the rest of the call
   // would have to be another kernel's (in_one_pass).
   bool splits_call(const TileKernel& kernel, NodeId id) {
     const auto reads_whole = [&](const Node& each) {
@@ -251,7 +251,7 @@ class Fuser {
       }
     }
     return follows ? complete(kernel, each, std::move(known), after_contraction)
-                   : beside(kernel, each, after_contraction);
+                   : horizontal(kernel, each, after_contraction);
   }
 
   // The dimensions whose digits an index is, which goes over all of `size`, each with its stride: of a
@@ -274,8 +274,8 @@ class Fuser {
     return digits;
   }
 
-  // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered. The
-  // columns of a contraction are gone after its loop.
+  // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
+  // The columns of a contraction are gone after its loop.
   std::optional<std::vector<Index>> complete(const TileKernel& kernel, const Node& each,
                                              std::vector<std::optional<Index>> known,
                                              bool after_contraction) {
@@ -306,10 +306,10 @@ class Fuser {
     return map;
   }
 
-  // A map that reads nothing of a kernel's, beside what has the same shape: one launch for both, and what
-  // both load is loaded once. Where fusion is simple a kernel does what belongs together.
-  std::optional<std::vector<Index>> beside(const TileKernel& kernel, const Node& each,
-                                           bool after_contraction) {
+  // Horizontal fusion: a map that reads nothing of a kernel's, with what has the same shape: one launch for
+  // both, and what both load is loaded once. Where fusion is simple a kernel does what belongs together.
+  std::optional<std::vector<Index>> horizontal(const TileKernel& kernel, const Node& each,
+                                               bool after_contraction) {
     if (after_contraction) return std::nullopt;
     if (each.sizes != kernel.extents()) return std::nullopt;
     if (counts(each) != counts(node(kernel.members.front().node))) return std::nullopt;

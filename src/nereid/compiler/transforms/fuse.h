@@ -1,6 +1,6 @@
 // Which nodes become one kernel.
 //
-// Maps are taken into those who read them, so that what is left are reductions, and maps that are the
+// Maps are inlined into their readers, so that there remain reductions, and maps that are the
 // forward's results. A kernel has rows, which its programs share out, and columns, which one program goes
 // over: a reduction's reduced dimensions. What follows a reduction and has its rows and columns joins its
 // kernel.

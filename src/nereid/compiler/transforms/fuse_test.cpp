@@ -67,7 +67,7 @@ TEST(Fuse, ACutEndsKernels) {
     return fuse(s.graph, targets()[1], true, cuts).kernels.size();
   };
   EXPECT_EQ(kernels({}), 1);
-  EXPECT_EQ(kernels({0}), 1);   // nothing lies before it
+  EXPECT_EQ(kernels({0}), 1);   // nothing is before it
   EXPECT_EQ(kernels({10}), 2);  // the map, then the sum and what follows it
   EXPECT_EQ(kernels({15}), 2);
   EXPECT_EQ(kernels({10, 20}), 3);

@@ -25,10 +25,9 @@ constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of 
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 constexpr int64_t kFewParts = 64;
-constexpr int64_t kReductionChunk =
-    1024;  // of one dimension that is cut: a block, told by a number that everybody knows
-// Where rows lie beside each other in memory, a program takes so many of them at once.
-constexpr int64_t kRowsAtOnce = 32, kLongColumn = 1024, kLeastChunk = 128;
+constexpr int64_t kReductionChunk = 1024;  // of one dimension that is cut: a block, of a customary size
+// Where rows are adjacent in memory, a program takes so many of them at once.
+constexpr int64_t kAdjacentRows = 32, kLongColumn = 1024, kLeastChunk = 128;
 
 // A reduction over a few elements as an expression of them.
 void unroll(Graph& graph, Node& node) {
@@ -81,7 +80,7 @@ void unroll(Graph& graph, Node& node) {
   node.reduction = Reduction::kNone;
 }
 
-// Takes maps into those who read them.
+// Inlines maps into their readers.
 class Inliner {
  public:
   Inliner(Graph& graph, const std::set<int>& cuts, Fusion fusion)
@@ -317,18 +316,18 @@ class RowSplitter {
     if (!is_row_reduction(node)) return 1;
     const int64_t rows = element_count(node.sizes), count = element_count(node.reduced);
     if (rows < kFewRows && count > kLongRow) return kSplits;
-    const int64_t programs = (rows + kRowsAtOnce - 1) / kRowsAtOnce;
+    const int64_t programs = (rows + kAdjacentRows - 1) / kAdjacentRows;
     if (count < kLongColumn || programs > target_.multiprocessors || !rows_are_inner(node)) return 1;
     return std::min(4 * target_.multiprocessors / programs, count / kLeastChunk);
   }
 
-  // The largest thing that is read lies along the rows in memory, and not along what is reduced.
+  // The largest thing that is read is along the rows in memory, and not along what is reduced.
   bool rows_are_inner(const Node& node) const {
     bool inner = false;
     const auto rank = static_cast<int>(node.sizes.size());
     for (const ExprId id : graph_.exprs.below(node.body)) {
       const Expr& load = graph_.exprs[id];
-      // A gather's places lie beside each other or not, whichever way it is cut.
+      // A gather's places are adjacent or not, whichever way it is cut.
       if (load.kind != Expr::Kind::kLoad || !load.args.empty() || rank == 0) continue;
       Index address;
       for (size_t d = 0; d < load.at.size(); ++d)

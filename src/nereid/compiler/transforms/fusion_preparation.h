@@ -1,5 +1,5 @@
 // What is done to a graph before its nodes are put into kernels: small windows are written out, maps are
-// taken into those who read them, long reductions of few rows and products of few tiles are split in two.
+// inlined into their readers, long reductions of few rows and products of few tiles are split in two.
 #pragma once
 
 #include <set>
@@ -14,7 +14,7 @@ namespace nereid::compiler {
 void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts = {},
              Fusion fusion = Fusion::kFree);
 
-// How many cuts lie before what the node does.
+// How many cuts are before what the node does.
 int part_of(const Node& node, const std::set<int>& cuts);
 
 // Nodes whose result reaches one of the graph's, and random draws.

@@ -70,8 +70,8 @@ void PlainFusion::look_at(const Node& node) {
     of_rows_.insert(node.out);
 }
 
-// Every element of the map is one of the reader's, in the same order; by index what is itself plain may be any of
-// them. A reduction takes in only what is itself plain.
+// Every element of the map is one of the reader's, in the same order; by index what is itself plain may be
+// any of them. A reduction takes in only what is itself plain.
 bool PlainFusion::goes_along(const Node& reader, const Node& made) const {
   if (of_one_call(reader, made)) return true;
   if (element_count(made.sizes) == 1 && graph_.reads(made).size() <= 1) return true;  // a number
@@ -97,9 +97,9 @@ bool PlainFusion::goes_along(const Node& reader, const Node& made) const {
          });
 }
 
-// A map is computed once, unless all who read it may do it. What ends a call that reduces, as a mean's division
-// does, belongs to the reduction's kernel; what ends a reduction over rows, as a norm does, is taken in by one who
-// goes on element by element, and what is not plain by one.
+// A map is computed once, unless all who read it may do it. What ends a call that reduces, as a mean's
+// division does, belongs to the reduction's kernel; what ends a reduction over rows, as a norm does, is taken
+// in by one who goes on element by element, and what is not plain by one.
 bool PlainFusion::is_kept(const Node& made) const {
   const int64_t elements = element_count(made.sizes);
   const bool ends_reduction = std::ranges::any_of(graph_.reads(made), [&](TensorId read) {

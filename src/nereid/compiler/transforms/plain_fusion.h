@@ -13,19 +13,19 @@ constexpr size_t kMostPlainSteps = 12;  // calls of a kernel
 constexpr size_t kMostRepeated = 4;     // functions of what one node reads at several places
 constexpr size_t kMostPlaces = 9;       // at which it does
 
-// The node goes over what it loads there as it lies, one element after the other, be it reshaped; what is
-// broadcast it goes over several times. A reduction's rows and columns have an order each: a sum over the
-// first of two dimensions goes element by element, too.
+// The node goes over what it loads there as it is in memory, one element after the other, be it reshaped;
+// what is broadcast it goes over several times. A reduction's rows and columns have an order each: a sum over
+// the first of two dimensions goes element by element, too.
 bool reads_in_order(const Graph& graph, const Node& node, const Expr& load);
 // Strides, an offset and what a gather read say what is read: dimensions are not cut or folded on the way.
 bool reads_by_index(const Graph& graph, const Expr& load);
-// All that the node loads it reads in order, and it does not ask where it stands; or, where that is asked, by index,
+// All that the node loads it reads in order, and it does not use its position; or, where it does, by index,
 // and it may.
 bool is_plain(const Graph& graph, const Node& node, Fusion fusion);
 // Both are of one call.
 bool of_one_call(const Node& a, const Node& b);
 
-// Which maps are taken into those who read them. Nodes are looked at one after the other, each once it has
+// Which maps are inlined into their readers. Nodes are looked at one after the other, each once it has
 // taken in what it does.
 class PlainFusion {
  public:

@@ -1,6 +1,6 @@
 // Sums of prefixes of long rows, in three stages, where the rows are too few to keep a GPU busy.
 //
-// A row is cut into chunks. The first kernel reduces each chunk; the second what lies before each chunk; the
+// A row is cut into chunks. The first kernel reduces each chunk; the second what is before each chunk; the
 // third scans each chunk and adds that. Precondition: a scan by a sum or a product, whose results the order
 // of adding does not change beyond rounding: both are taken in float64 already where they are of float32.
 #pragma once

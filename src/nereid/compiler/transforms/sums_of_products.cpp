@@ -66,7 +66,7 @@ class SumPusher {
   static bool plain_map(const Node& node) {
     return !node.special() && node.reduction == Reduction::kNone && node.at.empty() && !node.whole;
   }
-  // Made by a node that nobody else reads.
+  // Made by a node without other readers.
   const Node* own(TensorId id) const {
     return readers_[static_cast<size_t>(id)] == 1 ? graph_.maker(id) : nullptr;
   }
@@ -181,14 +181,14 @@ class SumPusher {
     return push(node, found);
   }
 
-  // Where each dimension of a node's body is, when element `at` of its tensor is asked for.
+  // Where each dimension of a node's body is, when element `at` of its tensor is computed.
   std::optional<std::vector<Index>> coordinates(const Node& node, const std::vector<Index>& at,
                                                 const Extents& extents) {
     if (node.at.empty()) return at;
     std::vector<Index> by(node.sizes.size());
     std::set<int> known;
     for (size_t i = 0; i < node.at.size(); ++i) {
-      // Digits of a number whose base each time is what lies below: the widest first.
+      // Digits of a number whose base each time is what is below: the widest first.
       std::vector<std::pair<int64_t, int>> digits;
       if (node.at[i].constant() != 0) return std::nullopt;
       for (const auto& [atom, coefficient] : node.at[i].terms()) {
@@ -213,7 +213,7 @@ class SumPusher {
     return by;
   }
 
-  // The product behind a term, over the dimensions of `node`, then of what the product sums over.
+  // The product that a term comes from, over the dimensions of `node`, then of what the product sums over.
   std::optional<Product> product_of(const Node& node, const Term& term, const Node& maker) {
     Product made{.extents = node.extents()};
     const size_t outer = made.extents.size();
@@ -295,7 +295,7 @@ class SumPusher {
     return element(planned(std::move(node)), rest);
   }
 
-  // Parameters are, as far as anybody can tell. An input may hold an infinity, which times a sum is one, and
+  // Parameters are assumed to be. An input may hold an infinity, which times a sum is one, and
   // times terms of both signs none.
   bool finite(ExprId factor) {
     return std::ranges::all_of(exprs().below(factor), [&](ExprId id) {
@@ -304,8 +304,8 @@ class SumPusher {
     });
   }
 
-  // Numbers as long as what is read from memory is: a quotient, an exponential or what another kernel made may
-  // be infinite, and then times a sum of terms of both signs or of zeros it is not what a sum of such is.
+  // Numbers as long as what is read from memory is: a quotient, an exponential or what another kernel made
+  // may be infinite, and then times a sum of terms of both signs or of zeros it is not what a sum of such is.
   bool tame(ExprId factor) {
     return factor < 0 || finite(factor) ||
            std::ranges::all_of(
@@ -397,16 +397,16 @@ class SumPusher {
     if (!summed.empty()) {
       Node made = over(rest, kept, summed, node.extents(), node.name, node.place);
       // One launch with the sums of a factor where they have the same length.
-      const auto beside = std::ranges::find_if(planned_, [&](const Node& other) {
+      const auto sharing = std::ranges::find_if(planned_, [&](const Node& other) {
         return kept.empty() && other.reduced == made.reduced && !is_contraction(graph_, other) &&
                element_count(other.sizes) <= kSharedRows;
       });
-      if (beside != planned_.end() && !beside->sizes.empty()) {
+      if (sharing != planned_.end() && !sharing->sizes.empty()) {
         std::vector<Index> by;
         for (size_t r = 0; r < made.reduced.size(); ++r)
-          by.push_back(Index::dimension(static_cast<int>(beside->sizes.size() + r)));
-        ++beside_;
-        made.sizes = beside->sizes;
+          by.push_back(Index::dimension(static_cast<int>(sharing->sizes.size() + r)));
+        ++shared_;
+        made.sizes = sharing->sizes;
         made.body = exprs().substitute(made.body, by, made.extents());
         const std::vector<Index> first(made.sizes.size());
         sum = exprs().load(planned(std::move(made)), first, type_);
@@ -444,7 +444,7 @@ class SumPusher {
 
   bool push(const Node& node, const Linear& found) {
     planned_.clear();
-    beside_ = 0;
+    shared_ = 0;
     seconds_before_ = seconds(node);
     const size_t tensors = graph_.tensors.size();
     std::optional<ExprId> total;
@@ -458,7 +458,7 @@ class SumPusher {
     }
     if (possible)
       for (const ExprId rest : found.rest) add(rest_of(node, rest));
-    double after = -target_.launch_seconds * beside_;
+    double after = -target_.launch_seconds * shared_;
     for (const Node& each : planned_) after += seconds(each);
     if (!possible || after > kWorthIt * seconds_before_) {
       graph_.tensors.resize(tensors);
@@ -540,7 +540,7 @@ class SumPusher {
   const Target& target_;
   std::vector<int> readers_;
   std::vector<Node> planned_;  // what a rewrite would add
-  int beside_ = 0;             // of these, that share another's launch
+  int shared_ = 0;             // of these, that share another's launch
   double seconds_before_ = 0;
   std::set<int> steps_;  // of what is being rewritten
   DType type_ = DType::kF32;

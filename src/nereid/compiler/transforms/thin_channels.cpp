@@ -92,7 +92,7 @@ class LineBuilder {
         lines.channel = r, lines.x_channel = *in_x, lines.weight_channel = *in_weight;
         continue;
       }
-      // The last of such is the one whose elements lie beside each other.
+      // The last of such is the one whose elements are adjacent in memory.
       for (size_t d = 0; d < of_x.at.size(); ++d) {
         if (of_x.at[d].stride(dimension) != 1 || plain(of_x, dimension) || others(node, of_x.at[d], r))
           continue;
@@ -146,7 +146,7 @@ class LineBuilder {
     return true;
   }
 
-  // A tensor as lines, [the other dimensions..., width x channels]: what lies in `reach`, the channels filled
+  // A tensor as lines, [the other dimensions..., width x channels]: what is in `reach`, the channels filled
   // up.
   TensorId in_lines(TensorId tensor, size_t channel, size_t along, const std::vector<Bounds>& reach,
                     int64_t filled, const char* name, const Node& reader) {

@@ -1,6 +1,6 @@
 // State that forward changes is changed by the kernel that computes it, not copied afterwards.
 //
-// Precondition: nobody hands out what is computed, or reads the state's old value after that kernel; the
+// Precondition: what is computed is no output, and no step reads the state's old value after that kernel; the
 // kernel itself reads an element of it only for the same element's new value, which one program makes.
 #pragma once
 

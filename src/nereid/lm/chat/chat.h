@@ -5,7 +5,7 @@
 //   <|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n...<|eot_id|>...
 //
 // Qwen 3: the thinking of earlier turns is left out. An assistant's message before the last question loses
-// what stands up to </think>; one behind it keeps its thinking as <think>\n...\n</think>\n\n, the last
+// what stands up to </think>; one after it keeps its thinking as <think>\n...\n</think>\n\n, the last
 // message even where it has none.
 // ChatML, as Qwen 2.5 has it: messages as they are; where no system message is first, its own stands there.
 // Llama 3: messages without the white space around them. From 3.1 on there is always a system message, which
@@ -37,7 +37,7 @@ struct ChatOptions {
 struct ChatTemplate {
   enum class Family { kQwen3, kChatMl, kLlama3 } family = Family::kQwen3;
   std::string usual_system = {};  // ChatML: of a conversation that begins with none; empty: nothing
-  // Llama 3: the date that is told; empty: none, as 3.0. "today": that of the day, as 3.2 does it.
+  // Llama 3: the date in the system message; empty: none, as 3.0. "today": that of the day, as 3.2 does it.
   std::string date = {};
 
   std::string_view end_of_message() const { return family == Family::kLlama3 ? "<|eot_id|>" : "<|im_end|>"; }
@@ -46,7 +46,7 @@ struct ChatTemplate {
 // An error: no messages, another role. Options of thinking are Qwen 3's alone.
 Result<std::string> render_chat(const ChatTemplate& how, std::span<const ChatMessage> messages,
                                 const ChatOptions& options = {});
-// What Nereid's own models are taught.
+// The chat format of Nereid's own models.
 Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, const ChatOptions& options = {});
 
 // [{"role": "user", "content": "..."}, ...], with "reasoning_content" perhaps. Anything else, tools among it,

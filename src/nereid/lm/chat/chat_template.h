@@ -1,9 +1,10 @@
-// Which conversations a checkpoint was taught.
+// The chat template that a checkpoint was trained with.
 //
-// Its template says it: chat_template.jinja, or `chat_template` in tokenizer_config.json. It is not run, but recognised by what only that
-// family's has in it; one that is none of chat.h's is an error, rather than a prompt that the model never saw. A checkpoint that brings no
-// template has Llama 3's of the first version where its tokenizer has Llama 3's marks and not Qwen's, else Qwen 3's: so are the models that
-// are trained here.
+// Its template says it: chat_template.jinja, or `chat_template` in tokenizer_config.json. It is not run, but
+// recognised by what only that family's has in it; one that is none of chat.h's is an error, rather than a
+// prompt that the model never saw. A checkpoint that brings no template has Llama 3's of the first version
+// where its tokenizer has Llama 3's marks and not Qwen's, else Qwen 3's: so are the models that are trained
+// here.
 #pragma once
 
 #include <filesystem>

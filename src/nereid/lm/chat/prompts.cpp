@@ -18,7 +18,7 @@ Result<std::string> fill(const std::string& text, const std::map<std::string, st
     const std::string key = text.substr(open + 2, close - open - 2);
     const auto value = values.find(key);
     if (value == values.end())
-      return input_error("{}:{}: nothing is called '{{{{{}}}}}' here", what,
+      return input_error("{}:{}: unknown placeholder '{{{{{}}}}}'", what,
                          1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(open), '\n'),
                          key);
     out += text.substr(at, open - at) + value->second;

@@ -1,4 +1,4 @@
-// What a model is asked with, as files: a folder's templates, whose {{name}} are replaced by what is known of
+// A model's prompts as files: a folder's templates, whose {{name}} are replaced by what is known of
 // the task.
 #pragma once
 
@@ -26,12 +26,13 @@ struct Prompts {
   std::vector<std::string> otherwise;
   std::string hash;  // of all of them: a part of who answers
 
-  // system.md, task.md and repair.md of a folder, and prefill.md, prefill-1.md, prefill-2.md, ... where they are there, without
-  // line ends behind.
+  // system.md, task.md and repair.md of a folder, and prefill.md, prefill-1.md, prefill-2.md, ... where they
+  // are there, without line ends behind.
   static Result<Prompts> load(const std::filesystem::path& folder);
 
-  // `prefill` and `otherwise` for a task whose traced forward is this in words (compiler/output/trace_summary.h, prefill_summary); `prefill`
-  // alone; empty where the model has none, or nothing is told.
+  // `prefill` and `otherwise` for a task whose traced forward is this in words
+  // (compiler/output/trace_summary.h, prefill_summary); `prefill` alone; empty where the model has none, or
+  // `steps` is empty.
   Result<std::vector<std::string>> prefills_for(const std::string& steps) const;
   Result<std::string> prefill_for(const std::string& steps) const;
 

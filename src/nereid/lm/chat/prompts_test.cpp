@@ -14,7 +14,8 @@ using testing::HasSubstr;
 TEST(Prompts, AreFilled) {
   EXPECT_EQ(*fill("a {{x}} b {{y}}{{x}}", {{"x", "1"}, {"y", "{{x}}"}}, "t"), "a 1 b {{x}}1");
   EXPECT_EQ(*fill("no {{ end", {}, "t"), "no {{ end");
-  EXPECT_THAT(fill("a\nb {{z}}", {}, "t.md").error().message, HasSubstr("t.md:2: nothing is called '{{z}}'"));
+  EXPECT_THAT(fill("a\nb {{z}}", {}, "t.md").error().message,
+              HasSubstr("t.md:2: unknown placeholder '{{z}}'"));
 }
 
 TEST(Prompts, AFolderOfAModelMayHaveItsOwn) {
@@ -53,7 +54,7 @@ TEST(Prompts, AFolderOfAModelMayHaveItsOwn) {
   const std::string hash = begun->hash;
   write("prefill-1.md", "{{what}}");
   EXPECT_THAT(Prompts::load(folder / "prompts").error().message,
-              HasSubstr("prefill-1.md:1: nothing is called '{{what}}'"));
+              HasSubstr("prefill-1.md:1: unknown placeholder '{{what}}'"));
   write("prefill-1.md", "Simply");
   EXPECT_NE(Prompts::load(folder / "prompts")->hash, hash);
   std::filesystem::remove_all(folder);

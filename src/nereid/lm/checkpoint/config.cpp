@@ -224,7 +224,7 @@ Result<Config> parse_config(const Json& document, std::string_view what) {
     return root.expected(
         fmt::format("num_attention_heads that are a multiple of num_key_value_heads, not {} and {}",
                     config.heads, config.key_value_heads));
-  // transformers: Qwen3's heads are 128 wide unless told otherwise, the others' as wide as fits.
+  // transformers: Qwen3's heads are 128 wide by default, the others' hidden_size / heads.
   std::optional<int64_t> head_dim;
   if (config.family == Family::kQwen3)
     head_dim = 128;

@@ -1,9 +1,9 @@
 // config.json of the Qwen3, Qwen2 (and Qwen2.5) and Llama 3 families, as one struct.
 //
-// Both generations of the file are read: `rope_theta`, `rope_scaling` and `torch_dtype` as transformers 4 writes them, and
-// `rope_parameters` and `dtype` as transformers 5 does. Written is the older one, which both load. What a field would
-// change and we do not implement (sliding windows in use, quantised weights, partial rotary embeddings, other
-// activations) is an error that names it, never ignored.
+// Both generations of the file are read: `rope_theta`, `rope_scaling` and `torch_dtype` as transformers 4
+// writes them, and `rope_parameters` and `dtype` as transformers 5 does. Written is the older one, which both
+// load. What a field would change and we do not implement (sliding windows in use, quantised weights, partial
+// rotary embeddings, other activations) is an error that names it, never ignored.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +70,8 @@ Result<Config> parse_config(const Json& document, std::string_view what);
 Result<Config> read_config(const std::filesystem::path& file);
 Json to_json(const Config& config);
 
-// What generation_config.json says of ending and of sampling; `do_sample: false` is a temperature of 0. Where the file
-// is absent, `config`'s tokens and nothing else.
+// What generation_config.json says of ending and of sampling; `do_sample: false` is a temperature of 0. Where
+// the file is absent, `config`'s tokens and nothing else.
 struct GenerationConfig {
   std::optional<int64_t> bos_token_id = {}, pad_token_id = {};
   std::vector<int64_t> eos_token_ids = {};

@@ -1,5 +1,5 @@
 // libFuzzer over config.json: any text is an error or a configuration that survives a round trip, and whose
-// number of parameters can be told.
+// number of parameters can be computed.
 #include <cstdint>
 #include <string_view>
 

@@ -173,7 +173,7 @@ TEST(Rope, ScalesByWavelength) {
   EXPECT_FLOAT_EQ(plain[0], 1);
   EXPECT_FLOAT_EQ(plain[32], 1 / std::sqrt(500000.0f));
   EXPECT_EQ(scaled[0], plain[0]);        // short waves stay
-  EXPECT_EQ(scaled[63], plain[63] / 8);  // long ones are stretched
+  EXPECT_EQ(scaled[63], plain[63] / 8);  // long wavelengths are scaled
   size_t between = 0;
   for (size_t i = 0; i < 64; ++i) between += scaled[i] < plain[i] && scaled[i] > plain[i] / 8;
   EXPECT_GT(between, 0u);

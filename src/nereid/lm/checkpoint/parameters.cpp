@@ -7,7 +7,7 @@ class Layout {
  public:
   explicit Layout(const Config& config) : config_(config) {}
 
-  // `joined`: right behind the one before it.
+  // `joined`: right after the one before it.
   void add(Role role, int64_t layer, std::string name, std::vector<int64_t> shape, bool joined = false) {
     if (!joined) layout_.elements = (layout_.elements + kAlignment - 1) / kAlignment * kAlignment;
     int64_t elements = 1;

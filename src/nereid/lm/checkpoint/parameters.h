@@ -1,7 +1,8 @@
-// A decoder's parameters: which there are, how checkpoints name them, and where each lies in one flat buffer.
+// A decoder's parameters: which there are, how checkpoints name them, and where each is in one flat buffer.
 //
-// All parameters of a model are one buffer, so that an optimizer, an all-reduce or an update of an engine's weights is one
-// operation. Those that one matrix product can use together lie side by side without a gap: queries, keys and values; gate and up.
+// All parameters of a model are one buffer, so that an optimizer, an all-reduce or an update of an engine's
+// weights is one operation. Those that one matrix product can use together are side by side without a gap:
+// queries, keys and values; gate and up.
 #pragma once
 
 #include <cstdint>

@@ -85,7 +85,7 @@ Status check_coverage(std::vector<Extent> extents, uint64_t size, std::string_vi
     covered = extent.end;
   }
   if (covered != size)
-    return input_error("{}: expected tensors to cover all {} bytes behind the header, got {}", what, size,
+    return input_error("{}: expected tensors to cover all {} bytes after the header, got {}", what, size,
                        covered);
   return ok_status();
 }
@@ -135,8 +135,7 @@ Result<SafetensorsContent> parse_safetensors(std::span<const std::byte> bytes, s
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
-  Fd fd(
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for somebody who writes
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would wait for a writer
   if (!fd.valid()) return input_error("{}: {}", path.string(), std::strerror(errno));
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return input_error("{}: {}", path.string(), std::strerror(errno));
@@ -198,7 +197,7 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
         checkpoint.file_of_.emplace(name, at->second);
         return ok_status();
       }));
-  // What lies in a shard that the index does not name would be lost in silence.
+  // What is in a shard that the index does not name would be lost in silence.
   for (size_t i = 0; i < checkpoint.files_.size(); ++i) {
     for (const auto& [name, unused] : checkpoint.files_[i].tensors()) {
       const auto found = checkpoint.file_of_.find(name);

@@ -1,8 +1,9 @@
 // safetensors files: read by mmap as hostile input, written piece by piece and atomically.
 //
-// The format: 8 bytes with the header's length N (little endian), N bytes of JSON, then the tensors' bytes. The header maps each name
-// to {"dtype": "BF16", "shape": [2, 3], "data_offsets": [begin, end]}, offsets counted from the header's end; "__metadata__" maps text to
-// text. Tensors cover all bytes behind the header, without holes and without overlap; elements are little endian, rows first.
+// The format: 8 bytes with the header's length N (little endian), N bytes of JSON, then the tensors' bytes.
+// The header maps each name to {"dtype": "BF16", "shape": [2, 3], "data_offsets": [begin, end]}, offsets
+// counted from the header's end; "__metadata__" maps text to text. Tensors cover all bytes after the header,
+// without holes and without overlap; elements are little endian, rows first.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +41,11 @@ struct SafetensorsContent {
   std::map<std::string, std::string> metadata;
 };
 
-// What lies in these bytes, which must outlive it. Errors (blamed on the input) name `what`, the tensor, what was expected and what came.
+// What is in these bytes, which must outlive it. Errors (blamed on the input) name `what`, the tensor, what
+// was expected and what came.
 Result<SafetensorsContent> parse_safetensors(std::span<const std::byte> bytes, std::string_view what);
 
-// A mapped file. It must not become shorter while it is open: a read behind its end would end the process.
+// A mapped file. It must not become shorter while it is open: a read after its end would end the process.
 class SafetensorsFile {
  public:
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
@@ -58,12 +60,13 @@ class SafetensorsFile {
   SafetensorsContent content_;
 };
 
-// A checkpoint's tensors, wherever they lie: in `model.safetensors`, or in the shards that `model.safetensors.index.json` names.
+// A checkpoint's tensors, wherever they lie: in `model.safetensors`, or in the shards that
+// `model.safetensors.index.json` names.
 class Checkpoint {
  public:
   static Result<Checkpoint> open(const std::filesystem::path& folder);
   const std::filesystem::path& folder() const { return folder_; }
-  // All names, in order, with the file each lies in.
+  // All names, in order, with the file each is in.
   const std::map<std::string, size_t, std::less<>>& names() const { return file_of_; }
   // Null where there is none of that name.
   const TensorView* find(std::string_view name) const;
@@ -76,8 +79,8 @@ class Checkpoint {
   std::map<std::string, size_t, std::less<>> file_of_;
 };
 
-// Writes one file in the order of `tensors`, whose bytes come one after another. Nobody sees the file before `finish`, which
-// syncs it and gives it its name; without it nothing stays.
+// Writes one file in the order of `tensors`, whose bytes come one after another. The file is invisible before
+// `finish`, which syncs it and gives it its name; without it nothing stays.
 class SafetensorsWriter {
  public:
   static Result<SafetensorsWriter> create(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
@@ -99,8 +102,8 @@ class SafetensorsWriter {
   uint64_t missing_;  // bytes that are still to come
 };
 
-// How tensors are put into files of at most `most_bytes` (a larger tensor has one of its own), in their order, and the index
-// that says so. One file is "model.safetensors", without an index.
+// How tensors are put into files of at most `most_bytes` (a larger tensor has one of its own), in their
+// order, and the index that says so. One file is "model.safetensors", without an index.
 struct Shard {
   std::string file;
   std::vector<TensorInfo> tensors;

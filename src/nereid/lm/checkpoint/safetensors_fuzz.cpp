@@ -1,4 +1,4 @@
-// libFuzzer over safetensors files: any bytes are an error or tensors that lie in them, one behind the other,
+// libFuzzer over safetensors files: any bytes are an error or tensors that are in them, one after the other,
 // each with the bytes that its dtype and shape ask for.
 #include <cstdint>
 #include <span>

@@ -46,7 +46,7 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
   EXPECT_EQ(safetensors_error(one, "abcd"), "");
   EXPECT_EQ(safetensors_error(one, "abc"), "f.a.data_offsets[1]: expected an integer from 0 to 3, got 4");
   EXPECT_EQ(safetensors_error(one, "abcde"),
-            "f: expected tensors to cover all 5 bytes behind the header, got 4");
+            "f: expected tensors to cover all 5 bytes after the header, got 4");
   EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "abcd"),
             "f.a.data_offsets: expected 8 bytes, as dtype and shape ask for, not 4, got an array of 2 items");
   EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"F3","shape":[1],"data_offsets":[0,4]}})", "abcd"),
@@ -84,7 +84,7 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
     EXPECT_FALSE(parse_safetensors(as_bytes(file), "f").ok());
 }
 
-TEST(Safetensors, WaitsForNobodyWhoWritesIntoAPipe) {
+TEST(Safetensors, DoesNotWaitForAPipesWriter) {
   const auto folder = TemporaryFolder::create();
   const auto pipe = folder->path() / "model.safetensors";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
@@ -93,7 +93,7 @@ TEST(Safetensors, WaitsForNobodyWhoWritesIntoAPipe) {
   EXPECT_EQ(opened.error().message, pipe.string() + ": expected a regular file");
 }
 
-// Whatever is changed in a file, it is refused, or every tensor lies inside it and is as large as it says.
+// Whatever is changed in a file, it is refused, or every tensor is inside it and is as large as it says.
 TEST(Safetensors, ChangedBytesNeverLeadOutside) {
   const std::string whole = safetensors_bytes(
       R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"v":{"dtype":"I64","shape":[1],"data_offsets":[24,32]}})",

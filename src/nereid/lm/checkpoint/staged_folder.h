@@ -1,4 +1,4 @@
-// A folder that appears whole or not at all: filled under another name beside it, then renamed.
+// A folder that appears whole or not at all: filled under another name in the same folder, then renamed.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,8 @@ namespace nereid::lm {
 
 class StagedFolder {
  public:
-  // `path` must not exist, or be an empty folder; its parent must exist. What an earlier attempt left under the temporary name is removed.
+  // `path` must not exist, or be an empty folder; its parent must exist. What an earlier attempt left under
+  // the temporary name is removed.
   static Result<StagedFolder> create(const std::filesystem::path& path);
   StagedFolder(StagedFolder&& other) noexcept
       : path_(std::move(other.path_)), staged_(std::exchange(other.staged_, {})) {}

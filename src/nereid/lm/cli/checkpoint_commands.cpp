@@ -1,4 +1,5 @@
-// `nereid-lm export` (checkpoints into checkpoints) and `nereid-lm logits` (what a model says of given tokens, for tests).
+// `nereid-lm export` (checkpoints into checkpoints) and `nereid-lm logits` (what a model says of given
+// tokens, for tests).
 #include <ATen/ops/from_blob.h>
 
 #include <CLI/CLI.hpp>
@@ -89,10 +90,10 @@ Result<Answer> write_logits(const Options& options) {
 CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const char* what,
                       const std::shared_ptr<Options>& options, Result<Answer> (*run)(const Options&)) {
   auto* command = app.add_subcommand(name, what);
-  command->add_option("MODEL", options->model, "A folder with config.json and safetensors");
-  command->add_option("-o,--output", options->output, "What to write")->required();
+  command->add_option("MODEL", options->model, "Checkpoint folder: config.json and safetensors");
+  command->add_option("-o,--output", options->output, "Folder to write")->required();
   command->add_option("--dtype", options->dtype,
-                      "float32, bfloat16 or float16; the checkpoint's own where not given");
+                      "Weight type: float32, bfloat16 or float16 (default: the checkpoint's)");
   command->callback([options, &chosen, run] { chosen.run = [options, run] { return run(*options); }; });
   return command;
 }
@@ -101,11 +102,11 @@ CLI::App* add_command(CLI::App& app, Chosen& chosen, const char* name, const cha
 
 void add_export_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();
-  auto* command = add_command(app, chosen, "export",
-                              "A checkpoint as another that `transformers` loads, in shards and a type of "
-                              "your choice; where none is named, the one that comes with Nereid",
-                              options, export_checkpoint);
-  command->add_option("--shard-bytes", options->shard_bytes, "At most so many in a file")
+  auto* command =
+      add_command(app, chosen, "export",
+                  "Convert a checkpoint to a folder that transformers loads (default: the shipped model)",
+                  options, export_checkpoint);
+  command->add_option("--shard-bytes", options->shard_bytes, "Most bytes of a file")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }
@@ -119,7 +120,8 @@ void add_logits_command(CLI::App& app, Chosen& chosen) {
                    "A safetensors file with `tokens` (I64) and `cumulative` (I32): where each document "
                    "begins, and the end")
       ->required();
-  command->add_option("--device", options->device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command->add_option("--device", options->device, "Device: auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
 }
 
 }  // namespace nereid::lm

@@ -7,9 +7,8 @@
 namespace nereid::lm {
 
 void add_model_option(CLI::App& command, EngineOptions& options) {
-  command.add_option(
-      "--model", options.model,
-      "A folder with a checkpoint and its tokenizer.json (default: the one that comes with Nereid)");
+  command.add_option("--model", options.model,
+                     "Checkpoint folder with tokenizer.json (default: the shipped model)");
 }
 
 Status name_model(EngineOptions& options) {
@@ -22,20 +21,20 @@ Status name_model(EngineOptions& options) {
 
 void add_engine_options(CLI::App& command, EngineOptions& options) {
   const auto from_one = [](int bits) { return CLI::Range(int64_t{1}, int64_t{1} << bits); };
-  command.add_option("--device", options.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
+  command.add_option("--device", options.device, "Device: auto, cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--dtype", options.dtype,
-                     "float32, bfloat16 or float16; the checkpoint's own where not given");
-  command.add_option("--sequences", options.sequences, "At most so many at a time")
+                     "Weight type: float32, bfloat16 or float16 (default: the checkpoint's)");
+  command.add_option("--sequences", options.sequences, "Most sequences in a batch")
       ->check(from_one(16))
       ->capture_default_str();
-  command.add_option("--step-tokens", options.step_tokens, "Of prompts, at most so many read at a time")
+  command.add_option("--step-tokens", options.step_tokens, "Most prompt tokens in one forward")
       ->check(from_one(20))
       ->capture_default_str();
-  command.add_option("--block-size", options.block_size, "Keys and values of so many tokens lie together")
+  command.add_option("--block-size", options.block_size, "Tokens per block of the key-value cache")
       ->check(from_one(12))
       ->capture_default_str();
-  command.add_flag("--plain", options.plain, "PyTorch's operators instead of our kernels");
-  command.add_flag("--no-graphs", options.no_graphs, "No CUDA graphs");
+  command.add_flag("--plain", options.plain, "Use PyTorch's operators instead of Nereid's kernels");
+  command.add_flag("--no-graphs", options.no_graphs, "Do not use CUDA graphs");
 }
 
 }  // namespace nereid::lm

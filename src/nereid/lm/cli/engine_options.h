@@ -1,4 +1,4 @@
-// What a command that generates is told of its model and engine.
+// A generating command's options about its model and engine.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct EngineOptions {
   bool plain = false, no_graphs = false;
 };
 
-// --model is asked for first in a command's help, the others last: two calls.
+// --model is listed first in a command's help, the others last: two calls.
 void add_model_option(CLI::App& command, EngineOptions& options);
 // Where --model was not given, the one that comes with Nereid.
 Status name_model(EngineOptions& options);

@@ -23,18 +23,18 @@ namespace nereid::lm {
 namespace {
 
 constexpr const char* kGenerateExamples = R"(Examples:
-  nereid generate --chat --prompt - < task.py --temperature 0 --max-tokens 4096    kernels of Nereid's own model, unjudged
-  nereid generate --model Qwen3-8B --prompt 'def fibonacci(n):'                  as it is drawn
-  nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0       greedy, the prompt from standard input
+  nereid generate --chat --prompt - < task.py --temperature 0 --max-tokens 4096    an unverified answer of the shipped model
+  nereid generate --model Qwen3-8B --prompt 'def fibonacci(n):'                  sampled text
+  nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0       greedy; prompt from standard input
   nereid generate --model Qwen3-8B --chat --prompt 'What is RMS norm?' --system 'Be brief.'
   nereid generate --model Qwen3-8B --prompt 'A haiku:' -n 8 --seed 1 --json      eight samples, a JSON object each
   nereid generate --model Qwen3-8B --prompts prompts.jsonl --json > answers.jsonl
-  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    the slowest of each prompt's samples are dropped
+  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    drop the four slowest samples of each prompt
 
-MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family; the one that comes with Nereid knows tasks and nothing else. Each line of prompts.jsonl
-is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (as the model was taught: chat_template.jinja or tokenizer_config.json
+MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family; the shipped model only answers tasks. Each line of prompts.jsonl
+is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (in the model's chat format: chat_template.jinja or tokenizer_config.json
 says how; with "prefill": "..." each answer begins so and `text` is what follows) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
-are those of generation_config.json where not given. The same seed gives the same samples, whatever else is generated beside them.
+are those of generation_config.json where not given. The same seed gives the same samples, whatever else is in the batch.
 
 A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
 `finish_reason` (end: an end token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
@@ -168,7 +168,7 @@ class Answers {
           token.request, token.sample, sample.tokens.size(),
           options_.dtype.empty() ? "its type" : options_.dtype);
     if (++tokens_ % 16 == 0)
-      progress_.beside(fmt::format("{} tokens, {:.0f} a second", tokens_,
+      progress_.suffix(fmt::format("{} tokens, {:.0f} a second", tokens_,
                                    static_cast<double>(tokens_) / watch_.seconds()));
     sample.tokens.push_back(token.token);
     sample.logprobs.push_back(token.logprob);
@@ -276,7 +276,7 @@ Result<Answer> generate(const GenerateOptions& options) {
       answers.take(token, std::find(ends.begin(), ends.end(), token.token) != ends.end());
     });
     if (!answers.written().ok() && answers.written().error().blame == Blame::kInterrupted)
-      return Answer::kYes;  // nobody reads any more
+      return Answer::kYes;  // no reader is left
     NEREID_TRY_STATUS(answers.written());
   }
   if (!options.json)
@@ -292,43 +292,47 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("generate", "Continue prompts with a language model");
   command->footer(kGenerateExamples);
   add_model_option(*command, *options);
-  command->add_option("--prompt", options->prompt, "The text to continue; - for standard input");
-  command->add_option("--prompts", options->prompts, "A file with a JSON object a line");
-  command->add_flag("--chat", options->chat,
-                    "The prompt is a question, put as the model was taught, and it answers");
-  command->add_option("--system", options->system, "What goes before the question");
-  command->add_flag("--no-thinking", options->no_thinking, "The answer begins with an empty thought");
-  command->add_option("-n,--samples", options->samples, "Samples of each prompt")
+  command->add_option("--prompt", options->prompt, "Text to continue; - for standard input");
+  command->add_option("--prompts", options->prompts, "File of prompts, one JSON object per line");
+  command->add_flag("--chat", options->chat, "The prompt is one user message in the model's chat format");
+  command->add_option("--system", options->system, "System message of the conversation (default: none)");
+  command->add_flag("--no-thinking", options->no_thinking,
+                    "Start the answer with an empty thought (non-thinking mode)");
+  command->add_option("-n,--samples", options->samples, "Samples per prompt")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
   command
       ->add_option("--enough", options->enough,
-                   "Of each prompt's samples: when so many have ended by themselves, the others are dropped; "
-                   "0: all are wanted")
+                   "Drop a prompt's other samples once this many have ended; 0: keep all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
   command->add_option("--max-tokens", options->most_new, "Of a sample")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->capture_default_str();
-  command->add_option("--temperature", options->temperature, "0: the most probable token")
-      ->check(within(0, 100));
-  command->add_option("--top-k", options->top_k, "Only the k most probable tokens; 0: all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
-  command->add_option("--top-p", options->top_p, "Only the most probable tokens that make up this share")
-      ->check(within(1e-9, 1));
-  command->add_option("--min-p", options->min_p, "Only tokens at least so probable, of the most probable one")
-      ->check(within(0, 1));
-  command->add_option("--seed", options->seed, "Samples of another seed are others")
-      ->check(a_seed())
-      ->capture_default_str();
   command
-      ->add_option("--stop", options->stops, "A text that ends a sample, itself left out; may be given again")
+      ->add_option("--temperature", options->temperature,
+                   "Sampling temperature; 0: greedy (default: generation_config.json's)")
+      ->check(within(0, 100));
+  command
+      ->add_option("--top-k", options->top_k,
+                   "Sample from the k most probable tokens; 0: all (default: generation_config.json's)")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+  command
+      ->add_option("--top-p", options->top_p,
+                   "Sample from the most probable tokens with this total probability (default: "
+                   "generation_config.json's)")
+      ->check(within(1e-9, 1));
+  command
+      ->add_option("--min-p", options->min_p,
+                   "Drop tokens below this share of the most probable one's probability (default: 0)")
+      ->check(within(0, 1));
+  command->add_option("--seed", options->seed, "Seed of the samples")->check(a_seed())->capture_default_str();
+  command->add_option("--stop", options->stops, "Stop string, not part of the sample; repeatable")
       ->allow_extra_args(false);
-  command->add_flag("--ignore-end", options->ignore_end, "Go on after the model's end tokens");
-  command->add_flag("--no-special", options->no_special,
-                    "Nothing before the prompt: Llama 3's tokenizer puts a token there");
+  command->add_flag("--ignore-end", options->ignore_end, "Continue after the model's end tokens");
+  command->add_flag("--no-special", options->no_special, "Add no beginning-of-text token before the prompt");
   add_engine_options(*command, *options);
-  command->add_flag("--json", options->json, "One JSON object a sample");
+  command->add_flag("--json", options->json, "Print one JSON object per sample");
   command->callback([options, &chosen] {
     chosen.json = options->json;
     chosen.run = [options]() -> Result<Answer> {

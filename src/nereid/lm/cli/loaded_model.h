@@ -1,4 +1,5 @@
-// A checkpoint on its device, and how much of it the engine keeps: what every command that generates begins with.
+// A checkpoint on its device, and how much of it the engine keeps: what every command that generates begins
+// with.
 #pragma once
 
 #include <memory>

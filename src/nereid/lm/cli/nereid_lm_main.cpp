@@ -1,12 +1,12 @@
 // nereid-lm: the program that runs language models. It links libtorch, which `nereid` does not; the command
-// line is the same, and `nereid generate ...` becomes it. libtorch's CUDA half is loaded when a GPU is asked
+// line is the same, and `nereid generate ...` becomes it. libtorch's CUDA half is loaded when a GPU is wanted
 // for, so one program serves both kinds of machine.
 #include <CLI/CLI.hpp>
 
 #include "nereid/lm/cli/command.h"
 
 int main(int argc, char** argv) {
-  CLI::App app{"The half of nereid that runs language models.", "nereid-lm"};
+  CLI::App app{"The half of nereid that runs language models.", "nereid"};
   app.require_subcommand(1);
   nereid::Chosen chosen;
   nereid::lm::add_generate_command(app, chosen);

@@ -1,9 +1,10 @@
-// `nereid-lm propose`: a model that is loaded once and answers whoever started it; what proposers/model_process.h starts.
+// `nereid-lm propose`: a model that is loaded once and answers its parent process; what
+// proposers/model_process.h starts.
 //
 // One JSON object a line. In:
 //   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,
 //    "most_tokens": 4096, "enough": 0, "prefill": []}
-//                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever is asked beside it.
+//                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever else is requested.
 //                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `prefill`: what answers
 //                        begin with, which is not generated: sample s with the s-th, greedily, and those for which there is none with the first
 //   {"cancel": 3}        nothing more is said of it
@@ -15,7 +16,7 @@
 //   {"id": 3, "refused": "..."}    nothing is generated, for this reason
 //   {"id": 3, "over": true}        all was said
 //   {"written": 90, "seconds": 0.5}    every half second of work: so many tokens for all together since the last of these
-// What is no request ends the process, and so does the end of the input, at once: whoever asked is gone.
+// A malformed request ends the process, and so does the end of the input, at once: the parent is gone.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +41,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr double kTellSeconds = 0.5;
+constexpr double kPaceSeconds = 0.5;
 constexpr int64_t kMostSampleNumber = int64_t{1} << 40;
 constexpr int64_t kMostCacheBytesOnCpu = int64_t{768} << 20;  // it is written over once at the start
 constexpr size_t kMostLine = size_t{64} << 20;
@@ -50,7 +51,8 @@ struct ProposeOptions : EngineOptions {
   bool turns = false;
 };
 
-// Lines from standard input, read beside the generation. Never destroyed: its thread reads until the process ends.
+// Lines from standard input, read during generation. Never destroyed: its thread reads until the process
+// ends.
 class Lines {
  public:
   Lines() {
@@ -91,7 +93,7 @@ void say(const Json& json) {
   for (std::string_view rest = line; !rest.empty();) {
     const ssize_t wrote = ::write(STDOUT_FILENO, rest.data(), rest.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) ::_exit(0);  // nobody reads any more
+    if (wrote < 0) ::_exit(0);  // no reader is left
     rest.remove_prefix(static_cast<size_t>(wrote));
   }
 }
@@ -133,12 +135,12 @@ class Proposing {
   Result<Answer> run(Lines& lines) {
     while (!interrupted()) {
       const bool waits = holds_ || generation_.idle();
-      if (waits) tell_pace();
+      if (waits) report_pace();
       for (const std::string& line : lines.take(waits)) NEREID_TRY_STATUS(obey(line));
       if (waits) at_work_ = Stopwatch();
       if (holds_) continue;
       generation_.step([&](const lm::Token& token) { take(token); });
-      if (at_work_.seconds() >= kTellSeconds) tell_pace();
+      if (at_work_.seconds() >= kPaceSeconds) report_pace();
     }
     return Error{"interrupted", Blame::kInterrupted};
   }
@@ -246,7 +248,7 @@ class Proposing {
     return ok_status();
   }
 
-  void tell_pace() {
+  void report_pace() {
     if (written_ > 0) say({{"written", written_}, {"seconds", at_work_.seconds()}});
     written_ = 0;
     at_work_ = Stopwatch();
@@ -290,14 +292,14 @@ class Proposing {
   lm::Generation& generation_;
   const int64_t most_tokens_;
   bool holds_;
-  int64_t written_ = 0;  // tokens, since what they were written in was told
+  int64_t written_ = 0;  // tokens since the last report of the pace
   Stopwatch at_work_;
   std::map<int64_t, AskedGroup> groups_;     // by id
   std::map<size_t, AskedRequest> requests_;  // by the engine's number
 };
 
 Result<Answer> propose(const ProposeOptions& options) {
-  auto& lines = *new Lines;  // first: while the model is loaded, whoever asked may go
+  auto& lines = *new Lines;  // first: the parent may end while the model is loaded
   const c10::NoGradGuard no_gradients;
   NEREID_TRY(const auto tokenizer,
              lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
@@ -338,9 +340,9 @@ void add_propose_command(CLI::App& app, Chosen& chosen) {
   add_model_option(*command, *options);
   command
       ->add_option("--context", options->most_tokens,
-                   "At most so many tokens in a sequence; the model's own limit where not given")
+                   "Most tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
-  command->add_flag("--turns", options->turns, "Compute only when told to");
+  command->add_flag("--turns", options->turns, "Compute only between {\"go\": true} and {\"go\": false}");
   add_engine_options(*command, *options);
   command->callback([options, &chosen] {
     chosen.run = [options]() -> Result<Answer> {

@@ -48,39 +48,39 @@ Result<Answer> serve(const ServeOptions& options) {
 void add_serve_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<ServeOptions>();
   auto* command =
-      app.add_subcommand("serve-model", "A model behind OpenAI's chat and text completions, on this machine");
+      app.add_subcommand("serve-model", "Serve a model at OpenAI's chat and text completion endpoints");
   command->footer(R"(Example:
   nereid serve-model --model Qwen3-8B &
   NEREID_HTTP_BASE=http://127.0.0.1:8000/v1 NEREID_HTTP_MODEL=Qwen3-8B nereid optimize task.py -o fast.py --proposer http
 
 A request that names another model than this one (its folder's name or path, or --name) gets 404 model_not_found; one that names none gets this one.
 
-Its first line on stdout is its address. Nobody is asked who they are: it listens on 127.0.0.1 unless told otherwise. The first SIGINT or SIGTERM
-lets what was asked be finished and takes nothing more (exit code 0; 130 where the grace was too short); the second ends it at once.)");
+Its first line on stdout is its address. There is no authentication: it listens on 127.0.0.1 by default. The first SIGINT or SIGTERM
+stops accepting requests and finishes open ones (exit code 0; 130 if --grace was too short); the second ends it at once.)");
   add_model_option(*command, *options);
-  command->add_option("--name", options->name, "What clients call the model (default: the folder's name)");
-  command->add_option("--address", options->address, "An IPv4 address of this machine")
-      ->capture_default_str();
-  command->add_option("--port", options->port, "0: any that is free")
+  command->add_option("--name", options->name, "Model name for clients (default: the folder's name)");
+  command->add_option("--address", options->address, "IPv4 address to listen on")->capture_default_str();
+  command->add_option("--port", options->port, "TCP port; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  command->add_option("--max-tokens", options->most_new, "Of a chat's answer, where a request does not say")
+  command
+      ->add_option("--max-tokens", options->most_new,
+                   "Most tokens of a chat answer unless the request sets it")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->capture_default_str();
   command
       ->add_option("--context", options->most_tokens,
-                   "At most so many tokens in a sequence; the model's own limit where not given")
+                   "Most tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command
-      ->add_option("--queue", options->queue,
-                   "So many requests may wait for a place among --sequences; more get 429 and Retry-After")
+      ->add_option("--queue", options->queue, "Most waiting requests; further ones get 429 with Retry-After")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
-  command
-      ->add_option("--grace", options->grace, "Seconds for what was asked to be finished, when told to end")
+  command->add_option("--grace", options->grace, "Seconds to finish running requests after the first signal")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  command->add_flag("--no-thinking", options->no_thinking, "Answers begin with an empty thought");
+  command->add_flag("--no-thinking", options->no_thinking,
+                    "Start answers with an empty thought (non-thinking mode)");
   add_engine_options(*command, *options);
   command->callback([options, &chosen] {
     chosen.run = [options]() -> Result<Answer> {

@@ -48,12 +48,14 @@ std::pair<CLI::App*, std::shared_ptr<TrainCommand>> add_train_command(
   auto options = std::make_shared<TrainCommand>();
   auto* command = app.add_subcommand(name, what);
   command->add_option("RUN", options->run.run_file, "A run file: docs/sft.md")->required();
-  command->add_option("-o,--output", options->run.folder, "The run's folder; training/NAME where not given");
-  command->add_option("--device", options->run.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
-  command->add_option("--ranks", options->run.ranks, "Processes that share the work: one a GPU")
+  command->add_option("-o,--output", options->run.folder, "Run folder (default: training/NAME)");
+  command->add_option("--device", options->run.device, "Device: auto, cpu, cuda or cuda:N")
+      ->capture_default_str();
+  command->add_option("--ranks", options->run.ranks, "Number of processes, one per GPU")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command->add_flag("--plain", options->plain, "PyTorch's operators instead of our kernels, on a GPU");
+  command->add_flag("--plain", options->plain,
+                    "Use PyTorch's operators instead of Nereid's kernels, on a GPU");
   command->add_flag("--json", chosen.json, "One object a step");
   command->callback([options, &chosen, train] {
     chosen.run = [options, &chosen, train] { return run_training(*options, chosen.json, train); };

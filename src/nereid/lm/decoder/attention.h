@@ -1,4 +1,5 @@
-// Attention, behind one interface: what a layer asks of it, whatever keys it looks at and whichever kernel does it.
+// Attention, behind one interface: what a layer asks of it, whatever keys it looks at and whichever kernel
+// does it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,15 +25,16 @@ class Attention {
   virtual const Documents* documents() { return nullptr; }
 };
 
-// Softmax over what each query may see, for one sequence: the last queries of it, and all of its keys.
-// query: [queries, heads, head_dim]; key, value: [keys, key_value_heads, head_dim], keys >= queries; the last query sees all keys.
+// Softmax over what each query may see, for one sequence: the last queries of it, and all of its keys. query:
+// [queries, heads, head_dim]; key, value: [keys, key_value_heads, head_dim], keys >= queries; the last query
+// sees all keys.
 at::Tensor attend_causally(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
 // Whether at::_flash_attention_forward takes such a query: on CUDA, in half precision, of a fitting head.
 bool flash_takes(const at::Tensor& query);
 
-// Documents one after another, none of which sees another's tokens; differentiable. `cumulative` are the places where documents begin,
-// and the end of the last: [0, ..., tokens], never decreasing.
+// Documents one after another, none of which sees another's tokens; differentiable. `cumulative` are the
+// places where documents begin, and the end of the last: [0, ..., tokens], never decreasing.
 class PackedAttention : public Attention {
  public:
   PackedAttention(std::vector<int32_t> cumulative, at::Device device);

@@ -34,7 +34,8 @@ bool may_be_left(const Config& config, std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") || (config.tie_word_embeddings && name == "lm_head.weight");
 }
 
-// Whether it holds what the configuration asks for, and nothing else. Asks for no memory: what config.json promises without tensors to match is found out here.
+// Whether it holds what the configuration asks for, and nothing else. Asks for no memory: what config.json
+// promises without tensors to match is found out here.
 Status check_tensors(const Checkpoint& checkpoint, const Config& config) {
   std::set<std::string> wanted;
   for (const auto& parameter : lay_out_parameters(config).parameters) {

@@ -67,7 +67,8 @@ at::Tensor feed_forward(const Weights& weights, const LayerWeights& layer, const
   return at::linear(gated, layer.down, optional(layer.down_bias));
 }
 
-// What goes from layer to layer: the residual stream is their sum. Whoever norms it adds, too. `added` may be undefined.
+// What goes from layer to layer: the residual stream is their sum. Norms take the sum. `added` may be
+// undefined.
 struct Stream {
   at::Tensor residual, added;  // [tokens, hidden]
 };

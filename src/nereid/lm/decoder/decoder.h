@@ -1,5 +1,5 @@
-// The decoder's forward, for training (with gradients, over packed documents) and for inference (over paged keys and values) alike:
-// which, is a matter of the Attention that is handed in.
+// The decoder's forward, for training (with gradients, over packed documents) and for inference (over paged
+// keys and values) alike: which, is a matter of the Attention that is handed in.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,8 @@ namespace nereid::lm {
 Rotation rotation_at(const Weights& weights,
                      const at::Tensor& positions);  // positions: [tokens], int64, from 0 in each sequence
 
-// One layer, residual stream to residual stream. hidden: [tokens, hidden]. Whoever recomputes activations calls this again in the backward.
+// One layer, residual stream to residual stream. hidden: [tokens, hidden]. Activation recomputation calls
+// this again in the backward.
 at::Tensor layer_forward(const Weights& weights, int64_t layer, const at::Tensor& hidden,
                          const Rotation& rotation, Attention& attention);
 

@@ -168,7 +168,7 @@ TEST(Weights, ErrorsNameFileAndTensor) {
                  "name in a llama with 1 layers");
   EXPECT_EQ(error_with("num_hidden_layers", 3),
             at + ": expected a tensor 'model.layers.2.input_layernorm.weight' of shape [32], got none");
-  // Terabytes that no tensor has are told, not asked for.
+  // Tensors of terabytes are an error, not an allocation.
   EXPECT_EQ(error_with("intermediate_size", 1 << 20),
             at +
                 "/model.safetensors: tensor 'model.layers.0.mlp.gate_proj.weight': expected shape [1048576, "

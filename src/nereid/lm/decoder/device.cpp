@@ -13,7 +13,8 @@
 namespace nereid::lm {
 namespace {
 
-// libtorch_cuda.so beside the libtorch_cpu.so that we run on; its constructors register its kernels.
+// libtorch_cuda.so in the folder of the libtorch_cpu.so that we run on; its constructors register its
+// kernels.
 Status open_cuda_half() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0)

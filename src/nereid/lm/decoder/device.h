@@ -1,4 +1,5 @@
-// Which device tensors live on. libtorch's CUDA half is opened here, when it is asked for: programs link its CPU half alone.
+// Which device tensors live on. libtorch's CUDA half is opened here, on first use: programs link its CPU half
+// alone.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +12,12 @@
 
 namespace nereid::lm {
 
-// "cpu", "cuda", "cuda:N", or "auto": a GPU where there is one. To be called before anything else asks libtorch for CUDA.
+// "cpu", "cuda", "cuda:N", or "auto": a GPU where there is one. To be called before anything else asks
+// libtorch for CUDA.
 Result<c10::Device> open_device(const std::string& name);
 
-// A copy there of what is on the host. To a GPU nobody waits for it: it goes through pinned memory, when its stream comes to it.
+// A copy there of what is on the host. To a GPU it is asynchronous: through pinned memory, in its stream's
+// order.
 at::Tensor sent_to(const at::Tensor& on_host, at::Device device);
 at::Tensor sent_to(const std::vector<int32_t>& numbers, at::Device device);  // int32
 

@@ -1,4 +1,5 @@
-// A model's parameters as tensors: views of one flat buffer, loaded from and saved to checkpoints that transformers reads.
+// A model's parameters as tensors: views of one flat buffer, loaded from and saved to checkpoints that
+// transformers reads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -49,18 +50,19 @@ Dtype dtype_of(at::ScalarType type);
 Weights make_weights(const Config& config, at::Device device);
 // Normal draws with config.initializer_range (norms one, biases zero): the same for a seed on every device.
 void initialize(Weights& weights, uint64_t seed);
-// All parameters become leaves that gather gradients, and so does what is joined of them. The gradients are views of one buffer, laid out as `flat`, which is
-// the result: zeros, in the weights' type.
+// All parameters become leaves that gather gradients, and so does what is joined of them. The gradients are
+// views of one buffer, laid out as `flat`, which is the result: zeros, in the weights' type.
 at::Tensor require_gradients(Weights& weights);
 
-// Loads config.json and the tensors that it asks for, converted to `dtype` (the checkpoint's own where absent). Errors (blamed on the input) name the
-// file, the tensor, what was expected and what came; a tensor that the model has no place for is one.
+// Loads config.json and the tensors that it asks for, converted to `dtype` (the checkpoint's own where
+// absent). Errors (blamed on the input) name the file, the tensor, what was expected and what came; a tensor
+// that the model has no place for is one.
 Result<Weights> load_weights(const std::filesystem::path& folder, at::Device device,
                              std::optional<Dtype> dtype = {});
-// Loads a checkpoint of the same model over these, in place: whoever captured their memory sees the new values.
+// Loads a checkpoint of the same model over these, in place: captured CUDA graphs see the new values.
 Status load_weights_into(const std::filesystem::path& folder, Weights& weights);
 
-// A checkpoint's folder's files that belong to its tokenizer: what it is asked with, too. Those that are there.
+// A checkpoint's folder's files that belong to its tokenizer, its prompts among them. Those that are there.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
 
 struct SaveOptions {
@@ -69,7 +71,8 @@ struct SaveOptions {
   // Copied along as they are: a tokenizer's files.
   std::vector<std::filesystem::path> also = {};
 };
-// Writes a checkpoint that transformers loads. The folder appears whole or not at all; it must not exist, or be empty.
+// Writes a checkpoint that transformers loads. The folder appears whole or not at all; it must not exist, or
+// be empty.
 Status save_weights(const Weights& weights, const std::filesystem::path& folder,
                     const SaveOptions& options = {});
 

@@ -66,7 +66,7 @@ void BlockManager::offer(BlockTable& table, std::span<const TokenId> tokens, int
   for (; static_cast<int64_t>(table.named + 1) * block_size_ <= computed; ++table.named) {
     table.name = next_name(table, tokens);
     Block& block = at(table.blocks[table.named]);
-    // Whoever computed the same before is found; this one stays its holder's own.
+    // An equal block that was computed before is found; this one stays its holder's own.
     if (block.name.empty() && by_name_.emplace(table.name, table.blocks[table.named]).second)
       block.name = table.name;
   }
@@ -78,7 +78,7 @@ BlockTable BlockManager::fork(const BlockTable& table) {
 }
 
 void BlockManager::release(BlockTable& table) {
-  // The last first: of what nobody holds the ends of sequences go before what they begin with.
+  // The last first: of unheld blocks the ends of sequences go before their beginnings.
   for (size_t i = table.blocks.size(); i-- > 0;) let_go(table.blocks[i]);
   table = {};
 }
@@ -135,7 +135,7 @@ void BlockManager::check(std::span<const BlockTable* const> tables) const {
         blocks_[i].name.empty() || (named != by_name_.end() && static_cast<size_t>(named->second) == i),
         "block {} to be found by its name", i);
   }
-  NEREID_CHECK(spare[0] == 0 && held[0] == 0, "block 0 to be nobody's");
+  NEREID_CHECK(spare[0] == 0 && held[0] == 0, "block 0 to be unheld");
   NEREID_CHECK(std::ranges::count_if(blocks_, [](const Block& b) { return !b.name.empty(); }) ==
                    static_cast<int64_t>(by_name_.size()),
                "every name to be a block's");

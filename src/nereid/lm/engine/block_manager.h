@@ -1,9 +1,9 @@
-// Who holds which block of keys and values. Bookkeeping alone: the blocks themselves lie on the device.
+// The allocator of key-value blocks. Bookkeeping alone: the blocks themselves are on the device.
 //
 // A block has places for `block_size` tokens. A sequence's blocks are its *table*; several tables may hold
-// one block: forks of one sequence hold all that it had, and a full block is found again by whoever computes
-// the same tokens after the same tokens (its name is a SHA-256 of its tokens and of the name before it). What
-// nobody holds any more stays findable until its room is needed, the longest unused first.
+// one block: forks of one sequence hold all that it had, and a full block is found again for
+// the same tokens after the same tokens (its name is a SHA-256 of its tokens and of the name before it). A
+// block without holders stays findable until its room is needed, the longest unused first.
 //
 // A full block is never written again. One that is not full and has several holders is copied before one of
 // them writes.
@@ -34,7 +34,7 @@ struct BlockTable {
 // Not thread-safe: one scheduler owns it.
 class BlockManager {
  public:
-  // Blocks 1 to blocks - 1 are given out: block 0 is nobody's (runner/paged_attention.h). `share`: full
+  // Blocks 1 to blocks - 1 are given out: block 0 is never held (runner/paged_attention.h). `share`: full
   // blocks can be found again.
   BlockManager(BlockId blocks, int64_t block_size, bool share = true);
 
@@ -54,12 +54,12 @@ class BlockManager {
   int64_t needed(const BlockTable& table, int64_t from, int64_t to) const;
   void prepare(BlockTable& table, int64_t from, int64_t to, std::vector<std::pair<BlockId, BlockId>>& copies);
 
-  // The first `computed` of `tokens` lie in the table's blocks: those that are full may be shared from now
+  // The first `computed` of `tokens` are in the table's blocks: those that are full may be shared from now
   // on.
   void offer(BlockTable& table, std::span<const TokenId> tokens, int64_t computed);
 
-  // What was computed until now is found no more, by tables that begin after this: the model has other weights.
-  // Tables that are there go on, and what they offer is for those of their own time.
+  // What was computed until now is found no more, by tables that begin after this: the model has other
+  // weights. Tables that are there go on, and what they offer is for those of their own time.
   void forget() { ++epoch_; }
 
   // Another table with the same blocks.
@@ -76,7 +76,7 @@ class BlockManager {
   struct Block {
     int64_t holders = 0;
     std::string name;                    // empty: it cannot be found
-    std::list<BlockId>::iterator place;  // in unheld_, where it is named and nobody holds it
+    std::list<BlockId>::iterator place;  // in unheld_, where it is named and has no holder
   };
   Block& at(BlockId block) { return blocks_[static_cast<size_t>(block)]; }
   BlockId take();
@@ -90,7 +90,7 @@ class BlockManager {
   uint64_t epoch_ = 0;
   std::vector<Block> blocks_;
   std::vector<BlockId> free_;
-  std::list<BlockId> unheld_;  // named blocks that nobody holds, the longest unused first
+  std::list<BlockId> unheld_;  // named blocks without holders, the longest unused first
   std::unordered_map<std::string, BlockId> by_name_;
 };
 

@@ -156,8 +156,9 @@ void Rotate(float* x, const float* cosines, const float* sines, size_t half) {
   }
 }
 
-// Calls f(t, what lies there) for each of the keys in order, a block at a time. Sequences beside each other are more than a cache holds, so
-// that time is what memory takes to answer: the next block's numbers are asked for while this one's are read.
+// Calls f(t, what is there) for each of the keys in order, a block at a time. A batch of sequences is more
+// than a cache holds, so that time is what memory takes to answer: the next block's numbers are prefetched
+// while this one's are read.
 template <class F>
 HWY_INLINE void each_in(const HostBlocks& in, size_t keys, size_t dim, F f) {
   constexpr size_t kLine = 64 / sizeof(float);
@@ -209,7 +210,8 @@ HWY_INLINE float weigh(float* scores, size_t keys) {
   return total;
 }
 
-// out[h * dim + i] = sum over t of scores[h * keys + t] * value t's i, for C vectors of i; what is added up stays in registers.
+// out[h * dim + i] = sum over t of scores[h * keys + t] * value t's i, for C vectors of i; what is added up
+// stays in registers.
 template <size_t H, size_t C>
 HWY_INLINE void mix(const float* scores, size_t dim, size_t keys, const HostBlocks& value, size_t i,
                     float* out) {

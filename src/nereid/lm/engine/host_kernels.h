@@ -1,10 +1,10 @@
 // What a decoder computes, on a CPU: plain loops for its vector units, without libtorch.
 //
-// libtorch's operators cost microseconds each, and its threads wait for each other by spinning; a small model's
-// token is 2 ms of reading weights. Numbers are float32, weights float32 or bfloat16 as they lie.
+// libtorch's operators cost microseconds each, and its threads wait for each other by spinning; a small
+// model's token is 2 ms of reading weights. Numbers are float32, weights float32 or bfloat16 as stored.
 //
-// A row's results do not depend on how many rows are computed with it: every sum of products is added up in the
-// order of one row alone. So what is drawn for a sequence does not depend on what is beside it.
+// A row's results do not depend on how many rows are computed with it: every sum of products is added up in
+// the order of one row alone. So what is drawn for a sequence does not depend on the batch.
 #pragma once
 
 #include <cstddef>
@@ -41,9 +41,9 @@ void host_gate(const float* gate, const float* up, size_t size, float* to);
 // The rotation of each pair (i, i + half) of x by an angle's cosine and sine, in place. x: [2 * half].
 void host_rotate(float* x, const float* cosines, const float* sines, size_t half);
 
-// Attention of some heads' queries of one token over the `keys` (at least one) keys and values that they share, which lie in blocks: those of
-// key t at base[blocks[t / block_size] * block_stride + t % block_size * stride], `dim` numbers each. queries, out:
-// [heads, dim]. `scores` has room for 4 * `keys` numbers.
+// Attention of some heads' queries of one token over the `keys` (at least one) keys and values that they
+// share, which are in blocks: those of key t at base[blocks[t / block_size] * block_stride + t % block_size *
+// stride], `dim` numbers each. queries, out: [heads, dim]. `scores` has room for 4 * `keys` numbers.
 struct HostBlocks {
   const float* base = nullptr;
   const int32_t* blocks = nullptr;

@@ -10,7 +10,8 @@
 namespace nereid::lm {
 namespace {
 
-// Against softmax(q k / sqrt(dim)) v in float64, for heads and sizes that are, and are not, multiples of what is computed at once.
+// Against softmax(q k / sqrt(dim)) v in float64, for heads and sizes that are, and are not, multiples of what
+// is computed at once.
 TEST(HostKernels, HeadsAttendToTheKeysThatTheyShare) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;

@@ -1,5 +1,5 @@
-// A text that goes round in circles: a small model that has lost its thread repeats a few tokens until its context is full, which takes longer than all
-// that is of use.
+// A text that goes round in circles: a small model that has lost its thread repeats a few tokens until its
+// context is full, which takes longer than all that is of use.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ class RepetitionWatch {
  public:
   static constexpr size_t kTokens = 192, kMostPeriod = 24;
 
-  // Whether the last kTokens tokens, this one among them, are one period of at most kMostPeriod again and again. Said some tokens late.
+  // Whether the last kTokens tokens, this one among them, are one period of at most kMostPeriod again and
+  // again. Said some tokens late.
   bool push(int64_t token) {
     last_.push_back(token);
     if (last_.size() < 2 * kTokens && (last_.size() < kTokens || last_.size() % kLooked != 0)) return false;

@@ -1,4 +1,5 @@
-// How a request's tokens are drawn, and when a sample ends by what it drew. Texts that end one are StopMatcher's: Scheduler::stop is told.
+// How a request's tokens are drawn, and when a sample ends by what it drew. Stop texts are StopMatcher's,
+// which calls Scheduler::stop.
 #pragma once
 
 #include <cstdint>

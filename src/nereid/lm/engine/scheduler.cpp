@@ -110,7 +110,7 @@ const Batch& Scheduler::schedule() {
 }
 
 void Scheduler::take_steps(bool decoding) {
-  // Whom `reserve` throws out comes behind the sequence that it is done for.
+  // Whom `reserve` throws out comes after the sequence that it is done for.
   for (size_t i = 0; i < running_.size() && budget_ > 0; ++i) {
     Sequence& sequence = *running_[i];
     if (sequence.in_step || (sequence.pending() == 1) != decoding) continue;
@@ -146,7 +146,8 @@ void Scheduler::admit() {
          running() < blocks_.available()) {
     Sequence& sequence = *waiting_.front();
     sequence.computed = blocks_.share(sequence.table, sequence.tokens);
-    // Who runs will need a block each before long: who begins leaves it to them, not to be thrown out for it soon.
+    // Who runs will need a block each before long: who begins leaves it to them, not to be thrown out for it
+    // soon.
     const int64_t needed = blocks_.needed(sequence.table, sequence.computed, sequence.length()) + running();
     if (needed > blocks_.available()) {
       blocks_.release(sequence.table);
@@ -189,7 +190,7 @@ void Scheduler::put_in(Sequence& sequence, int64_t tokens) {
   };
   draw(sequence);
   if (group.forked) return;
-  // Those who follow draw here too, as far as they may run.
+  // Samples that follow draw here too, as far as they may run.
   for (const Sequence* follower : of_request(sequence.id.request)) {
     if (follower->state != Sequence::kFollowing || running() + joining_ >= options_.most_sequences) continue;
     draw(*follower);

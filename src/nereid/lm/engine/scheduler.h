@@ -3,11 +3,11 @@
 // A request is a prompt and how many samples of its continuation are wanted. Its first sample reads the
 // prompt; when it has, the others fork from it, with its blocks, and draw from the same logits. In each step
 //   1. every sequence that decodes takes one token, the oldest first;
-//   2. what is left of the step's tokens goes to sequences that are still reading, piece by piece, the oldest
+//   2. the step's remaining tokens go to sequences that are still reading, piece by piece, the oldest
 //   first;
 //   3. then waiting ones begin, in the order of their arrival, as long as blocks for all their tokens are
 //   available.
-// A sequence that finds no block takes those of the youngest sequence behind it that is not in the step yet:
+// A sequence that finds no block takes those of the youngest sequence after it that is not in the step yet:
 // that one waits again, and reads all its tokens anew (most of its blocks are usually still there). So the
 // oldest always goes on, and everything ends.
 //
@@ -42,7 +42,7 @@ struct Request {
 };
 
 struct SchedulerOptions {
-  BlockId blocks = 0;  // block 0, which is nobody's, included
+  BlockId blocks = 0;  // block 0, which is unused, included
   int64_t block_size = 16;
   bool share_prefixes = true;
   int64_t most_step_tokens = 2048;
@@ -75,7 +75,7 @@ struct Batch {
 enum class Finish {
   kNot,
   kStopToken,  // it drew one
-  kStopText,   // as whoever reads the text says
+  kStopText,   // as the reader of the text says
   kLength,     // max_tokens, or the longest sequence that fits
   kCancelled,  // because others of its request were enough
 };
@@ -140,7 +140,7 @@ class Scheduler {
     int64_t left = 0;         // samples
     int64_t ended = 0;        // of them, by themselves
     bool begun = false;       // blocks were found for its first sample
-    bool forked = false;      // the prompt was read: nobody follows any more
+    bool forked = false;      // the prompt was read: no more samples follow
   };
   struct Scheduled {
     Sequence* sequence;

@@ -22,8 +22,8 @@ Tokens counted(int64_t tokens, TokenId first = 0) {
 }
 
 // A scheduler with its model, and what every sample has drawn.
-struct Bench {
-  explicit Bench(const SchedulerOptions& options)
+struct SchedulerRun {
+  explicit SchedulerRun(const SchedulerOptions& options)
       : options(options), scheduler(options), model(options.blocks, options.block_size) {}
 
   int64_t add(Request request) {
@@ -79,7 +79,7 @@ struct Bench {
 };
 
 TEST(Scheduler, OneRequest) {
-  Bench bench({.blocks = 20, .block_size = 4});
+  SchedulerRun bench({.blocks = 20, .block_size = 4});
   const int64_t number = bench.add({.prompt = counted(10), .sampling = {.max_tokens = 7}});
   bench.run();
   EXPECT_EQ(bench.drawn.at({number, 0}), bench.expected({number, 0}));
@@ -90,7 +90,7 @@ TEST(Scheduler, OneRequest) {
 }
 
 TEST(Scheduler, SamplesForkFromOneReadingOfThePrompt) {
-  Bench bench({.blocks = 60, .block_size = 4});
+  SchedulerRun bench({.blocks = 60, .block_size = 4});
   bench.add({.prompt = counted(10), .sampling = {.max_tokens = 5}, .samples = 6});
   bench.run();
   EXPECT_EQ(bench.model.computed(), 10 + 6 * 4);
@@ -106,7 +106,7 @@ TEST(Scheduler, SamplesForkFromOneReadingOfThePrompt) {
 
 TEST(Scheduler, PromptsShareWhatTheyBeginWith) {
   for (const bool share : {false, true}) {
-    Bench bench({.blocks = 60, .block_size = 4, .share_prefixes = share});
+    SchedulerRun bench({.blocks = 60, .block_size = 4, .share_prefixes = share});
     bench.add({.prompt = counted(21), .sampling = {.max_tokens = 1}});
     bench.run();
     bench.add({.prompt = counted(30), .sampling = {.max_tokens = 1}});  // the first five blocks are there
@@ -117,8 +117,8 @@ TEST(Scheduler, PromptsShareWhatTheyBeginWith) {
   }
 }
 
-TEST(Scheduler, LongPromptsAreReadInPiecesBesideDecoding) {
-  Bench bench({.blocks = 100, .block_size = 4, .most_step_tokens = 8});
+TEST(Scheduler, LongPromptsAreReadInPiecesDuringDecoding) {
+  SchedulerRun bench({.blocks = 100, .block_size = 4, .most_step_tokens = 8});
   bench.add({.prompt = counted(3), .sampling = {.max_tokens = 30}});
   bench.step();
   bench.add({.prompt = counted(50, 7), .sampling = {.max_tokens = 3}});
@@ -134,7 +134,7 @@ TEST(Scheduler, LongPromptsAreReadInPiecesBesideDecoding) {
 }
 
 TEST(Scheduler, TheYoungestGiveWayWhereBlocksAreScarce) {
-  Bench bench({.blocks = 9, .block_size = 2, .share_prefixes = false});
+  SchedulerRun bench({.blocks = 9, .block_size = 2, .share_prefixes = false});
   for (int i = 0; i < 4; ++i)
     bench.add({.prompt = counted(4, static_cast<TokenId>(11 * i)), .sampling = {.max_tokens = 9}});
   bench.run();
@@ -143,7 +143,7 @@ TEST(Scheduler, TheYoungestGiveWayWhereBlocksAreScarce) {
 }
 
 TEST(Scheduler, StopTokensAndEnoughSamplesEnd) {
-  Bench bench({.blocks = 100, .block_size = 4});
+  SchedulerRun bench({.blocks = 100, .block_size = 4});
   Request request = {.prompt = counted(5),
                      .sampling = {.max_tokens = 40, .stop_tokens = {1, 2, 3}},
                      .samples = 8,
@@ -162,7 +162,7 @@ TEST(Scheduler, StopTokensAndEnoughSamplesEnd) {
 }
 
 TEST(Scheduler, CancellingWhoReadsThePromptLeavesItToTheNext) {
-  Bench bench({.blocks = 100, .block_size = 4, .most_step_tokens = 4});
+  SchedulerRun bench({.blocks = 100, .block_size = 4, .most_step_tokens = 4});
   const int64_t number = bench.add({.prompt = counted(12), .sampling = {.max_tokens = 3}, .samples = 3});
   bench.step();
   bench.scheduler.cancel(SampleId{number, 0});
@@ -215,7 +215,7 @@ TEST(Scheduler, RandomRequestsDrawWhatTheyWouldAlone) {
                                 .most_step_tokens = 1 + below(below(2) == 0 ? 4 : 40),
                                 .most_sequences = 1 + below(9),
                                 .most_length = 2 + below(60)};
-    Bench bench(options);
+    SchedulerRun bench(options);
     const int64_t room = std::min(options.most_length, (options.blocks - 1) * options.block_size + 1);
     std::set<SampleId> interfered;
     for (int operation = 0; operation < 120; ++operation) {

@@ -11,7 +11,8 @@ std::string server_event(const Json& body) {
 
 namespace {
 
-// Where a token begins in what was decoded when it came: before it there may be what broken characters of earlier tokens became.
+// Where a token begins in what was decoded when it came: before it there may be what broken characters of
+// earlier tokens became.
 size_t place_of(std::string_view token, std::string_view decoded) {
   const bool begins_a_character = !token.empty() && (static_cast<unsigned char>(token[0]) & 0xc0) != 0x80;
   return begins_a_character && decoded.ends_with(token) ? decoded.size() - token.size() : 0;
@@ -57,7 +58,7 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
   const bool stopped = choice.stops.matched();
   if (stopped || token.last) choice.finish = stopped || is_end ? "stop" : "length";
 
-  // Tokens are told with the text that they begin in; what a stop text cut off is not told.
+  // Tokens are reported with the text that they begin in; what a stop text cut off is not reported.
   size_t to = choice.tokens.size();
   while (to > choice.reported && choice.tokens[to - 1].from >= choice.text.size() && (stopped || !token.last))
     --to;

@@ -16,7 +16,7 @@ namespace nereid::lm {
 
 class Completion {
  public:
-  // `id` is the answer's own; `model` the name that it tells.
+  // `id` is the answer's own; `model` the name that it shows.
   Completion(CompletionRequest request, std::shared_ptr<const lm::Tokenizer> tokenizer, std::string id,
              std::string model);
 
@@ -26,8 +26,8 @@ class Completion {
 
   // What a stream begins with.
   std::string first_events() const;
-  // The next token of a choice. Appends a stream's events to `events`. True where the choice is over although the engine would go on:
-  // a stop text was found.
+  // The next token of a choice. Appends a stream's events to `events`. True where the choice is over although
+  // the engine would go on: a stop text was found.
   bool take(size_t choice, const lm::Token& token, std::string& events);
   // When all are done: the body, or what a stream ends with.
   Json body() const;
@@ -42,7 +42,7 @@ class Completion {
     size_t decoded = 0;                 // bytes, those that `stops` holds back among them
     std::string text;                   // as far as it is certain, without an echo
     std::string finish;                 // empty while it goes on
-    std::vector<ReportedToken> tokens;  // with log-probabilities that are to be told
+    std::vector<ReportedToken> tokens;  // with log-probabilities that are to be returned
     size_t reported = 0;                // of these, in the stream
   };
   bool chats() const { return request_.endpoint == Endpoint::kChat; }

@@ -168,7 +168,7 @@ Status CompletionReader::read_sampling(const JsonField& root, CompletionRequest&
   });
 }
 
-// A flag and a number beside it in chat, one number in completions.
+// A flag and a number in chat, one number in completions.
 Status CompletionReader::read_logprobs(const JsonField& root, CompletionRequest& request) const {
   auto& likeliest = request.generation.likeliest;
   if (request.endpoint == Endpoint::kChat) {
@@ -184,7 +184,7 @@ Status CompletionReader::read_logprobs(const JsonField& root, CompletionRequest&
   NEREID_TRY(likeliest, logprobs->integer(0, kMostLikeliest));
   request.returns_logprobs = true;
   if (!request.echoes.empty())
-    return logprobs->expected("no echo with it (what a prompt's own tokens weigh is not told)");
+    return logprobs->expected("no echo with it (log-probabilities of prompt tokens are not computed)");
   return ok_status();
 }
 

@@ -1,7 +1,8 @@
-// What a client asks of /v1/chat/completions or /v1/completions, in the engine's terms.
+// A request to /v1/chat/completions or /v1/completions, in the engine's terms.
 //
-// Read are the fields of OpenAI's API that a model here can follow, and `top_k` and `min_p` beside them. A field that would change
-// the answer and is not followed (penalties, tools, a forced format) is an error; others are passed over.
+// Read are the fields of OpenAI's API that a model here can follow, and also `top_k` and `min_p`. A field
+// that would change the answer and is not followed (penalties, tools, a forced format) is an error; others
+// are passed over.
 #pragma once
 
 #include <memory>
@@ -28,7 +29,7 @@ struct CompletionRequest {
   lm::GenerationRequest generation = {};      // of each prompt, but for its tokens
   std::vector<std::string> stops;
   bool streams = false, returns_usage = false;
-  bool returns_logprobs = false;  // generation.likeliest beside each
+  bool returns_logprobs = false;  // generation.likeliest with each
 };
 
 struct CompletionDefaults {

@@ -25,7 +25,8 @@ Result<Connections> Connections::listen(const std::string& address, int port, Co
       ::bind(fd.get(), reinterpret_cast<sockaddr*>(&at), size) != 0 || ::listen(fd.get(), 512) != 0 ||
       ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size) != 0)
     return input_error("{}:{}: {}", address, port, std::strerror(errno));
-  // One more must always be taken, to be closed: a client that cannot be taken would wake `wait` again and again.
+  // One more must always be taken, to be closed: a client that cannot be taken would wake `wait` again and
+  // again.
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0)
     limits.most = std::min<size_t>(limits.most, files.rlim_cur > 256 ? files.rlim_cur - 128 : 128);

@@ -1,5 +1,5 @@
-// The sockets of a server: clients come, send one request each, and take its answer as fast as they read. One thread; nothing
-// blocks but `wait`.
+// The sockets of a server: clients come, send one request each, and take its answer as fast as they read. One
+// thread; nothing blocks but `wait`.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +35,11 @@ class Connections {
   // An IPv4 address of this machine; port 0 is any that is free. An error is blamed on the input.
   static Result<Connections> listen(const std::string& address, int port, ConnectionLimits limits = {});
   int port() const { return port_; }
-  // Nobody comes any more; those who are here stay.
+  // Accepts no more connections; open ones stay.
   void stop_listening() { listener_.reset(); }
 
-  // Sends what clients take, then waits for at most so many milliseconds (-1: for ever), for `wake` too where that is a file
-  // descriptor, and hands out what has come.
+  // Sends what clients take, then waits for at most so many milliseconds (-1: for ever), for `wake` too where
+  // that is a file descriptor, and hands out what has come.
   void wait(int milliseconds, int wake, const Handler& handler);
   // To be sent in the next `wait`. To a client that is gone: nothing happens.
   void send(ClientId client, std::string_view bytes);

@@ -75,10 +75,10 @@ TEST_F(ConnectionsTest, AnAnswerInPiecesEndsWithItsConnection) {
   connections_->finish(id);
   ASSERT_TRUE(turn_until([&] { return (text += received(one)) == "one two end"; }));
   EXPECT_TRUE(gone_.empty());
-  connections_->send(id, "late"), connections_->finish(id);  // to nobody
+  connections_->send(id, "late"), connections_->finish(id);  // to a closed connection
 }
 
-TEST_F(ConnectionsTest, WhoLeavesBeforeTheAnswerIsTold) {
+TEST_F(ConnectionsTest, AClientThatLeavesBeforeTheAnswerIsReported) {
   open();
   {
     const Fd one = client(kWholeRequest);

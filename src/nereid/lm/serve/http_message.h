@@ -1,4 +1,5 @@
-// HTTP/1.1 as a small server needs it: a request in pieces, bounded; a response that ends with its connection.
+// HTTP/1.1 as a small server needs it: a request in pieces, bounded; a response that ends with its
+// connection.
 #pragma once
 
 #include <cstddef>

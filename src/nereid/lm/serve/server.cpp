@@ -86,17 +86,18 @@ void Server::answer(ClientId client, const HttpRequest& request) {
   const std::string& path = request.path;
   const bool head = request.method == "HEAD", chats = path == "/v1/chat/completions",
              one_model = path.starts_with(fmt::format("{}/", kModels));
-  const bool tells = path == "/health" || path == kModels || one_model;
+  const bool informs = path == "/health" || path == kModels || one_model;
   if (ending_) return fail(client, 503, "this server is ending", kComeAgain);
-  if (!tells && !chats && path != "/v1/completions")
+  if (!informs && !chats && path != "/v1/completions")
     return fail(
         client, 404,
         fmt::format(
             "{} {}: expected POST /v1/chat/completions, POST /v1/completions, GET /v1/models or GET /health",
             request.method, path));
-  const std::string_view allowed = tells ? "GET, HEAD" : "POST";
-  if (tells ? request.method != "GET" && !head : request.method != "POST")
-    return fail(client, 405, fmt::format("{} {}: expected {}", request.method, path, tells ? "GET" : "POST"),
+  const std::string_view allowed = informs ? "GET, HEAD" : "POST";
+  if (informs ? request.method != "GET" && !head : request.method != "POST")
+    return fail(client, 405,
+                fmt::format("{} {}: expected {}", request.method, path, informs ? "GET" : "POST"),
                 fmt::format("Allow: {}\r\n", allowed));
   const Json model = {
       {"id", options_.names.front()}, {"object", "model"}, {"created", 0}, {"owned_by", "nereid"}};
@@ -104,7 +105,7 @@ void Server::answer(ClientId client, const HttpRequest& request) {
     const std::string named = path.substr(kModels.size() + 1);
     return has_name(named) ? reply(client, 200, model, {}, head) : fail_without(client, named, head);
   }
-  if (tells)
+  if (informs)
     return reply(
         client, 200,
         path == kModels ? Json{{"object", "list"}, {"data", Json::array({model})}} : Json{{"status", "ok"}},
@@ -182,7 +183,7 @@ void Server::drop(ClientId client) {
   jobs_.erase(job);
 }
 
-// The grace is over: whoever waits still is told.
+// The grace is over: waiting requests get an error.
 Result<Answer> Server::cut() {
   const size_t left = jobs_.size();
   const std::string message = "this server ended before the answer was whole";

@@ -2,8 +2,9 @@
 //
 //   POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health
 //
-// So many requests as ServerOptions::queue says wait beyond those that the engine has places for; more are told to come again (429).
-// At the first interrupt nobody is taken any more, and what was taken is finished within the grace; the second ends the process.
+// So many requests as ServerOptions::queue says wait beyond those that the engine has places for; more are
+// refused with 429. At the first interrupt no request is accepted any more, and accepted ones are finished
+// within the grace; the second ends the process.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +30,13 @@ struct ServerOptions {
   double grace = 30;  // seconds
 };
 
-// What clients may call the model in `folder`: `name`, where one is given, then the folder's own name, then its path as written and in full.
+// What clients may call the model in `folder`: `name`, where one is given, then the folder's own name, then
+// its path as written and in full.
 std::vector<std::string> names_of_model(const std::string& folder, const std::string& name);
 
 class Server {
  public:
-  // `generation` outlives it and is used by nobody else.
+  // `generation` outlives it and has no other user.
   Server(ServerOptions options, std::shared_ptr<const lm::Tokenizer> tokenizer, CompletionReader reader,
          lm::Generation& generation, Connections connections)
       : options_(std::move(options)),

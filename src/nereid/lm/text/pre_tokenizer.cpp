@@ -29,7 +29,7 @@ Status PreTokenizerRun::cut(const SplitStep& step, Pattern::Matcher& matcher, st
   if (step.invert)
     for (Span& span : spans_) span.match = !span.match;
   const auto first = static_cast<ptrdiff_t>(next_.size());
-  const auto joined = [&](const Span& span) {  // the last piece, with this one before or behind it
+  const auto joined = [&](const Span& span) {  // the last piece, with this one before or after it
     std::string_view& last = next_.back();
     const auto begin = std::min(static_cast<size_t>(last.data() - text.data()), span.begin);
     const auto end = std::max(static_cast<size_t>(last.data() - text.data()) + last.size(), span.end);

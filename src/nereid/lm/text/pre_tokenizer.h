@@ -14,10 +14,10 @@
 namespace nereid::lm {
 
 // What becomes of what a pattern matched: a piece of its own, gone, part of the piece before it or of the one
-// behind it, or one piece with the matches beside it.
+// after it, or one piece with adjacent matches.
 enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-// One cut. `invert`: what lies between the matches is what is meant.
+// One cut. `invert`: what is between the matches is what is meant.
 struct SplitStep {
   Pattern pattern;
   SplitBehavior behavior = SplitBehavior::kIsolated;
@@ -50,7 +50,7 @@ class PreTokenizerRun {
     size_t begin, end;
     bool match;
   };
-  // The matches in `text` and what lies between them, covering it.
+  // The matches in `text` and what is between them, covering it.
   Status matches(std::string_view text, Pattern::Matcher& matcher);
   Status cut(const SplitStep& step, Pattern::Matcher& matcher, std::string_view text);
 

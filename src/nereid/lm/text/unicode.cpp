@@ -49,8 +49,8 @@ constexpr CodePointRange kSpaces[] = {{0x9, 0xD},       {0x20, 0x20},     {0x85,
                                       {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
                                       {0x205F, 0x205F}, {0x3000, 0x3000}};
 
-// Word characters beside letters, marks, decimal digits, letter-like numbers and connectors: the joiners, and
-// circled and squared letters.
+// Word characters besides letters, marks, decimal digits, letter-like numbers and connectors: the joiners,
+// and circled and squared letters.
 constexpr CodePointRange kOtherWordCharacters[] = {
     {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
 
@@ -166,7 +166,7 @@ std::span<const YoungRange> young_ranges() { return kYoung; }
 bool may_need_nfc(std::string_view text) {
   const UnicodeTable& table = unicode_table();
   for (size_t at = 0; at < text.size();) {
-    // What lies below U+0300 is settled.
+    // What is below U+0300 is settled.
     if (static_cast<unsigned char>(text[at]) < 0xCC) {
       ++at;
       continue;

@@ -47,7 +47,7 @@ TEST(Unicode, NormalForm) {
 }
 
 TEST(Unicode, NormalFormIsOfTheWholeTextWhereverItIsCut) {
-  // What is settled between two unsettled stretches does not tell them apart.
+  // A settled piece between two unsettled ones does not separate them.
   std::string text, expected;
   for (int i = 0; i < 50; ++i) text += "o\u0308 - \u4E2D", expected += "\u00F6 - \u4E2D";
   EXPECT_EQ(nfc(text), expected);

@@ -8,7 +8,7 @@ Utf8Step utf8_step(std::string_view text) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   const unsigned b0 = p[0];
   if (b0 < 0x80) return {Utf8Step::kCharacter, 1};
-  // The second byte's range keeps out overlong forms, surrogates, and what lies above U+10FFFF.
+  // The second byte's range keeps out overlong forms, surrogates, and what is above U+10FFFF.
   unsigned lowest = 0x80, highest = 0xBF;
   uint32_t length = 0;
   if (b0 >= 0xC2 && b0 <= 0xDF) {

@@ -44,7 +44,7 @@ class WordScanner {
     const CodePoint c = first_code_point(p);
     return {unicode_class(classes_, c.value), static_cast<uint8_t>(c.length)};
   }
-  // Behind all characters from `p` on that have one of these classes.
+  // After all characters from `p` on that have one of these classes.
   const char* skip(const char* p, int bits) const {
     while (true) {
       const Character c = look(p);

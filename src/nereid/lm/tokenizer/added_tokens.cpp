@@ -78,7 +78,7 @@ AddedTokenFinder::Found AddedTokenFinder::longest_at(std::string_view text) cons
 }
 
 void AddedTokenFinder::split(std::string_view text, bool leave_special, std::vector<Piece>& pieces) const {
-  size_t done = 0;  // text before it lies in pieces
+  size_t done = 0;  // text before it is in pieces
   for (size_t at = 0; !nodes_.empty() && at < text.size();) {
     if (first_bytes_.size() == 1) {
       const void* next = std::memchr(text.data() + at, first_bytes_[0], text.size() - at);

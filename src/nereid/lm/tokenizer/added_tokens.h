@@ -17,9 +17,9 @@ namespace nereid::lm {
 struct AddedToken {
   TokenId id = kNoToken;
   std::string content;
-  bool single_word = false;  // only where no word character stands beside it
+  bool single_word = false;  // only where no word character is next to it
   bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // and behind it
+  bool rstrip = false;       // and after it
   bool normalized = false;   // looked for in normalized text; else in the text as it came
   bool special = false;      // left out by decode(skip_special)
 };

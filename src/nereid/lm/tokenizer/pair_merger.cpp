@@ -44,7 +44,7 @@ void PairMerger::queue_noted() {
   noted_.clear();
 }
 
-// Replaces the pair in one word, from left to right, in place; what becomes of the pairs beside it is noted.
+// Replaces the pair in one word, from left to right, in place; changes of adjacent pairs are recorded.
 void PairMerger::merge_in(uint32_t number, Pair pair, uint32_t merged) {
   Word& word = words_[number];
   const auto left = static_cast<uint32_t>(pair >> 32), right = static_cast<uint32_t>(pair);

@@ -68,7 +68,7 @@ class Tokenizer {
 
 struct EncodeOptions {
   bool add_special = true;     // what the post-processor adds: Llama 3's <|begin_of_text|>
-  bool leave_special = false;  // special tokens in the text are not found: text that nobody vouches for
+  bool leave_special = false;  // special tokens in the text are not found: for untrusted text
 };
 
 // Encodes for one thread; remembers the tokens of words.

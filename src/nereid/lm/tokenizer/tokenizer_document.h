@@ -14,7 +14,7 @@
 
 namespace nereid::lm {
 
-// Texts behind each other.
+// Texts after each other.
 class TextList {
  public:
   size_t size() const { return ends_.size(); }

@@ -191,7 +191,7 @@ class TokenizerFile {
   }
 
   Status read_pre_tokenizer(const JsonField& cut) {
-    if (byte_level_) return cut.expected("nothing behind ByteLevel");
+    if (byte_level_) return cut.expected("nothing after ByteLevel");
     NEREID_TRY(const std::string type, type_of(cut));
     if (type == "Split") return read_split(cut);
     if (type == "ByteLevel") {

@@ -69,7 +69,7 @@ TEST(Tokenizer, EncodesAndDecodes) {
   EXPECT_EQ(tokenizer->decode(Ids{0xC3}), kReplacement);
 }
 
-TEST(Tokenizer, SpecialTokensOfATextThatNobodyVouchesFor) {
+TEST(Tokenizer, SpecialTokensOfUntrustedText) {
   const auto tokenizer = made();
   const Ids ids = encoded(tokenizer, "<|begin|><think>", {.leave_special = true});
   EXPECT_EQ(ids.back(), 262);

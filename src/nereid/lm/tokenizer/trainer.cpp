@@ -154,7 +154,7 @@ std::vector<std::string> Trainer::phrases() const {
 
 Result<std::string> Trainer::train() const {
   const std::vector<std::string> phrases = this->phrases();
-  // The symbols of bytes have the ids behind the special tokens, in the order of their code points.
+  // The symbols of bytes have the ids after the special tokens, in the order of their code points.
   std::vector<std::string> tokens = options_.special;
   std::array<uint16_t, 256> symbols = byte_symbols();
   std::ranges::sort(symbols);

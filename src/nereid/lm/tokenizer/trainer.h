@@ -2,7 +2,7 @@
 // texts, among equal counts the pair with the lower ids first.
 //
 // Words are counted once; then the commonest pair is merged in the words that hold it, again and again, and
-// only counts of pairs beside a merge change. Texts are cut as a file with that pre-tokenizer will cut them;
+// only counts of pairs next to a merge change. Texts are cut as a file with that pre-tokenizer will cut them;
 // special tokens in them are no words of their own.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace nereid::lm {
 // Whose normalizer and pre-tokenizer the new file has.
 enum class TokenizerFamily { kQwen, kLlama3, kCode };
 
-// kCode's, for vocabularies of code alone: a digit, an end of line with the next line's indent, a name with its
-// underscores (and the space or dot before it), all that stands between names. A fifth fewer tokens than
+// kCode's, for vocabularies of code alone: a digit, an end of line with the next line's indent, a name with
+// its underscores (and the space or dot before it), all that stands between names. A fifth fewer tokens than
 // Qwen's expression needs for Python, and any number is as many as it has digits.
 inline constexpr std::string_view kCodePattern = R"(\p{N}|[\r\n]+ *|[ .]?[\p{L}_]+|[^\p{L}\p{N}_\r\n]+)";
 
@@ -34,10 +34,10 @@ struct TrainerOptions {
       32768;  // tokens, special ones and the 256 bytes included; fewer where the texts give out
   uint64_t min_frequency = 0;             // pairs that are less common are not merged
   std::vector<std::string> special = {};  // they get the first ids
-  // Of the vocabulary so many tokens are phrases: several words of a text, punctuation and the ends of lines among them, in
-  // which all names are of `phrase_words` (without a space or a dot before them). Those that spare the most tokens. They have
-  // the last ids and are added tokens that are not special, so a text is first cut at them, and whatever else is a name or a
-  // number is cut as everywhere. kCode alone.
+  // Of the vocabulary so many tokens are phrases: several words of a text, punctuation and the ends of lines
+  // among them, in which all names are of `phrase_words` (without a space or a dot before them). Those that
+  // spare the most tokens. They have the last ids and are added tokens that are not special, so a text is
+  // first cut at them, and whatever else is a name or a number is cut as everywhere. kCode alone.
   size_t phrases = 0;
   std::set<std::string> phrase_words = {};
 };
@@ -54,7 +54,7 @@ class Trainer {
 
  private:
   void count(std::string_view word);
-  // Words that phrases are of, one behind the other; a word that is of none ends them.
+  // Words that phrases are of, one after the other; a word that is of none ends them.
   void join(std::string_view word);
   void end_phrase();
   std::vector<std::string> phrases() const;

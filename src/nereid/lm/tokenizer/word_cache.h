@@ -56,7 +56,7 @@ class WordCache {
     uint16_t length = 0;  // 0: free
     uint16_t count = 0;
     uint32_t tokens = 0;     // the one token, or where they begin in tokens_
-    uint32_t long_word = 0;  // where a word over 16 bytes lies in long_words_
+    uint32_t long_word = 0;  // where a word over 16 bytes is in long_words_
     uint32_t hash = 0;
   };
 

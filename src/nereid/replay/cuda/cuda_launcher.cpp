@@ -87,7 +87,7 @@ void CudaLauncher::launch(const LaunchRequest& request, std::vector<ttir::Findin
                              reinterpret_cast<CUdeviceptr>(profile.get())};
   const auto outcome = loaded.launch(grid, resolve(request), scratch, machine_.stream());
   if (!outcome.ok()) throw Failed(Failure::Kind::kRaised, outcome.error().message);
-  if (gpu::is_kernel_fault(outcome->code)) {  // of an earlier launch that nobody waited for
+  if (gpu::is_kernel_fault(outcome->code)) {  // of an earlier launch that was not waited for
     machine_.mark_lost();
     throw Failed(Failure::Kind::kCrashed,
                  fmt::format("a kernel before {} faulted: {}", kernel.name, outcome->error));

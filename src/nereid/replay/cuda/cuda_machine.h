@@ -43,7 +43,7 @@ class CudaMachine final : public Machine {
   const gpu::DeviceFacts& facts() const { return facts_; }
   CUstream stream() const;
 
-  // A kernel of this hash, loaded on first use; throws Failed where nobody compiled it.
+  // A kernel of this hash, loaded on first use; throws Failed where it was not compiled.
   const gpu::LoadedKernel& kernel(const std::string& hash, const std::string& name);
 
   // Waits until the stream is idle. What came is returned, not thrown; CUDA_ERROR_NOT_READY: the deadline
@@ -52,7 +52,7 @@ class CudaMachine final : public Machine {
   // A kernel faulted, or never ended: the context is lost and the process fit for nothing but an answer.
   bool lost() const { return lost_; }
   void mark_lost() { lost_ = true; }
-  // Waits for all work. False where the context is lost, whoever met the fault first.
+  // Waits for all work. False where the context is lost, on whichever call the fault showed first.
   bool works() { return !lost_ && driver_.cuCtxSynchronize() == CUDA_SUCCESS; }
 
  private:

@@ -37,7 +37,7 @@ class Kept {
     const pid_t pid = fork();
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // Sessions of others must end for those who hold their other end.
+      // Closes inherited sockets, so that other sessions see the end of theirs.
       const int own = ends.second.release();
       close_range(3, static_cast<unsigned>(own) - 1, 0);
       close_range(static_cast<unsigned>(own) + 1, ~0U, 0);
@@ -146,12 +146,13 @@ class Server {
     NEREID_TRY_STATUS(start_first(all));  // where there is no GPU, that is all there is to say
     if (options_.accept_weak_isolation) return ok_status();
     kept_.clear();
-    return our_error("the GPU's driver lives in no jail with walls enough around a hostile trace:{}", before);
+    return our_error("the GPU's driver works in no jail with enough isolation layers for a hostile trace:{}",
+                     before);
   }
   Status start_in(const sandbox::CudaFit& fit, Deadline all) {
     NEREID_TRY(sandbox::Jail jail, sandbox::Jail::prepare(sandbox::cuda_policy(fit)));
     if (!jail.isolation().enough() && !options_.accept_weak_isolation)
-      return our_error("too few walls stand: {}", sandbox::describe(jail.isolation()));
+      return our_error("too few isolation layers: {}", sandbox::describe(jail.isolation()));
     jail_.emplace(std::move(jail));
     return start_first(all);
   }
@@ -209,7 +210,7 @@ class Server {
     return best;
   }
 
-  // In order: it is given time to clean up, and nobody waits for that. Else its asker wants to know how it
+  // Orderly: the process gets time to clean up, without a wait. Otherwise the answer says how the process
   // ended.
   Result<Json> end(pid_t pid, bool orderly) {
     const auto found =

@@ -4,8 +4,8 @@
 //
 // Requests on its control socket are those of the CPU's server (worker/server.h): {"fork": role, "threads":
 // n} with the worker's end of a socket takes a warmed process that has played no other role, {"end": pid}
-// gives it back: it is kept where its session ended in order, killed where not. With "orderly" nobody waits
-// for that.
+// gives it back: it is kept where its session ended in order, killed where not. With "orderly" the answer
+// does not wait for that.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct CudaServerOptions {
   int most = 6;                        // at a time
   double patience = 1;                 // seconds that a process has to come to rest when its session is over
   bool jail = true;                    // false: its processes run unjailed (for developers)
-  bool accept_weak_isolation = false;  // run even where the driver can live only with too few
+  bool accept_weak_isolation = false;  // run even where the driver works only with too few
 };
 
 // Returns when the control socket closes. The first message on it is {"ready": true, "isolation": those that

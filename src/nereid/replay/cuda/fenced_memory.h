@@ -11,7 +11,7 @@
 
 namespace nereid::replay::cuda {
 
-// Memory whose slack somebody wrote to.
+// Memory whose slack was written to.
 struct Stray {
   CUdeviceptr data = 0;
   int64_t bytes = 0, strayed = 0;

@@ -51,7 +51,7 @@ struct TimedForward::Graph {
   at::cuda::CUDAGraph forward;
   CUgraph timed = nullptr;
   CUgraphExec exec = nullptr;
-  std::vector<std::pair<CUdeviceptr, size_t>> pool;  // the memory that what the forward made lies in
+  std::vector<std::pair<CUdeviceptr, size_t>> pool;  // the memory that what the forward made is in
 };
 
 TimedForward::TimedForward(CudaMachine& machine, Replay& replay, CacheFlush& flush)
@@ -169,7 +169,7 @@ void TimedForward::poison_pool(const Graph& graph) {
          "cuMemsetD8Async");
 }
 
-// What the last run made and let go of lies in the allocator's free memory, where this run's new storages
+// What the last run made and let go of is in the allocator's free memory, where this run's new storages
 // will.
 void TimedForward::poison_free_memory() {
   for (const auto& segment : c10::cuda::CUDACachingAllocator::snapshot({0, 0}, false).segments) {

@@ -54,8 +54,8 @@ class WorkerServer : public Server {
   Status start(int cuda_sessions) {
     NEREID_TRY(const auto cpu, cpu_.running());
     if (cuda_sessions > 0)
-      starting_ =
-          std::async(std::launch::async, [this] { (void)cuda_.running(); });  // who asks again is told
+      starting_ = std::async(std::launch::async,
+                             [this] { (void)cuda_.running(); });  // a later call reports the failure
     return ok_status();
   }
   ~WorkerServer() override {
@@ -130,13 +130,13 @@ class WorkerServer : public Server {
 
 Result<std::unique_ptr<Server>> Server::start(const ServerOptions& wanted) {
   ServerOptions options = wanted;
-  const auto beside = [](const std::string& program, const char* name) -> Result<std::string> {
+  const auto next_to_program = [](const std::string& program, const char* name) -> Result<std::string> {
     if (!program.empty()) return program;
     NEREID_TRY(const auto installation, Installation::locate());
     return (installation.bin / name).string();
   };
-  NEREID_TRY(options.program, beside(options.program, "nereid-replay"));
-  NEREID_TRY(options.cuda_program, beside(options.cuda_program, "nereid-replay-cuda"));
+  NEREID_TRY(options.program, next_to_program(options.program, "nereid-replay"));
+  NEREID_TRY(options.cuda_program, next_to_program(options.cuda_program, "nereid-replay-cuda"));
   auto server = std::make_unique<WorkerServer>(options);
   NEREID_TRY_STATUS(server->start(options.cuda_sessions));
   return std::unique_ptr<Server>(std::move(server));

@@ -23,10 +23,10 @@
 namespace nereid::replay {
 
 struct ServerOptions {
-  std::string program = {};  // nereid-replay; empty: beside the running program
+  std::string program = {};  // nereid-replay; empty: in the running program's folder
   bool jail = true;
-  bool accept_weak_isolation = false;  // run even where the kernel lets too few walls stand
-  // CPU: candidates of one author, who could tell each of them whatever it can learn. A worker then serves one
+  bool accept_weak_isolation = false;  // run even where the kernel allows too few isolation layers
+  // CPU: candidates of one author, which have nothing to hide from each other. A worker then serves one
   // after the other, up to a limit, as the reference's does.
   bool one_author = false;
   std::string cuda_program = {};  // nereid-replay-cuda; likewise
@@ -92,8 +92,8 @@ class Server {
   virtual Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
                                                  const SessionOptions& options, Deadline deadline) = 0;
 
-  // Which walls stand around the workers of a device, in words (sandbox/policy.h's describe); empty while
-  // none was asked for.
+  // The isolation layers around the workers of a device, in words (sandbox/policy.h's describe); empty before
+  // the first session.
   virtual std::string isolation(Device device) const = 0;
 };
 

@@ -22,8 +22,8 @@ using Tensors = TaskTensors;
 
 Trace task(bool reference, const TaskForward& forward) { return sample_task(reference, kN, forward); }
 Trace reference_add() { return sample_reference(kN); }
-Trace candidate_launch(const std::string& op, int64_t told = kN, bool launched = true) {
-  return sample_candidate(op, kN, told, launched);
+Trace candidate_launch(const std::string& op, int64_t count = kN, bool launched = true) {
+  return sample_candidate(op, kN, count, launched);
 }
 Trace candidate_call(const TaskForward& forward) { return task(false, forward); }
 
@@ -65,14 +65,15 @@ TEST_P(ClientTest, ACorrectKernelAgreesOnEveryKindOfInput) {
   auto session = begin(reference_add(), candidate_launch("addf"));
   EXPECT_TRUE(session->facts().unpaired.empty());
   for (int kind = 0; kind <= static_cast<int>(InputDistribution::kNans); ++kind) {
-    const auto report = trial(*session, {.seed = 7u + kind, .kind = static_cast<InputDistribution>(kind)});
-    EXPECT_TRUE(report.ok()) << to_string(report.trial.kind) << ": " << text_of(report);
+    const auto report =
+        trial(*session, {.seed = 7u + kind, .distribution = static_cast<InputDistribution>(kind)});
+    EXPECT_TRUE(report.ok()) << to_string(report.trial.distribution) << ": " << text_of(report);
     EXPECT_EQ(report.comparison->oracle, Oracle::kFloat64);
     EXPECT_EQ(report.comparison->outputs[0].elements, kN);
   }
 }
 
-TEST_P(ClientTest, AWrongKernelIsToldByPositionAndError) {
+TEST_P(ClientTest, AWrongKernelIsReportedByPositionAndError) {
   auto session = begin(reference_add(), candidate_launch("subf"));
   const auto report = trial(*session);
   ASSERT_TRUE(report.comparison);
@@ -92,7 +93,7 @@ TEST_P(ClientTest, AnOverrunIsAFinding) {
   EXPECT_FALSE(report.comparison);
 }
 
-TEST_P(ClientTest, AnOutputNobodyWroteIsPoison) {
+TEST_P(ClientTest, AnUnwrittenOutputIsPoison) {
   auto session = begin(reference_add(), candidate_launch("addf", kN, false));
   const auto report = trial(*session);
   ASSERT_TRUE(report.comparison) << text_of(report);
@@ -280,7 +281,7 @@ TEST_P(ClientTest, AnEndlessReplayIsEnded) {
 INSTANTIATE_TEST_SUITE_P(Plans, ClientTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Frugal" : "Roomy"; });
 
-// The workers here are a CPU's, which a session on a GPU cannot tell until it is timed.
+// The workers here are a CPU's, which a session on a GPU notices only when it is timed.
 TEST(GpuSessionsTest, TakeTurns) {
   const std::string program = testing::TempDir() + "/replay_for_a_gpu";
   std::ofstream(program) << "#!/bin/sh\nexec " NEREID_REPLAY_PROGRAM " --serve\n";

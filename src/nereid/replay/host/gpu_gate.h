@@ -17,9 +17,9 @@ struct GpuUse {
 // small kernels that shares it with three others took ten times as long as alone. A step that is inside for
 // longer than a turn is joined by the next.
 //
-// Who wants to time waits for those inside and holds back those who come after. All who wait to time go one
-// after the other before anybody shares again: emptying the GPU costs as much as some timings do. Nobody
-// starves: a session shares between two timings.
+// A timing waits for the passes inside and holds back later ones. Waiting timings run one after the other
+// before passes are shared again: emptying the GPU costs as much as some timings do. No session starves:
+// each shares between two timings.
 class GpuGate {
   using Clock = std::chrono::steady_clock;
 
@@ -99,7 +99,7 @@ class GpuGate {
   const Clock::duration turn_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Clock::time_point entered_;  // when the last of those who share did
+  Clock::time_point entered_;  // when the last shared pass was taken
   int sharing_ = 0, waiting_to_time_ = 0;
   bool timing_ = false;
 };

@@ -52,7 +52,7 @@ TEST(GpuGateTest, ShortStepsGoOneAfterTheOtherAndALongOneIsJoined) {
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 100ms);
 }
 
-TEST(GpuGateTest, TellsWhatPassesWaitedAndHeld) {
+TEST(GpuGateTest, ReportsHowLongPassesWaitedAndHeld) {
   GpuGate gate;
   GpuUse first, second;
   {

@@ -21,7 +21,7 @@ Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure
                                                      bool whole) {
   std::unique_lock lock(mutex_);
   const auto ticket = next_ticket_++;
-  // Somebody is served even where this one gives up.
+  // The next ticket is served even where this one gives up.
   struct Served {
     MemoryAdmission& admission;
     std::unique_lock<std::mutex>& lock;
@@ -41,7 +41,7 @@ Result<MemoryAdmission::Grant> MemoryAdmission::take(int64_t need, const Measure
   const Served served{*this, lock};
   while (true) {
     if (holders_ == 0) {
-      lock.unlock();  // nobody else comes in: it is this one's turn
+      lock.unlock();  // no other session enters: it is this one's turn
       for (int look = 0; look < kLooks; ++look) {
         NEREID_TRY(const int64_t free, measure());
         capacity_ = free;

@@ -21,10 +21,10 @@ class MemoryAdmission : public std::enable_shared_from_this<MemoryAdmission> {
     std::shared_ptr<void> held;  // null: it would not fit even alone. Free for others when this is gone
     int64_t capacity = 0;        // what there is for all
   };
-  // Bytes that are free now; it is asked while no session holds any. 0 or less: unknown, and all is let in.
+  // Bytes that are free now; called while no session holds any. 0 or less: unknown, and all is let in.
   using Measure = std::function<Result<int64_t>()>;
 
-  // `whole`: all of it, once nobody else holds any.
+  // `whole`: all of it, once no other session holds any.
   Result<Grant> take(int64_t need, const Measure& measure, Deadline deadline, bool whole = false);
 
  private:

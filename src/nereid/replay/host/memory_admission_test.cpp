@@ -26,13 +26,13 @@ class MemoryAdmissionTest : public testing::Test {
   std::atomic<int64_t> free_ = 100;
 };
 
-TEST_F(MemoryAdmissionTest, WhoFitsBesideOthersGoesAtOnce) {
+TEST_F(MemoryAdmissionTest, ASessionThatFitsIsAdmittedAtOnce) {
   const auto first = take(40), second = take(60);
   EXPECT_TRUE(first.held && second.held);
   EXPECT_EQ(second.capacity, 100);
 }
 
-TEST_F(MemoryAdmissionTest, WhoDoesNotFitBesideOthersWaitsForThem) {
+TEST_F(MemoryAdmissionTest, ASessionThatDoesNotFitWaitsForOthers) {
   auto first = take(40);
   free_ = 60;  // it made what it said
   auto second = ask(70);
@@ -42,11 +42,11 @@ TEST_F(MemoryAdmissionTest, WhoDoesNotFitBesideOthersWaitsForThem) {
   EXPECT_TRUE(second.get().held);
 }
 
-TEST_F(MemoryAdmissionTest, WhoWouldNotFitAloneIsToldWhatThereIs) {
+TEST_F(MemoryAdmissionTest, ASessionThatDoesNotFitAloneLearnsTheCapacity) {
   const auto grant = take(101);
   EXPECT_FALSE(grant.held);
   EXPECT_EQ(grant.capacity, 100);
-  const auto beside = take(10);
+  const auto other = take(10);
   EXPECT_FALSE(take(101).held) << "and does not wait for others to end";
   EXPECT_TRUE(take(90).held);
 }

@@ -17,8 +17,8 @@
 namespace nereid::replay {
 namespace {
 
-// A candidate's worker keeps its own limit on each of at most three phases; one that does not is ended so many
-// seconds later.
+// A candidate's worker keeps its own limit on each of at most three phases; one that does not is ended so
+// many seconds later.
 constexpr double kGrace = 5;
 
 int64_t memory_available() {
@@ -154,13 +154,15 @@ class WorkerSession : public Session {
       if (kind != InputDistribution::kOwn) wider.slack *= request.slack;
       return wider;
     };
-    sides.trial = [&](const Trial& trial) { return this->trial(trial, tolerated(trial.kind), deadline); };
+    sides.trial = [&](const Trial& trial) {
+      return this->trial(trial, tolerated(trial.distribution), deadline);
+    };
     sides.replay = [&](const Trial& trial) {
       bool ran = false;
       return replay(trial, ran, deadline);
     };
     sides.again = [&](const Json& alternatives) {
-      return again(alternatives, tolerated(last_->trial.kind), deadline);
+      return again(alternatives, tolerated(last_->trial.distribution), deadline);
     };
     sides.alternatives = default_alternatives();
     for (const auto& id : facts_.launches)
@@ -171,7 +173,7 @@ class WorkerSession : public Session {
     sides.ask_candidate = [&](const Json& what) { return ask(ask_candidate(what, {}, deadline)); };
     sides.judge = [&]() -> Result<TrialReport> {
       TrialReport report = *last_;
-      NEREID_TRY_STATUS(judge(report, tolerated(report.trial.kind), deadline));
+      NEREID_TRY_STATUS(judge(report, tolerated(report.trial.distribution), deadline));
       return report;
     };
     sides.failed = [&] {
@@ -440,8 +442,8 @@ class WorkerSession : public Session {
     if (!reply.answer && reply.late) return fail(Failure::Kind::kTimedOut, "the time limit passed");
     if (!reply.answer && WIFEXITED(reply.status) && WEXITSTATUS(reply.status) == kNoJail)
       return our_error("a worker could not enter its jail");
-    // Nothing that a worker runs sends that signal, nor does it end of itself: somebody else did it (the
-    // kernel, short of memory, among them).
+    // Nothing that a worker runs sends that signal, nor does it end of itself: the signal came from outside
+    // (from the kernel, short of memory, for instance).
     const bool killed = WIFSIGNALED(reply.status) && WTERMSIG(reply.status) == SIGKILL;
     if (!reply.answer && (killed || reply.status == 0)) {
       alive_ = false;
@@ -467,7 +469,7 @@ class WorkerSession : public Session {
     if (!facts_.frugal || !alive_ || load_failure_) return ok_status();
     const auto failure = candidate_failure_;
     NEREID_TRY(const auto rested, ask_candidate({{"do", "rest"}}, {}, deadline));
-    if (rested) candidate_failure_ = failure;  // else it is lost, as the next run will tell
+    if (rested) candidate_failure_ = failure;  // else it is lost, which the next run reports
     return ok_status();
   }
   Status rest_reference(Deadline deadline) {

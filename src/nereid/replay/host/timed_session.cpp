@@ -55,7 +55,7 @@ class TimedSession {
   // False where the task has no input that this kind would change.
   Result<bool> one_kind(InputDistribution kind) {
     Trial trial{.seed = request_.seed + report_.kinds.size(),
-                .kind = kind,
+                .distribution = kind,
                 .perturb = true,
                 .gentle = gentle_,
                 .sanitize = false};
@@ -135,7 +135,7 @@ class TimedSession {
   }
 
   // Both forwards as graphs; where one of them cannot be captured, both as launches. A reference whose time
-  // as a graph is known need not be captured beside a candidate that is one.
+  // as a graph is known is not captured again for a candidate that is a graph.
   Result<bool> begin(InputDistribution kind) {
     const Since capturing = since();
     const auto pass = sides_.gate->share(sides_.use);
@@ -214,9 +214,9 @@ class TimedSession {
 
   // A timed run is as good as any other: what the last one gave is judged.
   Result<bool> look(const Trial& trial) {
-    const Since judging = since();
+    const Since comparing = since();
     NEREID_TRY(TrialReport judged, sides_.judge());
-    spend("judge", judging);
+    spend("judge", comparing);
     judged.trial = trial;
     if (!judged.ok() && !(judged.comparison && !judged.comparison->defined)) {
       report_.spoiled = std::move(judged);

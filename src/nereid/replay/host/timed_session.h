@@ -12,7 +12,7 @@
 
 namespace nereid::replay {
 
-// What timing asks of a session. Nullopt stands for a failure of the candidate's, which `failed` then tells.
+// A session as timing uses it. Nullopt stands for a failure of the candidate's, which `failed` then returns.
 struct TimedSides {
   std::function<Result<TrialReport>(const Trial&)> trial;
   std::function<Result<TrialReport>(const Trial&)> replay;  // a trial whose outputs are not compared
@@ -25,7 +25,7 @@ struct TimedSides {
   Json alternatives = Json::array();  // what is launched where nothing was chosen
   bool must_choose = false;           // some launch offers more than one
   std::string device = {};            // the GPU's name
-  // `trial`, `replay`, `again` and `judge` pass it themselves; what is asked of a side is passed here.
+  // `trial`, `replay`, `again` and `judge` pass it themselves; requests to one side are passed here.
   GpuGate* gate = nullptr;
   GpuUse* use = nullptr;  // of all that pass it
 };

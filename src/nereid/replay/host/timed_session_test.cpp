@@ -32,12 +32,12 @@ struct Script {
     TimedSides sides;
     sides.trial = [this](const Trial& trial) -> Result<TrialReport> {
       const auto pass = gate.share();  // hangs where the GPU is held alone meanwhile
-      kind = trial.kind;
+      kind = trial.distribution;
       asked.push_back("trial");
       return agreeing(trial, true);
     };
     sides.replay = [this](const Trial& trial) -> Result<TrialReport> {
-      kind = trial.kind;
+      kind = trial.distribution;
       asked.push_back("replay");
       use.waited += 1;
       TrialReport report;
@@ -48,12 +48,12 @@ struct Script {
     };
     sides.again = [this](const Json&) -> Result<TrialReport> {
       asked.push_back("again");
-      return agreeing({.kind = kind}, true);
+      return agreeing({.distribution = kind}, true);
     };
     sides.judge = [this]() -> Result<TrialReport> {
       const auto pass = gate.share();
       asked.push_back("judge");
-      return agreeing({.kind = kind}, kind != wrong_while_timed);
+      return agreeing({.distribution = kind}, kind != wrong_while_timed);
     };
     sides.failed = [this] {
       TrialReport report;
@@ -114,7 +114,7 @@ TimeReport timed(Script& script, TimeRequest request = {.seed = 1, .seconds = 0.
   return report.ok() ? *report : TimeReport{};
 }
 
-TEST(TimedSessionTest, MediansAndTheirRatioAreTold) {
+TEST(TimedSessionTest, MediansAndTheirRatioAreReported) {
   Script script;
   const auto report = timed(script);
   EXPECT_FALSE(report.spoiled);
@@ -206,12 +206,12 @@ TEST(TimedSessionTest, WhatIsComparedOnceIsWhatATimedRunGave) {
   EXPECT_EQ(std::ranges::count(script.asked, "trial"), 0);
   EXPECT_EQ(std::ranges::count(script.asked, "replay"), 4);
   EXPECT_EQ(std::ranges::count(script.asked, "judge"), 4);
-  EXPECT_GE(report.spent.at("wait"), 4) << "seconds of waiting are told apart";
+  EXPECT_GE(report.spent.at("wait"), 4) << "seconds of waiting are counted separately";
   Script wrong;
   wrong.wrong_while_timed = InputDistribution::kOutliers;
   const auto spoiled = timed(wrong, request);
   ASSERT_TRUE(spoiled.spoiled);
-  EXPECT_EQ(spoiled.spoiled->trial.kind, InputDistribution::kOutliers);
+  EXPECT_EQ(spoiled.spoiled->trial.distribution, InputDistribution::kOutliers);
   Script failing;
   failing.candidate_fails_at = "replay";
   const auto failed = timed(failing, request);
@@ -264,7 +264,7 @@ TEST(TimedSessionTest, AWrongTimedRunSpoilsIt) {
   script.wrong_while_timed = InputDistribution::kOutliers;
   const auto report = timed(script);
   ASSERT_TRUE(report.spoiled);
-  EXPECT_EQ(report.spoiled->trial.kind, InputDistribution::kOutliers);
+  EXPECT_EQ(report.spoiled->trial.distribution, InputDistribution::kOutliers);
 }
 
 TEST(TimedSessionTest, ACandidateThatFailsWhileTimedSpoilsIt) {
@@ -298,7 +298,7 @@ TEST(TimedSessionTest, InputsCountAsFarAsTheyMatter) {
   };
   const auto [slow, asked_of_slow] = time(200e-6, 64);
   ASSERT_TRUE(slow.ok()) << slow.error().message;
-  EXPECT_EQ(asked_of_slow, 0) << "all of it could have been read: nobody need know how much must";
+  EXPECT_EQ(asked_of_slow, 0) << "all of it could have been read: how much must be does not matter";
   const auto [some, asked_of_some] = time(100e-6, 32);
   ASSERT_TRUE(some.ok()) << some.error().message;
   EXPECT_EQ(asked_of_some, 1);
@@ -307,7 +307,7 @@ TEST(TimedSessionTest, InputsCountAsFarAsTheyMatter) {
   const auto [impossible, asked_of_impossible] = time(100e-6, 64);
   ASSERT_TRUE(impossible.ok()) << impossible.error().message;
   EXPECT_THAT(impossible->impossible, testing::HasSubstr("H200 needs to move the bytes counted"));
-  // Of one reference it is asked once; a time that cannot be says nothing of it.
+  // One reference is queried once; an impossible time says nothing of it.
   request.reference = std::make_shared<KnownReference>();
   for (const int asked : {1, 0}) EXPECT_EQ(time(100e-6, 32).second, asked);
   EXPECT_TRUE(request.reference->ms(InputDistribution::kOwn));

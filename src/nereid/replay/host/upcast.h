@@ -33,7 +33,7 @@ bool uses_tf32(const trace::Trace& trace, const Tf32& tf32);
 struct Upcast {
   trace::Trace trace;
   std::vector<std::optional<trace::DType>> was;  // by storage: the dtype that was upcast
-  bool same_dtype = false;                       // `keep_dtypes` made it: `was` tells what is floating-point
+  bool same_dtype = false;                       // `keep_dtypes` made it: `was` says what is floating-point
 };
 
 // An error says, in words for a person, why this program cannot be upcast: it launches kernels, or views the
@@ -43,8 +43,8 @@ Result<Upcast> upcast(const trace::Trace& trace, const Tf32& tf32);
 // The judged forward rounds to 16 bits or less on its way, or to what it gives.
 bool is_coarse(const trace::Trace& trace);
 
-// Marks a upcast trace's sums and contractions of what was float32 or narrower "nereid::order_check"; false where
-// there are none.
+// Marks a upcast trace's sums and contractions of what was float32 or narrower "nereid::order_check"; false
+// where there are none.
 bool mark_order_sensitive(Upcast& upcasted);
 
 // The judged forward alone, in its own dtypes: to replay it from inputs that are moved a little.

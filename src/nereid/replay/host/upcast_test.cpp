@@ -106,7 +106,7 @@ TEST(UpcastTest, SumsOfNarrowNumbersAreMarkedOrderSensitive) {
   EXPECT_FALSE(marked(DType::kF32, "aten::add.Tensor"));
 }
 
-TEST(UpcastTest, WhatCannotBeLiftedSaysWhy) {
+TEST(UpcastTest, WhatCannotBeUpcastSaysWhy) {
   Sketch bits;
   const auto x = bits.tensor({4});
   bits.reinterpret(x, DType::kI32);

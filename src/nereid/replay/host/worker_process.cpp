@@ -24,7 +24,8 @@ namespace {
 constexpr double kAnswerSeconds = 60;  // from an answer's first byte to its last
 constexpr double kSoonestLook = 0.05;  // between two looks at what a late worker has had
 
-// With NEREID_REPLAY_TIMES set, how long each request to a worker took, on stderr. docs/replay.md names the requests.
+// With NEREID_REPLAY_TIMES set, how long each request to a worker took, on stderr. docs/replay.md names the
+// requests.
 class RequestTimer {
  public:
   explicit RequestTimer(const Json& request) {

@@ -46,8 +46,8 @@ class Worker {
 
   // Whether it can be asked again.
   bool alive() const { return socket_.valid(); }
-  // A worker that does not answer before `deadline`, or within `own_seconds` of its own (0: no such limit; what
-  // it waited for a processor is not counted, see sandbox/process_times.h), is ended.
+  // A worker that does not answer before `deadline`, or within `own_seconds` of its own (0: no such limit;
+  // what it waited for a processor is not counted, see sandbox/process_times.h), is ended.
   Reply ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline,
             double own_seconds = 0);
   const SharedPosition& position() const { return position_; }

@@ -99,7 +99,7 @@ class Checks {
                          least_dims, value->sizes.size()));
     return *value;
   }
-  // `count` elements in one dimension or whichever; what is left out is nobody's concern.
+  // `count` elements in any number of dimensions; an omitted optional argument passes.
   void counts(std::initializer_list<const char*> names, int64_t count) const {
     for (const auto* name : names)
       if (const auto* value = given_.tensor(name); value && trace::element_count(*value) != count)
@@ -161,7 +161,7 @@ class Checks {
     sizes("grad_output", expected);
   }
 
-  // As large as `scale` makes the input, or the nearest pixel of the last lies outside.
+  // As large as `scale` makes the input, or the nearest pixel of the last is outside.
   void upsample() const {
     static constexpr const char* kScales[] = {"scales_d", "scales_h", "scales_w"};
     auto from = given_.integers("input_size");

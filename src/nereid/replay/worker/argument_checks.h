@@ -1,6 +1,6 @@
-// Operators that trust their caller: what PyTorch's own layers always give them right, and what they do not
-// look at themselves. Given wrong, they read or write beyond a tensor. A hostile trace is told so before it
-// runs, where sizes say it, or before the call, where numbers in a tensor do.
+// Operators that trust their caller with arguments which PyTorch's own layers always pass correctly. With
+// wrong ones they read or write beyond a tensor. A hostile trace is refused before it runs, where sizes show
+// the fault, or before the call, where numbers in a tensor do.
 #pragma once
 
 #include <ATen/core/function_schema.h>

@@ -40,7 +40,7 @@ class ArgumentChecksTest : public testing::Test, protected Operands {
   static Arg number(int64_t n) { return Arg{n}; }
   static Arg none() { return Arg{None{}}; }
 
-  // "" where it runs; else what it was told, and when.
+  // "" where it runs; else the error, and when it came.
   std::string played(const std::string& op, std::vector<Arg> args) {
     const ReplayMode mode;
     const auto& schema = c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + op).c_str(), "").schema();

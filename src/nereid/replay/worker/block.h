@@ -1,4 +1,4 @@
-// How tensors lie in a shared block: one after the other, contiguous, each at a multiple of 256 bytes. Both
+// How tensors are in a shared block: one after the other, contiguous, each at a multiple of 256 bytes. Both
 // sides work it out from the traces.
 #pragma once
 

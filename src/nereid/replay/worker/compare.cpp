@@ -13,7 +13,7 @@ namespace nereid::replay {
 namespace {
 
 constexpr double kAgree = 1e-6;          // of truths under different huge numbers
-constexpr int64_t kMostStretches = 8;    // that statistics look at on a GPU
+constexpr int64_t kMostRanges = 8;       // that statistics look at on a GPU
 constexpr double kUsualFactor = 4;       // Tolerance::factor's default
 constexpr double kFewCoarse = 1e-4;      // relative: a quarter of a bfloat16 ulp in 16 rounded terms
 constexpr int64_t kFewElements = 64;     // of an output: too few for statistics
@@ -71,10 +71,10 @@ class Comparer {
     const auto near = flat(other);
     auto* statistics = statistics_with_own(unit);
     auto sums = statistics ? statistics->zeros() : ErrorStatistics::Sums();
-    for_stretches([&](const Stretch& stretch, int64_t first) {
-      const auto part = part_of(near, first, stretch.own.numel());
-      error.add(own_error(stretch, part, unit));
-      if (statistics && is_sampled(first)) statistics->add_error(sums, stretch, part, first);
+    for_each_range([&](const ElementRange& range, int64_t first) {
+      const auto part = part_of(near, first, range.own.numel());
+      error.add(own_error(range, part, unit));
+      if (statistics && is_sampled(first)) statistics->add_error(sums, range, part, first);
     });
     if (statistics) statistics->add_sample(sums, sample(shifted));
     return error;
@@ -100,9 +100,9 @@ class Comparer {
     return as_double(tensor.narrow(0, first, size));
   }
 
-  // Calls body(stretch, position of its first element).
+  // Calls body(range, position of its first element).
   template <typename F>
-  void for_stretches(F body) {
+  void for_each_range(F body) {
     const auto chunk = fused_ ? std::max<int64_t>(own_.numel(), 1) : chunk_;
     for (int64_t first = 0; first < own_.numel(); first += chunk) {
       const auto size = std::min(chunk, own_.numel() - first);
@@ -113,37 +113,38 @@ class Comparer {
     }
   }
 
-  // Of PyTorch's operators on a GPU only some stretches are worth their time.
+  // On a GPU without fused kernels, statistics take a sample of the ranges.
   bool is_sampled(int64_t first) const {
     if (fused_ || truth_.is_cpu()) return true;
     const auto chunks = (truth_.numel() + chunk_ - 1) / chunk_;
-    return first / chunk_ % ((chunks + kMostStretches - 1) / kMostStretches) == 0;
+    return first / chunk_ % ((chunks + kMostRanges - 1) / kMostRanges) == 0;
   }
 
-  // Of TF32's samples only the rounded one is noise: others would hide in its spread that they err to one side.
+  // Of TF32's samples only the rounded one is noise: others would hide in its spread that they err to one
+  // side.
   ErrorStatistics::Sample sample(bool shifted) const {
     return tensors_.tf32 && shifted ? ErrorStatistics::Sample::kShift : ErrorStatistics::Sample::kNoise;
   }
 
   // Null where the truth is no better than the reference's own.
   ErrorStatistics* statistics_with_own(double scale) {
-    if (!tensors_.lifted) return nullptr;
+    if (!tensors_.upcast) return nullptr;
     if (tensors_.statistics) return tensors_.statistics.get();
     auto sizes = tensors_.own.sizes().vec();
     if (tensors_.own.is_complex()) sizes.push_back(2);
     auto made = std::make_shared<ErrorStatistics>(std::move(sizes), tensors_.dtype, scale);
     auto own = made->zeros();
-    for_stretches([&](const Stretch& stretch, int64_t first) {
+    for_each_range([&](const ElementRange& range, int64_t first) {
       if (!is_sampled(first)) return;
-      made->add_truth(stretch, first);
-      made->add_error(own, stretch, stretch.own, first);
+      made->add_truth(range, first);
+      made->add_error(own, range, range.own, first);
     });
     made->add_sample(own, sample(true));
     tensors_.statistics = std::move(made);
     return tensors_.statistics.get();
   }
 
-  // Of the elements, those that another telling makes other numbers of.
+  // The share of elements at which another float64 reference gives other numbers.
   double share_of_others(const at::Tensor& other) const {
     int64_t others = 0;
     for (int64_t first = 0; first < truth_.numel(); first += chunk_) {
@@ -185,9 +186,9 @@ class Comparer {
   void plain() {
     const double own = tolerance_.kernelbench ? kernelbench_tolerance(tensors_.dtype) : 0;
     const double rtol = tolerance_.rtol.value_or(own), atol = tolerance_.atol.value_or(own);
-    for_stretches([&](const Stretch& stretch, int64_t first) {
-      sum_.add(plain_error(stretch, rtol, atol, tolerance_.kernelbench), first);
-      out_.undefined += scale_of(stretch).undefined;
+    for_each_range([&](const ElementRange& range, int64_t first) {
+      sum_.add(plain_error(range, rtol, atol, tolerance_.kernelbench), first);
+      out_.undefined += scale_of(range).undefined;
     });
     take_sum();
     out_.error_limit = atol;
@@ -201,7 +202,7 @@ class Comparer {
       return *known;
     known = std::make_shared<ReferenceErrors>(
         ReferenceErrors{.own_output = own, .truth = truth, .agreed = agreed});
-    for_stretches([&](const Stretch& stretch, int64_t) { known->scale.add(scale_of(stretch)); });
+    for_each_range([&](const ElementRange& range, int64_t) { known->scale.add(scale_of(range)); });
     const auto& [squared, count, undefined] = known->scale;
     known->unit = count > 0 ? std::sqrt(squared / static_cast<double>(count)) : 0;
     if (known->unit == 0) known->unit = tensors_.usual_scale;
@@ -213,7 +214,8 @@ class Comparer {
     auto& known = reference_errors();
     if (!known.own) {
       known.own.emplace();
-      for_stretches([&](const Stretch& s, int64_t) { known.own->add(own_error(s, s.own, known.unit)); });
+      for_each_range(
+          [&](const ElementRange& s, int64_t) { known.own->add(own_error(s, s.own, known.unit)); });
     }
     return *known.own;
   }
@@ -234,7 +236,7 @@ class Comparer {
     // Rounding to 16 bits makes errors of a known size: the reference's own are no luckier than others'.
     // A few elements may be exact by luck, and other distributions are for what goes wrong altogether.
     const bool own_inputs = tolerance_.slack <= 1, many = truth.count > kFewElements;
-    const bool coarse = own_inputs && many && tensors_.coarse && tensors_.lifted &&
+    const bool coarse = own_inputs && many && tensors_.coarse && tensors_.upcast &&
                         (eps > kCoarse || out_.own_norm_error > kRoundedOnTheWay * eps);
     const double factor = coarse ? tolerance_.factor / 2 : tolerance_.factor * tolerance_.slack;
     const double norm_factor = coarse ? tolerance_.factor / 2 : factor;
@@ -256,9 +258,9 @@ class Comparer {
     const double unit = scale;
     auto* statistics = own_inputs && many ? statistics_with_own(unit) : nullptr;
     auto got = statistics ? statistics->zeros() : ErrorStatistics::Sums();
-    for_stretches([&](const Stretch& stretch, int64_t first) {
-      sum_.add(scaled_error(stretch, unit, out_.error_limit), first);
-      if (statistics && is_sampled(first)) statistics->add_error(got, stretch, stretch.got, first);
+    for_each_range([&](const ElementRange& range, int64_t first) {
+      sum_.add(scaled_error(range, unit, out_.error_limit), first);
+      if (statistics && is_sampled(first)) statistics->add_error(got, range, range.got, first);
     });
     take_sum();
     out_.norm_error = std::sqrt(sum_.squared) / norm;
@@ -372,7 +374,7 @@ Scale scale_of(const at::Tensor& tensor) {
   for (int64_t first = 0; first < t.numel(); first += chunk) {
     const auto part =
         whole ? t.contiguous() : as_double(t.narrow(0, first, std::min(chunk, t.numel() - first)));
-    sum.add(scale_of(Stretch{part, part, part, {}, std::numeric_limits<double>::max()}));
+    sum.add(scale_of(ElementRange{part, part, part, {}, std::numeric_limits<double>::max()}));
   }
   return sum;
 }
@@ -428,14 +430,14 @@ void adopt_nearest(OutputTensors& tensors, const at::Tensor& other) {
   tensors.statistics.reset();
 }
 
-bool forget_others(OutputTensors& tensors, const at::Tensor& doubted) {
-  const auto all_truth = flat(tensors.truth), all_doubted = flat(doubted);
+bool forget_others(OutputTensors& tensors, const at::Tensor& marked) {
+  const auto all_truth = flat(tensors.truth), all_marked = flat(marked);
   auto own = flat(tensors.own), truth = all_truth;
   const bool integral = trace::is_integral(tensors.dtype);
   bool any = false;
   for (int64_t first = 0; first < truth.numel(); first += kChunk) {
     const auto size = std::min(kChunk, truth.numel() - first);
-    const auto x = all_truth.narrow(0, first, size), y = all_doubted.narrow(0, first, size);
+    const auto x = all_truth.narrow(0, first, size), y = all_marked.narrow(0, first, size);
     const auto other = y.ne(x).logical_and(y.isnan().logical_and(x.isnan()).logical_not());
     if (!other.any().item().toBool()) continue;
     if (!any && integral) {

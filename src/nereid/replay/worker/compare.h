@@ -21,8 +21,8 @@ struct ReferenceErrors {
   std::optional<OwnError> own = {};
 };
 
-// One output, all of one shape. It is looked at a few million elements at a time, or on a GPU as a whole by kernels
-// of our own: nothing of its size is made.
+// One output, all of one shape. It is looked at a few million elements at a time, or on a GPU as a whole by
+// kernels of our own: nothing of its size is made.
 struct OutputTensors {
   trace::DType dtype{};
   at::Tensor got;          // the candidate's
@@ -37,9 +37,10 @@ struct OutputTensors {
   bool tf32 = false;  // TF32 is allowed on the way: right answers may err to one side, as truncation does
   // The inputs are a few numbers again and again: so are roundings, and their mean is not zero.
   bool repeating = false;
-  // Inputs are so large that most elements have come to one number (a saturated softmax): they show no digits.
+  // Inputs are so large that most elements have come to one number (a saturated softmax): they show no
+  // digits.
   bool saturated = false;
-  bool lifted = true;  // the truth is float64's, not the reference's own
+  bool upcast = true;  // the truth is float64's, not the reference's own
   // Made by the first comparison; samples of right answers are added by `nearby_error`.
   mutable std::shared_ptr<ErrorStatistics> statistics = {};
   mutable std::shared_ptr<ReferenceErrors> reference_errors = {};
@@ -75,9 +76,9 @@ void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor
 // among equal numbers.
 void adopt_nearest(OutputTensors& tensors, const at::Tensor& other);
 
-// Makes elements undefined at which `doubted`, the truth with NaN for what hangs on how sums are taken, is not
-// the truth. Says whether there are any.
-bool forget_others(OutputTensors& tensors, const at::Tensor& doubted);
+// Makes elements undefined at which `marked`, the truth with NaN for what hangs on how sums are taken,
+// is not the truth. Says whether there are any.
+bool forget_others(OutputTensors& tensors, const at::Tensor& marked);
 
 // Half of the elements at least are nearly one number, which is not zero.
 bool is_saturated(const at::Tensor& truth);

@@ -118,34 +118,34 @@ TEST(CompareTest, WhatHangsOnANonFiniteInputIsNotJudgedButItsNeighboursAre) {
   EXPECT_EQ(run().first_wrong, std::vector<int64_t>{5}) << "a NaN leaked";
 }
 
-TEST(CompareTest, WhatIsDoubtfulIsNotJudgedButItsNeighboursAre) {
+TEST(CompareTest, AnOrderSensitiveElementIsNotJudgedButItsNeighboursAre) {
   Case c;
   c.truth[0] = 1e39, c.own[0] = kInfinity, c.got[0] = -kInfinity;
   c.truth[1] = 3e38, c.own[1] = 3e38, c.got[1] = kInfinity;
   c.truth[2] = c.own[2] = c.got[2] = NAN;
-  auto doubted = c.truth.clone();
+  auto order_checked = c.truth.clone();
   const auto run = [&](bool any) {
     auto tensors = c.tensors();
-    EXPECT_EQ(forget_others(tensors, doubted), any);
+    EXPECT_EQ(forget_others(tensors, order_checked), any);
     return compare(tensors, {});
   };
   EXPECT_FALSE(run(false).agrees);
-  doubted[0] = NAN, doubted[1] = NAN;
+  order_checked[0] = NAN, order_checked[1] = NAN;
   EXPECT_TRUE(run(true).agrees) << run(true).reason;
   EXPECT_EQ(run(true).undefined, 2);
   c.got[2] = 1;
-  EXPECT_EQ(run(true).first_wrong, std::vector<int64_t>{2}) << "NaN beyond doubt";
+  EXPECT_EQ(run(true).first_wrong, std::vector<int64_t>{2}) << "NaN in every order";
   c.got[2] = NAN, c.got[3] = kInfinity;
   EXPECT_EQ(run(true).first_wrong, std::vector<int64_t>{3});
 }
 
-TEST(CompareTest, APlaceThatHangsOnADoubtfulNumberIsNotJudged) {
+TEST(CompareTest, AnIndexOfAnOrderSensitiveNumberIsNotJudged) {
   const auto own = at::arange(10), truth = own.clone();
-  auto got = own.clone(), doubted = own.clone();
-  got[3] = 5, doubted[3] = 7;
+  auto got = own.clone(), order_checked = own.clone();
+  got[3] = 5, order_checked[3] = 7;
   OutputTensors tensors{DType::kI64, got, own, truth};
   EXPECT_FALSE(compare(tensors, {}).agrees);
-  EXPECT_TRUE(forget_others(tensors, doubted));
+  EXPECT_TRUE(forget_others(tensors, order_checked));
   EXPECT_TRUE(compare(tensors, {}).agrees);
   got[4] = 5;
   EXPECT_FALSE(compare(tensors, {}).agrees);

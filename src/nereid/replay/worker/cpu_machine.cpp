@@ -116,7 +116,7 @@ class CpuMachine : public Machine {
 
   SharedBlock open(const Fd& fd, int64_t bytes, bool to_write) override {
     struct stat status{};
-    // A block that its owner can cut short would kill whoever reads it.
+    // A block that its owner can truncate would kill its readers.
     if (fstat(fd.get(), &status) != 0 || status.st_size < bytes ||
         (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals)
       throw std::runtime_error("a block is smaller than agreed, or not sealed");

@@ -15,13 +15,13 @@ namespace {
 
 constexpr int64_t kGrain = int64_t{1} << 15;  // elements that a thread is worth
 
-bool in_reach(const Stretch& stretch) { return stretch.truth.is_cpu(); }
-const FusedMetrics* fused(const Stretch& s, const at::Tensor& other = {}) {
+bool in_reach(const ElementRange& range) { return range.truth.is_cpu(); }
+const FusedMetrics* fused(const ElementRange& s, const at::Tensor& other = {}) {
   return fused_metrics({s.got, s.own, s.truth, other});
 }
 
-// Most stretches are finite numbers with errors below everything that would be noted of them. Such pieces are
-// told two elements at once; whatever else is in a piece sends all of it through the loop that looks at each.
+// Most ranges hold finite numbers with errors below everything that is recorded. Such pieces take a loop of
+// two elements at once; any other element in a piece sends all of it through the loop over single elements.
 constexpr int64_t kPiece = 256;
 using Pair = double __attribute__((vector_size(16)));
 using Bits = int64_t __attribute__((vector_size(16)));
@@ -33,10 +33,10 @@ bool all(Bits b) { return (b[0] & b[1]) != 0; }
 double sum(Pair x) { return x[0] + x[1]; }
 double largest(Pair x) { return std::max(x[0], x[1]); }
 
-// A stretch's elements as numbers. The tensors are contiguous.
+// A range's elements as numbers. The tensors are contiguous.
 class Elements {
  public:
-  explicit Elements(const Stretch& s)
+  explicit Elements(const ElementRange& s)
       : got_(s.got.const_data_ptr<double>()),
         own_(s.own.const_data_ptr<double>()),
         truth_(s.truth.const_data_ptr<double>()),
@@ -57,7 +57,7 @@ class Elements {
   bool finite(int64_t i) const { return standing(i) == Standing::kFinite; }
   const double* gots() const { return got_; }
   const double* truths() const { return truth_; }
-  // Of elements i and i + 1: all bits where both are finite, unless nobody can say without looking at each.
+  // Of elements i and i + 1: all bits where both are finite, 0 where each needs a look of its own.
   Bits all_defined() const { return agreed_ == nullptr ? Bits{-1, -1} : Bits{}; }
   Bits plain(int64_t i) const {
     const Pair most{largest_, largest_}, infinity{kInfinity, kInfinity};
@@ -70,7 +70,7 @@ class Elements {
   double largest_;
 };
 
-// Adds up `part(first, last)` over a stretch, in parallel where that is worth it; in order, so that the same
+// Adds up `part(first, last)` over a range, in parallel where that is worth it; in order, so that the same
 // elements give the same sum.
 template <typename Part, typename Merge>
 void sum_over(int64_t count, Part part, Merge merge) {
@@ -97,8 +97,8 @@ void in_pieces(int64_t first, int64_t last, Fast fast, Slow slow) {
 // `fast(e, first, last, part)`: adds a piece to `part` and says true where nothing in it is odd, wrong or
 // worse than `part` knows.
 template <typename Error, typename Wrong, typename Fast>
-GotError judge(const Stretch& stretch, Error error_of, Wrong wrong_of, Fast fast) {
-  const Elements e(stretch);
+GotError judge(const ElementRange& range, Error error_of, Wrong wrong_of, Fast fast) {
+  const Elements e(range);
   const auto one = [&](int64_t i, int64_t begin, GotError& part) {
     const auto standing = e.standing(i);
     double error = 0;
@@ -121,7 +121,7 @@ GotError judge(const Stretch& stretch, Error error_of, Wrong wrong_of, Fast fast
   };
   GotError sum;
   sum_over(
-      stretch.truth.numel(),
+      range.truth.numel(),
       [&](int64_t first, int64_t last) {
         GotError part;
         in_pieces(
@@ -159,13 +159,13 @@ void GotError::add(const GotError& part, int64_t offset) {
   absolute = std::max(absolute, part.absolute), relative = std::max(relative, part.relative);
 }
 
-Scale scale_of(const Stretch& stretch) {
-  if (const auto* metrics = fused(stretch)) return metrics->scale_of(stretch);
-  if (!in_reach(stretch)) return by_operators::scale_of(stretch);
-  const Elements e(stretch);
+Scale scale_of(const ElementRange& range) {
+  if (const auto* metrics = fused(range)) return metrics->scale_of(range);
+  if (!in_reach(range)) return by_operators::scale_of(range);
+  const Elements e(range);
   Scale total;
   sum_over(
-      stretch.truth.numel(),
+      range.truth.numel(),
       [&](int64_t first, int64_t last) {
         Scale part;
         in_pieces(
@@ -197,15 +197,15 @@ Scale scale_of(const Stretch& stretch) {
   return total;
 }
 
-OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale) {
-  if (const auto* metrics = fused(stretch, other)) return metrics->own_error(stretch, other, scale);
-  if (!in_reach(stretch)) return by_operators::own_error(stretch, other, scale);
-  const Elements e(stretch);
+OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale) {
+  if (const auto* metrics = fused(range, other)) return metrics->own_error(range, other, scale);
+  if (!in_reach(range)) return by_operators::own_error(range, other, scale);
+  const Elements e(range);
   const auto* values = other.const_data_ptr<double>();
   const Pair unit{scale, scale}, infinity{kInfinity, kInfinity};
   OwnError total;
   sum_over(
-      stretch.truth.numel(),
+      range.truth.numel(),
       [&](int64_t first, int64_t last) {
         OwnError part;
         in_pieces(
@@ -237,12 +237,12 @@ OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale
   return total;
 }
 
-GotError scaled_error(const Stretch& stretch, double scale, double limit) {
-  if (const auto* metrics = fused(stretch)) return metrics->scaled_error(stretch, scale, limit);
-  if (!in_reach(stretch)) return by_operators::scaled_error(stretch, scale, limit);
+GotError scaled_error(const ElementRange& range, double scale, double limit) {
+  if (const auto* metrics = fused(range)) return metrics->scaled_error(range, scale, limit);
+  if (!in_reach(range)) return by_operators::scaled_error(range, scale, limit);
   const Pair unit{scale, scale}, infinity{kInfinity, kInfinity};
   return judge(
-      stretch,
+      range,
       [&](const Elements& e, int64_t i) { return terms::in_scale(e.got(i) - e.truth(i), e.truth(i), scale); },
       [&](const Elements&, int64_t, double error) { return error > limit; },
       [&](const Elements& e, int64_t begin, int64_t end, GotError& part) {
@@ -266,11 +266,11 @@ GotError scaled_error(const Stretch& stretch, double scale, double limit) {
       });
 }
 
-GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got) {
-  if (const auto* metrics = fused(stretch)) return metrics->plain_error(stretch, rtol, atol, of_got);
-  if (!in_reach(stretch)) return by_operators::plain_error(stretch, rtol, atol, of_got);
+GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) {
+  if (const auto* metrics = fused(range)) return metrics->plain_error(range, rtol, atol, of_got);
+  if (!in_reach(range)) return by_operators::plain_error(range, rtol, atol, of_got);
   return judge(
-      stretch, [&](const Elements& e, int64_t i) { return std::abs(e.got(i) - e.own(i)); },
+      range, [&](const Elements& e, int64_t i) { return std::abs(e.got(i) - e.own(i)); },
       [&](const Elements& e, int64_t i, double) {
         return !(std::abs(e.got(i) - e.own(i)) <= std::abs(of_got ? e.got(i) : e.own(i)) * rtol + atol) &&
                !e.same(i);

@@ -1,6 +1,6 @@
-// What a comparison needs to know of a stretch of elements, in one pass each: in plain loops where the
-// tensors lie in this process's memory; where they lie on a GPU, in kernels of our own (fused_metrics.h) or, without
-// these, in PyTorch's operators. All give the same numbers.
+// Error metrics of a range of elements, each in one pass: in plain loops where the tensors are in this
+// process's memory; where they are on a GPU, in kernels of our own (fused_metrics.h) or, without these, in
+// PyTorch's operators. All give the same numbers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +12,9 @@ namespace nereid::replay {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Flat contiguous tensors of one length, on one device: of float64, or where `fused_metrics` reads them of any
-// floating-point dtype.
-struct Stretch {
+// Flat contiguous tensors of one length, on one device: of float64, or where `fused_metrics` reads them of
+// any floating-point dtype.
+struct ElementRange {
   at::Tensor got, own, truth;
   // Bool: an element is defined only where this is true. Undefined: where own and truth agree in what is
   // finite.
@@ -28,7 +28,7 @@ struct Scale {
   int64_t undefined = 0;  // elements that are not judged
   void add(const Scale& other);
 };
-Scale scale_of(const Stretch& stretch);
+Scale scale_of(const ElementRange& range);
 
 // Of `other` against the truth, where both are finite: the largest |error| / max(|truth|, scale), and the sum
 // of squares of the error.
@@ -37,9 +37,10 @@ struct OwnError {
   void add(const OwnError& other);
   void widen(const OwnError& other);  // the larger of each
 };
-OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale);
+OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale);
 
-// Where an element's error lies within its limit and where not. Positions count from the stretch's begin.
+// Where an element's error is within its limit and where not. Positions count from the range's first
+// element.
 struct GotError {
   int64_t wrong = 0, first = -1, worst = -1;  // worst: where `largest` is
   double largest = 0;                         // in the unit of the limit; infinite where a number is missing
@@ -48,16 +49,16 @@ struct GotError {
   void add(const GotError& later, int64_t offset);
 };
 // Wrong: |got - truth| / max(|truth|, scale) > limit.
-GotError scaled_error(const Stretch& stretch, double scale, double limit);
+GotError scaled_error(const ElementRange& range, double scale, double limit);
 // Wrong: |got - own| > rtol |own| + atol; `largest` is |got - own|. With `of_got`: rtol |got|.
-GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got = false);
+GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got = false);
 
 // The same by PyTorch's operators, whatever the device: what the loops are tested against.
 namespace by_operators {
-Scale scale_of(const Stretch& stretch);
-OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale);
-GotError scaled_error(const Stretch& stretch, double scale, double limit);
-GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got = false);
+Scale scale_of(const ElementRange& range);
+OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale);
+GotError scaled_error(const ElementRange& range, double scale, double limit);
+GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got = false);
 }  // namespace by_operators
 
 }  // namespace nereid::replay

@@ -12,14 +12,14 @@ namespace nereid::replay {
 namespace {
 
 // Numbers with everything odd among them: whether the three agree on it is left to chance.
-Stretch odd_stretch(int64_t count, int seed, bool others) {
+ElementRange odd_range(int64_t count, int seed, bool others) {
   at::manual_seed(seed);
   const auto truth = at::randn({count}, at::kDouble);
-  Stretch s{truth.mul(at::randn({count}, at::kDouble).mul(1e-6).add(1)),
-            truth.mul(at::randn({count}, at::kDouble).mul(1e-7).add(1)),
-            truth,
-            {},
-            65504};
+  ElementRange s{truth.mul(at::randn({count}, at::kDouble).mul(1e-6).add(1)),
+                 truth.mul(at::randn({count}, at::kDouble).mul(1e-7).add(1)),
+                 truth,
+                 {},
+                 65504};
   if (others) s.agreed = at::rand({count}).lt(0.9);
   const double odd[] = {kInfinity, -kInfinity, NAN, 1e5, -1e5, 0, -0.0, 1e300};
   const std::vector<at::Tensor> all = {s.got, s.own, s.truth};
@@ -50,12 +50,12 @@ void expect_same(const GotError& a, const GotError& b) {
   expect_same_sum(a.squared, b.squared);
 }
 
-class ReckonTest : public testing::TestWithParam<std::tuple<int64_t, bool>> {};
+class ErrorMetricsTest : public testing::TestWithParam<std::tuple<int64_t, bool>> {};
 
-TEST_P(ReckonTest, LoopsSayWhatPyTorchSays) {
+TEST_P(ErrorMetricsTest, LoopsSayWhatPyTorchSays) {
   const auto [count, others] = GetParam();
   for (int seed = 0; seed < 5; ++seed) {
-    const auto s = odd_stretch(count, seed, others);
+    const auto s = odd_range(count, seed, others);
     const auto scale = scale_of(s), expected = by_operators::scale_of(s);
     EXPECT_EQ(scale.count, expected.count);
     EXPECT_EQ(scale.undefined, expected.undefined);
@@ -70,7 +70,7 @@ TEST_P(ReckonTest, LoopsSayWhatPyTorchSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, ReckonTest,
+INSTANTIATE_TEST_SUITE_P(Sizes, ErrorMetricsTest,
                          testing::Combine(testing::Values(300, 5000, 200000), testing::Bool()));
 
 }  // namespace

@@ -79,7 +79,7 @@ struct Pointers {
   const double *own, *truth;
   const bool* agreed;
   double largest;
-  explicit Pointers(const Stretch& s)
+  explicit Pointers(const ElementRange& s)
       : own(s.own.const_data_ptr<double>()),
         truth(s.truth.const_data_ptr<double>()),
         agreed(s.agreed.defined() ? s.agreed.const_data_ptr<bool>() : nullptr),
@@ -188,8 +188,8 @@ void ErrorStatistics::walk_part(std::vector<Sum>& into, int64_t begin, int64_t e
 }
 
 template <typename Sum, typename Row>
-void ErrorStatistics::walk(std::vector<Sum>& into, const Stretch& stretch, int64_t first, Row row) const {
-  const auto count = stretch.truth.numel();
+void ErrorStatistics::walk(std::vector<Sum>& into, const ElementRange& range, int64_t first, Row row) const {
+  const auto count = range.truth.numel();
   if (count < kOwnTables || at::get_num_threads() == 1) return walk_part(into, 0, count, first, row);
   const int64_t parts = at::get_num_threads(), size = (count + parts - 1) / parts;
   std::vector<std::vector<Sum>> tables(static_cast<size_t>(parts), std::vector<Sum>(into.size()));
@@ -203,27 +203,27 @@ void ErrorStatistics::walk(std::vector<Sum>& into, const Stretch& stretch, int64
 }
 
 template <typename Add>
-bool ErrorStatistics::add_fused(const Stretch& stretch, const at::Tensor& answer, int64_t first,
+bool ErrorStatistics::add_fused(const ElementRange& range, const at::Tensor& answer, int64_t first,
                                 Add add) const {
-  const auto* metrics = by_operators_ ? nullptr : fused_metrics({stretch.own, stretch.truth, answer});
-  if (metrics == nullptr || first != 0 || stretch.truth.numel() != elements_) return false;
+  const auto* metrics = by_operators_ ? nullptr : fused_metrics({range.own, range.truth, answer});
+  if (metrics == nullptr || first != 0 || range.truth.numel() != elements_) return false;
   std::vector<FusedMetrics::Family> families;
   for (const auto& f : families_)
     families.push_back({f.inner, f.size, f.per, f.groups, f.kind == Family::Kind::kValues});
   const auto sums =
-      metrics->group_sums(stretch, answer, families, scale_, {epsilon(type_), smallest_ulp(type_)});
+      metrics->group_sums(range, answer, families, scale_, {epsilon(type_), smallest_ulp(type_)});
   for (size_t g = 0; g < sums.size(); ++g) add(g, sums[g]);
   return true;
 }
 
-void ErrorStatistics::add_truth(const Stretch& stretch, int64_t first) {
-  if (add_fused(stretch, {}, first,
+void ErrorStatistics::add_truth(const ElementRange& range, int64_t first) {
+  if (add_fused(range, {}, first,
                 [&](size_t g, const auto& sums) { add_to(truth_[g], {sums[0], sums[1], sums[2], sums[3]}); }))
     return;
-  if (by_operators_ || !stretch.truth.is_cpu()) return add_on_device(truth_, stretch, first);
-  const Pointers p(stretch);
+  if (by_operators_ || !range.truth.is_cpu()) return add_on_device(truth_, range, first);
+  const Pointers p(range);
   const double eps = epsilon(type_), smallest = smallest_ulp(type_);
-  walk(truth_, stretch, first, [&](Terms& x, int64_t begin, int64_t length) {
+  walk(truth_, range, first, [&](Terms& x, int64_t begin, int64_t length) {
     for (int64_t j = 0; j < length; ++j) {
       const bool finite = p.finite(begin + j);
       x.truth[j] = finite ? p.truth[begin + j] : 0;
@@ -233,15 +233,15 @@ void ErrorStatistics::add_truth(const Stretch& stretch, int64_t first) {
   });
 }
 
-void ErrorStatistics::add_error(Sums& sums, const Stretch& stretch, const at::Tensor& answer,
+void ErrorStatistics::add_error(Sums& sums, const ElementRange& range, const at::Tensor& answer,
                                 int64_t first) const {
-  if (add_fused(stretch, answer, first,
+  if (add_fused(range, answer, first,
                 [&](size_t g, const auto& of) { add_to(sums[g], {of[0], of[1], of[2], of[3], of[4]}); }))
     return;
-  if (by_operators_ || !stretch.truth.is_cpu()) return add_on_device(sums, stretch, answer, first);
-  const Pointers p(stretch);
+  if (by_operators_ || !range.truth.is_cpu()) return add_on_device(sums, range, answer, first);
+  const Pointers p(range);
   const auto* values = answer.const_data_ptr<double>();
-  walk(sums, stretch, first, [&](Terms& x, int64_t begin, int64_t length) {
+  walk(sums, range, first, [&](Terms& x, int64_t begin, int64_t length) {
     for (int64_t j = 0; j < length; ++j) {
       const bool finite = p.finite(begin + j), counts = finite && std::abs(values[begin + j]) < kInfinity;
       x.truth[j] = finite ? p.truth[begin + j] : 0;
@@ -411,8 +411,8 @@ std::string ErrorStatistics::name(const Family& family, int64_t slice) const {
   return {};
 }
 
-at::Tensor ErrorStatistics::groups_of(const Family& family, const Stretch& stretch, int64_t first) const {
-  const auto& truth = stretch.truth;
+at::Tensor ErrorStatistics::groups_of(const Family& family, const ElementRange& range, int64_t first) const {
+  const auto& truth = range.truth;
   if (family.kind != Family::Kind::kValues)
     return at::arange(first, first + truth.numel(), truth.options().dtype(c10::kLong))
         .floor_divide_(family.inner)
@@ -426,7 +426,7 @@ at::Tensor ErrorStatistics::groups_of(const Family& family, const Stretch& stret
 
 namespace {
 
-at::Tensor finite_of(const Stretch& s) {
+at::Tensor finite_of(const ElementRange& s) {
   auto finite = at::isfinite(s.own).logical_and(s.truth.abs().le(s.largest));
   return s.agreed.defined() ? finite.logical_and(s.agreed) : finite;
 }
@@ -443,10 +443,10 @@ void by_group(const at::Tensor& rows, const at::Tensor& group, int64_t groups, A
 
 }  // namespace
 
-void ErrorStatistics::add_on_device(std::vector<TruthSums>& into, const Stretch& stretch,
+void ErrorStatistics::add_on_device(std::vector<TruthSums>& into, const ElementRange& range,
                                     int64_t first) const {
-  const auto finite = finite_of(stretch);
-  const auto truth = at::where(finite, stretch.truth, 0.0);
+  const auto finite = finite_of(range);
+  const auto truth = at::where(finite, range.truth, 0.0);
   auto power = truth.view(c10::kLong).bitwise_and(0x7FF0000000000000).view(c10::kDouble);
   const auto ulp = at::where(finite, power.mul(epsilon(type_)).clamp_min(smallest_ulp(type_)), 0.0);
   const auto rows = at::stack({finite.to(c10::kDouble), truth, truth.square(), ulp.square()}, 1);
@@ -457,11 +457,11 @@ void ErrorStatistics::add_on_device(std::vector<TruthSums>& into, const Stretch&
              });
 }
 
-void ErrorStatistics::add_on_device(Sums& into, const Stretch& stretch, const at::Tensor& answer,
+void ErrorStatistics::add_on_device(Sums& into, const ElementRange& range, const at::Tensor& answer,
                                     int64_t first) const {
-  const auto finite = finite_of(stretch);
-  const auto t = at::where(finite, stretch.truth, 0.0);
-  const auto e = at::where(finite.logical_and(at::isfinite(answer)), answer.sub(stretch.truth), 0.0);
+  const auto finite = finite_of(range);
+  const auto t = at::where(finite, range.truth, 0.0);
+  const auto e = at::where(finite.logical_and(at::isfinite(answer)), answer.sub(range.truth), 0.0);
   const auto et = e.mul(t);
   const auto rows = at::stack({e, e.square(), et, e.mul(et), et.square()}, 1);
   for (const auto& f : families_)

@@ -1,5 +1,5 @@
-// Systematic error told from rounding: sums of an output's errors over slices of it, and the tests on them.
-// docs/tolerance.md derives the tests and their rates of false alarms.
+// Systematic error distinguished from rounding: sums of an output's errors over slices of it, and the tests
+// on them. docs/tolerance.md derives the tests and their rates of false alarms.
 //
 // Slices are the whole output, each index of each dimension, runs of adjacent elements, and elements whose
 // truth has one sign and one binary exponent.
@@ -16,8 +16,8 @@
 
 namespace nereid::replay {
 
-// Over the finite elements of a slice. Of a slice of one exponent only the count and `ulp2`, `e` and `e2` are used,
-// and may be all that is summed.
+// Over the finite elements of a slice. Of a slice of one exponent only the count and `ulp2`, `e` and `e2` are
+// used, and may be all that is summed.
 struct TruthSums {
   double count = 0, t = 0, t2 = 0;
   double ulp2 = 0;  // of the squares of the truth's unit in the last place, in the output's dtype
@@ -34,7 +34,8 @@ struct StatisticsLimits {
   double bias_ulps = 1.0 / 16;
   double small_energy = 1;       // of epsilon times the output's scale, for elements much smaller than it
   double small_bias = 1.0 / 64;  // likewise, of the mean
-  // Of the output's scale, in any slice: what float32 leaves of terms that cancel where the truth is nearly zero.
+  // Of the output's scale, in any slice: what float32 leaves of terms that cancel where the truth is nearly
+  // zero.
   double residue = 0x1p-22;
 };
 // `coarse`: the answer is rounded to 16 bits or less somewhere, and rounding is what its errors are made of.
@@ -47,18 +48,19 @@ struct SystematicError {
 
 class ErrorStatistics {
  public:
-  // `scale`: the root mean square of the truth. `by_operators`: on a CPU, too, as where the tensors are on a GPU.
+  // `scale`: the root mean square of the truth. `by_operators`: on a CPU, too, as where the tensors are on a
+  // GPU.
   ErrorStatistics(std::vector<int64_t> sizes, trace::DType type, double scale, bool by_operators = false);
 
-  // Stretches come one after the other; `first` is the flat index of their first element.
-  void add_truth(const Stretch& stretch, int64_t first);
+  // Ranges come one after the other; `first` is the flat index of their first element.
+  void add_truth(const ElementRange& range, int64_t first);
   using Sums = std::vector<ErrorSums>;
   Sums zeros() const { return Sums(truth_.size()); }
-  void add_error(Sums& sums, const Stretch& stretch, const at::Tensor& answer, int64_t first) const;
+  void add_error(Sums& sums, const ElementRange& range, const at::Tensor& answer, int64_t first) const;
 
-  // An answer that is right. `kNoise`: its errors are rounding of any sign. `kShift`: it may err to one side, as
-  // truncated TF32 operands do: a sum between its own and the truth's is right, too, and so is one beyond either
-  // by half the distance of the two.
+  // An answer that is right. `kNoise`: its errors are rounding of any sign. `kShift`: it may err to one side,
+  // as truncated TF32 operands do: a sum between its own and the truth's is right, too, and so is one beyond
+  // either by half the distance of the two.
   enum class Sample { kNoise, kShift };
   void add_sample(const Sums& sums, Sample kind = Sample::kNoise);
 
@@ -96,16 +98,17 @@ class ErrorStatistics {
                    const StatisticsLimits& limits, std::optional<SystematicError>& worst) const;
   std::string name(const Family& family, int64_t slice) const;
   template <typename Sum, typename Row>
-  void walk(std::vector<Sum>& into, const Stretch& stretch, int64_t first, Row row) const;
+  void walk(std::vector<Sum>& into, const ElementRange& range, int64_t first, Row row) const;
   template <typename Sum, typename Row>
   void walk_part(std::vector<Sum>& into, int64_t begin, int64_t end, int64_t first, Row row) const;
-  // By kernels of our own, where the stretch is the whole output: calls add(group, sums). False where they cannot.
+  // By kernels of our own, where the range is the whole output: calls add(group, sums). False where they
+  // cannot.
   template <typename Add>
-  bool add_fused(const Stretch& stretch, const at::Tensor& answer, int64_t first, Add add) const;
+  bool add_fused(const ElementRange& range, const at::Tensor& answer, int64_t first, Add add) const;
   // By PyTorch's operators, where the tensors are on a GPU.
-  at::Tensor groups_of(const Family& family, const Stretch& stretch, int64_t first) const;
-  void add_on_device(std::vector<TruthSums>& into, const Stretch& stretch, int64_t first) const;
-  void add_on_device(Sums& into, const Stretch& stretch, const at::Tensor& answer, int64_t first) const;
+  at::Tensor groups_of(const Family& family, const ElementRange& range, int64_t first) const;
+  void add_on_device(std::vector<TruthSums>& into, const ElementRange& range, int64_t first) const;
+  void add_on_device(Sums& into, const ElementRange& range, const at::Tensor& answer, int64_t first) const;
 
   std::vector<int64_t> sizes_;
   trace::DType type_;

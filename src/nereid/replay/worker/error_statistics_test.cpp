@@ -47,7 +47,7 @@ TEST(ErrorStatisticsTest, AGainBelowAnUlpIsSeen) {
   EXPECT_TRUE(compared(truth, truth.mul(1 + 1e-6)).agrees);
 }
 
-// What lies between a truncated answer and the truth is right, and half as much beyond; no other gain is.
+// What is between a truncated answer and the truth is right, and half as much beyond; no other gain is.
 TEST(ErrorStatisticsTest, TruncationIsForgivenToItsSideAlone) {
   const auto truth = normal({64, 256}, 9);
   const auto noise = normal({64, 256}, 10).mul(truth).mul(0x1p-12);
@@ -98,7 +98,7 @@ TEST(ErrorStatisticsTest, WhatIsSystematicInTheReferenceIsForgiven) {
   EXPECT_TRUE(compare(tensors, {}).agrees) << compare(tensors, {}).reason;
 }
 
-TEST(ErrorStatisticsTest, StretchesAndThreadsChangeNothing) {
+TEST(ErrorStatisticsTest, RangesAndThreadsChangeNothing) {
   const auto truth = normal({50, 30, 7}, 7), answer = truth.mul(1 + 0x1p-8);
   const std::vector<int64_t> sizes = {50, 30, 7};
   const auto sums = [&](int64_t chunk, bool by_operators = false) {
@@ -108,9 +108,9 @@ TEST(ErrorStatisticsTest, StretchesAndThreadsChangeNothing) {
     for (int64_t first = 0; first < t.numel(); first += chunk) {
       const auto size = std::min(chunk, t.numel() - first);
       const auto part = t.narrow(0, first, size);
-      const Stretch stretch{part, part, part, {}, 1e30};
-      statistics.add_truth(stretch, first);
-      statistics.add_error(found, stretch, a.narrow(0, first, size).contiguous(), first);
+      const ElementRange range{part, part, part, {}, 1e30};
+      statistics.add_truth(range, first);
+      statistics.add_error(found, range, a.narrow(0, first, size).contiguous(), first);
     }
     return found;
   };
@@ -129,12 +129,12 @@ TEST(ErrorStatisticsTest, OnAGpuTheSameIsFound) {
   std::vector<std::string> found;
   for (const bool by_operators : {false, true}) {
     ErrorStatistics statistics({40, 64}, trace::DType::kBF16, 1, by_operators);
-    const Stretch stretch{answer, truth, truth, {}, 1e30};
-    statistics.add_truth(stretch, 0);
+    const ElementRange range{answer, truth, truth, {}, 1e30};
+    statistics.add_truth(range, 0);
     auto own = statistics.zeros(), got = statistics.zeros();
-    statistics.add_error(own, stretch, truth.to(c10::kBFloat16).to(c10::kDouble), 0);
+    statistics.add_error(own, range, truth.to(c10::kBFloat16).to(c10::kDouble), 0);
     statistics.add_sample(own);
-    statistics.add_error(got, stretch, answer, 0);
+    statistics.add_error(got, range, answer, 0);
     const auto error = statistics.check(got, statistics_limits(trace::DType::kBF16, true));
     ASSERT_TRUE(error);
     found.push_back(error->text);

@@ -45,9 +45,9 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   if (change.exchange) replay_->exchange_operands(change.exchange);
   if (change.watch) replay_->watch_results(change.watch);
   if (change.rounding) round_on_the_way(*change.rounding, change.coarse);
-  if (change.doubt_overflow)
+  if (change.mark_overflow)
     replay_->watch_results([this](StorageId id, const at::Tensor& made) {
-      if (const auto was = upcast_.was[id]) replay::doubt_overflow(made, real_of(*was));
+      if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
     });
   std::vector<at::Tensor> out;
   try {
@@ -111,7 +111,7 @@ c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& chan
                       .view(scalar_type(real))
                       .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble);
   if (upcast_.same_dtype) upcasted = upcasted.clone();
-  // An input of 16 bits is exact: what it could be beside is no licence to err.
+  // An input of 16 bits is taken as exact: its neighbouring values excuse no error.
   const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
   if (change.nudge) move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge);
   if (change.scale != 1) upcasted.mul_(change.scale);

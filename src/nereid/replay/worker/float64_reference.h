@@ -1,4 +1,4 @@
-// The reference's judged forward told again under other arithmetic: the truth that answers are measured by.
+// The reference's judged forward replayed in other arithmetic: the truth that answers are measured by.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -18,7 +18,7 @@ namespace nereid::replay {
 // nothing larger than it would be kept.
 at::Tensor taken(Replay& replay, trace::ValueId value);
 
-// How inputs and state are changed before they are retold.
+// How inputs and state are changed before the replay.
 struct Change {
   std::optional<at::Generator> nudge = {};  // by half an ulp either way
   // 16 bits and less are exact as they come in: inputs move by half an ulp of float32 at most, and `rounding`
@@ -30,9 +30,9 @@ struct Change {
   Replay::Exchange exchange = {};                 // of operands, where nothing else exchanges them
   Replay::Watcher watch = {};                     // likewise, of results
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
-  // Results whose size is about the largest of the dtype that they had become NaN: which of them overflow hangs on
-  // rounding.
-  bool doubt_overflow = false;
+  // Results whose size is about the largest of the dtype that they had become NaN: which of them overflow
+  // hangs on rounding.
+  bool mark_overflow = false;
   double scale = 1;  // of all floating-point state and inputs
 };
 

@@ -1,4 +1,4 @@
-// The reference told again: what is changed on the way.
+// The float64 reference: how inputs, state and results are changed.
 #include "nereid/replay/worker/float64_reference.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ at::Generator generator(uint64_t seed) {
   return made;
 }
 
-// A task begun, and its first output as it is told again.
+// A task whose judged forward has begun, and its first output under a change.
 class Recomputed {
  public:
   Recomputed(const Trace& trace, Machine& machine)
@@ -57,19 +57,19 @@ TEST(RoundByChanceTest, NumbersGoToOneOfTheirNeighboursAndStayWhereTheyAreOne) {
   EXPECT_EQ(found, (std::set<double>{1, 1 + 0x1p-23}));
 }
 
-TEST(DoubtOverflowTest, NumbersAtTheEdgeOfTheDtypeBecomeNan) {
+TEST(MarkOverflowTest, NumbersAtTheEdgeOfTheDtypeBecomeNan) {
   auto numbers = at::tensor({3.3e38, 3.41e38, -3.4e38, 3.5e38, 1e39, 1.0}, c10::kDouble);
-  doubt_overflow(numbers, DType::kF32);
+  mark_overflow(numbers, DType::kF32);
   EXPECT_TRUE(numbers.isnan().equal(at::tensor({0, 1, 1, 0, 0, 0}, c10::kInt).to(c10::kBool)));
-  doubt_overflow(numbers.fill_(65500), DType::kF16);
+  mark_overflow(numbers.fill_(65500), DType::kF16);
   EXPECT_TRUE(numbers.isnan().all().item().toBool());
 }
 
 // The sigmoid of a number that is the same for all inputs.
-TEST(Float64ReferenceTest, WhatIsMadeOfNumbersThatJustOverflowIsDoubted) {
+TEST(Float64ReferenceTest, WhatIsMadeOfNumbersThatJustOverflowIsMarked) {
   const ReplayMode mode;
   const auto machine = make_cpu_machine();
-  for (const auto& [number, doubted] :
+  for (const auto& [number, marked] :
        {std::pair{3.4e38, true}, {-3.39e38, true}, {3e38, false}, {1e39, false}}) {
     constexpr int64_t kN = 300;
     const auto trace = sample_task(true, kN, [number = number](Sketch& s, const TaskTensors& t) {
@@ -81,7 +81,7 @@ TEST(Float64ReferenceTest, WhatIsMadeOfNumbersThatJustOverflowIsDoubted) {
     });
     Recomputed run(trace, *machine);
     EXPECT_FALSE(run({}).isnan().any().item().toBool());
-    EXPECT_EQ(run({.doubt_overflow = true}).isnan().all().item().toBool(), doubted) << number;
+    EXPECT_EQ(run({.mark_overflow = true}).isnan().all().item().toBool(), marked) << number;
   }
 }
 

@@ -45,7 +45,7 @@ kernels::Elements elements(const at::Tensor& tensor) {
   return {tensor.const_data_ptr(), element_type(tensor.scalar_type())};
 }
 
-kernels::Inputs inputs(const Stretch& s, const at::Tensor& answer) {
+kernels::Inputs inputs(const ElementRange& s, const at::Tensor& answer) {
   return {elements(answer.defined() ? answer : s.own),
           elements(s.own),
           elements(s.truth),
@@ -54,8 +54,8 @@ kernels::Inputs inputs(const Stretch& s, const at::Tensor& answer) {
           s.truth.numel()};
 }
 
-at::Tensor workspace(int64_t bytes, const at::Tensor& beside) {
-  return at::empty({bytes}, beside.options().dtype(c10::kByte));
+at::Tensor workspace(int64_t bytes, const at::Tensor& like) {
+  return at::empty({bytes}, like.options().dtype(c10::kByte));
 }
 
 // Elements of each of at most `most` blocks.
@@ -72,12 +72,12 @@ bool FusedMetrics::reads(c10::ScalarType type) {
 
 template <typename Part>
 std::vector<Part> FusedMetrics::parts(Kernel kernel, kernels::MetricParameters p,
-                                      const at::Tensor& beside) const {
+                                      const at::Tensor& like) const {
   p.span = span_of(p.in.count, kMetricBlocks, kLeastSpan);
   const auto blocks = divide_up(p.in.count, p.span);
   std::vector<Part> out(static_cast<size_t>(blocks));
   if (blocks == 0) return out;
-  const auto made = workspace(blocks * static_cast<int64_t>(sizeof(Part)), beside);
+  const auto made = workspace(blocks * static_cast<int64_t>(sizeof(Part)), like);
   p.parts = made.mutable_data_ptr();
   launch(kernel, blocks, p);
   const auto here = made.cpu();
@@ -85,14 +85,14 @@ std::vector<Part> FusedMetrics::parts(Kernel kernel, kernels::MetricParameters p
   return out;
 }
 
-Scale FusedMetrics::scale_of(const Stretch& s) const {
+Scale FusedMetrics::scale_of(const ElementRange& s) const {
   Scale sum;
   for (const auto& part : parts<kernels::ScalePart>(Kernel::kScale, {.in = inputs(s, {})}, s.truth))
     sum.add({part.squared, part.count, part.undefined});
   return sum;
 }
 
-OwnError FusedMetrics::own_error(const Stretch& s, const at::Tensor& other, double scale) const {
+OwnError FusedMetrics::own_error(const ElementRange& s, const at::Tensor& other, double scale) const {
   OwnError sum;
   for (const auto& part :
        parts<kernels::OwnPart>(Kernel::kOwnError, {.in = inputs(s, other), .scale = scale}, s.truth))
@@ -100,21 +100,20 @@ OwnError FusedMetrics::own_error(const Stretch& s, const at::Tensor& other, doub
   return sum;
 }
 
-GotError FusedMetrics::got_error(const kernels::MetricParameters& parameters,
-                                 const at::Tensor& beside) const {
+GotError FusedMetrics::got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const {
   GotError sum;
-  for (const auto& part : parts<kernels::GotPart>(Kernel::kGotError, parameters, beside))
+  for (const auto& part : parts<kernels::GotPart>(Kernel::kGotError, parameters, like))
     sum.add({part.wrong, part.first, part.worst, part.largest, part.absolute, part.relative, part.squared},
             0);
   return sum;
 }
 
-GotError FusedMetrics::scaled_error(const Stretch& s, double scale, double limit) const {
+GotError FusedMetrics::scaled_error(const ElementRange& s, double scale, double limit) const {
   return got_error({.in = inputs(s, s.got), .scale = scale, .limit = limit, .mode = kernels::kScaled},
                    s.truth);
 }
 
-GotError FusedMetrics::plain_error(const Stretch& s, double rtol, double atol, bool of_got) const {
+GotError FusedMetrics::plain_error(const ElementRange& s, double rtol, double atol, bool of_got) const {
   return got_error({.in = inputs(s, s.got),
                     .rtol = rtol,
                     .atol = atol,
@@ -126,11 +125,11 @@ GotError FusedMetrics::plain_error(const Stretch& s, double rtol, double atol, b
 class FusedMetrics::Summing {
  public:
   Summing(const FusedMetrics& metrics, const kernels::SumParameters& parameters, int64_t groups,
-          const at::Tensor& beside)
+          const at::Tensor& like)
       : metrics_(metrics),
         parameters_(parameters),
-        beside_(beside),
-        out_(at::zeros({groups, kernels::kSums}, beside.options().dtype(c10::kDouble))) {}
+        like_(like),
+        out_(at::zeros({groups, kernels::kSums}, like.options().dtype(c10::kDouble))) {}
 
   // One pass for all families whose groups repeat within a few columns.
   void columns(const std::vector<std::pair<Family, int64_t>>& families) {
@@ -202,7 +201,7 @@ class FusedMetrics::Summing {
 
  private:
   double* scratch(int64_t numbers) {
-    kept_.push_back(workspace(numbers * static_cast<int64_t>(sizeof(double)), beside_));
+    kept_.push_back(workspace(numbers * static_cast<int64_t>(sizeof(double)), like_));
     return static_cast<double*>(kept_.back().mutable_data_ptr());
   }
   void fold(kernels::FoldParameters p, int64_t first) {
@@ -212,12 +211,12 @@ class FusedMetrics::Summing {
 
   const FusedMetrics& metrics_;
   kernels::SumParameters parameters_;
-  const at::Tensor& beside_;
+  const at::Tensor& like_;
   at::Tensor out_;
   std::vector<at::Tensor> kept_;
 };
 
-FusedMetrics::GroupSums FusedMetrics::group_sums(const Stretch& s, const at::Tensor& answer,
+FusedMetrics::GroupSums FusedMetrics::group_sums(const ElementRange& s, const at::Tensor& answer,
                                                  const std::vector<Family>& families, double scale,
                                                  Ulps ulps) const {
   int64_t groups = 0;

@@ -29,11 +29,11 @@ class FusedMetrics {
   // Whether the kernels read tensors of this dtype.
   static bool reads(c10::ScalarType type);
 
-  // As in error_metrics.h. A stretch's tensors are contiguous, of dtypes that the kernels read.
-  Scale scale_of(const Stretch& stretch) const;
-  OwnError own_error(const Stretch& stretch, const at::Tensor& other, double scale) const;
-  GotError scaled_error(const Stretch& stretch, double scale, double limit) const;
-  GotError plain_error(const Stretch& stretch, double rtol, double atol, bool of_got) const;
+  // As in error_metrics.h. A range's tensors are contiguous, of dtypes that the kernels read.
+  Scale scale_of(const ElementRange& range) const;
+  OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale) const;
+  GotError scaled_error(const ElementRange& range, double scale, double limit) const;
+  GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) const;
 
   // Element i is in group (i / inner) % size / per, of `groups`; or, where `by_value`, in the group of its
   // sign and exponent (terms::exponent_group). Periods (inner * size) that are shorter than the tensor divide
@@ -49,8 +49,8 @@ class FusedMetrics {
   // else of error e: e, e^2, et, e^2t and e^2t^2 (error_statistics.h). By value: the count and
   // ulp^2, or e and e^2 alone.
   using GroupSums = std::vector<std::array<double, kernels::kSums>>;
-  GroupSums group_sums(const Stretch& stretch, const at::Tensor& answer, const std::vector<Family>& families,
-                       double scale, Ulps ulps) const;
+  GroupSums group_sums(const ElementRange& range, const at::Tensor& answer,
+                       const std::vector<Family>& families, double scale, Ulps ulps) const;
 
   // Clears `agreed` (bool) where other differs from the truth by more than `limit` of it.
   void keep_agreeing(const at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other,
@@ -60,8 +60,8 @@ class FusedMetrics {
   class Summing;
   template <typename Part>
   std::vector<Part> parts(kernels::Kernel kernel, kernels::MetricParameters parameters,
-                          const at::Tensor& beside) const;
-  GotError got_error(const kernels::MetricParameters& parameters, const at::Tensor& beside) const;
+                          const at::Tensor& like) const;
+  GotError got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const;
   template <typename Parameters>
   void launch(kernels::Kernel kernel, int64_t blocks, const Parameters& parameters) const {
     launcher_->launch(kernel, blocks, &parameters, sizeof parameters);

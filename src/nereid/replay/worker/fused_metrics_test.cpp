@@ -65,8 +65,8 @@ std::unique_ptr<FusedMetrics> on_the_host() {
 }
 
 // Numbers of a dtype with everything odd among them.
-Stretch odd_elements(int64_t count, c10::ScalarType type, c10::ScalarType truth_type, bool agreed,
-                     uint64_t seed) {
+ElementRange odd_elements(int64_t count, c10::ScalarType type, c10::ScalarType truth_type, bool agreed,
+                          uint64_t seed) {
   at::manual_seed(seed);
   const auto exact = at::randn({count}, at::kDouble);
   const double eps = epsilon(dtype_of(type));
@@ -84,7 +84,7 @@ Stretch odd_elements(int64_t count, c10::ScalarType type, c10::ScalarType truth_
           largest_finite(dtype_of(type))};
 }
 
-Stretch in_double(const Stretch& s) {
+ElementRange in_double(const ElementRange& s) {
   return {s.got.to(at::kDouble), s.own.to(at::kDouble), s.truth.to(at::kDouble), s.agreed, s.largest};
 }
 
@@ -181,14 +181,14 @@ void expect_equal_sums(const std::vector<int64_t>& sizes, c10::ScalarType type, 
   for (const auto size : sizes) count *= size;
   const auto s = odd_elements(count, type, at::kDouble, agreed, 5);
   const auto d = in_double(s);
-  const auto sums = [&](const Stretch& stretch, const at::Tensor& own, const at::Tensor& got,
+  const auto sums = [&](const ElementRange& range, const at::Tensor& own, const at::Tensor& got,
                         bool by_operators) {
     ErrorStatistics statistics(sizes, dtype_of(type), 0.9, by_operators);
-    statistics.add_truth(stretch, 0);
+    statistics.add_truth(range, 0);
     auto of_own = statistics.zeros(), of_got = statistics.zeros();
-    statistics.add_error(of_own, stretch, own, 0);
+    statistics.add_error(of_own, range, own, 0);
     statistics.add_sample(of_own);
-    statistics.add_error(of_got, stretch, got, 0);
+    statistics.add_error(of_got, range, got, 0);
     const auto found =
         statistics.check(of_got, {.energy = 0, .bias_ulps = 0, .small_energy = 0, .residue = 0});
     return std::pair(of_got, found ? found->text : "");

@@ -77,7 +77,7 @@ TEST(GeneratorTest, AStateThatIsPutBackDrawsAgain) {
   }
 }
 
-TEST(GeneratorTest, AStateThatNobodySavedIsRefused) {
+TEST(GeneratorTest, AStateThatWasNotSavedIsRefused) {
   const auto forward = [](Sketch& s, const TaskTensors&) {
     s.step(make_call("nereid::restore_generator", {Arg{int64_t{5}}, kOwnGenerator}, Arg{}));
     return tensor_arg(drawn(s));

@@ -173,7 +173,8 @@ void Places::widen(const at::Tensor& values, double factor, double epsilon) {
   const auto largest = error.amax(1);
   if (largest.max().item().toDouble() == 0) return;  // exact: only equals are equal
   const auto size = at::where(values_.isfinite(), values_, 0.0).square().mean(1).sqrt();
-  // A row of a few values may be exact by luck: what rows err by as a rule, relative to their size, is every row's.
+  // A row of a few values may be exact by luck: what rows err by as a rule, relative to their size, is every
+  // row's.
   const auto usual = at::where(size.gt(0), largest.div(size), 0.0).square().mean().sqrt();
   tolerance_ = at::maximum(tolerance_, at::maximum(largest, size.mul(usual)).mul(factor));
   tolerance_ = at::maximum(tolerance_, size.mul(epsilon));

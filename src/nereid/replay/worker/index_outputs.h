@@ -1,5 +1,5 @@
-// Integer outputs that are places in a tensor (argmax, top-k, sort and their kin): an answer is right where the
-// value that it points to is as good as the reference's, whichever of several equal ones it chose.
+// Integer outputs that are places in a tensor (argmax, top-k, sort and their kin): an answer is right where
+// the value that it points to is as good as the reference's, whichever of several equal ones it chose.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -40,13 +40,13 @@ class Places {
   // `values`: the maker's operand in float64.
   Places(const IndexOutput& output, const trace::Trace& trace, trace::ValueId id, const at::Tensor& values);
 
-  // The operand as another run of the reference has it: by how much it may differ is forgiven, row by row, and what
-  // rows differ by as a rule in every row.
+  // The operand as another run of the reference has it: by how much it may differ is forgiven, row by row,
+  // and what rows differ by as a rule in every row.
   void widen(const at::Tensor& values, double factor, double epsilon);
 
-  // Of flat indices, which point to other values than the reference's do, lie outside, or come twice in a row.
-  // Where the value wanted is NaN any index is right; with `odd_inputs`, in rows that hold an infinity or a NaN,
-  // for how a kernel comes to its values decides what it makes of them.
+  // Of flat indices, which point to other values than the reference's do, are outside, or come twice in a
+  // row. Where the value wanted is NaN any index is right; with `odd_inputs`, in rows that hold an infinity
+  // or a NaN, for how a kernel comes to its values decides what it makes of them.
   at::Tensor wrong(const at::Tensor& got, const at::Tensor& want, bool odd_inputs) const;
 
  private:
@@ -56,7 +56,8 @@ class Places {
   at::Tensor tolerance_;  // [rows]
 };
 
-// The places that the maker could as well have chosen among equals: the `choice`-th of them, or another order.
+// The places that the maker could as well have chosen among equals: the `choice`-th of them, or another
+// order.
 at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
                         int choice, at::Generator generator);
 // Whether there is anything to choose.

@@ -17,8 +17,8 @@ namespace {
 
 using trace::ValueId;
 
-constexpr double kBeyondAnyTolerance = 0.01;    // of max(|element|, rms of the output)
-constexpr int64_t kStretch = int64_t{1} << 24;  // elements looked at together
+constexpr double kBeyondAnyTolerance = 0.01;             // of max(|element|, rms of the output)
+constexpr int64_t kSensitivityChunk = int64_t{1} << 24;  // elements looked at together
 
 at::Tensor real_line(const at::Tensor& tensor) {
   const auto t = tensor.resolve_conj().resolve_neg();
@@ -27,8 +27,8 @@ at::Tensor real_line(const at::Tensor& tensor) {
 
 bool differs(const at::Tensor& now, const at::Tensor& before, double scale) {
   const auto a = real_line(now), b = real_line(before);
-  for (int64_t first = 0; first < a.numel(); first += kStretch) {
-    const auto size = std::min(kStretch, a.numel() - first);
+  for (int64_t first = 0; first < a.numel(); first += kSensitivityChunk) {
+    const auto size = std::min(kSensitivityChunk, a.numel() - first);
     const auto x = a.narrow(0, first, size), y = b.narrow(0, first, size);
     const bool exact = c10::isIntegralType(a.scalar_type(), true);
     const auto close = exact ? x.eq(y)

@@ -192,9 +192,9 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       return true;
     }
     case InputDistribution::kWide: {
-      const auto beside = generator_on(tensor, generator);
+      const auto local = generator_on(tensor, generator);
       for_parts(tensor, [&](at::Tensor part, int64_t) {
-        part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, beside).exp2_().to(part.scalar_type()));
+        part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, local).exp2_().to(part.scalar_type()));
       });
       return true;
     }
@@ -269,10 +269,10 @@ at::Tensor kept_within(at::Tensor made, const StateRange& range) {
 
 void make_constant(at::Tensor tensor, const StateRange& range, const at::Generator& generator) {
   const double number = std::abs(range.low) < kNextToNothing ? std::copysign(1.0, range.low) : range.low;
-  const auto beside = generator_on(tensor, generator);
+  const auto local = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     const auto made =
-        range.low == 0 ? normal(part, beside).mul_(0.25) : uniform(part, 0.75, 1.25, beside).mul_(number);
+        range.low == 0 ? normal(part, local).mul_(0.25) : uniform(part, 0.75, 1.25, local).mul_(number);
     keep_infinities(part, made, range);
   });
 }
@@ -351,7 +351,7 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
   });
 }
 
-void doubt_overflow(at::Tensor tensor, trace::DType was) {
+void mark_overflow(at::Tensor tensor, trace::DType was) {
   if (tensor.scalar_type() != c10::kDouble) return;
   constexpr double kNearly = 0x1p-6;
   const double most = largest_finite(was);

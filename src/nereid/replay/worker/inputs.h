@@ -11,7 +11,7 @@ namespace nereid::replay {
 
 // Makes floating-point inputs of `kind` out of the task's own, in place. What is never negative stays so but
 // in kFlipped. A single number (a temperature, a scale) becomes another one near it, or 0, 1, or what the
-// kind says. False where this kind does not apply to the tensor. True in `widened` where numbers lie outside
+// kind says. False where this kind does not apply to the tensor. True in `widened` where numbers are outside
 // of the range that the task's own inputs keep to: all of [0, 1], or none negative.
 bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator,
                         bool* widened = nullptr);
@@ -37,16 +37,16 @@ std::vector<double> other_values(const at::Tensor& tensor);
 // Moves every element by up to half a unit in the last place of `was`, up or down, in place.
 void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator);
 
-// Rounds every float64 element that `was` cannot hold to one of its neighbours there, up or down by chance, in
-// place: what an operator in that dtype may as well have made.
+// Rounds every float64 element that `was` cannot hold to one of its neighbours there, up or down by chance,
+// in place: what an operator in that dtype may as well have made.
 void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generator);
 
-// Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there, evenly
-// distributed, in place: the error of rounding, drawn anew.
+// Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there,
+// evenly distributed, in place: the error of rounding, drawn anew.
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);
 
 // NaN for every float64 element within 2^-6 of the largest finite number of `was`, either sign: whether it
 // overflows there is a matter of rounding.
-void doubt_overflow(at::Tensor tensor, trace::DType was);
+void mark_overflow(at::Tensor tensor, trace::DType was);
 
 }  // namespace nereid::replay

@@ -224,7 +224,7 @@ bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse
   const bool marked = marks.any().item().toBool() && !all(marks);
   if (!looked && marked) return false;
   Sample sample = look_at(marked ? flat.clamp_min(0) : flat, limits);
-  if (marked) {  // what stands beside marks has no order
+  if (marked) {  // values among marks have no order
     sample = Sample{};
     sample.rows = flat, sample.high = flat.max().item().toLong();
     sample.low = flat.masked_select(flat.ge(0)).min().item().toLong();

@@ -68,14 +68,14 @@ class Machine {
 
   // A new storage with undefined contents. A fenced machine puts it at the end of a mapping of its own.
   virtual c10::Storage allocate(int64_t bytes, trace::Device device) = 0;
-  bool fenced = false;  // set by whoever wants the next replay fenced; ignored on the CPU
+  bool fenced = false;                           // set by the caller for the next replay; ignored on the CPU
   virtual bool fences() const { return false; }  // and whether it is
 
   virtual std::unique_ptr<Launcher> load_kernels(const trace::Trace& trace) = 0;
 
   virtual SharedBlock share(int64_t bytes) = 0;
   // Checks that the block is at least as large and cannot be cut short by its owner. It can be written to
-  // only where that is asked for, or where this GPU cannot map memory for reading alone.
+  // only with `to_write`, or where this GPU cannot map memory for reading alone.
   virtual SharedBlock open(const Fd& fd, int64_t bytes, bool to_write) = 0;
 
   virtual void synchronize() = 0;  // surfaces the errors of asynchronous work

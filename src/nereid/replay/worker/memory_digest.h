@@ -1,9 +1,9 @@
-// A digest of memory for equality, computed where the memory lies: which of an autotuner's configurations leave
-// the same bytes.
+// A digest of memory for equality, computed where the memory lies: which of an autotuner's configurations
+// leave the same bytes.
 //
 // Each half of a word is multiplied by a number that depends on its position and a key, and the products are
-// added modulo 2^64. Different memories have equal digests with probability 2^-32 over the keys. A candidate does
-// not know the key, and cannot make its configurations' results collide.
+// added modulo 2^64. Different memories have equal digests with probability 2^-32 over the keys. A candidate
+// does not know the key, and cannot make its configurations' results collide.
 #pragma once
 
 #include <ATen/core/Tensor.h>

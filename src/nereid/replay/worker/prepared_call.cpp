@@ -61,8 +61,8 @@ bool one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Rounds a float64 tensor to the ten mantissa bits of TF32: half away from zero, as the conversion to TF32 does,
-// or towards zero, as tensor cores do that are given a float32.
+// Rounds a float64 tensor to the ten mantissa bits of TF32: half away from zero, as the conversion to TF32
+// does, or towards zero, as tensor cores do that are given a float32.
 at::Tensor rounded_to_tf32(const at::Tensor& tensor, bool truncated) {
   const auto bits = tensor.contiguous().view(c10::kLong).add(truncated ? 0 : int64_t{1} << 41);
   const auto rounded = bits.bitwise_and(~((int64_t{1} << 42) - 1)).view(c10::kDouble);
@@ -281,8 +281,8 @@ PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& 
                                    const Machine& machine) {
   PreparedCall prepared_call;
   std::string op = call.op;
-  // How `upcast` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm", "nereid::order_check
-  // aten::mm".
+  // How `upcast` marks a call: "nereid::draw_f32 aten::normal_", "nereid::tf32 aten::mm",
+  // "nereid::order_check aten::mm".
   if (const auto space = op.find(' '); space != op.npos) {
     const auto mark = op.substr(0, space);
     op = op.substr(space + 1);
@@ -397,7 +397,7 @@ void PreparedCall::run(Operands& operands) const {
     if (slot.position >= stack.size())
       throw Failed(Failure::Kind::kRaised, "fewer results than the trace says");
     auto& returned = stack[slot.position];
-    // Taken off the stack: what nobody else holds becomes the value as it is, without a copy.
+    // Taken off the stack: a result without other owners becomes the value as it is, without a copy.
     at::Tensor tensor;
     if (slot.item < 0 && returned.isTensor()) {
       tensor = std::move(returned).toTensor();
@@ -405,7 +405,7 @@ void PreparedCall::run(Operands& operands) const {
       const auto list = returned.toTensorList();
       if (slot.item < static_cast<int64_t>(list.size())) tensor = list.extract(slot.item);
     }
-    // Some operators leave out on one machine what they return on another, unasked: whoever reads it fails
+    // Some operators omit on one device a result that they return on another: a step that reads it fails
     // then.
     if (tensor.defined()) operands.bind(slot.value, std::move(tensor));
   }
@@ -416,9 +416,10 @@ const c10::IValue* PreparedCall::argument(const torch::jit::Stack& arguments, st
   return index ? &arguments[static_cast<size_t>(*index)] : nullptr;
 }
 
-// NaN for rows whose query is no number, or of whose scores one is none: PyTorch has zeros for them here and NaN there.
-// Where that is of keys or values that a mask hides, or a score overflows on its way, or all of a row are minus infinity,
-// right kernels have numbers as well as NaN: what is NaN becomes a number there, and a number NaN.
+// NaN for rows whose query is no number, or of whose scores one is none: PyTorch has zeros for them here and
+// NaN there. Where that is of keys or values that a mask hides, or a score overflows on its way, or all of a
+// row are minus infinity, right kernels have numbers as well as NaN: what is NaN becomes a number there, and
+// a number NaN.
 void PreparedCall::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr int64_t kMostScores = int64_t{1} << 26;
@@ -461,10 +462,12 @@ void PreparedCall::spoil_attention(const torch::jit::Stack& arguments, at::Tenso
   flip(either.logical_and(spoilt.logical_not()));
   if (!hidden.any().item().toBool()) return;
   const auto odd_values = value.isfinite().logical_not().to(c10::kDouble);
-  const auto beside = [&](const at::Tensor& keys) { return keys.to(c10::kDouble).matmul(odd_values).gt(0); };
-  result = result.masked_fill(beside(seen), kNan);
-  flip(beside(hidden)
-           .logical_and(beside(seen).logical_not())
+  const auto meets_odd = [&](const at::Tensor& keys) {
+    return keys.to(c10::kDouble).matmul(odd_values).gt(0);
+  };
+  result = result.masked_fill(meets_odd(seen), kNan);
+  flip(meets_odd(hidden)
+           .logical_and(meets_odd(seen).logical_not())
            .logical_and(spoilt.logical_or(either).logical_not()));
 }
 
@@ -519,7 +522,7 @@ void PreparedCall::invalidate_order_sensitive(const torch::jit::Stack& arguments
   std::vector<int64_t> channels(static_cast<size_t>(weight.dim() - 1), 1);
   channels[0] = group * weight.size(1);
   const auto spoilt = odd.any(3).any(1).reshape(channels);
-  // [out, 1...] beside [batch, out, places...], or [out, places...]
+  // [out, 1...] against [batch, out, places...], or [out, places...]
   result = result.masked_fill(spoilt, kNan);
 }
 

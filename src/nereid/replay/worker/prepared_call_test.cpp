@@ -1,4 +1,4 @@
-// What a hostile trace is told before anything of it runs.
+// How a hostile trace is refused before anything of it runs.
 #include "nereid/replay/worker/prepared_call.h"
 
 #include <gtest/gtest.h>
@@ -26,9 +26,9 @@ Arg numbers(std::vector<int64_t> items) {
   return Arg{std::move(list)};
 }
 
-class FrameTest : public testing::Test {
+class PreparedCallTest : public testing::Test {
  protected:
-  FrameTest() : x(s.tensor({4, 4})), i(s.tensor({4}, DType::kI64)), out(s.tensor({4, 4})) {}
+  PreparedCallTest() : x(s.tensor({4, 4})), i(s.tensor({4}, DType::kI64)), out(s.tensor({4, 4})) {}
 
   // What `prepare` refuses a call with; empty where it does not.
   std::string refusal(const Call& call) const {
@@ -49,7 +49,7 @@ class FrameTest : public testing::Test {
   const std::unique_ptr<Machine> machine = make_cpu_machine();
 };
 
-TEST_F(FrameTest, AnOperatorThatIsOnNoListIsRefused) {
+TEST_F(PreparedCallTest, AnOperatorThatIsOnNoListIsRefused) {
   EXPECT_EQ(refusal("aten::from_file", {text("/etc/passwd"), Arg{false}, Arg{int64_t{16}}}),
             "aten::from_file is not run by a replay");
   EXPECT_EQ(refusal("aten::_cudnn_init_dropout_state", {Arg{0.5}, Arg{true}, Arg{int64_t{1}}}),
@@ -68,7 +68,7 @@ TEST_F(FrameTest, AnOperatorThatIsOnNoListIsRefused) {
   EXPECT_EQ(refusal("nereid::exec", {text("id")}), "unknown operator nereid::exec");
 }
 
-TEST_F(FrameTest, ArgumentsAreOfTheNumberAndTheTypesOfTheSchema) {
+TEST_F(PreparedCallTest, ArgumentsAreOfTheNumberAndTheTypesOfTheSchema) {
   const auto add = [&](std::vector<Arg> args) { return refusal("aten::add.Tensor", std::move(args)); };
   EXPECT_EQ(add({tensor_arg(x), tensor_arg(x)}), "");
   EXPECT_EQ(add({tensor_arg(x)}), "the argument 'other' is missing");
@@ -107,12 +107,12 @@ TEST_F(FrameTest, ArgumentsAreOfTheNumberAndTheTypesOfTheSchema) {
   EXPECT_EQ(with("layout", Arg{Named{"layout", "sparse_coo"}}), "argument 'layout': the layout 'sparse_coo'");
 }
 
-TEST_F(FrameTest, OurOwnOperatorsWantWhatTheyWant) {
+TEST_F(PreparedCallTest, OurOwnOperatorsWantWhatTheyWant) {
   EXPECT_EQ(refusal("nereid::manual_seed", {text("x")}), "nereid::manual_seed expects an integer");
   EXPECT_EQ(refusal("nereid::save_generator", {}), "nereid::save_generator expects an integer");
 }
 
-// Whoever asks for a tensor has run.
+// A call that asks for a tensor has run.
 struct Untouched : Operands {
   at::Tensor operand(ValueId value, bool) override {
     ADD_FAILURE() << "value " << value << " was asked for";
@@ -125,8 +125,8 @@ struct Untouched : Operands {
   void restore_generator(int64_t, const std::string&) override {}
 };
 
-// What changes sizes and strides alone is told apart by PyTorch's tag, and not on the list.
-TEST_F(FrameTest, WhatChangesATensorsFormIsNeverCalled) {
+// Operators that change sizes and strides alone are known by PyTorch's tag, not by the list.
+TEST_F(PreparedCallTest, WhatChangesATensorsFormIsNeverCalled) {
   const auto form = [&](const char* op, std::vector<Arg> args) {
     const auto prepared_call =
         PreparedCall::prepare(make_call(op, std::move(args), tensor_arg(x)), s.trace, *machine);
@@ -179,7 +179,7 @@ class HostileProgram : public testing::Test {
   }
 };
 
-TEST_F(HostileProgram, AKernelWithMachineCodeOrPointersOfItsOwnIsToldBeforeAnythingRuns) {
+TEST_F(HostileProgram, AKernelWithMachineCodeOrPointersOfItsOwnIsRefusedBeforeAnythingRuns) {
   EXPECT_EQ(refusal(with_line("")), "");
   const auto assembly = [](const std::string& text) {
     return with_line("%e = tt.elementwise_inline_asm \"" + text +
@@ -196,7 +196,8 @@ TEST_F(HostileProgram, AKernelWithMachineCodeOrPointersOfItsOwnIsToldBeforeAnyth
   EXPECT_EQ(refusal("module {"), "TTIR line 1, column 9: expected a name");
   EXPECT_EQ(refusal(with_line("%p = tt.int_to_ptr %x : i64 -> !tt.ptr<f32>")),
             "TTIR line 21, column 48: a value of type !tt.ptr<f32> is used as i64");
-  // An address is nobody's: the executor gives it no memory, and a launch may touch all it was given.
+  // An address belongs to no buffer: the executor gives it no memory, and a launch may touch all it was
+  // given.
   EXPECT_EQ(
       refusal(with_line("%q = arith.extsi %n : i32 to i64\n    %p = tt.int_to_ptr %q : i64 -> !tt.ptr<f32>")),
       "");
@@ -319,12 +320,12 @@ TEST_F(OrderCheckTest, RowsOfAttentionWhoseScoresAreNoNumbersAreNone) {
       << "float32 has no such scores";
   const auto value = [&](at::Tensor&, at::Tensor&, at::Tensor& v) { v[0][0][2][1] = kInfinity; };
   EXPECT_EQ(attention(true, value), (Odd{false, false, false, false, false, true}))
-      << "nothing times infinity: told as a number";
+      << "zero times infinity: reported as a number";
   EXPECT_EQ(attention(false, value), none) << "infinite in every order";
   EXPECT_EQ(attention(true, [](at::Tensor&, at::Tensor&, at::Tensor&) {}), none);
 }
 
-TEST_F(OrderCheckTest, AnInfiniteTermIsBeyondDoubt) {
+TEST_F(OrderCheckTest, AnInfiniteTermIsInfiniteInEveryOrder) {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto x = of({infinity, 3e38, 3e38, 1}, {2, 2});
   const auto sum = played("sum.dim_IntList", {given(x), numbers({1})});

@@ -283,8 +283,8 @@ class Planner {
     }
   }
 
-  // One pass from the judged forward's outputs backwards. Whoever writes something wanted is needed, and
-  // wants what it reads. Repeated while random steps of a phase draw in others: the stream must be the same.
+  // One pass from the judged forward's outputs backwards. A step that writes something wanted is needed, and
+  // so is what it reads. Repeated while random steps of a phase draw in others: the stream must be the same.
   void find_needed() {
     // The judged forward runs whole: what does not reach the outputs may still overrun its buffers.
     for (auto& phase : phases())

@@ -41,7 +41,7 @@ struct PreparedPhase {
   const trace::Phase* phase = nullptr;
   std::vector<PreparedStep> steps;
   std::vector<bool> needed;                            // one a step
-  std::vector<std::vector<trace::StorageId>> release;  // after each step: storages that nobody reads again
+  std::vector<std::vector<trace::StorageId>> release;  // after each step: storages that no later step reads
   // Before the first step and after each: storages whose contents come from outside then (state by name,
   // pinned integers). Element i + 1 belongs to step i.
   std::vector<std::vector<trace::StorageId>> inject;

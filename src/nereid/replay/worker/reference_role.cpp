@@ -2,9 +2,9 @@
 //   load {"threads"} + trace, position
 //     -> {"keeps_inputs", "calls_used", "inputs_written": [index...], "state_written": [value...]}
 //   plan {"states": [value...], "calls": [call...]}
-//     -> {"own", "upcast", "outputs", "lifted_outputs", "moved", "inputs_block"}: see ReferenceFootprint
+//     -> {"own", "upcast", "outputs", "upcast_outputs", "moved", "inputs_block"}: see ReferenceFootprint
 //   share {"states", "calls", "frugal"}
-//     -> {} + the block that state and inputs are copied to, or (frugally) made to lie in
+//     -> {} + the block that state and inputs are copied to, or (frugally) made to be in
 //   attach {"outputs": [{"dtype", "sizes"}...], "state": [value...]}
 //     + the block of the candidate's outputs, of the inputs that the reference writes, and of this state
 //   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs
@@ -160,7 +160,7 @@ class ReferenceRole : public Role {
     return shared;
   }
 
-  // Of these, which are in the block and nowhere else, where memory is dear: all of a storage that nobody
+  // Where memory is scarce: which of these are in the block and nowhere else, whole storages that no step
   // writes.
   std::vector<bool> movable(const std::vector<ValueId>& shared) const {
     std::vector<bool> out;
@@ -224,9 +224,9 @@ class ReferenceRole : public Role {
     judged_.reset();
     options_ = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
-    bool applied =
-        trial.kind == InputDistribution::kOwn || (trial.kind == InputDistribution::kState && trial.perturb);
-    widened_ = trial.kind >= InputDistribution::kState;
+    bool applied = trial.distribution == InputDistribution::kOwn ||
+                   (trial.distribution == InputDistribution::kState && trial.perturb);
+    widened_ = trial.distribution >= InputDistribution::kState;
     std::set<size_t> handed;  // of `shared_`
     replay.start(
         options_,
@@ -235,11 +235,12 @@ class ReferenceRole : public Role {
         },
         [&](int call) {
           // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
-          if (trial.kind != InputDistribution::kOwn && trial.kind != InputDistribution::kState)
-            applied |= change_inputs(call, trial.kind, generator);
+          if (trial.distribution != InputDistribution::kOwn &&
+              trial.distribution != InputDistribution::kState)
+            applied |= change_inputs(call, trial.distribution, generator);
           hand_inputs(call, handed);
         });
-    if (trial.kind == InputDistribution::kRedrawn) applied = applied || has_integer_tables();
+    if (trial.distribution == InputDistribution::kRedrawn) applied = applied || has_integer_tables();
     for (size_t i = 0; i < shared_.size() && applied; ++i) {
       if (!handed.contains(i)) layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
       if (!frugal_ || !moved_[i]) continue;
@@ -290,11 +291,12 @@ class ReferenceRole : public Role {
         if (state.parameter || running) perturb_constant(tensor, generator);
       } else if ((state.parameter || state.persistent) && !is_structure(state.value, tensor)) {
         if (c10::isIntegralType(tensor.scalar_type(), true)) {
-          if (trial.kind == InputDistribution::kRedrawn && tensor.numel() > 1)
-            redraw_integers(tensor, trial.kind, use_in_forward(state.value), {}, generator);
+          if (trial.distribution == InputDistribution::kRedrawn && tensor.numel() > 1)
+            redraw_integers(tensor, trial.distribution, use_in_forward(state.value), {}, generator);
         } else {
           perturb(tensor, generator);
-          if (trial.kind == InputDistribution::kState) widen_state(tensor, state.parameter, generator);
+          if (trial.distribution == InputDistribution::kState)
+            widen_state(tensor, state.parameter, generator);
         }
       }
     }
@@ -411,8 +413,9 @@ class ReferenceRole : public Role {
     judged_.reset();
     Comparison comparison;
     std::map<int, at::Tensor> values, own_values;  // that indices point to, by the step that makes them
-    // In this order: while the truth is told, with its inputs in float64, nothing else need be there.
-    tell_truth(outputs, comparison, values);
+    // In this order: while the float64 reference runs, with its inputs in float64, nothing else need be
+    // there.
+    compute_truth(outputs, comparison, values);
     const Stopwatch own;
     const double processor_before = processor_seconds();
     run_own(own_values);
@@ -420,11 +423,11 @@ class ReferenceRole : public Role {
     const double own_seconds = machine_.work(own.seconds(), processor_seconds() - processor_before);
     replay.rewind();
     if (comparison.oracle == Oracle::kOwn)
-      for (auto& output : outputs) output.truth = output.own, output.lifted = false;
+      for (auto& output : outputs) output.truth = output.own, output.upcast = false;
 
     find_places(comparison, outputs, values, own_values);
     find_undefined(trial, comparison, outputs);
-    if (makes_large(trial.kind))
+    if (makes_large(trial.distribution))
       for (auto& output : outputs) output.saturated = is_saturated(output.truth);
     take_tf32(tolerance, comparison, outputs);
     const auto move_inputs = [&] {
@@ -435,7 +438,7 @@ class ReferenceRole : public Role {
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
     compare_all(comparison, tolerance, paths, outputs);
-    if (!comparison.agrees && !tolerance.kernelbench && leave_out_doubtful(comparison, outputs))
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_undecided(comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_nearly_infinite(trial, comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
@@ -450,7 +453,7 @@ class ReferenceRole : public Role {
         compare_all(comparison, tolerance, paths, outputs);
       }
     }
-    if (trial.kind == InputDistribution::kOwn) comparison.finite = finite_share(outputs);
+    if (trial.distribution == InputDistribution::kOwn) comparison.finite = finite_share(outputs);
     degenerate(comparison, outputs);
     keep_judged(outputs, comparison);
     return {
@@ -469,7 +472,7 @@ class ReferenceRole : public Role {
       Replay& replay;
       ~Exchanged() { replay.exchange_operands({}); }
     } exchanged{*loaded_.replay};
-    loaded_.replay->exchange_operands(keeper(values));
+    loaded_.replay->exchange_operands(keep_operands(values));
     loaded_.replay->run_judged(options_);
   }
 
@@ -483,8 +486,8 @@ class ReferenceRole : public Role {
     return {{"inputs", inputs}};
   }
 
-  // Taken before the answer exists. Where memory is dear the candidate has let go of the block, and nobody
-  // asks it for anything until this is judged.
+  // Taken before the answer exists. Where memory is scarce the candidate has released the block, and gets no
+  // request until the comparison is done.
   std::vector<OutputTensors> candidates_outputs() const {
     std::vector<OutputTensors> outputs;
     for (size_t i = 0; i < got_layout_.count(); ++i) {
@@ -520,8 +523,8 @@ class ReferenceRole : public Role {
     }
   }
 
-  // Where everything hangs on one number on the way (a loss, a norm), the reference's own error may be small by
-  // chance: so it is measured again, with every result on the way rounded up or down.
+  // Where everything hangs on one number on the way (a loss, a norm), the reference's own error may be small
+  // by chance: so it is measured again, with every result on the way rounded up or down.
   void round_intermediates(const Trial& trial, std::vector<OutputTensors>& outputs) {
     auto* recomputed = float64_reference({}, "f64");
     for (int i = 0; i < (coarse_ ? kTimesToRoundCoarse : kTimesToRound); ++i)
@@ -536,13 +539,13 @@ class ReferenceRole : public Role {
     return few ? 10 : 2;
   }
 
-  // What tells other truths of the kind that the comparison's own is.
+  // The reference that computes other truths of the same kind as the comparison's own.
   Float64Reference* truth_reference(const Comparison& comparison) {
     return comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : own_dtype_reference();
   }
 
   // Keeps what index makers choose from; nothing where there are none or memory is dear.
-  Replay::Exchange keeper(std::map<int, at::Tensor>& values) const {
+  Replay::Exchange keep_operands(std::map<int, at::Tensor>& values) const {
     if (makers_.empty() || frugal_) return {};
     return [this, &values](int step, ValueId id, const at::Tensor& operand) {
       for (const auto& maker : makers_)
@@ -576,8 +579,8 @@ class ReferenceRole : public Role {
       }
   }
 
-  // Where a choice among equal numbers decides what is computed from it, any choice is right: elements take what
-  // another choice makes of them, if that is what the candidate has.
+  // Where a choice among equal numbers decides what is computed from it, any choice is right: elements take
+  // what another choice makes of them, if that is what the candidate has.
   bool choose_among_equals(const Trial& trial, const Comparison& comparison,
                            std::vector<OutputTensors>& outputs, const std::map<int, at::Tensor>& values) {
     auto* recomputed =
@@ -605,7 +608,7 @@ class ReferenceRole : public Role {
   void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change,
              bool shifted = true) {
     std::map<int, at::Tensor> values;
-    if (!change.rounding) change.exchange = keeper(values);
+    if (!change.rounding) change.exchange = keep_operands(values);
     auto near = recomputed.run(*loaded_.replay, options_, outputs_, std::move(change));
     widen_places(outputs, values);
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -617,7 +620,9 @@ class ReferenceRole : public Role {
   void find_undefined(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
     if (widened_)
       for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
-    if (trial.kind != InputDistribution::kInfinities && trial.kind != InputDistribution::kNans) return;
+    if (trial.distribution != InputDistribution::kInfinities &&
+        trial.distribution != InputDistribution::kNans)
+      return;
     // A forward that says what it makes of them is held to that.
     if (handles_nans(trace())) {
       for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
@@ -632,29 +637,29 @@ class ReferenceRole : public Role {
     }
   }
 
-  // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken, or on whether a
-  // number just overflows, are not judged: their own number becomes NaN beside a finite truth. False where there
-  // are none.
-  bool leave_out_doubtful(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+  // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken, or on whether
+  // a number just overflows, are not judged: their own number becomes NaN where the truth is finite. False
+  // where there are none.
+  bool leave_out_undecided(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
     if (!is_odd(comparison) || comparison.oracle != Oracle::kFloat64) return false;
     auto* recomputed = order_checked_reference();
     if (!recomputed) recomputed = float64_reference({}, "f64");
-    auto doubted = recomputed->run(*loaded_.replay, options_, outputs_, {.doubt_overflow = true});
+    auto marked = recomputed->run(*loaded_.replay, options_, outputs_, {.mark_overflow = true});
     bool any = false;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      any |= forget_others(outputs[i], doubted[i]);
-      doubted[i].reset();
+      any |= forget_others(outputs[i], marked[i]);
+      marked[i].reset();
     }
     return any;
   }
 
-  // On inputs that are not the task's own, a candidate that takes a product or a sum in another order may overflow
-  // where the reference just does not: elements that inputs a quarter larger would make infinite are not judged.
-  // False where there are none.
+  // On inputs that are not the task's own, a candidate that takes a product or a sum in another order may
+  // overflow where the reference just does not: elements that inputs a quarter larger would make infinite are
+  // not judged. False where there are none.
   bool leave_out_nearly_infinite(const Trial& trial, const Comparison& comparison,
                                  std::vector<OutputTensors>& outputs) {
     constexpr double kLarger = 1.25;
-    if (trial.kind == InputDistribution::kOwn || !is_odd(comparison)) return false;
+    if (trial.distribution == InputDistribution::kOwn || !is_odd(comparison)) return false;
     auto* recomputed = comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : nullptr;
     if (!recomputed) return false;
     auto scaled = recomputed->run(*loaded_.replay, options_, outputs_, {.scale = kLarger});
@@ -696,12 +701,13 @@ class ReferenceRole : public Role {
 
   double usual_scale(size_t i) const { return i < usual_scales_.size() ? usual_scales_[i] : 0; }
 
-  void tell_truth(std::vector<OutputTensors>& outputs, Comparison& comparison,
-                  std::map<int, at::Tensor>& values) {
+  void compute_truth(std::vector<OutputTensors>& outputs, Comparison& comparison,
+                     std::map<int, at::Tensor>& values) {
     auto* recomputed = float64_reference({}, "f64");
     try {
       if (recomputed) {
-        auto truth = recomputed->run(*loaded_.replay, options_, outputs_, {.exchange = keeper(values)});
+        auto truth =
+            recomputed->run(*loaded_.replay, options_, outputs_, {.exchange = keep_operands(values)});
         for (size_t i = 0; i < outputs.size(); ++i) outputs[i].truth = std::move(truth[i]);
         return;
       }
@@ -732,7 +738,7 @@ class ReferenceRole : public Role {
     return made.get();
   }
 
-  // Null where no sum of the forward is one that could be doubted.
+  // Null where no sum of the forward depends on its order.
   Float64Reference* order_checked_reference() {
     const auto found = references_.find("order_check");
     if (found != references_.end()) return found->second.get();
@@ -793,7 +799,7 @@ class ReferenceRole : public Role {
   std::vector<IndexMaker> makers_;
   bool repeating_ = false;
   bool coarse_ = false;      // the forward rounds to 16 bits or less
-  std::vector<bool> moved_;  // of `shared_`: it lies in the block where memory is dear
+  std::vector<bool> moved_;  // of `shared_`: it is in the block where memory is dear
   RunOptions options_;
   std::map<std::string, std::unique_ptr<Float64Reference>> references_;  // null: cannot be
   std::string not_upcast_because_;

@@ -131,7 +131,7 @@ void Replay::run_step(size_t p, int i, const RunOptions& options) {
   } catch (const Failed& failed) {
     throw fail(failed.kind, failed.what());
   } catch (const c10::OutOfMemoryError&) {
-    throw;  // of the GPU's memory: ours to have reckoned, nobody's fault
+    throw;  // of the GPU's memory: our plan was wrong, no fault of the candidate's
   } catch (const c10::NotImplementedError& error) {
     throw fail(Failure::Kind::kUnsupported, error.what_without_backtrace());
   } catch (const c10::Error& error) {
@@ -367,7 +367,7 @@ void Replay::create(StorageId id, trace::DType type) {
   if (track_) storages_[id].written.assign((storage.bytes + 7) / 8, 0);
 }
 
-// A result becomes a storage of the replay as it is, where it lies as the trace says. Where it does not
+// A result becomes a storage of the replay as it is, where it is as the trace says. Where it does not
 // (another layout on this machine, part of something larger, an argument itself) it is copied into one that
 // does: kernels were given the trace's strides.
 void Replay::bind(ValueId id, at::Tensor result) {

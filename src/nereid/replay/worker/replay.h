@@ -23,7 +23,7 @@
 
 namespace nereid::replay {
 
-// Shared with the judge: where this replay is, so that a crash can be told. Plain words, written before each
+// Shared with the parent process: where this replay is, so that a crash can be located. Written before each
 // step.
 struct Position {
   volatile int32_t phase = -1, call = -1, step = -1;
@@ -65,8 +65,8 @@ class Replay : private Operands {
   // Back to the state at begin_judged.
   void rewind();
 
-  // The parts of run_judged, for those who time it: what comes before the steps, and the steps alone, which
-  // are only issued. New storages are not poisoned while they are: whoever asks for this poisons them between
+  // The parts of run_judged, for timing: what comes before the steps, and the steps alone, which
+  // are only issued. New storages are not poisoned meanwhile: the caller poisons them between
   // runs.
   void ready_judged(const RunOptions& options);
   void issue_judged(const RunOptions& options);
@@ -77,14 +77,14 @@ class Replay : private Operands {
   using Exchange = std::function<at::Tensor(int step, trace::ValueId, const at::Tensor&)>;
   void exchange_operands(Exchange exchange) { exchange_ = std::move(exchange); }
 
-  // The contents at begin_judged again, and workspace poisoned, all where they lie.
+  // The contents at begin_judged again, and workspace poisoned, all where they are.
   void restore_in_place();
 
   const Program& program() const { return program_; }
   at::Tensor value(trace::ValueId value);
   const std::vector<trace::ValueId>& outputs() const { return program_.outputs(); }
 
-  // The judged forward made it: it stays whole where somebody holds on to it when that forward runs again.
+  // The judged forward made it: it stays whole where it is still held when that forward runs again.
   bool made_by_judged(trace::StorageId storage) const {
     return static_cast<size_t>(storage) >= before_judged_.size() || !before_judged_[storage];
   }
@@ -94,7 +94,7 @@ class Replay : private Operands {
   void create(trace::StorageId storage, trace::DType type);         // poisoned; nothing counts as written
   void mark_written(trace::ValueId value);
 
-  // Of these values, those whose storage's bytes differ from what they were at begin_judged: their indices.
+  // The indices of those values whose storage's bytes differ from what they were at begin_judged.
   std::vector<size_t> changed(const std::vector<trace::ValueId>& values);
 
   const std::vector<ttir::Finding>& findings() const { return findings_; }
@@ -104,8 +104,8 @@ class Replay : private Operands {
   const std::vector<int>& communicating_steps() const { return communicating_; }
   // Of each launch that does more or less by what it loads: what it did (launch_work.h).
   const std::vector<StepWork>& work() const { return work_; }
-  // Of each launch with alternatives: a digest of all that it may have written, right after it. Digests of one
-  // Replay can be compared with each other alone.
+  // Of each launch with alternatives: a digest of all that it may have written, right after it. Digests of
+  // one Replay can be compared with each other alone.
   const std::map<int, uint64_t>& left() const { return left_; }
 
  private:

@@ -22,8 +22,8 @@ class Role {
   // role.
   virtual Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) = 0;
 
-  // For who runs the judged forward besides (cuda/worker/cuda_role.h): the replay, and how it ran last. Throws where
-  // nothing is loaded.
+  // For who runs the judged forward besides (cuda/worker/cuda_role.h): the replay, and how it ran last.
+  // Throws where nothing is loaded.
   struct Playing {
     Replay& replay;
     RunOptions options;

@@ -38,7 +38,7 @@ void warm() {
 }
 
 // A trial allocates and frees the same few tensors again and again; given back to the system each time, their
-// pages would be faulted in anew. What lies at the end of the heap beyond this goes back.
+// pages would be faulted in anew. What is at the end of the heap beyond this goes back.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 128 << 20);
@@ -103,13 +103,14 @@ int run_server(int control, const ServeOptions& options) {
     if (!jail->isolation().enough() && !options.accept_weak_isolation) {
       const auto isolation = sandbox::describe(jail->isolation());
       (void)send_message(
-          control, {{"error", "this kernel lets too few walls stand around a hostile trace: " + isolation}});
+          control,
+          {{"error", "this kernel allows too few isolation layers for a hostile trace: " + isolation}});
       return 3;
     }
   }
   const std::string isolation = jail ? sandbox::describe(jail->isolation()) : "none: switched off";
   if (!send_message(control, {{"ready", true}, {"isolation", isolation}}).ok()) return 0;
-  sandbox::Compaction compaction(sandbox::file_pieces_used_by(warm_up_here));  // while nobody asks
+  sandbox::Compaction compaction(sandbox::file_pieces_used_by(warm_up_here));  // while idle
   while (true) {
     pollfd waiting{control, POLLIN, 0};
     while (poll(&waiting, 1, 0) == 0 && compaction.step()) {

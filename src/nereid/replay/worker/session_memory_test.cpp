@@ -51,7 +51,7 @@ class CountingAllocator final : public c10::Allocator {
   std::atomic<int64_t> live_ = 0, most_ = 0;
 };
 
-// A role that is asked without a socket.
+// A role that is called without a socket.
 struct Player {
   Json ask(const char* verb, Json document, std::vector<Fd> descriptors = {}) {
     Message request{std::move(document), std::move(descriptors)};
@@ -135,8 +135,8 @@ TEST_P(SessionMemoryTest, NoMomentTakesMoreThanIsPlanned) {
     const auto rest = [&](Player& player) {
       if (frugal) player.ask("rest", {});
     };
-    const auto trial =
-        to_json(Trial{.seed = seed, .kind = seed == 1 ? InputDistribution::kOwn : InputDistribution::kRamp});
+    const auto trial = to_json(
+        Trial{.seed = seed, .distribution = seed == 1 ? InputDistribution::kOwn : InputDistribution::kRamp});
     rest(candidate);
     allocator.most();
     reference.ask("prepare", {{"trial", trial}});

@@ -1,4 +1,4 @@
-// PyTorch's words for the trace's types, and the patterns that memory nobody wrote holds.
+// PyTorch's words for the trace's types, and the patterns that unwritten memory holds.
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>

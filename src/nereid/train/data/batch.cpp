@@ -5,7 +5,7 @@
 namespace nereid::train {
 namespace {
 
-// The first token of a document is nobody's target.
+// The first token of a document is no target.
 int64_t targets_of(const TokenSet& set, uint64_t document) {
   int64_t count = 0;
   for (const Span& span : set.answers(document)) count += span.end - std::max(span.begin, 1u);

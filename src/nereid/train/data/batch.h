@@ -13,7 +13,7 @@ namespace nereid::train {
 
 inline constexpr int32_t kNoTarget = -100;
 
-// Rows one behind the other, of one forward. A document attends to itself alone; so does what fills up a row.
+// Rows one after the other, of one forward. A document attends to itself alone; so does what fills up a row.
 struct Batch {
   int64_t rows = 0, row_length = 0;
   std::vector<int32_t> tokens;     // [rows * row_length]; 0 where a row is filled up

@@ -6,7 +6,7 @@
 namespace nereid::train {
 namespace {
 
-// Eight bytes a turn: table k tells what a byte becomes that has k bytes behind it.
+// Eight bytes a turn: table k gives what a byte becomes that has k bytes after it.
 constexpr auto crc_tables() {
   std::array<std::array<uint32_t, 256>, 8> tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -26,7 +26,7 @@ struct LeftOut {
 struct ExampleSettings {
   // The messages that ask for a kernel for the file with this source.
   std::function<Result<std::vector<lm::ChatMessage>>(const std::string& source)> ask;
-  bool without_plans = false;  // the thought is empty, as where Qwen 3 is told not to think
+  bool without_plans = false;  // the thought is empty, as in Qwen 3's non-thinking mode
   std::string split;           // "train" or "held-out": only lines of that `split`; empty: all
 };
 

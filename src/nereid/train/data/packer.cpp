@@ -77,7 +77,7 @@ void Packer::pack() {
   }
   std::ranges::stable_sort(documents, std::greater{}, [&](uint64_t document) { return lengths_[document]; });
   std::vector<Row> rows;
-  std::multimap<int64_t, size_t> room;  // of rows, by what is left in them
+  std::multimap<int64_t, size_t> room;  // of rows, by remaining length
   for (const uint64_t document : documents) {
     const int64_t length = lengths_[document];
     size_t row = rows.size();

@@ -3,7 +3,7 @@
 //
 // Each epoch goes through all documents in an order of its own. That order is cut into windows; a window's
 // documents are packed into rows of `row_length` tokens by best fit, the longest first; its rows are then put
-// in an order drawn for that window. Epoch, window and row are all there is to know: whoever goes on packs
+// in an order drawn for that window. Epoch, window and row are the whole state: a resumed run packs
 // one window again.
 #pragma once
 

@@ -89,8 +89,7 @@ Result<TokenSet> TokenSet::open(const std::vector<std::string>& folders) {
   for (const std::filesystem::path folder : folders) {
     NEREID_TRY(const ShardList list, ShardList::read(folder));
     if (!list.done)
-      return input_error("{}: is not finished: the command that made it goes on where it stopped",
-                         folder.string());
+      return input_error("{}: is not finished: run the command that made it to resume", folder.string());
     for (const auto& expected : list.shards) {
       NEREID_TRY(ShardReader shard, ShardReader::open(folder / expected.file));
       const auto& counts = shard.counts();

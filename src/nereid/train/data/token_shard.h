@@ -24,7 +24,7 @@ struct ShardCounts {
   uint64_t tokens = 0, documents = 0, spans = 0, answer_tokens = 0;
 };
 
-// Writes to a temporary name beside `path`, which is there, whole and synced, once `finish` has returned.
+// Writes to a temporary name next to `path`, which is there, whole and synced, once `finish` has returned.
 class ShardWriter {
  public:
   // `tokenizer`: its file's SHA-256, 64 hexadecimal digits. Ids are below `vocab_size`: 2 bytes each up to

@@ -120,7 +120,7 @@ TEST_F(TokenShard, ADamagedBlockIsNamedAndTheOthersStayReadable) {
   EXPECT_TRUE(reader.read(0, tokens.data()).ok());
 }
 
-// Whoever makes the checksums right can still not make a reader leave the file.
+// Even with right checksums a file cannot make a reader leave it.
 TEST_F(TokenShard, AnIndexWithRightChecksumsIsStillHostile) {
   write(path_, {.tokens = {{1, 2, 3}, {4, 5}}, .answers = {{{1, 3}}, {{0, 2}}}}, 300);
   const std::string whole = read_file(path_).value();

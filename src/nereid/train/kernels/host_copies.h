@@ -1,4 +1,4 @@
-// Copies of a device's tensors on the host that are made beside whatever the device does next.
+// Copies of a device's tensors on the host that overlap with whatever the device does next.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -19,8 +19,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// PyTorch's operators make float32 of the logits, and several copies. Ours work in place, on bfloat16: 2 GB; and for each chunk the sum of the head's gradients is
-// read and written, which is more than the logits where there are many words and few rows.
+// PyTorch's operators make float32 of the logits, and several copies. Ours work in place, on bfloat16: 2 GB;
+// and for each chunk the sum of the head's gradients is read and written, which is more than the logits where
+// there are many words and few rows.
 constexpr int64_t kLogitsAtOnce = int64_t{1} << 27, kLogitsAtOnceInPlace = int64_t{1} << 30, kRowsInStep = 64;
 
 int64_t chunk_of(const at::Tensor& weight, int64_t chunk, bool in_place = false) {

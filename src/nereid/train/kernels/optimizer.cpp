@@ -66,7 +66,7 @@ Optimizer::Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings&
       continue;
     }
     const bool decayed = is_decayed(parameter.role);
-    // The gaps that align parameters are zeros with zero gradients: they may lie within a piece.
+    // The gaps that align parameters are zeros with zero gradients: they may be within a piece.
     if (!pieces_.empty() && pieces_.back().decayed == decayed &&
         from - begin - (pieces_.back().offset + pieces_.back().elements) < lm::kAlignment)
       pieces_.back().elements = to - begin - pieces_.back().offset;

@@ -54,7 +54,7 @@ class Optimizer {
   // Muon's: where those of one shape (rows, columns) begin.
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> matrices_;
   at::Tensor first_, second_;
-  // Kept for the tensors that they are of: a GPU waits for whoever makes hundreds of views.
+  // Kept for the tensors that they are of: a GPU waits while hundreds of views are made.
   std::vector<Matrices> views_;
   const void *viewed_master_ = nullptr, *viewed_gradient_ = nullptr, *viewed_momentum_ = nullptr;
   int64_t steps_ = 0;

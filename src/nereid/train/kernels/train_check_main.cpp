@@ -1,5 +1,6 @@
-// nereid-train-check: for each line `OPERATION IN.safetensors OUT.safetensors` on stdin, one loss or some optimizer steps on given tensors,
-// for tests/train/torch_test.py; answers `done`. What an operation takes is in the input's metadata.
+// nereid-train-check: for each line `OPERATION IN.safetensors OUT.safetensors` on stdin, one loss or some
+// optimizer steps on given tensors, for tests/train/torch_test.py; answers `done`. What an operation takes is
+// in the input's metadata.
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -126,7 +127,7 @@ Tensors layout_of(const Input&) {
   return results;
 }
 
-// A document as one row, where places from `begin` on predict the token behind them.
+// A document as one row, where places from `begin` on predict the token after them.
 Batch batch_of(const at::Tensor& tensor, int64_t begin) {
   const at::Tensor tokens = tensor.to(at::kInt).contiguous();
   const auto length = static_cast<int32_t>(tokens.numel());
@@ -142,8 +143,8 @@ Batch batch_of(const at::Tensor& tensor, int64_t begin) {
   return batch;
 }
 
-// What one update of reinforcement learning gathers, in a tiny model that is saved in `folder`: `factors` by the
-// log-probabilities of `tokens`, and besides the mean loss of `examples` from `begin` on, times `weight`.
+// What one update of reinforcement learning gathers, in a tiny model that is saved in `folder`: `factors` by
+// the log-probabilities of `tokens`, and besides the mean loss of `examples` from `begin` on, times `weight`.
 Result<Tensors> update(const Input& input) {
   lm::Config config;
   config.family = lm::Family::kLlama;
@@ -174,7 +175,7 @@ Result<Tensors> update(const Input& input) {
   return results;
 }
 
-// Rollouts one behind the other: `lengths`, `plans`, `judged` [rollouts, 3] (valid, correct, speed-up),
+// Rollouts one after the other: `lengths`, `plans`, `judged` [rollouts, 3] (valid, correct, speed-up),
 // `groups`.
 Tensors objective(const Input& input) {
   using Kind = ObjectiveSettings::Kind;

@@ -24,7 +24,8 @@ constexpr int64_t kGateColumns = 1024;  // columns of the gate that a program do
 constexpr int64_t kLossTile = 8192;     // logits
 constexpr int kLossWarps = 16;
 constexpr int64_t kTurnedRows = 32;  // heads of tokens
-// Programs that gather a gradient by a weight, each over many rows; each leaves one row of what is then added up. 132 is an H200's processors.
+// Programs that gather a gradient by a weight, each over many rows; each leaves one row of what is then added
+// up. 132 is an H200's processors.
 constexpr int64_t kNormPrograms = 16 * 132, kTurnPrograms = 4 * 132;
 
 enum Kernel : size_t {
@@ -161,7 +162,8 @@ class KernelOperators : public lm::Operators {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-// The weights hold the operators for as long as there is a backward pass to come, so a plain pointer to them is kept.
+// The weights hold the operators for as long as there is a backward pass to come, so a plain pointer to them
+// is kept.
 KernelOperators& operators_of(AutogradContext* context) {
   return *reinterpret_cast<KernelOperators*>(context->saved_data["operators"].toInt());
 }

@@ -1,4 +1,5 @@
-// lm::Operators by our own kernels, with their gradients: what training on a GPU has between its matrix products.
+// lm::Operators by our own kernels, with their gradients: what training on a GPU has between its matrix
+// products.
 #pragma once
 
 #include <memory>
@@ -20,8 +21,9 @@ struct AttentionTiles {
   Tiles forward, of_queries, of_keys;
 };
 AttentionTiles tiles_of(const lm::Config& config);
-// Those of some kernels taken from words like "keys=64,128,8,2,0" (forward, queries, keys: a Tiles in its order), which is how others are tried on a GPU
-// without a build: $NEREID_ATTENTION_TILES (bench/training_kernels.py writes it).
+// Those of some kernels taken from words like "keys=64,128,8,2,0" (forward, queries, keys: a Tiles in its
+// order), which is how others are tried on a GPU without a build: $NEREID_ATTENTION_TILES
+// (bench/training_kernels.py writes it).
 Result<AttentionTiles> with_tiles(AttentionTiles tiles, const std::string& words);
 
 // `launcher` outlives them.

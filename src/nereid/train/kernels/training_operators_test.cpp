@@ -20,8 +20,9 @@ using lm::build_kernels, lm::KernelRequest, lm::TtirLauncher;
 
 namespace {
 
-// The loss and the gradients of all parameters, with our kernels and with PyTorch's operators: documents within a tile, across several, and of no token, for
-// heads of 64 (which have tensor descriptors, in bfloat16) and others, with norms of heads and without.
+// The loss and the gradients of all parameters, with our kernels and with PyTorch's operators: documents
+// within a tile, across several, and of no token, for heads of 64 (which have tensor descriptors, in
+// bfloat16) and others, with norms of heads and without.
 TEST(TrainingOperators, HaveTheDecodersGradients) {
   const auto installation = Installation::locate();
   ASSERT_TRUE(installation.ok());
@@ -69,7 +70,8 @@ TEST(TrainingOperators, HaveTheDecodersGradients) {
   }
 }
 
-// Log-probabilities and the logits' gradients, a row in one tile and in several, with logits far apart and of -inf.
+// Log-probabilities and the logits' gradients, a row in one tile and in several, with logits far apart and of
+// -inf.
 TEST(TrainingOperators, HaveTheLossesOfPyTorch) {
   const auto installation = Installation::locate();
   ASSERT_TRUE(installation.ok());

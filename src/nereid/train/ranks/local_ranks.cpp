@@ -146,7 +146,7 @@ class SocketRanks : public Ranks {
   }
 
   // Rank 0's bytes to all.
-  Status tell_all(void* bytes, size_t size) {
+  Status send_to_all(void* bytes, size_t size) {
     if (rank() != 0) return receive_all(hub(), bytes, size, 0);
     for (int64_t r = 1; r < count(); ++r) NEREID_TRY_STATUS(send_all(to(r), bytes, size, r));
     return ok_status();
@@ -166,7 +166,7 @@ class GpuRanks final : public SocketRanks {
     if (ranks->rank() == 0) {
       NEREID_TRY(id, Nccl::new_id());
     }
-    NEREID_TRY_STATUS(ranks->tell_all(&id, sizeof id));
+    NEREID_TRY_STATUS(ranks->send_to_all(&id, sizeof id));
     NEREID_TRY(auto nccl, Nccl::join(id, ranks->rank(), ranks->count(), device));
     ranks->nccl_.emplace(std::move(nccl));
     return std::unique_ptr<Ranks>(std::move(ranks));
@@ -183,7 +183,7 @@ class GpuRanks final : public SocketRanks {
   std::optional<Nccl> nccl_;
 };
 
-// What a rank tells the launcher at its end: nothing, or a byte for the blame and a message.
+// What a rank sends the launcher at its end: nothing, or a byte for the blame and a message.
 std::string message_of(const Status& status) {
   return status.ok()
              ? ""
@@ -267,7 +267,8 @@ class Launcher {
     return first_cause();
   }
 
-  // An interrupt may have come to this process alone, as from a scheduler; ranks stop together, behind a step.
+  // An interrupt may have come to this process alone, as from a scheduler; ranks stop together, after a
+  // step.
   void pass_on() {
     if (std::exchange(passed_on_, true)) return;
     for (const Child& child : children_)

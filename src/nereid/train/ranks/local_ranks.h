@@ -14,7 +14,7 @@ namespace nereid::train {
 struct RankLink {
   int64_t rank = 0, count = 1;
   std::vector<Fd> sockets;  // rank 0: to each other rank, its own place empty; another: one, to rank 0
-  // For another rank: the longest that a step, or a look at held-out rows, may take beside ours.
+  // The longest that another rank's step, or its evaluation of held-out rows, may take beyond ours.
   int64_t patience_seconds = 600;
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Three ranks that say their numbers to each other again and again; before its second time rank 2 does what it is told to.
+// Three ranks that exchange their numbers again and again; before its second time rank 2 fails in the given
+// way.
 Error trouble(const std::function<Status()>& of_rank_2) {
   const Status status = launch_ranks(3, [&](RankLink link) -> Status {
     link.patience_seconds = 1;
@@ -46,7 +47,7 @@ TEST(LocalRanks, WhoIsMissingIsNamed) {
 }
 
 // What a rank says itself comes before what the others make of its end.
-TEST(LocalRanks, TheCauseIsToldNotItsConsequences) {
+TEST(LocalRanks, TheCauseIsReportedNotItsConsequences) {
   const Error input = trouble([]() -> Status { return input_error("shard 3: expected tokens"); });
   EXPECT_EQ(input.message, "shard 3: expected tokens");
   EXPECT_EQ(input.blame, Blame::kInput);

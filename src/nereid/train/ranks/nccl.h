@@ -24,7 +24,7 @@ class Nccl {
   Nccl& operator=(Nccl&&) = delete;
   ~Nccl();
 
-  // As in Ranks; flat lies on the device. Queued on the stream that everything here runs on.
+  // As in Ranks; flat is on the device. Queued on the stream that everything here runs on.
   Status sum_to_owners(const at::Tensor& flat, const std::vector<int64_t>& borders);
   Status share_from_owners(const at::Tensor& flat, const std::vector<int64_t>& borders);
 

@@ -29,7 +29,7 @@ class Ranks {
   virtual Result<std::vector<std::string>> gather(std::string mine) = 0;
 };
 
-// The same for plain numbers, all one behind the other.
+// The same for plain numbers, all one after the other.
 template <typename T>
 Result<std::vector<T>> gather_numbers(Ranks& ranks, const std::vector<T>& mine) {
   std::string bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(T));

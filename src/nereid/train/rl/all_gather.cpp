@@ -72,19 +72,17 @@ Result<std::vector<ScoredRollout>> gather_rollouts(Ranks& ranks, const Json& min
 }
 
 // Of this rank's answers, by index: plan's and code's. drpo weighs rollouts, and has none.
-std::map<size_t, SplitReward> own_advantages(const StepRollouts& gathered,
-                                             const ObjectiveSettings& objective) {
+std::map<size_t, SplitReward> own_advantages(const StepRollouts& step, const ObjectiveSettings& objective) {
   std::map<size_t, SplitReward> found;
   if (objective.kind == ObjectiveSettings::Kind::kDrpo) return found;
-  for (size_t g = 0; g + 1 < gathered.groups.size(); ++g) {
-    const size_t begin = gathered.groups[g], end = gathered.groups[g + 1];
+  for (size_t g = 0; g + 1 < step.groups.size(); ++g) {
+    const size_t begin = step.groups[g], end = step.groups[g + 1];
     std::vector<Judged> group;
-    for (size_t i = begin; i < end; ++i) group.push_back(gathered.rollouts[i].judged);
+    for (size_t i = begin; i < end; ++i) group.push_back(step.rollouts[i].judged);
     const auto of_plan = plan_advantages(objective, group);
     const auto of_code = code_advantages(objective, group);
     for (size_t i = begin; i < end; ++i)
-      if (gathered.rollouts[i].own)
-        found[*gathered.rollouts[i].own] = {of_plan[i - begin], of_code[i - begin]};
+      if (step.rollouts[i].own) found[*step.rollouts[i].own] = {of_plan[i - begin], of_code[i - begin]};
   }
   return found;
 }
@@ -129,9 +127,9 @@ Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts&
 }
 
 std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,
-                                      const std::vector<JudgedAnswer>& verdicts, const StepRollouts& gathered,
+                                      const std::vector<JudgedAnswer>& verdicts, const StepRollouts& step,
                                       const ObjectiveSettings& objective) {
-  const auto worth = own_advantages(gathered, objective);
+  const auto worth = own_advantages(step, objective);
   std::vector<RolloutRecord> records;
   std::map<std::string_view, int64_t> texts;  // of this prompt
   int64_t sample = 0;

@@ -36,7 +36,7 @@ Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts&
 
 // What the run keeps of this rank's answers.
 std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,
-                                      const std::vector<JudgedAnswer>& verdicts, const StepRollouts& gathered,
+                                      const std::vector<JudgedAnswer>& verdicts, const StepRollouts& step,
                                       const ObjectiveSettings& objective);
 
 }  // namespace nereid::train

@@ -24,10 +24,11 @@ namespace {
 
 using verify::VerdictKind;
 
-constexpr double kPatience = 60;  // seconds without a verdict, beside what the replays of an answer may take
+constexpr double kPatience =
+    60;  // seconds without a verdict, on top of what the replays of an answer may take
 constexpr double kSecondsToEnd = 5;
 constexpr int kMostDeaths = 3, kMostErrors = 2;  // of one answer
-constexpr int kMostDeathsInARow = 10;            // without a verdict between them: it is nobody's answer
+constexpr int kMostDeathsInARow = 10;            // without a verdict between them: no answer is at fault
 constexpr size_t kMostPhases = 100;              // of a verdict's seconds
 constexpr size_t kAhead = 2;  // answers that the program has for each that it judges at a time
 
@@ -270,7 +271,7 @@ void AnswerJudge::let_it_end() {
   }
 }
 
-// Killed: what it was judging is of no use any more, and its workers end with it.
+// Killed: its verdicts under way are of no use any more, and its workers end with it.
 void AnswerJudge::end_program() {
   if (pid_ < 0) return;
   ::kill(pid_, SIGKILL);
@@ -299,8 +300,8 @@ void AnswerJudge::work() {
   end_program();
 }
 
-// What waits goes to the program, as far as it keeps it busy. What was under way when a program died is asked
-// for again alone: so the one that kills it is found out.
+// What waits goes to the program, as far as it keeps it busy. What was under way when a program died is
+// requested for again alone: so the one that kills it is found out.
 void AnswerJudge::fill() {
   const std::lock_guard lock(mutex_);
   while (!waiting_.empty()) {

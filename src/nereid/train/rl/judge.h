@@ -65,19 +65,20 @@ class AnswerJudge {
   static Result<std::unique_ptr<AnswerJudge>> start(const Installation& installation,
                                                     const JudgeSettings& settings,
                                                     const std::filesystem::path& log);
-  ~AnswerJudge();  // ends the program, and what it is judging; idle, it leaves its workers warm where
+  ~AnswerJudge();  // ends the program and its verdicts under way; idle, it leaves its workers warm where
                    // NEREID_KEEP_WARM says so
 
   // Returns at once. The number is what to wait for.
   size_t hand_in(AnswerToJudge answer);
   // Until the verdict is there; it is forgotten then. A program that dies, or says nothing for too long, is
-  // started again and asked again for what it had not answered; an answer under which it died three times, or
-  // that it gave an Error of ours for twice, is told as "Error". An error: it cannot be started, or dies
+  // started again and gets again what it had not answered; an answer under which it died three times, or
+  // that it gave an Error of ours for twice, has the verdict "Error". An error: it cannot be started, or dies
   // whatever it is given; or an interrupt, where it may end this.
   Result<JudgedAnswer> wait(size_t number, bool interruptible = true);
 
-  // Until nine in ten of `numbers` have a verdict, and then for at most `seconds` more: what is missing then is given up, and wait() says
-  // "Error" of it at once. The program may still be at it; nobody hears of that.
+  // Until nine in ten of `numbers` have a verdict, and then for at most `seconds` more: what is missing then
+  // is given up, and wait() says "Error" of it at once. The program may still be at it; its result is
+  // dropped.
   Status wait_for_most(const std::vector<size_t>& numbers, double seconds, bool interruptible = true);
 
   int64_t restarts() const;  // so far
@@ -127,7 +128,7 @@ class AnswerJudge {
 // of ours. Where there is none of that number it sees none.
 std::vector<std::string> environment_with(std::vector<std::string> environment, int64_t gpu);
 
-// One line of what the program wrote (with `otherwise`, where it was asked to look beyond rules); `where`
+// One line of what the program wrote (with `verdict_without_rules`, where rules do not count); `where`
 // names it in errors.
 Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, const std::string& where);
 

@@ -15,7 +15,7 @@ using verify::VerdictKind;
 
 // A program in `nereid`'s place. It writes down what it was given, and treats an answer by what is in it:
 // "kill" ends it, "ours" is an Error, "bad" a Mismatch, "no code" Malformed, the rest Verified. As a clock it
-// tells times, but for "fault", and writes down which trace it was to find.
+// reports times, but for "fault", and writes down which trace it was to find.
 constexpr const char* kProgram = R"(#!/bin/sh
 echo "started $*" >> "$0.calls"
 while read -r line; do
@@ -116,7 +116,7 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
                                          .timing_width = 0.04},
                                         folder_.path() / "log");
   Scoring scoring(*judge, clock->get());
-  // Of held-out tasks nobody asks for times; a later round does.
+  // Held-out tasks are not timed; a later round times them.
   ScoringRound untimed(scoring, ScoringRound::Clock::kNone);
   untimed.add(0, "task", code("good = 1"));
   EXPECT_EQ(untimed.verdicts().value()[0].judged.speedup, 1);
@@ -188,7 +188,7 @@ TEST_F(AnswerJudgeTest, WhatComesLongAfterTheOthersIsNoVerdict) {
   EXPECT_LT(watch.seconds(), 0.9);
   for (size_t i = 0; i < 20; ++i)
     EXPECT_EQ(verdicts[i].kind, i % 16 == 3 ? VerdictKind::kError : VerdictKind::kVerified) << i;
-  // It is asked about again; and where it is all that there is, it is waited for.
+  // It is requested again; and where it is all that there is, it is waited for.
   ScoringRound again(scoring);
   for (size_t i = 0; i < 20; ++i) again.add(i, "task", answer(i));
   EXPECT_EQ(again.judged(), 2U);

@@ -16,23 +16,23 @@ struct Learner::Scored {
   PackedAnswers packed;                      // this rank's, in that order
 };
 
-Result<Learnt> Learner::learn(const PrefetchedRollouts& written, StepRollouts& gathered, double share) {
-  if (gathered.rollouts.empty()) return Learnt{};
+Result<Learnt> Learner::learn(const PrefetchedRollouts& written, StepRollouts& step, double share) {
+  if (step.rollouts.empty()) return Learnt{};
   const RlSettings& rl = run_->rl;
-  Scored scored = arrange(written, gathered);
+  Scored scored = arrange(written, step);
   // At the first update ratios are 1, and only drpo asks what the log-probabilities are.
   const bool at_once = rl.updates == 1 && rl.objective.kind != ObjectiveSettings::Kind::kDrpo;
-  return at_once ? learn_at_once(written, gathered, scored, share)
-                 : learn_in_updates(written, gathered, scored, share);
+  return at_once ? learn_at_once(written, step, scored, share)
+                 : learn_in_updates(written, step, scored, share);
 }
 
-Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRollouts& gathered,
-                                      Scored& scored, double share) {
+Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRollouts& step, Scored& scored,
+                                      double share) {
   for (size_t i = 0; i < scored.rollouts.size(); ++i) {
     scored.rollouts[i].log_probabilities.resize(scored.lengths[i], 0);
     scored.rollouts[i].old_log_probabilities.resize(scored.lengths[i], 0);
   }
-  const ObjectiveValue value = evaluate_objective(run_->rl.objective, scored.rollouts, gathered.groups);
+  const ObjectiveValue value = evaluate_objective(run_->rl.objective, scored.rollouts, step.groups);
   const auto& own = scored.of_rank[static_cast<size_t>(ranks_->rank())];
   Mismatch mismatch;
   std::vector<double> entropy = {0, 0};  // sum, tokens
@@ -45,7 +45,7 @@ Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRol
       const float* found = scores.log_probabilities.const_data_ptr<float>() + place.first;
       const float* spread = scores.entropies.const_data_ptr<float>() + place.first;
       const auto weights = truncated_weights({found, wanted.size()},
-                                             written.answers[*gathered.rollouts[own[k]].own].engine_logprobs,
+                                             written.answers[*step.rollouts[own[k]].own].engine_logprobs,
                                              run_->rl.importance_limit, mismatch);
       float* target = gradient.data_ptr<float>() + place.first;
       for (size_t t = 0; t < wanted.size(); ++t) target[t] = wanted[t] * weights[t], entropy[0] += spread[t];
@@ -56,31 +56,31 @@ Result<Learnt> Learner::learn_at_once(const PrefetchedRollouts& written, StepRol
   NEREID_TRY(const auto besides, supervised());
   NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradient_of, besides));
   NEREID_TRY_STATUS(ranks_->sum(entropy));
-  gathered.figures.entropy = entropy[1] > 0 ? entropy[0] / entropy[1] : 0;
-  gathered.figures.kl = value.kl;
+  step.figures.entropy = entropy[1] > 0 ? entropy[0] / entropy[1] : 0;
+  step.figures.kl = value.kl;
   Learnt learnt;
-  NEREID_TRY_STATUS(tell_mismatch(mismatch, learnt));
+  NEREID_TRY_STATUS(record_mismatch(mismatch, learnt));
   NEREID_TRY_STATUS(apply(share, value, found, learnt));
   return learnt;
 }
 
-Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, StepRollouts& gathered,
+Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, StepRollouts& step,
                                          Scored& scored, double share) {
   Learnt learnt;
   const auto& own = scored.of_rank[static_cast<size_t>(ranks_->rank())];
   for (int64_t update = 0; update < run_->rl.updates && !learnt.no_number; ++update) {
     NEREID_TRY(const double entropy, fill_scores(scored));
     if (update == 0) {
-      gathered.figures.entropy = entropy;
+      step.figures.entropy = entropy;
       Mismatch mismatch;
       for (Rollout& rollout : scored.rollouts) rollout.old_log_probabilities = rollout.log_probabilities;
       for (const size_t i : own)
-        scored.rollouts[i].weights = truncated_weights(
-            scored.rollouts[i].log_probabilities, written.answers[*gathered.rollouts[i].own].engine_logprobs,
-            run_->rl.importance_limit, mismatch);
-      NEREID_TRY_STATUS(tell_mismatch(mismatch, learnt));
+        scored.rollouts[i].weights = truncated_weights(scored.rollouts[i].log_probabilities,
+                                                       written.answers[*step.rollouts[i].own].engine_logprobs,
+                                                       run_->rl.importance_limit, mismatch);
+      NEREID_TRY_STATUS(record_mismatch(mismatch, learnt));
     }
-    const ObjectiveValue value = evaluate_objective(run_->rl.objective, scored.rollouts, gathered.groups);
+    const ObjectiveValue value = evaluate_objective(run_->rl.objective, scored.rollouts, step.groups);
     std::vector<at::Tensor> gradients;
     for (const Batch& batch : scored.packed.batches)
       gradients.push_back(at::zeros({std::ssize(batch.tokens)}, at::kFloat));
@@ -90,7 +90,7 @@ Result<Learnt> Learner::learn_in_updates(const PrefetchedRollouts& written, Step
     }
     NEREID_TRY(const auto besides, supervised());
     NEREID_TRY(const auto found, trainer_->gather_from(scored.packed.batches, gradients, besides));
-    gathered.figures.kl = value.kl;
+    step.figures.kl = value.kl;
     NEREID_TRY_STATUS(apply(share, value, found, learnt));
   }
   return learnt;
@@ -121,7 +121,7 @@ Status Learner::apply(double share, const ObjectiveValue& value, const Trainer::
   return ok_status();
 }
 
-Status Learner::tell_mismatch(const Mismatch& mine, Learnt& learnt) const {
+Status Learner::record_mismatch(const Mismatch& mine, Learnt& learnt) const {
   NEREID_TRY(const auto everybody, gather_numbers<Mismatch>(*ranks_, {mine}));
   Mismatch all;
   for (const Mismatch& one : everybody) all.add(one);
@@ -131,12 +131,12 @@ Status Learner::tell_mismatch(const Mismatch& mine, Learnt& learnt) const {
   return ok_status();
 }
 
-Learner::Scored Learner::arrange(const PrefetchedRollouts& written, const StepRollouts& gathered) const {
+Learner::Scored Learner::arrange(const PrefetchedRollouts& written, const StepRollouts& step) const {
   Scored scored;
   scored.of_rank.resize(static_cast<size_t>(ranks_->count()));
   std::vector<WrittenAnswer> own;
-  for (size_t i = 0; i < gathered.rollouts.size(); ++i) {
-    const ScoredRollout& rollout = gathered.rollouts[i];
+  for (size_t i = 0; i < step.rollouts.size(); ++i) {
+    const ScoredRollout& rollout = step.rollouts[i];
     scored.rollouts.push_back({.log_probabilities = {},
                                .old_log_probabilities = {},
                                .plan_tokens = rollout.plan_tokens,

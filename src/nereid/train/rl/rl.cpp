@@ -27,8 +27,8 @@
 namespace nereid::train {
 namespace {
 
-// Of what is timed apart: sampling's own error, at most a quarter of it, stays below the 1.4 to 2.6 % by which a program's times in two
-// sessions differ (bench/results/2026-11-23.md).
+// Of what is timed apart: sampling's own error, at most a quarter of it, stays below the 1.4 to 2.6 % by
+// which a program's times in two sessions differ (bench/results/2026-11-23.md).
 constexpr double kTimingWidth = 0.04;
 
 class RlLoop {
@@ -228,7 +228,7 @@ class RlLoop {
       NEREID_TRY(log_, MetricsLog::open(folder_, state_.step));
       progress_.emplace("train " + run().name);
       if (state_.step > 0)
-        progress_->note(fmt::format("{}: goes on from step {}", folder_.string(), state_.step));
+        progress_->note(fmt::format("{}: resumes from step {}", folder_.string(), state_.step));
     }
     NEREID_TRY(rollout_log_, RolloutLog::open(folder_, ranks_->rank(), state_.step));
     kept_step_ = state_.step;
@@ -250,8 +250,8 @@ class RlLoop {
     return ok_status();
   }
 
-  // Of a run that ends with its seconds the step behind which another would not be half done in time, if both took
-  // as long as the one before. All ranks have rank 0's seconds.
+  // Of a run that ends with its seconds the step behind which another would not be half done in time, if both
+  // took as long as the one before. All ranks have rank 0's seconds.
   bool is_last() const {
     const auto& schedule = run().schedule;
     return state_.step + 1 == schedule.steps ||
@@ -267,7 +267,7 @@ class RlLoop {
   Status stop_early() {
     if (state_.step > kept_step_) NEREID_TRY_STATUS(keep());
     NEREID_TRY_STATUS(checkpoint_writer_->wait());
-    return Error{fmt::format("stopped after step {}; the same command goes on from there", state_.step),
+    return Error{fmt::format("stopped after step {}; run the same command to resume", state_.step),
                  Blame::kInterrupted};
   }
 
@@ -333,16 +333,16 @@ class RlLoop {
     NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
     const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
     clock = Stopwatch();
-    NEREID_TRY(StepRollouts gathered, all_gather_rollouts(*ranks_, pending_->written, verdicts));
+    NEREID_TRY(StepRollouts step, all_gather_rollouts(*ranks_, pending_->written, verdicts));
     const double ranks_s = clock.seconds();
     clock = Stopwatch();
     const double share = learning_rate_share(run().schedule, state_.step, spent_);
-    NEREID_TRY(auto learnt, learner_->learn(pending_->written, gathered, share));
-    if (learnt.no_number) return tell_no_number(learnt);
+    NEREID_TRY(auto learnt, learner_->learn(pending_->written, step, share));
+    if (learnt.no_number) return no_number_error(learnt);
     if (sft_mix_) state_.place = sft_mix_->place();
     const double learn_s = clock.seconds();
-    NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, gathered, rl().objective)));
-    for (const auto& rollout : gathered.rollouts)
+    NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, step, rl().objective)));
+    for (const auto& rollout : step.rollouts)
       curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
     const auto& round = pending_->round;
     const double slowest_s = round.slowest_seconds();
@@ -356,10 +356,10 @@ class RlLoop {
     pending_ = std::move(next);
     written_ahead_ = pending_.has_value();
     ++state_.step;
-    state_.tokens += static_cast<int64_t>(gathered.tokens);
-    alarms_ = watch_.look(gathered.figures);
+    state_.tokens += static_cast<int64_t>(step.tokens);
+    alarms_ = watch_.look(step.figures);
     Figures figures = std::move(learnt.figures);
-    for (const auto& figure : CollapseWatch::metrics(gathered.figures)) figures.push_back(figure);
+    for (const auto& figure : CollapseWatch::metrics(step.figures)) figures.push_back(figure);
     const auto shares = curriculum_.shares();
     for (size_t c = 0; c < shares.size(); ++c) figures.emplace_back(fmt::format("share/{}", c), shares[c]);
     const double held_out_s = -whole.seconds();
@@ -372,7 +372,7 @@ class RlLoop {
       last_ = true;  // it took longer than was thought
     state_.more = more();
     const int64_t restarts = judge_->restarts() + (clock_ ? clock_->restarts() : 0);
-    figures.insert(figures.end(), {{"unjudged", static_cast<double>(gathered.unjudged)},
+    figures.insert(figures.end(), {{"unjudged", static_cast<double>(step.unjudged)},
                                    {"programs", counts[1]},
                                    {"judged", counts[2]},
                                    {"timed", counts[3]},
@@ -396,7 +396,7 @@ class RlLoop {
     return figures;
   }
 
-  Error tell_no_number(const Learnt& learnt) {
+  Error no_number_error(const Learnt& learnt) {
     if (auto kept = keep(); !kept.ok()) return kept.error();
     if (auto kept = checkpoint_writer_->wait(); !kept.ok()) return kept.error();
     return our_error(

@@ -14,7 +14,7 @@ namespace nereid::train {
 std::string program_key(const std::string& task, const std::string& answer) {
   const auto read = verify::read_answer(answer);
   const auto* code = std::get_if<verify::Code>(&read);
-  // Without code, why there is none is all that a verdict tells.
+  // Without code, a verdict says only why there is none.
   const std::string program = code != nullptr ? verify::normal_form(code->source)
                                               : "no code: " + std::get<verify::NoCode>(read).reason;
   return sha256_hex(fmt::format("{}:{}{}", task.size(), task, program));

@@ -1,5 +1,5 @@
-// What becomes of a run's answers: each program that they hold is judged once, and, where verdicts and times are
-// had apart, what is Verified is timed once, by a clock that nobody disturbs.
+// What becomes of a run's answers: each program that they hold is judged once, and, where verdicts and times
+// are had apart, what is Verified is timed once, without other load.
 #pragma once
 
 #include <array>
@@ -16,8 +16,9 @@ namespace nereid::train {
 // (verify/normal_form.h). Thoughts, comments and empty lines make no difference.
 std::string program_key(const std::string& task, const std::string& answer);
 
-// Where the seconds of timed programs went: traced, compiled (what was not in the cache), prepared (a session opened, run once, captured),
-// run for the clock, compared, waited for a turn; and how long they had the GPU, of all these.
+// Where the seconds of timed programs went: traced, compiled (what was not in the cache), prepared (a session
+// opened, run once, captured), run for the clock, compared, waited for a turn; and how long they had the GPU,
+// of all these.
 inline constexpr std::array<std::string_view, 7> kClockParts = {"trace",   "compile", "prepare", "run",
                                                                 "compare", "wait",    "gpu"};
 using ClockSeconds = std::array<double, kClockParts.size()>;
@@ -27,7 +28,8 @@ void add_phases(ClockSeconds& seconds, const std::map<std::string, double>& phas
 // The judges of a run, and what they said so far.
 class Scoring {
  public:
-  // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null. `straggler_timeout_s`: RlSettings::straggler_timeout_s.
+  // Both outlive it. `clock`: a judge that only times (JudgeSettings::time_only), or null.
+  // `straggler_timeout_s`: RlSettings::straggler_timeout_s.
   Scoring(AnswerJudge& judge, AnswerJudge* clock, double straggler_timeout_s = 0)
       : judge_(&judge), clock_(clock), straggler_timeout_s_(straggler_timeout_s) {}
 
@@ -50,7 +52,7 @@ class ScoringRound {
 
   void add(size_t index, const std::string& task, const std::string& answer);
   // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not
-  // before: whoever calls this keeps its GPU quiet.
+  // before: the caller keeps its GPU idle.
   Result<std::vector<JudgedAnswer>> verdicts(bool interruptible = true);
 
   size_t different() const { return programs_.size(); }  // programs
@@ -59,7 +61,8 @@ class ScoringRound {
   double timing_seconds() const { return timing_seconds_; }  // of verdicts(), after the last judge's word
   // Summed over programs, of which several are under way at a time: more than timing_seconds().
   const ClockSeconds& clock_seconds() const { return clock_seconds_; }
-  // Likewise, of the judge: all of its verdicts, and of these what was compiled for the clock; and its slowest verdict.
+  // Likewise, of the judge: all of its verdicts, and of these what was compiled for the clock; and its
+  // slowest verdict.
   double judged_seconds() const { return judged_seconds_; }
   double compiled_ahead_seconds() const { return compiled_ahead_seconds_; }
   double slowest_seconds() const { return slowest_seconds_; }

@@ -1,4 +1,4 @@
-// What a model was taught before, gone over again in every update, so that learning something else does not cost it.
+// Supervised data of earlier training, mixed into every update, so that the model does not forget it.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 
 namespace nereid::train {
 
-// Rows of token shards, packed and ordered as supervised fine-tuning has them: a function of the run's seed and of a
-// place.
+// Rows of token shards, packed and ordered as supervised fine-tuning has them: a function of the run's seed
+// and of a place.
 class SftMix {
  public:
-  // Errors (blamed on the input) where the shards are of another tokenizer than `tokenizer` (SHA-256 of its file),
-  // or rows cannot be shared among the ranks; `run_file` names it in errors.
+  // Errors (blamed on the input) where the shards are of another tokenizer than `tokenizer` (SHA-256 of its
+  // file), or rows cannot be shared among the ranks; `run_file` names it in errors.
   static Result<std::unique_ptr<SftMix>> open(const SftMixSettings& settings, const RunFile& run,
                                               const Ranks& ranks, const std::string& tokenizer,
                                               const std::string& run_file);
@@ -24,7 +24,7 @@ class SftMix {
   Status begin(const Place& place);
   // One update's, of this rank.
   Result<StepData> next();
-  const Place& place() const { return place_; }  // behind what `next` gave
+  const Place& place() const { return place_; }  // after what `next` gave
   const std::string& fingerprint() const { return set_.fingerprint(); }
   double weight() const { return weight_; }
 

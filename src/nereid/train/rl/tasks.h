@@ -11,8 +11,7 @@ namespace nereid::train {
 
 struct Task {
   std::string source;
-  std::string
-      forward{};  // its traced forward in words, where that was told: a model with a prefill.md goes on behind it
+  std::string forward{};  // its trace summary, where known: the response prefill of a model with a prefill.md
 };
 
 // A file of lines, each an object with `code` (or `task`), and `forward` where there is one.

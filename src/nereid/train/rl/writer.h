@@ -23,13 +23,13 @@ struct AnswerWriterSettings {
 struct Sampling {
   int64_t samples = 1;
   double temperature = 1;                    // 0: greedy
-  std::optional<double> code_temperature{};  // behind the plan, if it is another
+  std::optional<double> code_temperature{};  // after the plan, if it is another
   double min_p = 0;                          // as the engine's
   uint64_t seed = 0;
   bool interruptible = true;  // Ctrl-C ends it at once, as an error
 };
 
-// A task to be answered. Its number makes its samples' random numbers, whatever is answered beside it.
+// A task to be answered. Its number seeds its samples' random numbers, whatever else is in the batch.
 struct Prompt {
   size_t number = 0;
   Task task;

@@ -106,7 +106,7 @@ Result<int64_t> whole_number(const lm::SafetensorsFile& file, const std::string&
                      name, found == file.metadata().end() ? "nothing" : found->second);
 }
 
-// What of one rank's file lies in this trainer's range.
+// What of one rank's file is in this trainer's range.
 Result<int64_t> load_part(const std::filesystem::path& path, Trainer& trainer) {
   NEREID_TRY(const auto file, lm::SafetensorsFile::open(path));
   NEREID_TRY(const int64_t begin, whole_number(file, "begin"));
@@ -147,7 +147,8 @@ Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::str
   NEREID_TRY_STATUS(wait());
   const auto path = folder_ / fmt::format("{}{:08}", kPrefix, state.step);
   std::error_code error;
-  // Rank 0 says for all whether it is there already. It has the same state then, and may be the only one there is: it is not replaced.
+  // Rank 0 says for all whether it is there already. It has the same state then, and may be the only one
+  // there is: it is not replaced.
   std::vector<double> there = {ranks_->rank() == 0 && std::filesystem::exists(path, error) ? 1.0 : 0.0};
   NEREID_TRY_STATUS(ranks_->sum(there));
   if (there[0] > 0) return ok_status();

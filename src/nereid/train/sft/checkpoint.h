@@ -1,7 +1,7 @@
 // Checkpoints of a run: folders that appear whole, written by a thread while training goes on.
 //
-// FOLDER/step-00000500 holds `model/` (config.json, safetensors and tokenizer, as transformers reads them), an
-// `optimizer-R-of-N.safetensors` for each rank (`master`, `first`, `second`: float32; in its metadata the
+// FOLDER/step-00000500 holds `model/` (config.json, safetensors and tokenizer, as transformers reads them),
+// an `optimizer-R-of-N.safetensors` for each rank (`master`, `first`, `second`: float32; in its metadata the
 // range [begin, end) of the flat buffer), `state.json`, and, where a kind of run keeps more of a rank,
 // `kept-R-of-N.cbor`.
 #pragma once
@@ -33,8 +33,9 @@ class CheckpointWriter {
   ~CheckpointWriter();
 
   // Waits for the one before, begins to copy what there is to the host, and writes it in a thread. The
-  // trainer, which outlives the writing, changes nothing before it is copied. All ranks call it
-  // together; `kept` is whatever else this rank keeps, if anything. Where this step's checkpoint is there, nothing is written.
+  // trainer, which outlives the writing, changes nothing before it is copied. All ranks call it together;
+  // `kept` is whatever else this rank keeps, if anything. Where this step's checkpoint is there, nothing is
+  // written.
   Status start(const RunState& state, Trainer& trainer, std::string kept = "");
   // Until what was started is on the disk; its error, where it is not.
   Status wait();
@@ -66,7 +67,7 @@ Result<std::optional<std::filesystem::path>> latest_checkpoint(const std::filesy
 // what was expected.
 Result<RunState> load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
 
-// What each rank of that checkpoint kept, in the order of ranks; none where nobody did.
+// What each rank of that checkpoint kept, in the order of ranks; empty where no rank did.
 Result<std::vector<std::string>> read_kept(const std::filesystem::path& checkpoint);
 
 }  // namespace nereid::train

@@ -89,7 +89,7 @@ Status on_ranks(int64_t ranks, const std::string& device_name, const MachineSett
     }
     c10::OptionalDeviceGuard guard;
     if (device.is_cuda()) guard.reset_device(device);
-    // What the host computes beside a GPU is little, and the GPU waits wherever its threads wait for each other.
+    // With a GPU the host computes little, and the GPU waits wherever its threads wait for each other.
     if (device.is_cuda()) at::set_num_threads(1);
     // The same run twice is the same run, bit by bit, and so is a run that was interrupted.
     at::globalContext().setDeterministicAlgorithms(machine.deterministic, /*warn_only=*/true);

@@ -10,8 +10,8 @@
 
 namespace nereid::train {
 
-// Makes the run's folder and keeps a copy of the run file there. A folder belongs to one run file, and to one run of it at a time, for as
-// long as the result is held: another is an error (blamed on the input).
+// Makes the run's folder and keeps a copy of the run file there. A folder belongs to one run file, and to one
+// run of it at a time, for as long as the result is held: another is an error (blamed on the input).
 Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::string& run_file);
 
 // The model that the run begins with, in its precision: read, or drawn by the run's seed.

@@ -92,7 +92,8 @@ class SftRun {
     return ok_status();
   }
 
-  // Where the tokenizer lies that checkpoints are to have; a path where there is none is no error of one that was not named.
+  // Where the tokenizer lies that checkpoints are to have; a path where there is none is no error of one that
+  // was not named.
   Result<std::filesystem::path> tokenizer_folder() const {
     const std::string& named = run_.model.tokenizer;
     if (named.empty()) return std::filesystem::path(run_.model.start_from);
@@ -112,7 +113,7 @@ class SftRun {
       NEREID_TRY(log_, MetricsLog::open(folder_, state_.step));
       progress_.emplace("train " + run_.name);
       if (state_.step > 0)
-        progress_->note(fmt::format("{}: goes on from step {}", folder_.string(), state_.step));
+        progress_->note(fmt::format("{}: resumes from step {}", folder_.string(), state_.step));
       if (const auto out = maker.too_long() + maker.answerless(); out > 0)
         progress_->note(fmt::format(
             "{} of {} documents are left out: {} longer than {} tokens, {} without an answer", out,
@@ -152,13 +153,13 @@ class SftRun {
   Status stop_early() {
     NEREID_TRY_STATUS(writer_->start(state_, *trainer_));
     NEREID_TRY_STATUS(writer_->wait());
-    return Error{fmt::format("stopped after step {}; the same command goes on from there", state_.step),
+    return Error{fmt::format("stopped after step {}; run the same command to resume", state_.step),
                  Blame::kInterrupted};
   }
 
   Status one_step(const StepData& data, const Stopwatch& clock) {
     NEREID_TRY(const auto found, trainer_->gather(data));
-    if (!std::isfinite(found.loss) || !std::isfinite(found.gradient_norm)) return tell_no_number(found);
+    if (!std::isfinite(found.loss) || !std::isfinite(found.gradient_norm)) return no_number_error(found);
     const double share = learning_rate_share(run_.schedule, state_.step);
     NEREID_TRY_STATUS(trainer_->apply(found.gradient_norm, share));
     const int64_t step = state_.step;
@@ -212,7 +213,7 @@ class SftRun {
   }
 
   // Nothing was applied: what there is is the state after the step before, and it is kept.
-  Status tell_no_number(const Trainer::Figures& found) {
+  Status no_number_error(const Trainer::Figures& found) {
     NEREID_TRY_STATUS(writer_->start(state_, *trainer_));
     NEREID_TRY_STATUS(writer_->wait());
     return our_error(

@@ -1,4 +1,4 @@
-// What whoever starts a run says of it, whatever kind it is; all else is in the run file.
+// A run's command-line options, for every kind of run; all else is in the run file.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "nereid/lm/checkpoint/config.h"
 #include "nereid/lm/decoder/operators.h"
 #include "nereid/train/metrics.h"
 

@@ -47,17 +47,19 @@ Trainer::Trainer(const RunFile& run, lm::Weights weights, Ranks& ranks)
     weights_.flat = weights_.embedding = weights_.norm = weights_.head = at::Tensor();
     weights_.parameters.clear(), weights_.layers.clear();
     master_ = sharded_->own().to(at::kFloat);
-    gathered_ = at::zeros_like(master_);
+    accumulated_ = at::zeros_like(master_);
     return;
   }
   gradient_ = lm::require_gradients(weights_);
-  gathered_ = gradient_.scalar_type() == at::kFloat
-                  ? gradient_
-                  : at::zeros(gradient_.sizes(), gradient_.options().dtype(at::kFloat));
+  accumulated_ = gradient_.scalar_type() == at::kFloat
+                     ? gradient_
+                     : at::zeros(gradient_.sizes(), gradient_.options().dtype(at::kFloat));
   master_ = weights_.flat.slice(0, begin(), end()).to(at::kFloat);
 }
 
-at::Tensor Trainer::own_gradient() const { return sharded_ ? gathered_ : gathered_.slice(0, begin(), end()); }
+at::Tensor Trainer::own_gradient() const {
+  return sharded_ ? accumulated_ : accumulated_.slice(0, begin(), end());
+}
 
 at::Tensor Trainer::own_weights() const {
   return sharded_ ? sharded_->own() : weights_.flat.slice(0, begin(), end());
@@ -78,15 +80,15 @@ at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
 
 Result<Trainer::Figures> Trainer::gather_all(size_t count,
                                              const std::function<at::Tensor(size_t)>& backward) {
-  gathered_.zero_();
-  const bool apart = !gathered_.is_same(gradient_);
-  at::Tensor loss = at::zeros({}, gathered_.options());
+  accumulated_.zero_();
+  const bool apart = !accumulated_.is_same(gradient_);
+  at::Tensor loss = at::zeros({}, accumulated_.options());
   for (size_t i = 0; i < count; ++i) {
     if (apart) gradient_.zero_();
     loss += backward(i);
-    if (apart) gathered_.add_(gradient_);
+    if (apart) accumulated_.add_(gradient_);
   }
-  NEREID_TRY_STATUS(ranks_->sum_to_owners(gathered_, borders_));
+  NEREID_TRY_STATUS(ranks_->sum_to_owners(accumulated_, borders_));
   return figures_of(loss);
 }
 
@@ -107,12 +109,12 @@ ShardedModel::Loss Trainer::sharded_loss(const Batch& batch, double scale) const
 
 Result<Trainer::Figures> Trainer::gather(const StepData& step) {
   if (sharded_) {
-    gathered_.zero_();
-    at::Tensor loss = at::zeros({}, gathered_.options());
+    accumulated_.zero_();
+    at::Tensor loss = at::zeros({}, accumulated_.options());
     for (const Batch& batch : step.batches) {
       NEREID_TRY(
           const at::Tensor part,
-          sharded_->learn(batch, sharded_loss(batch, 1.0 / static_cast<double>(step.targets)), gathered_));
+          sharded_->learn(batch, sharded_loss(batch, 1.0 / static_cast<double>(step.targets)), accumulated_));
       loss += part;
     }
     return figures_of(loss);
@@ -158,7 +160,7 @@ Result<Trainer::Figures> Trainer::gather_scored(
                    besides.weight / static_cast<double>(besides.data.targets));
     const auto scores = score_tokens(hidden_of(batches[i]), weights_.head, targets_of(batches[i]));
     torch::autograd::backward({scores.log_probabilities}, {gradient_of(i, scores).to(device_)});
-    return at::zeros({}, gathered_.options());
+    return at::zeros({}, accumulated_.options());
   });
 }
 

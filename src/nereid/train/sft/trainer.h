@@ -18,7 +18,7 @@ namespace nereid::train {
 // What a checkpoint keeps, on the host.
 struct HostState {
   at::Tensor master, first, second;  // of the rank's range, float32
-  at::Tensor flat;                   // the weights, in their type; undefined where nobody asked for them
+  at::Tensor flat;                   // the weights, in their type; undefined where they are not wanted
 };
 
 // What is learnt from besides: `weight` times the mean loss over the targets of all ranks.
@@ -30,7 +30,7 @@ struct Supervised {
 // Weights are whole on every rank, in the run's precision, or sharded too where the run file has it so
 // (sharded_model.h; then all ranks go through forwards together). Float32 masters and the optimizer's state
 // are sharded (ZeRO-1, Rajbhandari et al., 2020): rank r owns one range of the flat buffer. Gradients are
-// gathered over micro-batches in float32.
+// accumulated over micro-batches in float32.
 class Trainer {
  public:
   // `weights` are the model to begin with, in the run's precision, the same on every rank.
@@ -56,7 +56,7 @@ class Trainer {
   using GradientOf = std::function<at::Tensor(size_t batch, const Scores& scores)>;
   Result<Figures> gather_from(const std::vector<Batch>& batches, const GradientOf& gradient_of,
                               const Supervised& besides = {});
-  // Clips what was gathered, and makes a step at that share of the peak learning rate.
+  // Clips the accumulated gradient, and makes a step at that share of the peak learning rate.
   Status apply(double gradient_norm, double share);
 
   // Sum of losses over the targets of these batches, without gradients; of this rank.
@@ -64,9 +64,9 @@ class Trainer {
 
   // Where weights are sharded there are no tensors, but configuration and layout.
   const lm::Weights& weights() const { return weights_; }
-  // Begins to copy to the host what a checkpoint keeps of this rank, and the weights for whoever asks for
-  // them (rank 0 alone, where they are sharded); what may go on meanwhile does, and `apply` waits. All ranks
-  // call it.
+  // Begins to copy to the host what a checkpoint keeps of this rank, and the weights for a caller that asks
+  // for them (rank 0 alone, where they are sharded); what may go on meanwhile does, and `apply` waits. All
+  // ranks call it.
   Status copy_state(HostState& to, bool with_weights);
   void wait_for_copies() const { copies_.wait(); }  // any thread
   // Of this rank's range [begin, end).
@@ -102,7 +102,7 @@ class Trainer {
   at::Tensor gradient_;  // flat, the weights' type: what the backward pass adds to
   // Float32, the sum over micro-batches: flat (gradient_ itself where that is float32), or the own range of
   // sharded weights.
-  at::Tensor gathered_;
+  at::Tensor accumulated_;
   at::Tensor master_;  // of the range, float32; the weights themselves where those are
   Optimizer optimizer_;
 };

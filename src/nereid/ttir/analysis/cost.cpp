@@ -93,7 +93,7 @@ void count_descriptor(Machine& m, const Instruction& i) {
     const auto& d = *reinterpret_cast<const DescriptorData*>(v.tile->data());
     const bool loads = i.kind == OpKind::kDescriptorLoad || i.kind == OpKind::kDescriptorGather;
     const int bytes = elem_bytes(loads ? i.out_elem : i.elem);
-    // The block's rows that lie inside the tensor, as ranges.
+    // The block's rows that are inside the tensor, as ranges.
     const auto& block = i.extra->in_shape;
     const auto rank = static_cast<size_t>(d.rank);
     int64_t address = d.base, columns = 0;
@@ -279,7 +279,8 @@ Cost sampled_cost(const Code& code, const Launch& launch, int64_t buffers,
     const auto n = static_cast<double>(programs);
     const double scale = all / n, mean = flops / n;
     cost.flops = flops * scale;
-    // Bytes that the sampled programs share are shared by the others, too; what each has to itself grows with the grid.
+    // Bytes that the sampled programs share are shared by the others, too; what each has to itself grows with
+    // the grid.
     const auto extrapolate = [&](double distinct, double total) {
       return total == 0 ? 0 : distinct * (1 + (scale - 1) * (distinct / total));
     };

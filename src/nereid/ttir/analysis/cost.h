@@ -10,14 +10,15 @@
 
 namespace nereid::ttir {
 
-// By analysis of the text (cost_analysis.h); where control flow is not affine, or depends on what is loaded, by a sample of
-// programs in which loads return zero. `buffer_bytes`: sizes of the launch's buffers, where known, which bound what is
-// touched there.
+// By analysis of the text (cost_analysis.h); where control flow is not affine, or depends on what is loaded,
+// by a sample of programs in which loads return zero. `buffer_bytes`: sizes of the launch's buffers, where
+// known, which bound what is touched there.
 Cost count_cost(const Module& module, const Function& kernel, const Code& code, const Launch& launch,
                 const std::vector<BoundArgument>& arguments, const std::vector<int64_t>& buffer_bytes,
                 const std::function<void(Machine&)>& set_parameters);
 
-// By running every program without its tensors: what the analysis is held against. Time and memory grow with the grid.
+// By running every program without its tensors: what the analysis is held against. Time and memory grow with
+// the grid.
 Cost walk_cost(const Module& module, const Code& code, const Launch& launch, int64_t buffers,
                const std::function<void(Machine&)>& set_parameters);
 

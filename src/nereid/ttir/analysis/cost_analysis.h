@@ -1,11 +1,13 @@
-// What a launch computes and touches, found from the kernel's text: time grows with the text, not with the grid.
+// What a launch computes and touches, found from the kernel's text: time grows with the text, not with the
+// grid.
 //
-// The kernel's integers become affine expressions of program ids, loop counters and lanes (symbolic.h); a step's floating-point
-// operations count once for each point of the domain that it runs on, and an access touches the image of its domain
-// (footprint.h). Where a minimum or a comparison depends on a program id the grid is cut in two there.
+// The kernel's integers become affine expressions of program ids, loop counters and lanes (symbolic.h); a
+// step's floating-point operations count once for each point of the domain that it runs on, and an access
+// touches the image of its domain (footprint.h). Where a minimum or a comparison depends on a program id the
+// grid is cut in two there.
 //
-// What is not affine is left to a sample of programs (cost.cpp): control flow that depends on what is loaded makes all of it
-// unknown, an address that does, or that is no such expression, the bytes of its buffer.
+// What is not affine is left to a sample of programs (cost.cpp): control flow that depends on what is loaded
+// makes all of it unknown, an address that does, or that is no such expression, the bytes of its buffer.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,8 @@ struct BoundArgument {
 
 struct BufferTraffic {
   symbolic::BytesBetween read, written;  // distinct bytes
-  // An address there depends on what is loaded, or is not affine: at most so many bytes more, each access counted.
+  // An address there depends on what is loaded, or is not affine: at most so many bytes more, each access
+  // counted.
   double unknown_read = 0, unknown_written = 0;
 };
 

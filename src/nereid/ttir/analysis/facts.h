@@ -19,7 +19,7 @@ bool multiplies(const Module& module);  // holds a dot
 // values are, and the sanitizer finds the same.
 bool moves_by_data(const Module& module);
 
-// How memory is reached through a pointer or descriptor parameter. All true where it cannot be told.
+// How memory is reached through a pointer or descriptor parameter. All true where it is unknown.
 struct MemoryUse {
   bool loads = false, stores = false, atomics = false;
 };

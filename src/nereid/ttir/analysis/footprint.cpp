@@ -260,7 +260,8 @@ std::vector<Box> boxes_of(const Atoms& atoms, const std::vector<AtomId>& variabl
   return boxes;
 }
 
-// A variable that the address does not depend on, and that helps all its constraints in one direction, helps most at its end.
+// A variable that the address does not depend on, and that helps all its constraints in one direction, helps
+// most at its end.
 void settle(const Atoms& atoms, const std::vector<AtomId>& variables, const Linear& address,
             std::vector<Linear>& constraints) {
   for (size_t v = 0; v < variables.size(); ++v) {
@@ -296,7 +297,7 @@ void add_image(int64_t low, std::vector<Term> terms, int64_t bytes, std::vector<
       l.steps.back().size += stride / l.steps.back().stride * (size - 1);
     } else if (l.steps.empty() || stride >= span) {
       l.steps.push_back({stride, size});
-    } else {  // neither beside each other nor apart: one value of the smaller after the other
+    } else {  // neither adjacent nor apart: one value of the smaller after the other
       size_t least = k;
       for (size_t j = 0; j < k; ++j)
         if (terms[j].stride > bytes && terms[j].size < terms[least].size) least = j;

@@ -1,7 +1,8 @@
 // How many points and bytes affine accesses reach, without walking them.
 //
-// A domain is a box of variables cut by linear constraints. It is split into boxes without constraints, and the image of
-// a box under an address is a lattice of runs of bytes: both take time by the number of variables, not by their sizes.
+// A domain is a box of variables cut by linear constraints. It is split into boxes without constraints, and
+// the image of a box under an address is a lattice of runs of bytes: both take time by the number of
+// variables, not by their sizes.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct Lattice {
 // The number of values of `variables` for which the conjunction holds.
 double count_points(Atoms& atoms, const std::vector<AtomId>& variables, const Conjunction& where);
 
-// The bytes [address, address + bytes) over all values of `variables` for which the conjunction holds; the lattices
-// may overlap. Throws TooHard where the address or a constraint is no such form.
+// The bytes [address, address + bytes) over all values of `variables` for which the conjunction holds; the
+// lattices may overlap. Throws TooHard where the address or a constraint is no such form.
 std::vector<Lattice> footprint(Atoms& atoms, const std::vector<AtomId>& variables, const Expr& address,
                                int64_t bytes, const Conjunction& where);
 

@@ -1,8 +1,8 @@
-// Integers of a kernel as affine expressions of where it runs: program ids, loop counters and lanes of a tile, with
-// quotients by constants as variables of their own.
+// Integers of a kernel as affine expressions of where it runs: program ids, loop counters and lanes of a
+// tile, with quotients by constants as variables of their own.
 //
-// An expression is exact: operations that would wrap, or that are not affine, have no expression. Numbers here are
-// checked; one that leaves 64 bits throws `TooHard`, and whoever asked samples instead.
+// An expression is exact: operations that would wrap, or that are not affine, have no expression. Numbers
+// here are checked; one that leaves 64 bits throws `TooHard`, and the caller samples instead.
 #pragma once
 
 #include <cstdint>

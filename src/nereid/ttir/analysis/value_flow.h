@@ -8,9 +8,9 @@
 
 namespace nereid::ttir {
 
-// Calls flow(from, to) for each value that `op`, one of `region`'s own, hands on as it is: to the blocks that it may
-// go to, into and out of an if or a loop, to a callee's parameters and from what it returns. False: `op` is none of these,
-// and its results are its own.
+// Calls flow(from, to) for each value that `op`, one of `region`'s own, hands on as it is: to the blocks that
+// it may go to, into and out of an if or a loop, to a callee's parameters and from what it returns. False:
+// `op` is none of these, and its results are its own.
 template <class Flow>
 bool flow_through_control(const Module& module, const Region& region, const Op& op, Flow&& flow) {
   using Values = std::vector<ValueId>;
@@ -37,7 +37,7 @@ bool flow_through_control(const Module& module, const Region& region, const Op& 
       pass(arguments, 1, op.results, 0);
       return true;
     }
-    case OpKind::kScfWhile:  // what is asked ends with the condition and what goes on
+    case OpKind::kScfWhile:  // region 0 ends with the condition and the values passed on
       pass(op.operands, 0, op.regions[0].blocks[0].arguments, 0);
       yield(op.regions[1], 0, op.regions[0].blocks[0].arguments, 0);
       yield(op.regions[0], 1, op.regions[1].blocks[0].arguments, 0);

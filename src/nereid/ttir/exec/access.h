@@ -39,7 +39,7 @@ void for_each_lane(Machine& m, const Access& access, F f);
 // Calls f(address, bytes) for ranges that cover the lanes that are on, bounds unseen.
 void for_each_range(Machine& m, const Access& access, const std::function<void(int64_t, int64_t)>& f);
 
-// Whether [address, address + bytes) lies in a buffer.
+// Whether [address, address + bytes) is in a buffer.
 inline bool in_bounds(const Machine& m, int64_t address, int64_t bytes) {
   const int64_t buffer = buffer_of(address);
   if (buffer < 0 || buffer >= static_cast<int64_t>(m.context().buffers->size())) return false;

@@ -1,5 +1,5 @@
-// Comparisons, and the choice between two operands. Text of elementwise.cpp, which includes it once for each instruction set, in
-// that one's namespace.
+// Comparisons, and the choice between two operands. Text of elementwise.cpp, which includes it once for each
+// instruction set, in that one's namespace.
 
 template <class T, Predicate p>
 struct Compare {

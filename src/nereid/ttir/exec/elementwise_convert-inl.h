@@ -1,5 +1,5 @@
-// Conversions between types, the narrow floats among them. Text of elementwise.cpp, which includes it once for each instruction set, in
-// that one's namespace.
+// Conversions between types, the narrow floats among them. Text of elementwise.cpp, which includes it once
+// for each instruction set, in that one's namespace.
 
 template <class From, class To>
 void cast(void* out, const void* a, int64_t n) {

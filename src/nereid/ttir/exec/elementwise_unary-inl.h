@@ -1,5 +1,5 @@
-// Functions of one operand, and of three. Text of elementwise.cpp, which includes it once for each instruction set, in
-// that one's namespace.
+// Functions of one operand, and of three. Text of elementwise.cpp, which includes it once for each
+// instruction set, in that one's namespace.
 
 #define NEREID_UNARY(name, expression) \
   struct name {                        \

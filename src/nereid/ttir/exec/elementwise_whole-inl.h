@@ -1,5 +1,5 @@
-// Reductions of rows, and the matrix product. Text of elementwise.cpp, which includes it once for each instruction set, in
-// that one's namespace.
+// Reductions of rows, and the matrix product. Text of elementwise.cpp, which includes it once for each
+// instruction set, in that one's namespace.
 
 template <class Op>
 HWY_INLINE float fold(const float* a, int64_t n, float identity) {

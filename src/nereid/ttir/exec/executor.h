@@ -34,7 +34,7 @@ struct Buffer {
   std::string name;           // for findings: "input x", "parameter fc.weight", "temporary 12"
   int64_t element_bytes = 1;  // so that a finding can give an element's index
   uint8_t* written =
-      nullptr;  // one bit a byte (LSB first), set where somebody wrote; null: all of it counts as written
+      nullptr;  // one bit a byte (LSB first), set where written; null: all of it counts as written
 };
 
 struct Pointer {
@@ -63,7 +63,7 @@ struct Launch {
 
 enum class FindingKind {
   kOutOfBounds,        // a load, store or atomic outside its buffer
-  kUninitializedRead,  // bytes that nobody wrote
+  kUninitializedRead,  // unwritten bytes
   kRace,               // two programs touch the same bytes, one of them writes, not both atomically
   kMisaligned,         // an address not divisible by the element's size
   kOffsetOverflow,     // integer overflow in an address computation
@@ -102,8 +102,8 @@ struct Report {
   bool ok() const { return finding_count == 0 && !timed_out; }
 };
 
-// What a launch moves and computes, found from the kernel's text and the launch's numbers, without data: time does not
-// grow with the grid.
+// What a launch moves and computes, found from the kernel's text and the launch's numbers, without data: time
+// does not grow with the grid.
 struct Cost {
   double flops = 0;       // multiply and add counted as two; transcendental functions as one
   double bytes_read = 0;  // distinct bytes of the arguments' storages, as far as known
@@ -123,7 +123,7 @@ struct Parameter {
   std::string name;  // from the location, else "arg3"
   std::string type;  // as in the text: "!tt.ptr<f32>", "i32", "!tt.tensordesc<tensor<64x64xf16>>"
   // Of a pointer or descriptor: whether a load or an atomic (a store or an atomic) may reach memory through
-  // it, followed through addptr, splat, loops and calls. True where it cannot be told, so that data flow errs
+  // it, followed through addptr, splat, loops and calls. True where it is unknown, so that data flow errs
   // on the safe side.
   bool read = true, written = true;
 };
@@ -157,11 +157,12 @@ class Kernel {
   Result<Report> run(const Launch& launch, const std::vector<Buffer>& buffers,
                      const RunOptions& options = {}) const;
 
-  // `buffer_bytes`: the sizes of the launch's buffers, by index, which bound what is touched there; 0 or missing: unknown.
+  // `buffer_bytes`: the sizes of the launch's buffers, by index, which bound what is touched there; 0 or
+  // missing: unknown.
   Cost cost(const Launch& launch, const std::vector<int64_t>& buffer_bytes = {}) const;
-  // What the launch does on this data, by running it without the sanitizer, on the calling thread, on `buffers`, which it
-  // writes: all of its programs, or `most_programs` picked evenly that stand for all. Where programs wait for others that
-  // are not run, or time is over, what they did until then.
+  // What the launch does on this data, by running it without the sanitizer, on the calling thread, on
+  // `buffers`, which it writes: all of its programs, or `most_programs` picked evenly that stand for all.
+  // Where programs wait for others that are not run, or time is over, what they did until then.
   Result<Work> count(const Launch& launch, const std::vector<Buffer>& buffers, int64_t most_programs,
                      Deadline deadline) const;
   // As `cost`, by running every program without its tensors: slow, and what `cost` is tested against.

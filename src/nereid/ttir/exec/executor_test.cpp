@@ -302,7 +302,7 @@ TEST(Executor, ProgramsMayWaitForLaterOnes) {
 TEST(Executor, ADeadlockEnds) {
   auto x = normal(64);
   std::vector<float> o(1);
-  std::vector<int32_t> lock(1, 1);  // somebody who is not there holds it
+  std::vector<int32_t> lock(1, 1);  // held by a program that does not exist
   const Report r = Golden("spin_lock").buffer(x, "x").buffer(lock, "lock").buffer(o, "o").go(1, 2);
   EXPECT_TRUE(r.timed_out);
 }

@@ -7,7 +7,7 @@ namespace nereid::ttir {
 
 // Instruction::flags
 enum InstructionFlag : uint8_t {
-  kAddressFlag = 1,  // the result goes into an address: an overflow is worth telling
+  kAddressFlag = 1,  // the result goes into an address: an overflow is reported
   kPropagateNan = 2,
   kReverse = 4,
   kUnsigned = 8,

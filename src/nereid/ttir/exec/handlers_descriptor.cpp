@@ -1,4 +1,4 @@
-// Tensor descriptors: a block of a tensor at given indices, what lies outside the tensor left out.
+// Tensor descriptors: a block of a tensor at given indices, what is outside the tensor left out.
 #include <algorithm>
 
 #include "nereid/ttir/exec/access.h"

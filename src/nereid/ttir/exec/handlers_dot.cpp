@@ -55,7 +55,7 @@ void split_parts(const std::string& precision, const float* x, int64_t n,
       const float part = precision == "tf32x3" ? (p == 0 ? tf32_rounded(rest) : tf32_truncated(rest))
                                                : bf16_to_float(float_to_bf16(rest));
       parts[static_cast<size_t>(p)][static_cast<size_t>(k)] = part;
-      rest -= part;  // NaN behind an infinity: see dot_f32
+      rest -= part;  // NaN after an infinity: see dot_f32
     }
   }
 }
@@ -81,8 +81,8 @@ void dot_f32(Machine& m, const std::string& precision, const float* a, const flo
   std::vector<std::vector<float>> pa, pb;
   split_parts(precision, a, s.m * s.k, pa);
   split_parts(precision, b, s.k * s.n, pb);
-  // Smallest products first; those of the parts beyond the format's promise are left out. As Triton does: what
-  // comes before the last product is zero where it is no number (an infinity has no small part), and the
+  // Smallest products first; those of the parts beyond the format's promise are left out. As Triton does:
+  // what comes before the last product is zero where it is no number (an infinity has no small part), and the
   // accumulator is added at the end, so that infinities stay infinities.
   const int count = static_cast<int>(pa.size());
   std::vector<float> sum(static_cast<size_t>(s.m * s.n), 0.0f);

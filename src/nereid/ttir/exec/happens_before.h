@@ -9,9 +9,9 @@
 // pages of 4 KiB, so that a new access is compared with what it could race with and nothing else. Memory is
 // bounded: past a limit only the pages that a hash picks are kept, fewer and fewer.
 //
-// A release is one lane's (docs/verdicts.md, `missing-barrier`): it covers what a tile's lanes did once a barrier
-// stood between, and what the first lane did (a scalar's access) at once. So a tile's access belongs to a
-// section that ends with the program's next barrier, and counts as done when that barrier was.
+// A release is one lane's (docs/verdicts.md, `missing-barrier`): it covers what a tile's lanes did once a
+// barrier stood between, and what the first lane did (a scalar's access) at once. So a tile's access belongs
+// to a section that ends with the program's next barrier, and counts as done when that barrier was.
 //
 // Up to kDense programs a clock is an array; beyond, what is known is looked for in the releases themselves,
 // within a budget of steps after which everything counts as ordered.
@@ -37,8 +37,8 @@ class HappensBefore {
   enum class Barrier : uint8_t { kFull, kOfReads };
   void barrier(int32_t program, Barrier kind);
 
-  // Notes an access to [low, high), by the first lane or by a tile's. An earlier one that it races with, if there
-  // is one.
+  // Notes an access to [low, high), by the first lane or by a tile's. An earlier one that it races with, if
+  // there is one.
   enum class By : uint8_t { kFirstLane, kTile };
   std::optional<Race> access(AccessKind kind, int64_t low, int64_t high, int32_t program, LocationId location,
                              By by = By::kFirstLane);

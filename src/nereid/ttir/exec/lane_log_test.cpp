@@ -27,7 +27,7 @@ TEST(LaneLog, OtherLanesNeedABarrier) {
   EXPECT_TRUE(conflicts(log, LaneAccess::kRead, 4, 127, 0, 128));    // shifted
   EXPECT_TRUE(conflicts(log, LaneAccess::kRead, 0, 128, 0, 256));    // a larger tile
   EXPECT_TRUE(conflicts(log, LaneAccess::kWrite, 40, 1, 0, 1));      // a scalar
-  EXPECT_FALSE(conflicts(log, LaneAccess::kRead, 512, 128, 0, 64));  // beside it
+  EXPECT_FALSE(conflicts(log, LaneAccess::kRead, 512, 128, 0, 64));  // next to it
   log.barrier();
   EXPECT_FALSE(conflicts(log, LaneAccess::kRead, 4, 127, 0, 128));
   EXPECT_TRUE(conflicts(log, LaneAccess::kWrite, 0, 128, 0, 128));  // overtakes the read

@@ -15,8 +15,8 @@ namespace nereid::ttir {
 // ".
 Result<std::unique_ptr<Code>> lower(const Module& module, const Function& kernel);
 
-// Whether a loop leaves an operation to what is before it, where its operands come from outside: it then runs once
-// for each time that the loop is entered. Where they are the launch's, once for each program.
+// Whether a loop leaves an operation to what is before it, where its operands come from outside: it then runs
+// once for each time that the loop is entered. Where they are the launch's, once for each program.
 bool hoistable(const Op& op);
 
 }  // namespace nereid::ttir

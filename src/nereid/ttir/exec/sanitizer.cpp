@@ -18,7 +18,7 @@ std::string sentence(const Finding& f, const RawFinding& raw, const Buffer* buff
   switch (f.kind) {
     case FindingKind::kOutOfBounds:
       if (buffer == nullptr)
-        return fmt::format("out of bounds: an address that lies in no tensor is accessed at {}", where);
+        return fmt::format("out of bounds: an address outside all tensors is accessed at {}", where);
       return fmt::format("out of bounds: element {} of {}, which has {} elements, is accessed at {}", f.index,
                          f.buffer, elements, where);
     case FindingKind::kUninitializedRead:

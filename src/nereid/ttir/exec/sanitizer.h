@@ -23,7 +23,7 @@ struct RawFinding {
   std::string detail;
 };
 
-// A read of bytes that nobody had written when it happened. Whether that is a finding is known in the end:
+// A read of bytes that were unwritten when it happened. Whether that is a finding is known in the end:
 // where another program of the launch wrote them, it is a race or was ordered.
 struct UninitializedRead {
   RawFinding finding;
@@ -51,9 +51,9 @@ class Sanitizer {
 // Reports from inside a handler; `detail` is the assertion's message.
 void report(Machine& m, FindingKind kind, LocationId location, int64_t buffer = -1, int64_t offset = 0,
             std::string detail = "");
-// Bytes [first, last) of a buffer are read, nobody wrote the first of them.
+// Bytes [first, last) of a buffer are read, the first of them is unwritten.
 void report_uninitialized(Machine& m, LocationId location, int64_t buffer, int64_t first, int64_t last);
-// An access whose address lies in no buffer, or outside its buffer.
+// An access whose address is in no buffer, or outside its buffer.
 void report_out_of_bounds(Machine& m, LocationId location, int64_t address);
 
 // Bitmaps of written bytes: one bit a byte.

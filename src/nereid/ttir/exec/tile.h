@@ -7,8 +7,8 @@
 
 namespace nereid::ttir {
 
-// A tile's bytes follow its header at a 64-byte boundary, or lie in memory that it borrows and that nobody
-// may write through it.
+// A tile's bytes follow its header at a 64-byte boundary, or are in memory that it borrows and that is
+// never written through it.
 struct alignas(64) Tile {
   int32_t references = 0;
   int32_t size_class = 0;

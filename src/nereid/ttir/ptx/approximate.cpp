@@ -33,7 +33,7 @@ float flushed_float(float v, bool flush) {
   return flush && std::abs(v) < std::numeric_limits<float>::min() ? std::copysign(0.0f, v) : v;
 }
 
-// What is left of a relative bound after rounding to f32.
+// A relative bound after rounding to f32.
 // What overflows does.
 double relative(double exact, double bound, double wobble) {
   if (std::isinf(static_cast<float>(exact))) return exact;

@@ -18,8 +18,8 @@
 //   2^-22.5 relative tanh.approx.f32   2^-11 relative ex2.approx.f16    2^-9.9 relative; bf16: 2^-7
 //   tanh.approx.f16   2^-10.987 absolute; bf16: 2^-8
 //   rcp, rsqrt.approx.ftz.f64: the upper 32 bits
-// Zeros, infinities and NaNs give what the manual's tables say, exactly; so does a tanh that is one to the last bit of
-// its type, for the hardware's table ends there.
+// Zeros, infinities and NaNs give what the manual's tables say, exactly; so does a tanh that is one to the
+// last bit of its type, for the hardware's table ends there.
 #pragma once
 
 #include <cstdint>

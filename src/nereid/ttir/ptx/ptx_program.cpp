@@ -253,7 +253,7 @@ uint64_t converted(const PtxStep& step, uint64_t bits) {
                            step.rounding == 'z' ? Rounding::kTowardZero : Rounding::kNearestEven, narrow8);
 }
 
-// Of floats: what has an approximate form only, or is asked for in it.
+// Of floats: operations with an approximate form only, or written in it.
 std::optional<Approximate> approximation(const PtxStep& step) {
   switch (step.op) {
     case PtxOp::kSin:

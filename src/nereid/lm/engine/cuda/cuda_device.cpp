@@ -13,7 +13,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr size_t kDescribedRank = 2;  // a descriptor's shape and strides are parameters behind it
+constexpr size_t kDescribedRank = 2;  // a descriptor's shape and strides are parameters after it
 
 class CudaLauncher : public Launcher {
  public:
@@ -44,8 +44,7 @@ class CudaLauncher : public Launcher {
       if (const auto* tensor = std::get_if<at::Tensor>(&argument)) {
         NEREID_CHECK(tensor->is_contiguous(), "contiguous tensors");
         const auto address = reinterpret_cast<CUdeviceptr>(tensor->data_ptr());
-        NEREID_CHECK(address % 16 == 0, "tensors at 16 bytes, as kernels are told; got one at {:#x}",
-                     address);
+        NEREID_CHECK(address % 16 == 0, "tensors at 16 bytes, as kernels assume; got one at {:#x}", address);
         if (!described) {
           packed.emplace_back(address);
           continue;

@@ -9,7 +9,8 @@
 
 namespace nereid::lm {
 
-// The device that lm::open_device opened; the CPU's where `device` is the CPU. Our kernels are left out where `own_kernels` is false.
+// The device that lm::open_device opened; the CPU's where `device` is the CPU. Our kernels are left out where
+// `own_kernels` is false.
 Result<std::unique_ptr<Device>> open_engine_device(at::Device device, const Installation& installation,
                                                    bool own_kernels = true);
 

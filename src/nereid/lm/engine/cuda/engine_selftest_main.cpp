@@ -1,5 +1,6 @@
-// engine_selftest DEVICE: the engine on a device, in every way it computes. Tokens under greedy decoding are the same with and without batches, blocks of
-// several sizes, pieces of prompts, our own kernels, and recorded graphs; logits in bfloat16 differ by rounding alone. On a GPU training's kernels, too.
+// engine_selftest DEVICE: the engine on a device, in every way it computes. Tokens under greedy decoding are
+// the same with and without batches, blocks of several sizes, pieces of prompts, our own kernels, and
+// recorded graphs; logits in bfloat16 differ by rounding alone. On a GPU training's kernels, too.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -156,7 +157,8 @@ void compare_draws(at::Device where) {
   expect(here.tokens == there.tokens, "draws are the CPU's");
 }
 
-// Training's kernels beside PyTorch's operators: the loss and all gradients of packed documents, within a tile and across several.
+// Training's kernels against PyTorch's operators: the loss and all gradients of packed documents, within a
+// tile and across several.
 void compare_training(at::Device where, const Installation& installation) {
   if (where.is_cpu()) return;  // the unit tests run ours there
   const c10::AutoGradMode gradients(true);

@@ -62,7 +62,7 @@ TEST_F(KernelsOnCpu, DecodingAttendsAsPyTorchDoes) {
   EXPECT_EQ(launcher_.launches, 7);
 }
 
-// The whole forward, prompts and decoding, beside PyTorch's operators.
+// The whole forward, prompts and decoding, against PyTorch's operators.
 TEST_F(KernelsOnCpu, TheForwardIsTheDecoders) {
   const c10::NoGradGuard no_gradients;
   for (const auto& [family, dtype, bound] : {std::tuple(lm::Family::kQwen3, lm::Dtype::kF32, 1e-4),
@@ -75,7 +75,8 @@ TEST_F(KernelsOnCpu, TheForwardIsTheDecoders) {
     const auto kernels = FusedModel::create(config, 4, launcher, *Installation::locate());
     ASSERT_TRUE(kernels.ok()) << kernels.error().message;
     PaddedDecode padded;
-    // Seven tokens of a prompt whose first two are stored by an earlier step; and one that decodes alone at its second place.
+    // Seven tokens of a prompt whose first two are stored by an earlier step; and one that decodes alone at
+    // its second place.
     Step step{.tokens = {5, 6, 7, 8, 9, 3},
               .positions = {2, 3, 4, 5, 6, 0},
               .slots = {6, 7, 16, 17, 18, 8},

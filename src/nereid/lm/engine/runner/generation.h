@@ -1,7 +1,8 @@
 // Continuous batching over a runner: what lm/engine/scheduler.h decides is computed, and tokens are drawn.
 //
-// Every step takes each running sample one token further, then fills up with pieces of prompts that are still to be read. Samples of one prompt share its
-// blocks, and prompts share what they begin with. Where blocks run out the youngest sample gives its own up and is read again later.
+// Every step takes each running sample one token further, then fills up with pieces of prompts that are still
+// to be read. Samples of one prompt share its blocks, and prompts share what they begin with. Where blocks
+// run out the youngest sample gives its own up and is read again later.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,11 @@ struct GenerationRequest {
   DrawParameters draw =
       {};  // `seed` is the request's: each sample has its own, made of it; `index` is counted
   std::vector<DrawParameters> draws = {};  // of each sample, seeds included, where they are not all `draw`
-  // Behind this token a sample is drawn at another temperature: code behind a plan. -1: none.
+  // After this token a sample is drawn at another temperature: code after a plan. -1: none.
   int64_t turning_token = -1;
   double turned_temperature = 1;
   std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
-  int64_t likeliest = 0;  // so many of the most probable tokens are told beside each that is drawn
+  int64_t likeliest = 0;  // so many of the most probable tokens are returned with each that is drawn
   int64_t enough =
       0;  // so many samples that have ended end the others, of which nothing more is handed out; 0: all are wanted
 };
@@ -51,17 +52,18 @@ uint64_t seed_of_sample(uint64_t seed, int64_t sample);
 
 class Generation {
  public:
-  // `runner` outlives it, and is used by nobody else meanwhile.
+  // `runner` outlives it, and has no other user meanwhile.
   Generation(Runner& runner, GenerationOptions options);
 
-  // Its number, counted from 0. An error (blamed on the input): the prompt is empty, has tokens that the model has not, or is too long for model or cache.
+  // Its number, counted from 0. An error (blamed on the input): the prompt is empty, has tokens that the
+  // model has not, or is too long for model or cache.
   Result<size_t> add(GenerationRequest request);
   // Ends all samples of a request, or one; nothing more is handed out of them.
   void cancel(size_t request);
   void cancel(size_t request, int64_t sample);
 
-  // The model's weights were changed in place: keys and values of before are not used for samples that begin from now on. Those that
-  // run go on with what they have.
+  // The model's weights were changed in place: keys and values of before are not used for samples that begin
+  // from now on. Those that run go on with what they have.
   void weights_changed() { scheduler_.forget_prefixes(); }
 
   bool idle() const { return !scheduler_.busy(); }
@@ -84,7 +86,7 @@ class Generation {
   GenerationOptions options_;
   Scheduler scheduler_;
   std::map<int64_t, GenerationRequest> requests_;  // those that are not over
-  std::set<SampleId> turned_;                      // of these, samples with their turning token behind them
+  std::set<SampleId> turned_;                      // of these, samples with their turning token after them
   // Since the step whose tokens are being handed out: samples, and requests as a whole.
   std::set<SampleId> ended_;
   std::set<int64_t> cancelled_;

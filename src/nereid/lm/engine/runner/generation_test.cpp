@@ -67,7 +67,8 @@ TEST_F(Generations, GreedyTokensAreTheDecodersOwn) {
   }
 }
 
-// A sample is the same whether it is drawn alone, beside others that share its blocks, or when blocks are scarce and samples wait.
+// A sample is the same whether it is drawn alone, with others that share its blocks, or when blocks are
+// scarce and samples wait.
 TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
   Texts expected;
   for (const bool scarce : {false, true}) {
@@ -102,7 +103,8 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
   }
 }
 
-// Drawn hot up to the token, greedily behind it; a sample alone turns, and takes its turn along where it gives its blocks up.
+// Drawn hot up to the token, greedily after it; a sample alone turns, and takes its turn along where it
+// gives its blocks up.
 TEST_F(Generations, ATokenTurnsTheTemperature) {
   const GenerationRequest hot{.prompt = kPrompts[0],
                               .samples = 40,
@@ -141,7 +143,8 @@ TEST_F(Generations, ATokenTurnsTheTemperature) {
   }
 }
 
-// What was read for one prompt is not read again for another that begins with it, and the tokens are the decoder's own all the same.
+// What was read for one prompt is not read again for another that begins with it, and the tokens are the
+// decoder's own all the same.
 TEST_F(Generations, PromptsShareWhatTheyBeginWith) {
   const auto engine = runner(100, 4);
   Generation generation(*engine, {});
@@ -299,8 +302,9 @@ TEST_F(Generations, WhatIsOverIsForgotten) {
   EXPECT_EQ(generation.free_blocks(), 59);
 }
 
-// The likeliest tokens are of the distribution that the drawn ones have their log-probabilities from; who asks for none gets none.
-TEST_F(Generations, TellsTheLikeliestTokens) {
+// The likeliest tokens are of the distribution that the drawn ones have their log-probabilities from; who
+// asks for none gets none.
+TEST_F(Generations, ReturnsTheLikeliestTokens) {
   const auto engine = runner(100, 4);
   Generation generation(*engine, {});
   const std::vector<int64_t> asked = {0, 3, 61, 1000};

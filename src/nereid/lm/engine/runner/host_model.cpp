@@ -60,8 +60,9 @@ void HostModel::rotations(const Step& step) {
     }
 }
 
-// heads_: [tokens, heads + 2 * key_value_heads, head_dim], what a layer projects. Queries and keys are normed and turned, keys and values stored; then every
-// query attends to what its sequence's blocks hold up to its own place: seen_, [tokens, heads, head_dim].
+// heads_: [tokens, heads + 2 * key_value_heads, head_dim], what a layer projects. Queries and keys are normed
+// and turned, keys and values stored; then every query attends to what its sequence's blocks hold up to its
+// own place: seen_, [tokens, heads, head_dim].
 void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
   const auto& config = weights_->config;
   const auto& layer = weights_->layers[static_cast<size_t>(index)];

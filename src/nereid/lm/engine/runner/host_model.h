@@ -1,4 +1,5 @@
-// A model's forward on a CPU in our own loops (lm/engine/host_kernels.h): no operator of libtorch's, float32 throughout.
+// A model's forward on a CPU in our own loops (lm/engine/host_kernels.h): no operator of libtorch's, float32
+// throughout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +19,8 @@ class HostModel {
  public:
   // Whether it computes such a model: on a CPU, in float32 or bfloat16.
   static bool takes(const lm::Weights& weights);
-  // `weights` outlives it, and may change in place. One thread reads weights as fast as several where they are few.
+  // `weights` outlives it, and may change in place. One thread reads weights as fast as several where they
+  // are few.
   explicit HostModel(const lm::Weights& weights, int threads = 0) : weights_(&weights), pool_(threads) {}
 
   // step.wanted's logits: [wanted, vocab], float32. `cache` is float32.

@@ -73,19 +73,20 @@ TEST(HostModel, LogitsAreTheDecoders) {
   }
 }
 
-// Bit by bit, whatever is computed beside it and by however many threads; so a draw is a function of its own sequence.
+// Bit by bit, whatever else is in the batch and by however many threads; so a draw is a function of its own
+// sequence.
 TEST(HostModel, ARowDependsOnItselfAlone) {
   auto weights = lm::make_weights(odd_config(lm::Family::kQwen3), at::kCPU);
   lm::initialize(weights, 3);
   const auto tokens = some_tokens(37, 5);
   auto cache = make_cache(weights.config, 200, 4, at::kFloat);
   const auto alone = HostModel(weights, 1).forward(whole(tokens, 1), cache);
-  Step beside = whole(some_tokens(61, 9), 20);
-  const int64_t before = std::ssize(beside.tokens);
-  append(beside, whole(tokens, 50));
-  append(beside, whole(some_tokens(3, 2), 100));
+  Step batch = whole(some_tokens(61, 9), 20);
+  const int64_t before = std::ssize(batch.tokens);
+  append(batch, whole(tokens, 50));
+  append(batch, whole(some_tokens(3, 2), 100));
   auto together_cache = make_cache(weights.config, 200, 4, at::kFloat);
-  EXPECT_TRUE(HostModel(weights, 3).forward(beside, together_cache).narrow(0, before, 37).equal(alone));
+  EXPECT_TRUE(HostModel(weights, 3).forward(batch, together_cache).narrow(0, before, 37).equal(alone));
   // The last token once more, on what the cache holds.
   Step last = whole(tokens, 1);
   for (auto* numbers : {&last.tokens, &last.positions, &last.slots})

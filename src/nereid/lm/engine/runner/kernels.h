@@ -1,5 +1,5 @@
-// Our own Triton kernels (python/nereid/engine_kernels.py): made for a model's shape once, kept in the cache on disk, launched on a GPU's stream, or by the
-// executor of TTIR where tests want to see them on the CPU.
+// Our own Triton kernels (python/nereid/engine_kernels.py): made for a model's shape once, kept in the cache
+// on disk, launched on a GPU's stream, or by the executor of TTIR where tests want to see them on the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,7 +38,8 @@ struct BuiltKernel {
   tracer::CompiledKernel image;  // empty where no architecture was asked for
 };
 
-// In the order of the requests. arch: 90 for an H200; 0: TTIR alone. What was not built before takes seconds: a Python process, and no GPU.
+// In the order of the requests. arch: 90 for an H200; 0: TTIR alone. What was not built before takes seconds:
+// a Python process, and no GPU.
 Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation, int arch,
                                                const std::vector<KernelRequest>& requests);
 
@@ -50,7 +51,8 @@ class Launcher {
   virtual int arch() const = 0;
   // Kernels for `launch`, after those that are loaded: the number of the first.
   virtual Result<size_t> load(std::vector<BuiltKernel> kernels) = 0;
-  // Tensors are contiguous, and stay until the stream is done with them; where a kernel wants a descriptor it gets one of [size(0), all the others]. Throws where a launch fails, as libtorch does.
+  // Tensors are contiguous, and stay until the stream is done with them; where a kernel wants a descriptor it
+  // gets one of [size(0), all the others]. Throws where a launch fails, as libtorch does.
   virtual void launch(size_t kernel, const std::array<int64_t, 3>& grid,
                       const std::vector<KernelArgument>& arguments) = 0;
 };

@@ -18,7 +18,8 @@ namespace {
 
 double scale_of(const at::Tensor& query) { return 1 / std::sqrt(static_cast<double>(query.size(2))); }
 
-// cache: [blocks, block_size, key_value_heads, head_dim], as places: [blocks * block_size, key_value_heads, head_dim].
+// cache: [blocks, block_size, key_value_heads, head_dim], as places: [blocks * block_size, key_value_heads,
+// head_dim].
 at::Tensor places(const at::Tensor& cache) { return cache.view({-1, cache.size(2), cache.size(3)}); }
 
 void store(KvCache& cache, int64_t layer, const at::Tensor& slots, const at::Tensor& key,

@@ -1,4 +1,5 @@
-// Sequences that a test has continued: by the decoder alone, and by a runner in batches, blocks and pieces drawn at random.
+// Sequences that a test has continued: by the decoder alone, and by a runner in batches, blocks and pieces
+// drawn at random.
 #pragma once
 
 #include <ATen/ops/arange.h>

@@ -28,7 +28,7 @@ at::Tensor on_host(const std::vector<T>& numbers) {
                        at::TensorOptions(type));
 }
 
-// Rows of `width`, zeros behind each sequence's own blocks.
+// Rows of `width`, zeros after each sequence's own blocks.
 std::vector<int32_t> flat_tables(const Step& step, size_t width) {
   std::vector<int32_t> flat(step.sequences() * width);
   for (size_t i = 0; i < step.sequences(); ++i)
@@ -171,7 +171,7 @@ at::Tensor Runner::decode(const Step& step, int64_t size) {
   if (!decoding.recorded) {
     const auto longs = weights_->flat.options().dtype(at::kLong),
                ints = weights_->flat.options().dtype(at::kInt);
-    // Padding decodes token 0 at place 0 of block 0, which is nobody's.
+    // Padding decodes token 0 at place 0 of block 0, which belongs to no sequence.
     decoding.tensors = {at::zeros({size}, longs),         at::zeros({size}, longs),
                         at::zeros({size}, longs),         {},
                         at::zeros({size}, ints).fill_(1), at::zeros({size, width}, ints)};
@@ -186,7 +186,8 @@ at::Tensor Runner::decode(const Step& step, int64_t size) {
   copy(tensors.positions, on_host(step.positions)).zero_();
   copy(tensors.slots, on_host(step.slots)).zero_();
   copy(tensors.lengths, on_host(step.lengths)).fill_(1);
-  // Behind a sequence's length, and in padding, what an earlier step left is never looked at, or harmless: numbers of blocks that exist.
+  // After a sequence's length, and in padding, what an earlier step left is never looked at, or harmless:
+  // numbers of blocks that exist.
   size_t used = 0;
   for (const auto& blocks : step.blocks) used = std::max(used, blocks.size());
   const auto tables = flat_tables(step, used);

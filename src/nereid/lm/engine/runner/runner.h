@@ -1,4 +1,5 @@
-// The forward of the engine: steps in, logits out, over a cache of keys and values in blocks; decoding as CUDA graphs where there is a GPU.
+// The forward of the engine: steps in, logits out, over a cache of keys and values in blocks; decoding as
+// CUDA graphs where there is a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,12 +24,13 @@ class Recorded {
   virtual void replay() = 0;
 };
 
-// What a device has of its own. The base class is every device's: PyTorch's operators, and work that is recorded by keeping the function. HostDevice is a
-// CPU with our own loops.
+// What a device has of its own. The base class is every device's: PyTorch's operators, and work that is
+// recorded by keeping the function. HostDevice is a CPU with our own loops.
 class Device {
  public:
   virtual ~Device() = default;
-  // Runs `work` and records it. `work` reads and writes tensors that stay where they are, and no value of them.
+  // Runs `work` and records it. `work` reads and writes tensors that stay where they are, and no value of
+  // them.
   virtual std::unique_ptr<Recorded> record(const std::function<void()>& work);
   // Kernels for such a model; null where PyTorch's operators do all.
   virtual Result<std::unique_ptr<FusedModel>> fused(const lm::Config& config, int64_t block_size);
@@ -47,18 +49,19 @@ class HostDevice : public Device {
 
 struct RunnerOptions {
   int64_t blocks =
-      0;  // of the cache, block 0 (nobody's) included; 0: as many as `memory_share` of the free memory holds
+      0;  // of the cache, block 0 (unused) included; 0: as many as `memory_share` of the free memory holds
   int64_t most_blocks = 0;  // where `blocks` is 0: no more than these; 0: no bound
   int64_t block_size = 16;
   double memory_share = 0.9;
-  // Decoding is recorded for so many sequences at a time (the next larger of these); none: nothing is recorded.
+  // Decoding is recorded for so many sequences at a time (the next larger of these); none: nothing is
+  // recorded.
   std::vector<int64_t> recorded_sizes = {};
   int64_t most_tokens =
       0;  // of a sequence; 0: the configuration's max_position_embeddings. Recorded block tables are as wide
 };
 
-// Sizes up to `most`: doubled up to 64, then multiples of 64. Decoding reads all weights for one sequence as for many, so padding costs little; a recording
-// takes the time of a few steps.
+// Sizes up to `most`: doubled up to 64, then multiples of 64. Decoding reads all weights for one sequence as
+// for many, so padding costs little; a recording takes the time of a few steps.
 std::vector<int64_t> recorded_sizes_up_to(int64_t most);
 
 class Runner {
@@ -70,7 +73,8 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  // step.wanted's logits: [wanted, vocab], in the weights' type (float32 of a host's own forward), valid until the next forward. Steps are checked: what does not fit is a programmer's mistake.
+  // step.wanted's logits: [wanted, vocab], in the weights' type (float32 of a host's own forward), valid
+  // until the next forward. Steps are checked: what does not fit is a programmer's mistake.
   at::Tensor forward(const Step& step);
 
   const KvCache& cache() const { return cache_; }

@@ -45,7 +45,8 @@ std::vector<Tokens> prompts() {
   return all;
 }
 
-// Whatever is batched with whatever, in blocks and pieces of whatever size, recorded or not: the tokens are the same.
+// Whatever is batched with whatever, in blocks and pieces of whatever size, recorded or not: the tokens are
+// the same.
 TEST(Runner, TokensDoNotDependOnHowTheyAreComputed) {
   constexpr int kMore = 12;
   ASSERT_TRUE(kOneThread);

@@ -31,7 +31,8 @@ struct Picked {
   at::Tensor logprobs;  // [rows], float64, under the distribution that was drawn from
 };
 
-// weights: [rows, n], float64, not scaled; uniforms: [rows, 1]. The first place whose running sum exceeds the uniform's share of all: it has a weight.
+// weights: [rows, n], float64, not scaled; uniforms: [rows, 1]. The first place whose running sum exceeds the
+// uniform's share of all: it has a weight.
 Picked invert(const at::Tensor& weights, const at::Tensor& uniforms) {
   const auto sums = weights.cumsum(1);
   const auto totals = sums.slice(1, -1);  // [rows, 1]
@@ -55,7 +56,8 @@ struct Cut {
   }
 };
 
-// sorted: [rows, n], the n largest logits, the largest first. What each weighs beside the largest: [rows, n], float64, zeros behind the k-th.
+// sorted: [rows, n], the n largest logits, the largest first. Weights relative to the largest: [rows, n],
+// float64, zeros after the k-th.
 at::Tensor weights_of(const at::Tensor& sorted, const Cut& cut) {
   const auto wide = sorted.to(at::kDouble);
   return ((wide - wide.slice(1, 0, 1)) / cut.temperatures)
@@ -64,7 +66,8 @@ at::Tensor weights_of(const at::Tensor& sorted, const Cut& cut) {
                    0);
 }
 
-// total: [rows, 1], the sum of all weights that top_k leaves. The rest of the cut, and a draw from what is left.
+// total: [rows, 1], the sum of all weights that top_k leaves. The rest of the cut, and a draw from the
+// remaining tokens.
 Picked draw_from_weights(at::Tensor weights, const at::Tensor& total, const at::Tensor& order,
                          const Cut& cut) {
   // The share of those before a token decides whether it is still needed; the first always is.
@@ -85,8 +88,9 @@ Picked draw_sorted(const at::Tensor& logits, const Cut& cut) {
 // Mostly a cut leaves few tokens, and a whole row need not be sorted to find them.
 constexpr int64_t kCandidates = 1024;
 
-// Places of the largest logits of each row, in order, of equals the lower first: [rows, n]. Each logit becomes a whole number of the same order, its place
-// below: no two are equal, so which are found does not depend on how they are looked for.
+// Places of the largest logits of each row, in order, of equals the lower first: [rows, n]. Each logit
+// becomes a whole number of the same order, its place below: no two are equal, so which are found does not
+// depend on how they are looked for.
 at::Tensor largest(const at::Tensor& logits, int64_t n) {
   const auto bits = (logits + 0.0f).view(at::kInt);  // no -0
   const auto ordered = at::where(bits < 0, bits.bitwise_xor(0x7fffffff), bits).to(at::kLong);
@@ -103,7 +107,8 @@ Picked draw_from_cut(const at::Tensor& logits, const Cut& cut) {
   const auto all =
       ((logits.to(at::kDouble) - sorted.slice(1, 0, 1)) / cut.temperatures).exp().sum(1, /*keepdim=*/true);
   const auto total = at::where(cut.top_k <= kCandidates, weights.sum(1, /*keepdim=*/true), all);
-  // Nothing behind the candidates is left over where one of the cuts ends before them; of a larger top_k the total is not known.
+  // Nothing after the candidates is left over where one of the cuts ends before them; of a larger top_k the
+  // total is not known.
   const auto last = weights.slice(1, -1);
   const auto ends_before = (weights.sum(1, true) >= cut.top_p * total)
                                .logical_or(last < cut.min_p)
@@ -119,7 +124,8 @@ Picked draw_from_cut(const at::Tensor& logits, const Cut& cut) {
   return picked;
 }
 
-// One row on a CPU, greedily or from the whole distribution, as below without libtorch's operators: dozens of microseconds each for one row.
+// One row on a CPU, greedily or from the whole distribution, as below without libtorch's operators: dozens of
+// microseconds each for one row.
 struct DrawnRow {
   int64_t token;
   double logprob, drawn_logprob;

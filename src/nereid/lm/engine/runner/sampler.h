@@ -1,9 +1,11 @@
 // From logits to tokens, on the device where the logits are.
 //
-// A sequence's distribution is softmax(logits / temperature), then cut, in this order: `top_k` keeps the k most probable tokens (of equals the one with the
-// lower number first); `top_p` keeps the fewest most probable of these whose share of what is left reaches top_p; `min_p` drops what is less
-// probable than min_p times the most probable. What is left is scaled to one and drawn from by inversion, with one uniform number: a
-// token depends on its own logits, parameters, seed and index alone. Temperature 0 takes the most probable token.
+// A sequence's distribution is softmax(logits / temperature), then cut, in this order: `top_k` keeps the k
+// most probable tokens (of equals the one with the lower number first); `top_p` keeps the fewest most
+// probable of these whose share of the remaining probability reaches top_p; `min_p` drops what is less
+// probable than min_p times the most probable. The remainder is scaled to one and drawn from by inversion,
+// with one uniform number: a token depends on its own logits, parameters, seed and index alone. Temperature 0
+// takes the most probable token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +26,8 @@ struct DrawParameters {
 
 struct Drawn {
   std::vector<int64_t> tokens;
-  // Of those tokens: under softmax(logits) as the model gave them, and under the distribution that was drawn from (0 where greedy).
+  // Of those tokens: under softmax(logits) as the model gave them, and under the distribution that was drawn
+  // from (0 where greedy).
   std::vector<float> logprobs, drawn_logprobs;
 };
 
@@ -36,7 +39,8 @@ struct Likely {
   float logprob = 0;  // under softmax(logits)
 };
 
-// The counts[i] most probable tokens of each row, the most probable first, of equals the lower first. Rows of which none are asked for cost nothing.
+// The counts[i] most probable tokens of each row, the most probable first, of equals the lower first. Rows
+// with a count of 0 cost nothing.
 std::vector<std::vector<Likely>> likeliest(const at::Tensor& logits, const std::vector<int64_t>& counts);
 
 }  // namespace nereid::lm

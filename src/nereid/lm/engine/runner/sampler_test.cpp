@@ -86,7 +86,8 @@ TEST(Sampler, DrawsFromTheDistributionItSays) {
   }
 }
 
-// Large vocabularies, peaked and flat, with many equal logits: the token where the running sum of the distribution passes the uniform number.
+// Large vocabularies, peaked and flat, with many equal logits: the token where the running sum of the
+// distribution passes the uniform number.
 TEST(Sampler, LargeVocabulariesAreCutTheSame) {
   constexpr int64_t kVocabulary = 3000;
   std::vector<DrawParameters> parameters;
@@ -148,7 +149,7 @@ TEST(Sampler, GreedyIsTheMostProbable) {
   EXPECT_EQ(drawn.tokens, (std::vector<int64_t>{1, 1}));
 }
 
-TEST(Sampler, TellsTheLikeliest) {
+TEST(Sampler, ReturnsTheLikeliest) {
   const auto likely = likeliest(rows_of_logits(3).to(at::kBFloat16), {3, 0, 99});
   EXPECT_TRUE(likely[1].empty());
   std::vector<int64_t> all;

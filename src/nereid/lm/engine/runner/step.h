@@ -6,7 +6,8 @@
 
 namespace nereid::lm {
 
-// Sequences lie one after another; those with one token (they decode) may stand anywhere among those with more (their prompts are read).
+// Sequences are one after another; those with one token (they decode) may stand anywhere among those with
+// more (their prompts are read).
 struct Step {
   std::vector<int64_t> tokens = {};     // [tokens]
   std::vector<int64_t> positions = {};  // [tokens], of each in its sequence

@@ -32,7 +32,7 @@ class TtirLauncher : public Launcher {
     for (const auto& argument : arguments) {
       const bool described =
           parameter < parameters.size() && parameters[parameter].type.starts_with("!tt.tensordesc");
-      parameter += described ? 5 : 1;  // its two sizes and two strides are parameters behind it
+      parameter += described ? 5 : 1;  // its two sizes and two strides are parameters after it
       if (const auto* tensor = std::get_if<at::Tensor>(&argument)) {
         NEREID_CHECK(tensor->is_contiguous(), "contiguous tensors");
         const ttir::Pointer base{static_cast<int>(buffers.size()), 0};

@@ -1,5 +1,5 @@
-// Random numbers by counter: the n-th of a seed is a function of both and of nothing else, so that what a sequence draws does not
-// depend on which others it is computed with.
+// Random numbers by counter: the n-th of a seed is a function of both and of nothing else, so that what a
+// sequence draws does not depend on which others it is computed with.
 #pragma once
 
 #include <array>

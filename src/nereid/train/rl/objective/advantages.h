@@ -1,4 +1,4 @@
-// What each rollout of a group is worth beside the others.
+// Advantages: the worth of each rollout relative to its group.
 #pragma once
 
 #include <span>
@@ -35,18 +35,18 @@ struct SplitReward {
   double plan = 0, code = 0;
 };
 SplitReward split_reward(const Judged& judged, double speedup_limit = 2);
-// Ours, of a group's plans: a right one's logarithm of its speed beside the mean of the right ones', at most
-// log(speedup_limit) up or down, a wrong one's -incorrect_penalty, in the same unit: what is fast and often wrong can
-// be weighed against what is slow. All zeros where none is right.
+// Ours, of a group's plans: a right one's logarithm of its speed minus the mean of the right ones', at most
+// log(speedup_limit) up or down, a wrong one's -incorrect_penalty, in the same unit: what is fast and often
+// wrong can be weighed against what is slow. All zeros where none is right.
 std::vector<double> log_speed_rewards(std::span<const Judged> group, double speedup_limit,
                                       double incorrect_penalty);
-// Ours, of a group's answers, plan and code: the same where a right one is faster than the right ones' mean, 0
-// for other right ones, so that nothing slow is pushed away, and -incorrect_penalty for wrong ones where one is right:
-// at a price of 0 nothing is learnt but to write what was right.
+// Ours, of a group's answers, plan and code: the same where a right one is faster than the right ones' mean,
+// 0 for other right ones, so that nothing slow is pushed away, and -incorrect_penalty for wrong ones where
+// one is right: at a price of 0 nothing is learnt but to write what was right.
 std::vector<double> best_advantages(std::span<const Judged> group, double speedup_limit,
                                     double incorrect_penalty = 0);
-// Ours, of a group's plans where being wrong is the plan's fault and not the code's: log_speed_rewards less their
-// mean, so that what is chosen is pushed by what such a choice is worth, wrong answers of it included.
+// Ours, of a group's plans where being wrong is the plan's fault and not the code's: log_speed_rewards less
+// their mean, so that what is chosen is pushed by what such a choice is worth, wrong answers of it included.
 std::vector<double> centred_speed_advantages(std::span<const Judged> group, double speedup_limit,
                                              double incorrect_penalty);
 

@@ -56,7 +56,7 @@ TEST(CollapseWatch, OneStepSaysNothing) {
   EXPECT_THAT(watch.look(usual()), ElementsAre());
 }
 
-TEST(CollapseWatch, TellsSharesOfVerdictsAndRules) {
+TEST(CollapseWatch, ReportsSharesOfVerdictsAndRules) {
   auto figures = usual();
   figures.rules = {{"aten_compute", 2}};
   const Figures metrics = CollapseWatch::metrics(figures);

@@ -26,7 +26,7 @@ Curriculum::Curriculum(const CurriculumSettings& settings, uint64_t seed)
 }
 
 // How far the newer rewards are from the older ones, up or down: a class that is being forgotten is worth a
-// look, too. One that nobody has seen changes as much as any could.
+// look, too. An unseen one changes as much as any could.
 double Curriculum::Progress::change() const {
   if (rollouts < kFaster) return 1;
   return std::min(std::abs(fast - slow), 1.0);

@@ -24,7 +24,7 @@ struct CurriculumSettings {
   double memory = 200;           // kLearnt: rollouts after which an earlier one counts 1 / e
 };
 
-// Deterministic: what is drawn follows from the seed, the number of the draw and what was told before it.
+// Deterministic: what is drawn follows from the seed, the number of the draw and earlier observations.
 class Curriculum {
  public:
   Curriculum(const CurriculumSettings& settings, uint64_t seed);

@@ -21,7 +21,7 @@ TEST(Curriculum, LevelsAreGoneThroughByHeldOutPassRate) {
   EXPECT_EQ(levels.draw(), 1);
   EXPECT_FALSE(levels.looked(0, 1.0));
   EXPECT_TRUE(levels.looked(1, 1.0));
-  EXPECT_FALSE(levels.looked(2, 1.0));  // there is none behind it
+  EXPECT_FALSE(levels.looked(2, 1.0));  // there is none after it
   EXPECT_THAT(levels.shares(), ElementsAre(0, 0, 1));
 }
 
@@ -42,7 +42,7 @@ TEST(Curriculum, AMixtureIsDrawnByItsShares) {
 
 TEST(Curriculum, ALearntOneGoesWhereRewardsChange) {
   Curriculum learnt({.kind = Way::kLearnt, .classes = 4, .least_share = 0.2, .memory = 100}, 2);
-  EXPECT_THAT(learnt.shares(), testing::Each(testing::DoubleNear(0.25, 1e-12)));  // nobody knows anything
+  EXPECT_THAT(learnt.shares(), testing::Each(testing::DoubleNear(0.25, 1e-12)));  // nothing is known
   for (int i = 0; i < 400; ++i) {
     learnt.rewarded(0, 1);                // can do it
     learnt.rewarded(1, 0);                // cannot

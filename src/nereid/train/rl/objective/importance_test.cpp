@@ -44,7 +44,7 @@ TEST(Importance, ObjectivesMultiplyGradientsAlone) {
                      .old_log_probabilities = {-1, -2},
                      .plan_tokens = 1,
                      .judged = {.valid = true, .correct = i == 0, .speedup = 1.0}};
-    // best copies one right answer beside a slower one.
+    // best copies one right answer next to a slower one.
     if (kind == ObjectiveSettings::Kind::kBest)
       rollouts[1].judged = {.valid = true, .correct = true, .speedup = 2.0};
     const std::vector<size_t> groups = {0, 2};

@@ -116,8 +116,9 @@ class Evaluation {
     }
   }
 
-  // The mean over the tokens of what is copied (or pushed away), where an answer's weigh its advantage's size: as
-  // supervised examples would be learnt from, so the loss stands in one scale with the loss of [sft_mix].
+  // The mean over the tokens of what is copied (or pushed away), where an answer's weigh its advantage's
+  // size: as supervised examples would be learnt from, so the loss stands in one scale with the loss of
+  // [sft_mix].
   void best() {
     struct Part {
       size_t index, begin, end;

@@ -47,7 +47,7 @@ TEST(Advantages, LeaveOneOutIsTheMeanOfTheOthers) {
   }
 }
 
-TEST(Rewards, AreTheLaddersProducts) {
+TEST(Rewards, AreProductsOfTheFactors) {
   for (const bool valid : {false, true})
     for (const bool correct : {false, true}) {
       const Judged judged{.valid = valid, .correct = correct, .speedup = 1.5};
@@ -59,7 +59,7 @@ TEST(Rewards, AreTheLaddersProducts) {
   EXPECT_EQ(split_reward({.valid = true, .correct = true, .speedup = 9}, 10).plan, 9);
 }
 
-TEST(Rewards, OfLogSpeedAreBesideTheRightOnesMean) {
+TEST(Rewards, OfLogSpeedAreRelativeToTheRightOnesMean) {
   const auto right = [](double speedup) {
     return Judged{.valid = true, .correct = true, .speedup = speedup};
   };
@@ -91,7 +91,7 @@ TEST(Advantages, OfTheBestAreOfWhatIsFasterThanTheRightOnesMean) {
   EXPECT_THAT(best_advantages(std::vector{wrong, wrong}, 2, 0.1), testing::Each(0.0));
 }
 
-TEST(Advantages, OfPlansAreWhatTheirChoiceIsWorthBesideTheGroups) {
+TEST(Advantages, OfPlansAreRelativeToTheGroup) {
   const auto right = [](double speedup) {
     return Judged{.valid = true, .correct = true, .speedup = speedup};
   };
@@ -193,7 +193,7 @@ TEST(Objective, ClippingTakesGradientsOnlyWhereTheRatioHasGoneFarEnough) {
   EXPECT_NEAR(value.clipped_share, 2.0 / 6, 1e-12);
 }
 
-TEST(Objective, HrdTellsPlanAndCodeApart) {
+TEST(Objective, HrdSeparatesPlanAndCode) {
   // Both are correct: the code has nothing to learn, the plan what is faster.
   const Rollout slow{.log_probabilities = {-1, -1, -1},
                      .old_log_probabilities = {-1, -1, -1},
@@ -229,7 +229,8 @@ TEST(Objective, AUniformRewardIsThePlansForAllTokens) {
               testing::Pointwise(testing::FloatNear(1e-7F), {-0.01875F, -0.01875F, -0.1875F, -0.1875F}));
 }
 
-// Slow and wrong ones are left alone, all tokens of the fastest are copied, each group's by how much faster it was.
+// Slow and wrong ones are left alone, all tokens of the fastest are copied, each group's by how much faster
+// it was.
 TEST(Objective, BestCopiesWhatWasRightAndFast) {
   const auto rollout = [](bool correct, double speedup, size_t length) {
     const std::vector<float> scores(length, -1);
@@ -258,7 +259,7 @@ TEST(Objective, BestCopiesWhatWasRightAndFast) {
   for (const size_t i : {1, 3, 5}) EXPECT_THAT(priced.gradients[i], testing::Each(0.0F)) << i;
 }
 
-// A plan is pushed away for being wrong, or slow; the code behind it is left as it is.
+// A plan is pushed away for being wrong, or slow; the code after it is left as it is.
 TEST(Objective, BestMayPushPlansApartFromCodes) {
   const auto rollout = [](bool correct, double speedup) {
     return Rollout{.log_probabilities = {-1, -1, -1},
@@ -269,7 +270,8 @@ TEST(Objective, BestMayPushPlansApartFromCodes) {
   const std::vector<Rollout> rollouts{rollout(true, 1), rollout(true, std::exp(0.4)), rollout(false, 9)};
   const auto value = evaluate_objective({.kind = By::kBest, .plan_incorrect_penalty = 0.6}, rollouts,
                                         std::vector<size_t>{0, 3});
-  // Plans' rewards -0.2, 0.2, -0.6, their mean -0.2; of the codes only the second's two tokens are copied, by 0.2.
+  // Plans' rewards -0.2, 0.2, -0.6, their mean -0.2; of the codes only the second's two tokens are copied, by
+  // 0.2.
   const double all = 0.4 + 0.4 + 2 * 0.2;
   const auto pushed = [&](double plan, double code) {
     return testing::Pointwise(

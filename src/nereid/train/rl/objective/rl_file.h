@@ -13,7 +13,7 @@ namespace nereid::train {
 
 struct RlSettings {
   ObjectiveSettings objective;
-  std::string tokenizer;  // a tokenizer.json; the model's own, if not told
+  std::string tokenizer;  // a tokenizer.json; default: the model's own
   std::vector<std::string>
       tasks;  // a file of lines for each class, as `nereid synth -o FILE.jsonl` writes them
   std::vector<std::string> held_out;  // likewise, for pass@1
@@ -24,10 +24,10 @@ struct RlSettings {
   int64_t sequences = 256;     // written at a time, at most
   int64_t updates = 1;         // optimizer steps on each step's rollouts
   double temperature = 1;
-  std::optional<double> code_temperature;  // behind the plan; not told: the same
+  std::optional<double> code_temperature;  // after the plan; default: the same
   double min_p = 0;  // tokens less than so many times as probable as the likeliest are not drawn
   // Steps between the weights that write rollouts and those that learn from them first: 0, or 1, where the
-  // engine writes the next step's while these are judged. Not told: 1, but 0 where the judge would use the
+  // engine writes the next step's while these are judged. Default: 1, but 0 where the judge would use the
   // engine's GPU while it writes.
   std::optional<int64_t> staleness;
   double importance_limit = 2;    // of the weights of rl/importance.h
@@ -48,16 +48,16 @@ struct RlSettings {
   enum class Times { kTogether, kApart } times = Times::kTogether;
   double timing_seconds = 0.1;  // for sampling an answer's times
   double time_limit = 30;       // seconds, of a judged replay
-  // Once nine in ten of the programs that a step has judged have their verdicts, the others have so many seconds more; then they are left
-  // out of their groups, and counted as `unjudged`. 0: all are waited for.
+  // Once nine in ten of the programs that a step has judged have their verdicts, the others have so many
+  // seconds more; then they are left out of their groups, and counted as `unjudged`. 0: all are waited for.
   double straggler_timeout_s = 0;
 };
 
-// What the model was taught before, learnt from again in every update.
+// Supervised data of earlier training, mixed into every update.
 struct SftMixSettings {
   std::vector<std::string> train;  // folders that `nereid train data` wrote
   int64_t rows = 0;                // of data.sequence_length tokens, in each update, of all ranks together
-  double weight = 1;               // of the mean loss over their targets, beside the objective's 1
+  double weight = 1;               // of the mean loss over their targets, against the objective's 1
 };
 
 struct RlRun {

@@ -70,7 +70,7 @@ TEST(RlFile, ReadsWhatAnAblationLeavesOut) {
               testing::HasSubstr("rl has no key 'plan_incorrect_penalty'"));
 }
 
-TEST(RlFile, ReadsWhatIsRehearsed) {
+TEST(RlFile, ReadsTheSftMix) {
   EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->sft_mix);
   std::string text = std::string(kRlFile) + "[sft_mix]\ntrain = [\"a\", \"b\"]\nrows = 6\n";
   const auto sft_mix = parse_rl_file(text, "r.toml").value().sft_mix;
@@ -125,7 +125,7 @@ TEST(RlFile, ARunMayEndWithItsSeconds) {
       rl_error("steps = 3", "warmup_steps = 1"),
       "r.toml:6: schedule.steps: expected how many steps the run has, or its seconds, but it is missing");
   EXPECT_THAT(rl_error("steps = 3", "kind = \"warmup-stable-decay\"\nseconds = 90\ndecay_steps = 1"),
-              testing::StartsWith("r.toml:8: schedule.seconds: expected none where decay_steps are told"));
+              testing::StartsWith("r.toml:8: schedule.seconds: expected none where decay_steps is set"));
 }
 
 TEST(RlFile, RefusesWhatCannotBe) {

@@ -1,5 +1,6 @@
-// Every key of a run file, for `nereid train keys` and docs/run_files.md. The list comes from the readers themselves
-// (run_file.cpp, rl_file.cpp), which read sample files of every kind; a key without a description fails a test.
+// Every key of a run file, for `nereid train keys` and docs/run_files.md. The list comes from the readers
+// themselves (run_file.cpp, rl_file.cpp), which read sample files of every kind; a key without a description
+// fails a test.
 #pragma once
 
 #include <string>

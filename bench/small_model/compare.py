@@ -1,13 +1,19 @@
-"""What a model's greedy answers are worth beside those of the model before it, at equal correctness or not: what training changed.
+"""Compares a model's greedy answers with those of the model before it, at equal correctness or not: what
+training changed.
 
-    python3 bench/small_model/beside.py BEFORE AFTER [AFTER...] [--json]
+    python3 bench/small_model/compare.py BEFORE AFTER [AFTER...] [--json]
 
-Of several AFTERs the fastest answer to each task that is Verified counts: what choosing among them has to give at most. One program has one speed, and so has the compiler's first choice: the mean over all results given, since the fastest of several clocks is faster by chance (how far clocks of one program are apart is told last). All are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks. By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
+Of several AFTERs the fastest answer to each task that is Verified counts: what choosing among them has to
+give at most. One program has one speed, and so has the compiler's first choice: the mean over all results
+given, since the fastest of several clocks is faster by chance (how far clocks of one program are apart is
+printed last). All are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks.
+By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
 * Verified before and after, the difference in points, how many tasks were lost and how many won;
 * both Verified: how much faster the answers after are, where both are right. It says nothing of what was lost: who gives up all tasks but the one that became faster is fastest here;
-* all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch is what is left. Tasks whose right answer has no time are not in it;
+* all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch runs instead. Tasks whose right answer has no time are not in it;
 * faster than the compiler's first choice: of all tasks with one that was timed, before and after. What is not Verified is not faster.
-Speeds are over eager PyTorch, each by a clock beside its reference in its own run. A task where either answer's verdict is an Error is in none of this; how many there are is told.
+Speeds are over eager PyTorch, each timed against its reference in its own run. A task where either answer's
+verdict is an Error is in none of this; their number is printed.
 """
 
 import argparse
@@ -22,7 +28,8 @@ DRAWS, SHARE = 4000, 0.95
 
 
 def read(path):
-    """{task: {"level", "large", "verdict", "program", "speed", "compiler"}}: logarithms over eager, None where nothing was timed."""
+    """{task: {"level", "large", "verdict", "program", "speed", "compiler"}}: logarithms over eager, None
+    where nothing was timed."""
     path = path / "results.jsonl" if path.is_dir() else path
     if not path.exists():
         sys.exit(f"{path}: expected what evaluate.py or `nereid eval` left")
@@ -90,7 +97,8 @@ def clocked_alike(several):
 
 
 def clocks_apart(several):
-    """{"answers", "compiler"}: of all pairs of clocks of one program how many there are, and how far they are apart in the median and in one of ten, as a share of the time."""
+    """{"answers", "compiler"}: of all pairs of clocks of one program how many there are, and how far they are
+    apart in the median and in one of ten, as a share of the time."""
     answers, compiler = [], []
     for one, other in itertools.combinations({id(of): of for of in several}.values(), 2):
         for a, b in ((one[name], other[name]) for name in one if name in other):
@@ -165,14 +173,14 @@ def compared(pairs):
         if None not in (pair[0]["compiler"], pair[1]["compiler"])
     ]
     found |= {
-        "beside_compiler": len(faster),
+        "compared_with_compiler": len(faster),
         "faster_than_compiler": [sum(of) / len(faster) for of in zip(*faster)] if faster else None,
         "faster_points": interval([100 * (a - b) for b, a in faster], float),
     }
     return found
 
 
-def told(name, f):
+def summary_line(name, f):
     times = lambda i: f"{i[0]:.3f} [{i[1]:.3f}, {i[2]:.3f}]"
     points = lambda i: f"{i[0]:+.1f} points [{i[1]:+.1f}, {i[2]:+.1f}]"
     text = f"{name}, {f['tasks']} tasks" + (f" ({f['errors']} more have an Error)" if f["errors"] else "")
@@ -184,7 +192,7 @@ def told(name, f):
     if f["all_wrong_as_eager"]:
         text += f", all, eager's where not Verified {times(f['all_wrong_as_eager'])} ({f['all']})"
     if f["faster_than_compiler"]:
-        text += f"; faster than the compiler's first choice {f['faster_than_compiler'][0]:.1%} -> {f['faster_than_compiler'][1]:.1%} of {f['beside_compiler']}, {points(f['faster_points'])}"
+        text += f"; faster than the compiler's first choice {f['faster_than_compiler'][0]:.1%} -> {f['faster_than_compiler'][1]:.1%} of {f['compared_with_compiler']}, {points(f['faster_points'])}"
     return text
 
 
@@ -222,7 +230,7 @@ def main():
     if options.json:
         print(json.dumps({**figures, "clocks_apart": apart}, indent=1))
     else:
-        print("\n".join(told(*one) for one in figures.items()))
+        print("\n".join(summary_line(*one) for one in figures.items()))
         for name, of in apart.items():
             if of["pairs"]:
                 print(
