@@ -58,7 +58,7 @@ TEST_F(PairFileTest, RefusesWhatIsNotItsOwn) {
   std::filesystem::resize_file(path(), 1);
   EXPECT_THAT(PairFile::open(path(), "options").error().message, HasSubstr("should have 3"));
   std::filesystem::remove(path().string() + ".progress");
-  EXPECT_THAT(PairFile::open(path(), "options").error().message, HasSubstr("says what it is of"));
+  EXPECT_THAT(PairFile::open(path(), "options").error().message, HasSubstr("holds its settings"));
   EXPECT_EQ(PairFile::open(path() / "below", "options").error().blame, Blame::kInput);
   std::ofstream(path().string() + ".progress") << "[]";
   EXPECT_EQ(PairFile::open(path(), "options").error().blame, Blame::kInput);

@@ -424,7 +424,7 @@ TEST_F(SearchTest, WhileNothingIsVerifiedWhatIsBeingJudgedIsWaitedFor) {
   ASSERT_TRUE(outcome.best);
   EXPECT_EQ(outcome.best->source, "SLOW BYTES 2e12");
   ASSERT_THAT(outcome.declined, SizeIs(1));
-  EXPECT_THAT(outcome.declined[0].why, HasSubstr("time was over"));
+  EXPECT_THAT(outcome.declined[0].why, HasSubstr("time budget ended"));
   Scripted two("two", {proposing({"SLOW BYTES 2e12"})});
   EXPECT_FALSE(run(*evaluator(), {&two},
                    {.deadline = Deadline::after(0.1), .patience = Deadline::after(0.2), .subgraphs = false})
