@@ -105,8 +105,7 @@ class HappensBefore {
   std::unordered_map<int32_t, std::unordered_map<int64_t, uint32_t>> closures_;  // of the present epochs
   int64_t budget_ = 200'000'000;
 
-  std::unordered_map<int32_t, std::array<Sections, 2>>
-      sections_;  // of each program: writes and atomics, reads
+  std::unordered_map<int32_t, std::array<Sections, 2>> sections_;  // of each program: writes and atomics, reads
 
   std::unordered_map<int64_t, Page> pages_;
   int64_t pieces_ = 0;

@@ -127,8 +127,7 @@ void Sanitizer::add(const LaunchContext& context, const Race& race) {
   if (race.not_covered) {
     f.kind = FindingKind::kMissingBarrier;
     f.detail = fmt::format(
-        "which {} it after program ({}, {}, {}) {} it at line {} and released; other lanes than the "
-        "releasing one "
+        "which {} it after program ({}, {}, {}) {} it at line {} and released; other lanes than the releasing one "
         "are covered only after tl.debug_barrier()",
         verb(race.span.kind), other[0], other[1], other[2], verb(race.other.kind), line.line);
     return add(std::move(f));
