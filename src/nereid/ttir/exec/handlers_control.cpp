@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/exec/handlers.h"
 #include "nereid/ttir/exec/sanitizer.h"
 
@@ -114,6 +113,6 @@ void assertion(Machine& m, const Instruction& i) {
 
 void nothing(Machine&, const Instruction&) {}
 
-void barrier(Machine& m, const Instruction&) { note_barrier(m); }
+void barrier(Machine& m, const Instruction&) { m.lane_log.barrier(); }
 
 }  // namespace nereid::ttir::handlers

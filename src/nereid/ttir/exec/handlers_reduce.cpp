@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/exec/handlers.h"
 
 namespace nereid::ttir::handlers {
@@ -33,8 +32,7 @@ Extent extent_of(const Instruction& i) {
 // barrier.
 void barrier_of_all(Machine& m, const Extent& e) {
   constexpr int64_t kWarp = 32;
-  note_reads_used(m);
-  if (e.outer == 1 && e.inner == 1 && e.axis > kWarp) note_barrier(m);
+  if (e.outer == 1 && e.inner == 1 && e.axis > kWarp) m.lane_log.barrier();
 }
 
 const std::byte* input(Machine& m, const Instruction& i, size_t which, Elem elem) {
