@@ -31,7 +31,7 @@ def quick(number):
 
 
 class Server:
-    def __init__(self, nereid, folder, *more, tasks=True, jobs=2, port=0):
+    def __init__(self, nereid, folder, *more, tasks=True, jobs=2, port=0, warm=True):
         self.folder = folder
         words = [
             nereid,
@@ -54,7 +54,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "NEREID_KEEP_WARM": "60"},
+            env={**os.environ, "NEREID_KEEP_WARM": "60" if warm else "0"},
         )
         line = self.process.stdout.readline()
         if not line.startswith("http://"):

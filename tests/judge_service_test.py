@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import unittest
+from random import Random
 
 TESTS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
@@ -207,6 +208,57 @@ class Answers(Case):
         self.assertIn("Verified", [one["verdict"] for one in page["latest"]])
         self.assertIn("<title>nereid serve</title>", self.server.raw("GET", "/")[2])
 
+    def test_bodies_of_any_shape(self):
+        random = Random(5)
+        message = {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": quick(1)}],
+        }
+        question = {
+            "completion": quick(1),
+            "reference": "relu",
+            "options": {"seed": 1},
+            "reward": "binary",
+            "group": "g",
+        }
+        bodies = {
+            "/v1/verify": {**question, "timeout_s": 5},
+            "/v1/verify/batch": {"items": [question, {"completion": [message], "prompt": [message]}], "advantages": {"objective": "hrd"}},
+            "/v1/tasks": {"items": [question]},
+            "/v1/tasks/wait": {"ids": ["0" * 64], "timeout_s": 0},
+            "/slime": {"prompt": [message], "response": quick(1), "label": "relu"},
+            "/openrlhf": {"query": [quick(1)], "prompts": ["p"], "labels": ["relu"]},
+            "/verify": {"response": {"output": [message]}, "responses_create_params": {"input": [message]}, "label": "relu"},
+            "/aggregate_metrics": {"verify_responses": [{"reward": 1}]},
+            "/reset": {"task": "relu", "seed": 1, "max_turns": 2, "episode_id": "e"},
+            "/step": {"action": {"code": quick(1), "reference": "relu"}, "timeout_s": 5},
+            "/mcp": {"id": 1, "method": "tools/call", "params": {"name": "verify", "arguments": {"code": quick(1), "reference": "relu"}}},
+        }  # fmt: skip
+        statuses = set()
+        for _ in range(60):
+            for path, body in bodies.items():
+                changed = json.loads(json.dumps(body))
+                for _ in range(random.randrange(1, 4)):
+                    changed = mutated(changed, random)
+                statuses.add((path, self.server.raw("POST", path, json.dumps(changed))[0]))
+        self.assertEqual({status for _, status in statuses} - {200, 202, 400, 404, 422}, set())
+        self.assertLessEqual({(path, 200) for path in bodies if path != "/v1/tasks"}, statuses)
+        self.assertEqual(self.server.ask("/health")[0], 200)
+
+    def test_pages_of_other_sites(self):
+        here = f"127.0.0.1:{self.server.port}"
+        body = json.dumps({"completion": quick(3), "reference": "relu"})
+        for headers, status in (
+            ({"Origin": f"http://{here}"}, 200),
+            ({"Origin": "http://elsewhere.example"}, 403),
+            ({"Origin": "null"}, 403),
+            ({"Host": f"elsewhere.example:{self.server.port}"}, 403),
+            ({"Host": f"localhost:{self.server.port}"}, 200),
+            ({"Host": "[::1]:80"}, 200),
+        ):
+            self.assertEqual(self.server.raw("POST", "/v1/verify", body, headers)[0], status, headers)
+
     def test_slime(self):
         status, answer = self.server.ask("/slime", {"prompt": "", "response": GOOD, "label": "relu"})
         self.assertEqual((status, answer["reward"]), (200, 1.0))
@@ -250,6 +302,19 @@ class Answers(Case):
         status, metrics = self.server.ask("/aggregate_metrics", {"verify_responses": answers})
         self.assertEqual((status, metrics["key_metrics"]["mean/reward"]), (200, 1.0))
         self.assertEqual(self.server.ask("/verify", {"response": {}})[0], 422)
+
+
+def mutated(value, random):
+    """The same with one part, anywhere in it, of another type."""
+    if isinstance(value, dict) and value and random.random() < 0.85:
+        key = random.choice(sorted(value))
+        return {**value, key: mutated(value[key], random)}
+    if isinstance(value, list) and value and random.random() < 0.7:
+        place = random.randrange(len(value))
+        return [*value[:place], mutated(value[place], random), *value[place + 1 :]]
+    return random.choice(
+        [None, True, 0, -1, 1.5, 1e308, "", "x", "\ud800", [], [None], {}, {"a": 1}, [[]], "relu", value]
+    )
 
 
 class OpenEnv(Case):
@@ -300,9 +365,10 @@ class OpenEnv(Case):
             ws.send(json.dumps({"type": "step", "data": {"code": wrong(77)}}))
             ws.send(json.dumps({"type": "state"}))
             ws.frame(9, b"ping")
-            kinds = [ws.receive() for _ in range(3)]
-            self.assertEqual(kinds[0], (10, b"ping"))
-            self.assertEqual([json.loads(text)["type"] for _, text in kinds[1:]], ["observation", "state"])
+            kinds = [ws.receive() for _ in range(3)]  # the pong wherever it comes
+            self.assertIn((10, b"ping"), kinds)
+            kinds.remove((10, b"ping"))
+            self.assertEqual([json.loads(text)["type"] for _, text in kinds], ["observation", "state"])
             ws.send(json.dumps({"type": "close"}))
             self.assertEqual(ws.receive()[0], 8)
         with WebSocket(self.server.port) as ws:  # gone in the middle of a step
@@ -318,7 +384,7 @@ class WebSocket:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         key = base64.b64encode(os.urandom(16)).decode()
-        head = f"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
+        head = f"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
         self.socket.sendall((head + "Sec-WebSocket-Version: 13\r\n\r\n").encode())
         self.stream = self.socket.makefile("rb")
         assert b"101" in self.stream.readline()
@@ -393,7 +459,7 @@ class Limits(Case):
     def test_expect_100(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as client:
             body = json.dumps({"completion": quick(2), "reference": "relu"}).encode()
-            head = f"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+            head = f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
             client.sendall(head.encode())
             self.assertTrue(client.recv(100).startswith(b"HTTP/1.1 100"))
             client.sendall(body)
@@ -403,7 +469,7 @@ class Limits(Case):
         for begun in (
             b"",
             b"POST /v1/ver",
-            b"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+            b"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
         ):
             with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as client:
                 start = time.monotonic()
@@ -414,7 +480,7 @@ class Limits(Case):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as client:
             start = time.monotonic()
             try:
-                for byte in b"POST /v1/verify HTTP/1.1\r\nHost: x":
+                for byte in b"POST /v1/verify HTTP/1.1\r\nHost: localhost":
                     client.sendall(bytes([byte]))
                     time.sleep(0.2)
             except OSError:
@@ -426,7 +492,8 @@ class Limits(Case):
         body = json.dumps({"completion": wrong(3), "reference": "relu"}).encode()
         with socket.create_connection(("127.0.0.1", self.server.port)) as client:
             client.sendall(
-                f"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+                f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                + body
             )
             time.sleep(0.2)
         accepted = self.server.metric("nereid_accepted_total")
@@ -545,7 +612,7 @@ class Faults(unittest.TestCase):
     def test_a_full_queue_and_fair_turns(self):
         tokens = pathlib.Path(self.folder.name) / "tokens.txt"
         tokens.write_text(f"ada {TOKEN}\nbob {OTHER}\n")
-        server = self.start("--tokens", tokens, "--queue", 16, "--queue-per-client", 12, jobs=1)
+        server = self.start("--tokens", tokens, "--queue", 16, "--queue-per-client", 12, jobs=1, warm=False)
         ada, bob = ({"Authorization": f"Bearer {token}"} for token in (TOKEN, OTHER))
 
         def submit(client, numbers):
@@ -612,7 +679,7 @@ class Faults(unittest.TestCase):
             status, answer = asked.result()
         self.assertEqual((status, answer["reward"], server.end(None)), (200, 1.0, 0))
         # Without time left the answer is that there is no verdict yet, and the next server has it.
-        server = self.start("--grace", 0)
+        server = self.start("--grace", 0, warm=False)  # its judge needs seconds to start
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             asked = pool.submit(server.verify, WRONG)
             while server.metric("nereid_accepted_total") < 1:
@@ -623,12 +690,12 @@ class Faults(unittest.TestCase):
             (status, answer["status"], answer["reward"], server.end(None)), (503, "error", None, 0)
         )
         server = self.start()
-        self.assertEqual(server.ask(f"/v1/tasks/{answer['receipt']['id']}")[0], 202)
+        self.assertEqual(server.ask(f"/v1/tasks/{answer['receipt']['id']}")[0] // 100, 2)  # it is known
         self.assertEqual(server.verify(WRONG)[1]["status"], "refused")
         self.assertEqual(server.metric("nereid_accepted_total"), 0)
 
     def test_a_fault_of_the_judge_has_no_reward(self):
-        server = self.start()
+        server = self.start(warm=False)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             asked = pool.submit(
                 server.raw, "POST", "/v1/verify", json.dumps({"completion": GOOD, "reference": "relu"})

@@ -128,7 +128,7 @@ class Servers(unittest.TestCase):
         return self.servers[-1]
 
     def test_a_full_queue_is_waited_for(self):
-        server = self.start("--queue", 8)
+        server = self.start("--queue", 8, warm=False)
         with nereid.Client(f"http://127.0.0.1:{server.port}") as judge:
             texts = [wrong(number) for number in range(24)]
             rewards = judge.rewards([""] * 24, texts, ["relu"] * 24)
@@ -158,7 +158,7 @@ class Servers(unittest.TestCase):
         self.assertEqual([one.status for one in found], ["refused"] * 8, [one.error for one in found])
 
     def test_a_fault_of_the_judge_is_no_reward(self):
-        server = self.start()
+        server = self.start(warm=False)
         stop = threading.Event()
 
         def kill():

@@ -110,8 +110,7 @@ Json gpu_states(const std::vector<std::string>& gpus) {
 }
 
 Result<Answer> serve(ServeOptions options) {
-  if (options.server.address != "127.0.0.1" && options.server.address != "::1" && options.tokens.empty() &&
-      !options.no_tokens)
+  if (!serve::is_loopback(options.server.address) && options.tokens.empty() && !options.no_tokens)
     return input_error(
         "--address {}: expected --tokens FILE, for other machines reach this address (--no-tokens lets "
         "everybody ask)",

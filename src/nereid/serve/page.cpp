@@ -23,11 +23,14 @@ h1 { font-size: 1.4rem; margin: 0; } h2 { font-size: 1.05rem; margin: 1.8rem 0 .
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .35rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-tr:last-child td { border-bottom: 0; } th { background: var(--card); font-weight: 600; white-space: nowrap; } .n { text-align: right; white-space: nowrap; }
+tr:last-child td { border-bottom: 0; } th { background: var(--card); font-weight: 600; white-space: nowrap; } .n { text-align: right; white-space: nowrap; } .time { white-space: nowrap; }
 td.evidence { min-width: 16rem; overflow-wrap: anywhere; } td.evidence div + div { color: var(--soft); font-size: .9rem; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 0 1.5rem; } .sides > div { min-width: 0; }
 svg { display: block; width: 100%; height: 7rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 svg rect { fill: var(--accent); } .empty { padding: .5rem .7rem; color: var(--soft); }
+@media (max-width: 44rem) { #latest tr:has(th) { display: none; }
+  #latest tr { display: flex; flex-wrap: wrap; gap: .1rem .9rem; padding: .4rem .7rem; border-bottom: 1px solid var(--line); }
+  #latest td { border: 0; padding: 0; } #latest td.evidence { flex-basis: 100%; order: 1; min-width: 0; } #latest td:empty { display: none; } }
 form { margin: 1rem 0; display: none; gap: .5rem; flex-wrap: wrap; } input, button { font: inherit; padding: .3rem .6rem; border-radius: 6px;
   border: 1px solid var(--line); background: var(--card); color: var(--ink); }
 </style></head>
@@ -53,8 +56,8 @@ form { margin: 1rem 0; display: none; gap: .5rem; flex-wrap: wrap; } input, butt
 "use strict";
 const at = id => document.getElementById(id);
 const node = (name, text, kind) => { const made = document.createElement(name); made.textContent = text; if (kind) made.className = kind; return made; };
-const seconds = value => value == null ? "" : value < 1 ? Math.round(value * 1000) + " ms" : value < 120 ? value.toFixed(1) + " s" : Math.round(value / 60) + " min";
-const clock = value => new Date(value * 1000).toLocaleTimeString();
+const seconds = value => value == null ? "" : value < 0.001 ? "< 1 ms" : value < 1 ? Math.round(value * 1000) + " ms" : value < 120 ? value.toFixed(1) + " s" : Math.round(value / 60) + " min";
+const clock = value => node("td", new Date(value * 1000).toLocaleTimeString([], { hour12: false }), "time");
 function table(id, heads, rows, none) {
   const made = at(id);
   made.replaceChildren();
@@ -91,7 +94,7 @@ function show(s) {
   at("rate").textContent = "The highest bar is " + most + " in " + s.series.seconds + " s.";
   table("kinds", [["verdict"], ["count", "n"]], Object.entries(s.verdicts).sort((a, b) => b[1] - a[1]).map(([kind, count]) => [node("td", kind), number(count)]), "none yet");
   table("latest", [["time"], ["verdict"], ["task"], ["evidence"], ["speed-up", "n"], ["judged in", "n"], ["client"]], s.latest.map(one => [
-    node("td", clock(one.answered)), node("td", one.verdict, one.verdict === "Verified" ? "good" : one.verdict === "fault" ? "bad" : ""),
+    clock(one.answered), node("td", one.verdict, one.verdict === "Verified" ? "good" : one.verdict === "fault" ? "bad" : ""),
     node("td", one.task || one.id.slice(0, 8)), evidence(one), number(one.speedup == null ? "" : one.speedup.toFixed(2)), number(seconds(one.seconds)),
     node("td", one.client)]), "none yet");
   table("judges", [["judge"], ["state"], ["under way", "n"], ["verdicts", "n"], ["restarts", "n"]], s.judges.map(one => [
@@ -101,7 +104,7 @@ function show(s) {
     node("td", one.name), number(one.sm_mhz + " MHz"), number(one.celsius + " °C"), number(Math.round(one.watts) + " W"),
     node("td", one.throttled_by.join(", "))]), "none are used");
   table("clients", [["client"], ["waiting", "n"]], s.queue.clients.map(one => [node("td", one.name), number(one.waiting)]), "none");
-  table("errors", [["time"], ["error"]], s.errors.slice(0, 10).map(one => [node("td", clock(one.time)), node("td", one.message, "evidence")]), "none");
+  table("errors", [["time"], ["error"]], s.errors.slice(0, 10).map(one => [clock(one.time), node("td", one.message, "evidence")]), "none");
   at("state").textContent = s.ending ? "ending" : s.judges.some(one => one.running) ? "running" : "no judge runs";
   at("state").className = s.ending || !s.judges.some(one => one.running) ? "bad" : "good";
 }

@@ -19,6 +19,18 @@ constexpr int kRetrySeconds = 1;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+// A page of another site in a browser on this machine: by its Origin, or, where no token is needed, by
+// a host name that leads here.
+bool from_another_site(const HttpRequest& request, bool only_by_address) {
+  const std::string_view origin = request.header("origin"), host = request.header("host");
+  const size_t scheme = origin.find("://");
+  if (!origin.empty() && (scheme == origin.npos || origin.substr(scheme + 3) != host)) return true;
+  const std::string_view name =
+      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  return only_by_address && !name.empty() && name != "localhost" && !name.starts_with('[') &&
+         name.find_first_not_of("0123456789.") != name.npos;
+}
+
 std::optional<std::string> query_value(std::string_view query, std::string_view key) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
@@ -30,6 +42,8 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
 }
 
 }  // namespace
+
+bool is_loopback(std::string_view address) { return address == "::1" || address.starts_with("127."); }
 
 Result<std::unique_ptr<Server>> Server::create(ServerOptions options, ServiceOptions service,
                                                std::unique_ptr<TaskStore> store,
@@ -133,6 +147,9 @@ std::optional<HttpResponse> Server::check_head(const HttpRequest& request) {
     return HttpResponse{
         .status = status, .body = dump(error_answer(message, Blame::kInput)), .headers = std::move(headers)};
   };
+  if (from_another_site(request, options_.tokens.empty() && is_loopback(options_.address)))
+    return refuse(
+        403, "expected no request of another site's page: its Origin, or its Host, is not this server's");
   const bool socket = request.path == "/ws";
   const Route* route = find_route(request.path);
   if (route == nullptr && !socket)
@@ -161,6 +178,16 @@ void Server::handle(HttpRequest request, Reply reply) {
   exchange->request = std::move(request);
   exchange->client = client_of(exchange->request).value_or(Client{});
   exchange->reply = std::move(reply);
+  // A fault of ours costs one request, not the server.
+  try {
+    run_route(exchange);
+  } catch (const std::exception& e) {
+    service_->statistics().error(fmt::format("{}: unexpected: {}", exchange->request.path, e.what()));
+    fail(exchange, 503, "unexpected: this request met a fault of the server");
+  }
+}
+
+void Server::run_route(const ExchangePtr& exchange) {
   const Route& route = *find_route(exchange->request.path);
   Json body = Json::object();
   if (std::string_view(route.method) == "POST" && !exchange->request.body.empty()) {

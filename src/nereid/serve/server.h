@@ -61,6 +61,7 @@ class Server {
   std::optional<HttpResponse> check_head(const HttpRequest& request);
   std::optional<Client> client_of(const HttpRequest& request) const;
   void handle(HttpRequest request, Reply reply);
+  void run_route(const ExchangePtr& exchange);
   void handle_socket(const HttpRequest& request, const std::shared_ptr<WebSocket>& socket);
   void begin_end();
 
@@ -119,6 +120,8 @@ class Server {
   double end_at_ = 0;                      // when it ends: seconds since 1970
   bool gave_up_ = false;
 };
+
+bool is_loopback(std::string_view address);
 
 // What `GET /` shows: a page that asks /v1/status again and again.
 std::string_view live_page();

@@ -252,7 +252,7 @@ void Service::wait(std::vector<std::string> ids, size_t needed, double seconds, 
   for (const std::string& id : wait.ids)
     if (!pending_.contains(id)) ++there;
   wait.missing = std::min(needed, wait.ids.size()) - std::min({there, needed, wait.ids.size()});
-  const bool fires = wait.missing == 0;
+  const bool fires = wait.missing == 0 || seconds <= 0;
   if (!fires)
     for (const std::string& id : wait.ids)
       if (const auto found = pending_.find(id); found != pending_.end())

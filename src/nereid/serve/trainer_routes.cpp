@@ -18,7 +18,8 @@ std::string output_text(const Json& response) {
   if (output == nullptr || !output->is_array()) return "";
   Json messages = Json::array();
   for (const Json& item : *output)
-    if (item.is_object() && item.value("type", "message") == "message") messages.push_back(item);
+    if (const Json* type = member(item, "type"); item.is_object() && (type == nullptr || *type == "message"))
+      messages.push_back(item);
   return completion_text(messages);
 }
 
