@@ -203,6 +203,38 @@ class Files(unittest.TestCase):
         self.refused(lambda: model(xs, {"w": options["w"]}), file=self.strict["nested"])
         self.refused(lambda: model(xs[:1], options), file=self.strict["nested"])
 
+    def test_a_keyword_whose_name_the_file_has_lost(self):
+        file = self.strict["softmax"]
+        x = torch.randn(32, 24)
+        verified = {
+            "inputs": [file._Tensor("float32", (32, 24), (24, 1))],
+            "constructor": [],
+            "state": {},
+            "modes": False,
+        }
+
+        def class_of(fallback):
+            class Unnamed(torch.nn.Module):
+                def forward(self, *inputs):
+                    return inputs[0]
+
+            return file._guard(Unnamed, verified, fallback)
+
+        self.refused(lambda: class_of(None)()(x, scale=3), "scale", file=file)
+        reference = self.references["softmax"].Model
+        model = class_of(lambda: reference)()
+        self.assertTrue(torch.equal(model(x), x))
+        self.assertTrue(torch.equal(model(x, scale=3), reference()(x, scale=3)))
+        with self.assertRaises(TypeError):
+            model(x, other=1)
+
+    def test_autocast(self):
+        model, (x,) = self.made("linear")
+        model(x)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.refused(lambda: model(x), "autocast", file=self.strict["linear"])
+        model(x)
+
     def test_constructors(self):
         for name, given in {
             "linear": (24, 41),

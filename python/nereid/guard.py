@@ -58,6 +58,7 @@ def _guard(cls, verified, fallback=None):
     guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
     fast = getattr(guards, "TensorGuards", None)  # compares tensors in C++; without it Python does
     grad_enabled = torch.is_grad_enabled
+    autocasts = getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
     any_batch = "batch" in verified
     several_gpus = torch.cuda.is_available() and torch.cuda.device_count() > 1
     method = "forward" if hasattr(cls, "forward") else "__call__"
@@ -192,9 +193,18 @@ def _guard(cls, verified, fallback=None):
         return any(t.requires_grad for t in tensors)
 
     def call_differs(self, args, kwargs):
-        bound = of_forward.bind(self, *args, **kwargs)
+        try:
+            bound = of_forward.bind(self, *args, **kwargs)
+        except TypeError as error:  # the original's names are not known to one that takes (*inputs)
+            if fallback is None and not any(
+                p.kind is p.VAR_POSITIONAL for p in of_forward.parameters.values()
+            ):
+                raise
+            return f"forward's arguments: expected {of_forward}, {error}"
         bound.apply_defaults()
         given = dict(list(bound.arguments.items())[1:])
+        if autocasts():
+            return "expected a call outside of torch.autocast, which changes dtypes, got one inside"
         if (never := self.__dict__.get("_guard_never")) is not None:
             return never
         batch = None
@@ -297,7 +307,7 @@ def _guard(cls, verified, fallback=None):
 
     def looks_the_same(known, args):
         (given, count, check, others, holders, nests, inside, modes, training), gradient, device = known
-        if len(args) != given or (gradient and grad_enabled()):
+        if len(args) != given or (gradient and grad_enabled()) or autocasts():
             return False
         if others:
             for i, kind, value in others:
