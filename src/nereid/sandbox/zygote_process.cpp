@@ -34,11 +34,17 @@ constexpr double kSecondsToBeIdle = 0.5;  // before a worker that might be kept 
 constexpr auto kUntilItIsShown = std::chrono::seconds(2);
 constexpr auto kUntilLossIsHeardOf = std::chrono::seconds(10);  // of a worker that takes no more orders
 
+// Python's own name for a folder of bytecode, for installations that have none beside their sources. It is read, and
+// never written.
+constexpr const char* kBytecode = "PYTHONPYCACHEPREFIX";
+
 std::vector<std::string> readable_trees(const ZygoteOptions& options, const PythonHome& home) {
   auto trees = system_trees();
   trees.insert(trees.end(), home.trees.begin(), home.trees.end());
   trees.push_back(fs::weakly_canonical(options.installation.package).string());
   for (const auto& path : options.python_path) trees.push_back(fs::weakly_canonical(path).string());
+  if (const char* bytecode = std::getenv(kBytecode); bytecode && fs::is_directory(bytecode))
+    trees.push_back(fs::weakly_canonical(bytecode).string());
   return trees;
 }
 
@@ -85,8 +91,8 @@ std::vector<std::string> worker_environment(const ZygoteOptions& options) {
                                           kHugeHeap};
   for (const char* name : {"HOME", "TMPDIR", "XDG_CACHE_HOME", "TRITON_HOME"})
     environment.push_back(std::string(name) + "=" + kScratch);
-  if (const char* libraries = std::getenv("LD_LIBRARY_PATH"))
-    environment.push_back(std::string("LD_LIBRARY_PATH=") + libraries);
+  for (const char* name : {"LD_LIBRARY_PATH", kBytecode})
+    if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
   return environment;
 }
 

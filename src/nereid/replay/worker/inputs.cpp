@@ -64,15 +64,6 @@ at::Tensor one_hot_rows(const at::Tensor& part, int64_t first, int64_t width) {
 
 }  // namespace
 
-namespace {
-
-bool is_number_tensor(const at::Tensor& tensor) {
-  return c10::isFloatingType(tensor.scalar_type()) && c10::elementSize(tensor.scalar_type()) > 1 &&
-         tensor.numel() > 0;
-}
-
-// A generator that draws on the tensor's device, seeded by the given one: hundreds of millions of numbers
-// take a GPU a millisecond, and a CPU seconds.
 at::Generator generator_on(const at::Tensor& tensor, const at::Generator& generator) {
   if (tensor.is_cpu()) return generator;
   constexpr auto kMost = std::numeric_limits<int64_t>::max();
@@ -80,6 +71,13 @@ at::Generator generator_on(const at::Tensor& tensor, const at::Generator& genera
   const auto seed = at::randint(kMost, {1}, generator, at::TensorOptions().dtype(c10::kLong)).item().toLong();
   made.set_current_seed(static_cast<uint64_t>(seed));
   return made;
+}
+
+namespace {
+
+bool is_number_tensor(const at::Tensor& tensor) {
+  return c10::isFloatingType(tensor.scalar_type()) && c10::elementSize(tensor.scalar_type()) > 1 &&
+         tensor.numel() > 0;
 }
 
 // What is drawn for each element of `like`, on its device; by its generator_on().

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
@@ -204,9 +205,51 @@ bool redraw_truths(at::Tensor tensor, InputDistribution kind, at::Generator gene
     tensor.fill_(1);
   else if (tensor.numel() == 1)
     tensor.logical_not_();
-  else
+  else if (tensor.is_cpu())
     tensor.copy_(at::randint(2, tensor.sizes(), generator, kLong));
+  else
+    tensor.random_(0, 2, generator_on(tensor, generator));
   return !tensor.equal(before);
+}
+
+// Of a large tensor: whether its first numbers, and the sums of its first rows, show that it has none of the
+// structure that look_at() finds.
+bool is_unstructured(const at::Tensor& rows, const IntegerLimits& limits) {
+  constexpr int64_t kRows = 16, kColumns = 4096;
+  const auto some = rows.narrow(0, 0, std::min(rows.size(0), kRows));
+  const auto first = some.narrow(1, 0, std::min(rows.size(1), kColumns)).to(at::kCPU, c10::kLong);
+  if (first.size(1) < 2 || distinct_in_rows(first)) return false;
+  const auto steps = first.diff(1, 1);
+  if (all(steps.ge(0)) || all(steps.le(0))) return false;
+  const auto sums = some.sum(1, false, c10::kLong).to(at::kCPU);
+  if (!all(sums.eq(sums[0]))) return true;
+  const auto sum = sums[0].item().toLong();
+  const auto is_one_of = [sum](const std::vector<int64_t>& known) {
+    return std::ranges::find(known, sum) != known.end();
+  };
+  return !is_one_of(limits.sizes) && !is_one_of(limits.numbers);
+}
+
+// A large tensor without structure is drawn anew where it lies. Nullopt: it has to be looked at as a whole.
+std::optional<bool> redraw_unstructured(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
+                                        const IntegerLimits& limits, const at::Generator& generator) {
+  if (tensor.numel() <= kMostLooked || !tensor.is_contiguous()) return std::nullopt;
+  const auto rows = tensor.view({tensor.dim() < 2 ? 1 : tensor.numel() / tensor.size(-1), -1});
+  const auto [low, high] = tensor.aminmax();
+  Sample sample;
+  sample.low = low.item().toLong(), sample.high = high.item().toLong();
+  if (sample.constant() || sample.high < 0) return std::nullopt;
+  if (sample.low < 0) return false;  // marks among numbers
+  if (!is_unstructured(rows, limits)) return std::nullopt;
+  const auto domain = domain_of(sample, use, limits);
+  if (domain.low == domain.high) return false;
+  if (kind == InputDistribution::kLowest)
+    tensor.fill_(domain.low);
+  else if (kind == InputDistribution::kHighest)
+    tensor.fill_(domain.high);
+  else
+    tensor.random_(domain.low, domain.high + 1, generator_on(tensor, generator));
+  return true;
 }
 
 }  // namespace
@@ -216,6 +259,7 @@ bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse
   const auto type = tensor.scalar_type();
   if (!c10::isIntegralType(type, true) || tensor.numel() == 0) return false;
   if (type == c10::kBool) return redraw_truths(tensor, kind, generator);
+  if (const auto drawn = redraw_unstructured(tensor, kind, use, limits, generator)) return *drawn;
   const bool looked = tensor.numel() <= kMostLooked;
   const auto own = tensor.to(at::kCPU, c10::kLong);
   const auto flat =

@@ -166,6 +166,36 @@ TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
       << "no rule gives the ends";
 }
 
+TEST_F(IntegerInputs, LargeTensorsKeepTheStructureThatTheyHave) {
+  constexpr int64_t kRows = 1100, kColumns = 4000;
+  for (const auto kind : kKinds) {
+    auto ids = at::randint(0, 10, {kRows, kColumns}, at::kInt);
+    ASSERT_TRUE(redraw(ids, kind, {.bound = 1000}));
+    EXPECT_GE(number(ids.min()), 0);
+    EXPECT_LT(number(ids.max()), 1000);
+    EXPECT_EQ(number(ids.min()) == 999, kind == InputDistribution::kHighest);
+    EXPECT_EQ(number(ids.max()) > 900, kind != InputDistribution::kLowest);
+    auto sorted = std::get<0>(at::randint(0, 10, {kRows, kColumns}, at::kLong).sort(1));
+    redraw(sorted, kind, {.bound = 1000});
+    EXPECT_TRUE(all(sorted.diff(1, 1).ge(0)));
+    auto places = at::randperm(kRows * kColumns, at::kLong);
+    redraw(places, kind, {.bound = kRows * kColumns});
+    EXPECT_TRUE(std::get<0>(places.sort()).equal(at::arange(kRows * kColumns, at::kLong)));
+    auto marked = at::randint(0, 10, {kRows, kColumns}, at::kLong);
+    marked[7][9] = -100;
+    const auto before = marked.clone();
+    EXPECT_FALSE(redraw(marked, kind, {.bound = 1000}));
+    EXPECT_TRUE(marked.equal(before));
+  }
+  // Counts whose rows add up to a size.
+  auto counts = at::ones({kRows, kColumns}, at::kLong);
+  counts.slice(1, 0, kColumns, 2).zero_(), counts.slice(1, 1, kColumns, 4).fill_(2);
+  counts.slice(1, 3, kColumns, 4).fill_(3);
+  const auto sum = number(counts[0].sum());
+  ASSERT_TRUE(redraw(counts, InputDistribution::kRedrawn, {}, {sum}));
+  EXPECT_TRUE(all(counts.sum(1).eq(sum)));
+}
+
 TEST_F(IntegerInputs, NoStepPassesTheLongest) {
   for (const auto kind : kKinds)
     for (int round = 0; round < 20; ++round) {
