@@ -34,8 +34,8 @@ constexpr double kSecondsToBeIdle = 0.5;  // before a worker that might be kept 
 constexpr auto kUntilItIsShown = std::chrono::seconds(2);
 constexpr auto kUntilLossIsHeardOf = std::chrono::seconds(10);  // of a worker that takes no more orders
 
-// Python's own name for a folder of bytecode, for installations that have none beside their sources. It is read, and
-// never written.
+// Python's own name for a folder of bytecode, for installations that keep none with their sources.
+// It is read, never written.
 constexpr const char* kBytecode = "PYTHONPYCACHEPREFIX";
 
 std::vector<std::string> readable_trees(const ZygoteOptions& options, const PythonHome& home) {

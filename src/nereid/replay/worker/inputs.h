@@ -45,8 +45,8 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
 // evenly distributed, in place: the error of rounding, drawn anew.
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);
 
-// A generator that draws on the tensor's device, seeded by the given one: hundreds of millions of numbers take a
-// GPU a millisecond, and a CPU seconds.
+// A generator that draws on the tensor's device, seeded by the given one: hundreds of millions of numbers
+// take a GPU a millisecond, and a CPU seconds.
 at::Generator generator_on(const at::Tensor& tensor, const at::Generator& generator);
 
 // NaN for every float64 element within 2^-6 of the largest finite number of `was`, either sign: whether it
