@@ -1,5 +1,6 @@
 """The judge in this process: `verify` for one pair, `Judge` for many."""
 
+import abc
 import asyncio
 import atexit
 import concurrent.futures
@@ -53,7 +54,7 @@ def verify(
         return judge.verify(reference, candidate, timeout=timeout, **options)
 
 
-class BaseJudge:
+class BaseJudge(abc.ABC):
     """What a judge in this process (`Judge`) and one that is a server (`Client`) have in common. `_made_of`,
     `_places`, `_send` and `close` are theirs."""
 
@@ -182,16 +183,17 @@ class BaseJudge:
     def _check_rewards(self):
         """Raises InputError where this judge gives no rewards."""
 
+    @abc.abstractmethod
     def _places(self, reference, candidate):
         """The two as keys of a line."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _send(self, pair):
-        raise NotImplementedError
+        """Hands a pair over; its future gets the verdict."""
 
+    @abc.abstractmethod
     def close(self) -> None:
         """Ends the judge. Pairs that are under way get NereidError."""
-        raise NotImplementedError
 
     def __enter__(self):
         return self
