@@ -176,7 +176,7 @@ class Obeyed(unittest.TestCase):
             hog.wait()
         self.temporary.cleanup()
 
-    def interrupt(self, command, when, kept, stop=None):
+    def interrupt(self, command, when, kept, stop=None, signals=1):
         process = subprocess.Popen(
             [NEREID, *map(str, command)],
             stdout=subprocess.PIPE,
@@ -200,13 +200,17 @@ class Obeyed(unittest.TestCase):
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         before = kept()
-        process.send_signal(signal.SIGINT)
         started = time.time()
+        for number in range(signals):
+            time.sleep(0.02 if number > 0 else 0)
+            process.send_signal(signal.SIGINT)
+        # Also until no process holds its stderr open.
         _, errors = process.communicate(timeout=100)
         seconds = time.time() - started
         left = stopped
         self.assertEqual(process.returncode, 130, errors)
-        self.assertIn("interrupted", errors)
+        if signals == 1:
+            self.assertIn("interrupted", errors)
         self.assertLess(seconds, self.SECONDS, errors)
         after = kept()
         self.assertEqual(after[: len(before)], before)
@@ -260,6 +264,16 @@ class Obeyed(unittest.TestCase):
     def test_eval_whose_replay_worker_does_not_answer(self):
         self.interrupt(
             self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid-replay"
+        )
+
+    def test_eval_that_is_interrupted_twice_and_whose_replay_worker_does_not_answer(self):
+        """The second signal ends it without destructors: what is stopped ends with it all the same."""
+        self.interrupt(
+            self.eval_command(),
+            lambda root: len(self.results()) > 0,
+            self.results,
+            stop="nereid-replay",
+            signals=2,
         )
 
     def test_eval_whose_tracer_does_not_answer(self):
@@ -347,4 +361,4 @@ class Full(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -17,9 +18,18 @@ int pipe_ends[2] = {-1, -1};
 
 constexpr int kPassedOn = SIGUSR1;
 
+std::array<std::atomic<pid_t>, 256> children{};  // of KilledAtExit; 0: free
+
+// Safe in a signal handler.
+[[noreturn]] void end_now() {
+  for (auto& child : children)
+    if (const pid_t pid = child; pid > 0) ::kill(pid, SIGKILL);
+  ::_exit(130);
+}
+
 void note(int signal) {
   // What was passed on may be delivered before the signal that our parent and we had at once.
-  if (signal != kPassedOn && own.exchange(true)) ::_exit(130);
+  if (signal != kPassedOn && own.exchange(true)) end_now();
   if (noted.exchange(true)) return;
   const char byte = 0;
   [[maybe_unused]] auto written = ::write(pipe_ends[1], &byte, 1);
@@ -52,8 +62,20 @@ void end_soon_after_interrupt(double seconds, const std::string& message) {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
     const std::string line = "nereid: " + message + "\n";
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
-    ::_exit(130);
+    end_now();
   }).detach();
+}
+
+KilledAtExit::KilledAtExit(pid_t child) {
+  for (size_t i = 0; i < children.size() && slot_ < 0; ++i) {
+    pid_t free = 0;
+    if (children[i].compare_exchange_strong(free, child)) slot_ = static_cast<int>(i);
+  }
+}
+
+void KilledAtExit::reset() {
+  if (slot_ >= 0) children[static_cast<size_t>(slot_)] = 0;
+  slot_ = -1;
 }
 
 }  // namespace nereid

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 
 namespace nereid {
 
@@ -17,8 +18,28 @@ bool interrupted();
 int interrupt_fd();  // for poll(); never read from it
 
 // From now on an interrupt ends this process at the latest `seconds` later, with exit code 130 and `message`
-// on stderr, wherever its threads are: for commands that keep every result as soon as it is there. The
-// processes that it started end with it. To be called once, after watch_for_interrupts.
+// on stderr, wherever its threads are: for commands that keep every result as soon as it is there. Children
+// with a KilledAtExit end with it. To be called once, after watch_for_interrupts.
 void end_soon_after_interrupt(double seconds, const std::string& message);
+
+// While it lives, `child` is killed where an interrupt ends this process without running destructors. A child
+// that waits for its end of a socket to close needs this too: one that is stopped or busy does not see it,
+// and holds our stderr open. Reset it before the child is waited for: then its number may be another
+// process's. At most 256 children at a time; the rest are not killed.
+class KilledAtExit {
+ public:
+  KilledAtExit() = default;
+  explicit KilledAtExit(pid_t child);
+  ~KilledAtExit() { reset(); }
+  KilledAtExit(KilledAtExit&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
+  KilledAtExit& operator=(KilledAtExit&& other) noexcept {
+    std::swap(slot_, other.slot_);
+    return *this;
+  }
+  void reset();
+
+ private:
+  int slot_ = -1;
+};
 
 }  // namespace nereid

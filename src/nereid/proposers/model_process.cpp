@@ -34,9 +34,12 @@ std::string how_it_ended(int status) {
 }  // namespace
 
 ModelProcess::ModelProcess(pid_t pid, Fd talk, Fd errors, std::function<std::shared_ptr<void>()> turn)
-    : pid_(pid), talk_(std::move(talk)), errors_(std::move(errors)), turn_(std::move(turn)), reader_([this] {
-        read();
-      }) {
+    : pid_(pid),
+      killed_at_exit_(pid),
+      talk_(std::move(talk)),
+      errors_(std::move(errors)),
+      turn_(std::move(turn)),
+      reader_([this] { read(); }) {
   if (turn_) turns_ = std::thread([this] { give_turns(); });
 }
 
@@ -65,6 +68,7 @@ ModelProcess::~ModelProcess() {
     changed_.notify_all();
   }
   if (turns_.joinable()) turns_.join();
+  killed_at_exit_.reset();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 

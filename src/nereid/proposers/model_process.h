@@ -20,6 +20,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/result.h"
 #include "nereid/proposers/chat.h"
 
@@ -98,6 +99,7 @@ class ModelProcess {
   void send(const std::string& line);
 
   const pid_t pid_;
+  KilledAtExit killed_at_exit_;
   const Fd talk_, errors_;
   std::string last_words_;  // the reader's
   std::mutex sending_;

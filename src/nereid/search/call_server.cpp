@@ -193,6 +193,7 @@ Status CallServer::start() {
                                        .environment = std::move(environment),
                                        .descriptors = {{channel.second.get(), kControlThere}},
                                        .own_session = true}));
+  killed_at_exit_ = KilledAtExit(process_);
   channel.second.reset();
   control_ = std::move(channel.first);
   const Came came = wait_for_packet(control_.get(), Deadline::after(kStartSeconds));
@@ -235,10 +236,15 @@ void CallServer::stop() {
   if (process_ == 0) return;
   // It ends when its socket closes, and its children with it; it is killed where it does not.
   const Deadline deadline = Deadline::after(5);
-  while (::waitpid(process_, nullptr, WNOHANG) == 0) {
-    if (deadline.passed()) ::kill(process_, SIGKILL);
-    ::usleep(5000);
-  }
+  const auto ended = [&] {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+  };
+  while (!ended() && !deadline.passed()) ::usleep(5000);
+  ::kill(process_, SIGKILL);
+  killed_at_exit_.reset();
+  while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
   process_ = 0;
 }
 

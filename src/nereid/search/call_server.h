@@ -17,6 +17,7 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/installation.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/result.h"
 
 namespace nereid::search {
@@ -66,6 +67,7 @@ class CallServer {
   std::mutex mutex_;
   std::string declined_;  // why there are no children
   pid_t process_ = 0;
+  KilledAtExit killed_at_exit_;
   Fd control_;
   std::optional<TemporaryFolder> caches_;  // Triton's and Inductor's: what one program compiled, all can use
 };

@@ -80,6 +80,7 @@ Status JudgeProcess::start_program() {
                       .own_session = true}));
   const std::lock_guard lock(mutex_);
   pid_ = pid;
+  killed_at_exit_ = KilledAtExit(pid);
   ++generation_;
   asked_.clear();
   asked_lines_ = 0;
@@ -90,6 +91,7 @@ void JudgeProcess::kill_program() {
   const std::lock_guard lock(mutex_);
   if (pid_ < 0) return;
   ::kill(pid_, SIGKILL);
+  killed_at_exit_.reset();
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
   pid_ = -1;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/result.h"
 
 namespace nereid::serve {
@@ -63,6 +64,7 @@ class JudgeProcess {
   size_t asked_lines_ = 0;
   uint64_t generation_ = 0;
   int pid_ = -1;
+  KilledAtExit killed_at_exit_;
   bool ending_ = false;
   Fd wake_;
   std::thread thread_;

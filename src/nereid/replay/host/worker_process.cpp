@@ -156,6 +156,7 @@ Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program
 ForkServer::~ForkServer() {
   socket_.reset();
   kill(pid_, SIGKILL);
+  killed_at_exit_.reset();
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -13,6 +13,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/result.h"
 #include "nereid/replay/message.h"
 #include "nereid/replay/report.h"
@@ -83,7 +84,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
 
  private:
   friend class ForkedWorker;
-  ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid) {}
+  ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid), killed_at_exit_(pid) {}
   Status wait_ready();
   Result<Json> ask(const Json& request, const std::vector<int>& descriptors = {});
 
@@ -97,6 +98,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
   std::mutex mutex_;
   Fd socket_;
   const pid_t pid_;
+  KilledAtExit killed_at_exit_;
   std::atomic<bool> lost_ = false;
   std::string isolation_;  // as it said when it was warm
   std::mutex idle_mutex_;

@@ -255,6 +255,7 @@ Status AnswerJudge::start_program() {
                              .environment = environment_,
                              .descriptors = {{theirs_in.get(), 0}, {theirs_out.get(), 1}, {errors.get(), 2}},
                              .own_session = true}));
+  killed_at_exit_ = KilledAtExit(pid_);
   return ok_status();
 }
 
@@ -275,6 +276,7 @@ void AnswerJudge::let_it_end() {
 void AnswerJudge::end_program() {
   if (pid_ < 0) return;
   ::kill(pid_, SIGKILL);
+  killed_at_exit_.reset();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
   pid_ = -1;
   to_.reset(), from_.reset();

@@ -16,6 +16,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/installation.h"
+#include "nereid/base/interrupt.h"
 #include "nereid/base/result.h"
 #include "nereid/train/rl/objective/advantages.h"
 
@@ -105,6 +106,7 @@ class AnswerJudge {
   std::filesystem::path log_;
   // The thread's own.
   int pid_ = -1;
+  KilledAtExit killed_at_exit_;
   Fd to_, from_;
   std::string outgoing_, incoming_;
   std::map<size_t, size_t> under_way_;  // what the program has: its id for it, our number
