@@ -98,6 +98,11 @@ class Eval(unittest.TestCase):
         self.assertEqual((summary["fast_p"], summary["geomean_speedup"]), ({}, None))  # nothing was measured
         self.assertEqual(set(summary["fast_p_modelled"]), {"0.8", "1", "1.2", "2"})
         results = {r["id"]: r for r in summary["results"]}
+        self.assertEqual(set(summary["roofline"]), {"0.1", "0.25", "0.5", "0.75", "0.9"})
+        for name in ("softmax", "relu"):
+            self.assertGreater(results[f"level1/{name}"]["roofline"], 0)
+            self.assertLessEqual(results[f"level1/{name}"]["roofline"], 1)
+        self.assertIsNone(results["level1/mode"]["roofline"])
         self.assertIn(results["level1/mode"]["verdict"], ("Declined", "Disallowed"))
         self.assertTrue(results["level1/mode"]["reason"])
         self.assertEqual(json.loads((self.out / "summary.json").read_text())["results"], summary["results"])

@@ -148,6 +148,35 @@ class Optimize(unittest.TestCase):
         self.assertGreaterEqual(kinds["run"], 2)
 
     @unittest.skipUnless(LONG, "compiles C++ (--long)")
+    def test_tf32_where_it_is_allowed(self):
+        task = self.folder / "product.py"
+        task.write_text(
+            "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x, y):\n        return x @ y\n\n\n"
+            "def get_inputs():\n    return [torch.randn(64, 96), torch.randn(96, 80)]\n\n\n"
+            "def get_init_inputs():\n    return []\n"
+        )
+        written = []
+        for more in ((), ("--allow-tf32",)):
+            out = self.folder / f"product_{len(more)}.py"
+            arguments = (
+                task,
+                "-o",
+                out,
+                "--proposers",
+                "compiler",
+                "--once",
+                "--keep-slower",
+                "--json",
+                *more,
+            )
+            result = json.loads(self.optimize(*arguments).stdout)
+            self.assertEqual(result["verdict"], "Verified")
+            self.assertFalse(result["remembered"])  # another question than without TF32
+            self.assertTrue(0 < result["roofline"] <= 1, result["roofline"])
+            written.append(out.read_text())
+        self.assertNotIn('input_precision="tf32"', written[0])
+        self.assertIn('input_precision="tf32"', written[1])
+
     def test_against_torch_compile(self):
         out = self.folder / "compared.py"
         result = json.loads(

@@ -4,7 +4,8 @@ PyTorch's own ways, and a candidate's.
     python -m nereid.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
 
 (`nereid optimize` and `eval` ask call_server.py, which forks for each program.) WAY: eager (as it is), graph
-(as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"). Prints one JSON
+(as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"), and eager-tf32,
+compile-tf32, max-autotune-tf32: the same under torch.set_float32_matmul_precision("high"). Prints one JSON
 object: {"call_ms": of a call until its result is there, "gpu_ms": between events on the GPU while calls queue
 up, "samples": n, "first_seconds": of the first call} or {"declined": why}. Medians; before every call the
 GPU's L2 cache is overwritten.
@@ -24,6 +25,8 @@ import time
 import types
 
 FEWEST, MOST = 5, 2000  # samples
+TF32 = "-tf32"
+WAYS = ("eager", "graph", "compile", "max-autotune", "eager-tf32", "compile-tf32", "max-autotune-tf32")
 
 
 class Clock:
@@ -166,7 +169,8 @@ class Program:
 
         if way == "graph" and self.device == "cpu":
             return {"declined": "a CUDA graph needs a GPU"}
-        with torch.no_grad():
+        with torch.no_grad(), tf32(way.endswith(TF32)):
+            way = way.removesuffix(TF32)
             begin, waited = time.perf_counter(), self.turns.waited
             if way == "graph":
                 with self.turns.share():
@@ -206,6 +210,24 @@ class Program:
         return answer
 
 
+@contextlib.contextmanager
+def tf32(allowed):
+    """Float32 products and convolutions in TF32 meanwhile; not allowed: as the program has it."""
+    import torch
+
+    if not allowed:
+        yield
+        return
+    matmul, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(matmul)
+        torch.backends.cudnn.allow_tf32 = cudnn
+
+
 def why_not(error):
     """What PyTorch does not compile or capture is an answer too."""
     return {"declined": f"{type(error).__name__}: {error}"[:500]}
@@ -214,7 +236,7 @@ def why_not(error):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("way", choices=("eager", "graph", "compile", "max-autotune"))
+    parser.add_argument("way", choices=WAYS)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--seconds", type=float, default=2)
     options = parser.parse_args()

@@ -51,7 +51,8 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
   return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}{}",
                      f.proposers, model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
                      f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "",
-                     f.first ? ", first" : "", f.untimed ? ", untimed" : "",
+                     f.first ? ", first" : "",
+                     fmt::format("{}{}", f.untimed ? ", untimed" : "", f.allow_tf32 ? ", in TF32" : ""),
                      f.model_device.empty() ? "" : ", written on " + f.model_device,
                      f.forbid.empty() ? "" : fmt::format(", without {}", fmt::join(f.forbid, " and ")));
 }
@@ -71,7 +72,9 @@ Result<Answer> run(const EvalOptions& options, bool json) {
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));
   const std::string question = question_of(options.search, *setup);
-  NEREID_TRY(const auto ways, ways_of(options.search, setup->evaluator->settings().device));
+  NEREID_TRY(auto ways, ways_of(options.search, setup->evaluator->settings().device));
+  // If anything is timed, both sides are also called from Python.
+  if (ways.empty() && setup->evaluator->settings().time) ways = {"eager"};
   std::unique_ptr<search::BaselineClock> clock;
   if (!ways.empty()) {
     NEREID_TRY(
@@ -125,6 +128,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   whole["hardware"] = setup->hardware, whole["versions"] = setup->versions, whole["question"] = question;
   whole["folders"] = Json::object();
   for (const auto& [name, own] : eval::by_folder(*results)) whole["folders"][name] = eval::to_json(own);
+  whole["timed_out"] = eval::timed_out(*results);
   whole["errors"] = errors, whole["output"] = options.output, whole["results"] = std::move(list);
   const std::filesystem::path folder = options.output;
   const std::string text = whole.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -82,6 +82,11 @@ Json result_json(const OptimizeOptions& options, const search::Task& task, const
   json["reference"] = options.reference;
   json["reference_modelled_ms"] = task.work.ms;
   if (shown != nullptr && shown->work) json["work"] = search::to_json(*shown->work);
+  const auto* peaks = gpu::peaks_of(shown != nullptr && shown->times ? setup.hardware : "H200");
+  json["roofline"] =
+      outcome.best && shown->ms() && peaks != nullptr
+          ? Json(search::roofline_ms(task.facts, *peaks, options.search.allow_tf32) / *shown->ms())
+          : Json();
   if (!outcome.best && shown != nullptr) json["evidence"] = shown->evidence;
   json["tried"] = Json::array();
   for (const auto& judged : outcome.tried) json["tried"].push_back(search::to_json(judged));
@@ -326,8 +331,9 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
   command->add_flag("--keep-slower", options->keep_slower,
                     "Write the best verified kernels even if eager PyTorch is faster");
   add_search_flags(*command, options->search);
-  add_json_flag(*command, chosen,
-                "Print the result as one JSON object: verdict, times, proposer, plan, tried[], ...");
+  add_json_flag(
+      *command, chosen,
+      "Print the result as one JSON object: verdict, times, roofline, proposer, plan, tried[], ...");
   command->callback([options, &chosen] {
     // What is written stands in for the module: a caller may keep its outputs.
     options->search.forbid.emplace_back("reused-output");

@@ -60,8 +60,10 @@ Result<std::unique_ptr<proposers::Proposer>> make_proposer(const std::string& na
                                                            const Installation& installation,
                                                            replay::Device device, int jobs) {
   if (name == "model") return make_model(flags, installation, device);
-  if (name == "compiler")
-    return std::unique_ptr<proposers::Proposer>(std::make_unique<proposers::CompilerProposer>());
+  if (name == "compiler") {
+    return std::unique_ptr<proposers::Proposer>(
+        std::make_unique<proposers::CompilerProposer>(compiler::Choices{.tf32 = flags.allow_tf32}));
+  }
   if (name == "inductor") {
     NEREID_TRY(auto inductor, proposers::InductorProposer::start(installation, jobs));
     return std::unique_ptr<proposers::Proposer>(std::move(inductor));
@@ -83,6 +85,7 @@ verify::Settings settings_of(const SearchFlags& flags, replay::Device device, in
   settings.seed = flags.seed ? *flags.seed : fresh_seed();
   settings.time_limit = flags.time_limit, settings.verdict_limit = flags.verdict_limit;
   settings.shrink = flags.shrink;
+  settings.tolerance.allow_tf32 = flags.allow_tf32;
   settings.device = device;
   settings.time = device == replay::Device::kCuda && !flags.untimed;
   settings.threads = jobs > 1 ? 1 : 0;
@@ -117,12 +120,15 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
   command.add_option("--seed", flags.seed, "Seed of the trials (default: fresh)")->check(a_seed());
+  command.add_flag("--allow-tf32", flags.allow_tf32,
+                   "Products of float32 may be computed in TF32, by the compiler and in the verdict");
   command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes if the task does not fit into memory");
   command.add_flag("--against-compile", flags.against_compile,
                    "Time all baselines of PyTorch (see --baselines)");
   command.add_option("--baselines", flags.baselines,
                      "Time these baselines, separated by commas: eager, graph (eager as a CUDA graph), "
-                     "compile, max-autotune, inductor (its kernels replayed)");
+                     "compile, max-autotune, inductor (its kernels replayed), eager-tf32, compile-tf32, "
+                     "max-autotune-tf32");
   command.add_option("--store", flags.store, "File of earlier results (see `nereid store --help`)");
   command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into subgraphs");
   command.add_flag(

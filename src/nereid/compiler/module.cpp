@@ -286,6 +286,8 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
   if (!read_->ok()) return read_->error();
   NEREID_TRY(const Target target, target_named(choices.target));
   Graph graph = (*read_)->graph;
+  if (choices.tf32)
+    for (Node& node : graph.nodes) node.tf32 = node.tf32 || node.under_flag;
   if (choices.algebra) rewrite_algebra(graph, target);
   if (choices.one_pass_attention) one_pass_attention(graph);
   split_factors(graph, choices);

@@ -47,6 +47,15 @@ TEST(Summary, FastPAndMeans) {
   EXPECT_DOUBLE_EQ(s.pass_at_k.at("1"), (1 + 0.5 + 0 + 0.5) / 4);
   EXPECT_DOUBLE_EQ(s.pass_at_k.at("2"), 0.75);
   EXPECT_EQ(s.pass_at_k.count("4"), 0U);
+  EXPECT_TRUE(s.roofline.empty());
+  std::vector<Score> shares(11);
+  for (size_t i = 0; i < shares.size(); ++i) shares[10 - i].roofline = 0.1 * static_cast<double>(i);
+  shares.push_back({});  // not verified
+  const auto quantiles = summarize(shares).roofline;
+  EXPECT_EQ(quantiles.size(), 5U);
+  EXPECT_DOUBLE_EQ(quantiles.at("0.1"), 0.1);
+  EXPECT_DOUBLE_EQ(quantiles.at("0.5"), 0.5);
+  EXPECT_DOUBLE_EQ(quantiles.at("0.9"), 0.9);
   const Summary none = summarize({});
   EXPECT_FALSE(none.geomean);
   // A task without proposals is a sample that failed.
@@ -97,12 +106,58 @@ TEST(TaskResults, AreReadAsTheyWereWritten) {
                .score = {.samples = 3, .verified = 2, .over_eager = 1.5},
                .verdict = verify::VerdictKind::kVerified};
   r.reason = "a \"quoted\"\nreason", r.proposer = "compiler", r.candidate_ms = 0.25, r.seconds = 2;
+  r.score.called_over_eager = 1.25, r.score.called_over_compile = 0.75;
+  r.score.called_over_eager_tf32 = 1.125, r.score.called_over_compile_tf32 = 0.5, r.score.roofline = 0.375;
+  EXPECT_EQ(to_json(r)["roofline"], 0.375);
   const auto again = result_from(to_json(r).dump());
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(to_json(*again), to_json(r));
   EXPECT_FALSE(result_from("{}").ok());
   EXPECT_FALSE(result_from("[").ok());
   EXPECT_FALSE(result_from(R"({"id": "x", "samples": 1, "verified": 2})").ok());
+}
+
+TEST(Pages, SortByHeadroomAndNameTimeOuts) {
+  const auto task = [](const char* id, double ms, double roofline) {
+    TaskResult r{.id = id, .score = {.samples = 1, .verified = 1}, .verdict = verify::VerdictKind::kVerified};
+    r.candidate_ms = ms, r.score.roofline = roofline;
+    return r;
+  };
+  std::vector<TaskResult> results = {task("near", 5, 0.95),
+                                     task("far", 4, 0.25),
+                                     task("small", 0.01, 0.1),
+                                     {.id = "wrong", .verdict = verify::VerdictKind::kMismatch}};
+  results[0].compared.baselines["compile"] = {.declined = "it took longer than 120 s", .timed_out = true};
+  results[1].compared.baselines["compile"] = {.declined = "it cannot"};
+  EXPECT_EQ(timed_out(results), (std::map<std::string, int64_t>{{"compile", 1}}));
+  std::vector<Score> scores;
+  for (const auto& r : results) scores.push_back(r.score);
+  const std::string html = html_page(results, summarize(scores), {});
+  size_t before = 0;
+  for (const char* id : {"wrong", "far", "near", "small"}) {
+    const size_t at = html.find(fmt::format("<td>{}</td>", id));
+    EXPECT_LT(before, at) << id;
+    EXPECT_NE(at, html.npos) << id;
+    before = at;
+  }
+  EXPECT_THAT(html, HasSubstr("timed out"));
+  EXPECT_THAT(html, HasSubstr("25.0 %"));
+  const std::string text = text_table(results, summarize(scores));
+  EXPECT_THAT(text, HasSubstr("torch.compile: timed out on 1 task\n"));
+  EXPECT_THAT(text, HasSubstr("share of the roofline"));
+}
+
+TEST(Called, SpeedUpsByWay) {
+  TaskResult r{.id = "one", .verdict = verify::VerdictKind::kVerified};
+  compare(r, {.baselines = {{search::kCandidateWay, {.call_ms = 2}},
+                            {"eager", {.call_ms = 3}},
+                            {"compile", {.declined = "stopped", .timed_out = true}},
+                            {"eager-tf32", {.call_ms = 1}},
+                            {"compile-tf32", {.call_ms = 4}}}});
+  EXPECT_EQ(r.score.called_over_eager, 1.5);
+  EXPECT_FALSE(r.score.called_over_compile);
+  EXPECT_EQ(r.score.called_over_eager_tf32, 0.5);
+  EXPECT_EQ(r.score.called_over_compile_tf32, 2);
 }
 
 TEST(Pages, ShowAllAndEscapeAll) {

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 using verify::VerdictKind;
 
 constexpr std::string_view kDeclined = "Declined";
+constexpr std::string_view kModelled = "H200";  // the cost model's GPU
 
 constexpr double kTracePatience =
     600;  // beyond a task's budget, for its reference: on a loaded machine it waits
@@ -130,7 +131,10 @@ Json to_json(const TaskResult& r) {
           {"speedup_compile", maybe(r.score.over_compile)},
           {"speedup_called", maybe(r.score.called_over_eager)},
           {"speedup_compile_called", maybe(r.score.called_over_compile)},
+          {"speedup_called_tf32", maybe(r.score.called_over_eager_tf32)},
+          {"speedup_compile_called_tf32", maybe(r.score.called_over_compile_tf32)},
           {"speedup_modelled", maybe(r.score.modelled)},
+          {"roofline", maybe(r.score.roofline)},
           {"reference_ms", maybe(r.reference_ms)},
           {"candidate_ms", maybe(r.candidate_ms)},
           {"seconds", r.seconds},
@@ -166,6 +170,11 @@ Result<TaskResult> result_from(const std::string& line) {
   };
   NEREID_TRY_STATUS(number("speedup", r.score.over_eager));
   NEREID_TRY_STATUS(number("speedup_compile", r.score.over_compile));
+  NEREID_TRY_STATUS(number("speedup_called", r.score.called_over_eager));
+  NEREID_TRY_STATUS(number("speedup_compile_called", r.score.called_over_compile));
+  NEREID_TRY_STATUS(number("speedup_called_tf32", r.score.called_over_eager_tf32));
+  NEREID_TRY_STATUS(number("speedup_compile_called_tf32", r.score.called_over_compile_tf32));
+  NEREID_TRY_STATUS(number("roofline", r.score.roofline));
   NEREID_TRY_STATUS(number("speedup_modelled", r.score.modelled));
   NEREID_TRY_STATUS(number("reference_ms", r.reference_ms));
   NEREID_TRY_STATUS(number("candidate_ms", r.candidate_ms));
@@ -187,16 +196,22 @@ Json to_json(const Summary& s) {
       {"fast_p_compile", s.fast_p_compile},
       {"fast_p_called", s.fast_p_called},
       {"fast_p_compile_called", s.fast_p_compile_called},
+      {"fast_p_called_tf32", s.fast_p_called_tf32},
+      {"fast_p_compile_called_tf32", s.fast_p_compile_called_tf32},
       {"fast_p_modelled", s.fast_p_modelled},
       {"geomean_speedup", maybe(s.geomean)},
       {"geomean_speedup_compile", maybe(s.geomean_compile)},
       {"geomean_speedup_called", maybe(s.geomean_called)},
       {"geomean_speedup_compile_called", maybe(s.geomean_compile_called)},
+      {"geomean_speedup_called_tf32", maybe(s.geomean_called_tf32)},
+      {"geomean_speedup_compile_called_tf32", maybe(s.geomean_compile_called_tf32)},
       {"geomean_speedup_modelled", maybe(s.geomean_modelled)},
+      {"roofline", s.roofline},
       {"pass_at_k", s.pass_at_k}};
 }
 
-TaskResult result_of(const std::string& id, const search::Task& task, const search::Outcome& outcome) {
+TaskResult result_of(const std::string& id, const search::Task& task, const search::Outcome& outcome,
+                     std::string_view hardware, bool allow_tf32) {
   TaskResult r{.id = id, .task = task.hash};
   r.seconds = outcome.seconds, r.dollars = outcome.cost.dollars;
   for (const auto& judged : outcome.tried)
@@ -222,6 +237,9 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
   }
   if (shown->work && shown->work->ms > 0 && task.work.ms > 0)
     r.score.modelled = task.work.ms / shown->work->ms;
+  const auto* peaks = gpu::peaks_of(shown->times ? hardware : kModelled);
+  if (peaks != nullptr && r.candidate_ms && *r.candidate_ms > 0)
+    r.score.roofline = search::roofline_ms(task.facts, *peaks, allow_tf32) / *r.candidate_ms;
   return r;
 }
 
@@ -261,6 +279,9 @@ void compare(TaskResult& result, search::Compared compared) {
   if (const auto candidate = called(search::kCandidateWay); candidate && *candidate > 0) {
     if (const auto eager = called("eager")) result.score.called_over_eager = *eager / *candidate;
     if (const auto compile = called("compile")) result.score.called_over_compile = *compile / *candidate;
+    if (const auto eager = called("eager-tf32")) result.score.called_over_eager_tf32 = *eager / *candidate;
+    if (const auto compile = called("compile-tf32"))
+      result.score.called_over_compile_tf32 = *compile / *candidate;
   }
   result.compared = std::move(compared);
 }
@@ -311,7 +332,8 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
                                    .versions = evaluator.options().versions,
                                    .compiled = outcome.compiled ? &*outcome.compiled : nullptr})));
     }
-    return result_of(task_file.id, **task, outcome);
+    return result_of(task_file.id, **task, outcome, evaluator.options().hardware,
+                     evaluator.settings().tolerance.allow_tf32);
   };
   const auto one = [&](size_t index) -> Status {
     const auto& task_file = tasks[index];
@@ -336,7 +358,10 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
         NEREID_TRY(const std::string candidate, read_file(solution_of(task_file), size_t{16} << 20));
         NEREID_TRY(auto compared,
                    options.baselines->measure(**task, candidate, Deadline::after(kBaselineSeconds)));
+        const Json before = to_json(result);
         compare(result, std::move(compared));
+        const std::lock_guard lock(mutex);  // the last line of a task counts
+        if (to_json(result) != before) NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
       }
     }
     const std::lock_guard lock(mutex);

@@ -47,7 +47,9 @@ struct EvaluationOptions {
 };
 
 // The result of one search as it is counted.
-TaskResult result_of(const std::string& id, const search::Task& task, const search::Outcome& outcome);
+// `hardware`: the device's name, whose peaks bound measured times; modelled times are an H200's.
+TaskResult result_of(const std::string& id, const search::Task& task, const search::Outcome& outcome,
+                     std::string_view hardware = "", bool allow_tf32 = false);
 
 // Judges what results.jsonl does not hold yet; a task whose source changed is judged again, and so is one
 // that ended in an Error. All results, in the tasks' order. An interrupt ends it with an Error blamed so;

@@ -47,6 +47,17 @@ Summary summarize(const std::vector<Score>& scores) {
   speeds(scores, &Score::over_compile, summary.fast_p_compile, summary.geomean_compile);
   speeds(scores, &Score::called_over_eager, summary.fast_p_called, summary.geomean_called);
   speeds(scores, &Score::called_over_compile, summary.fast_p_compile_called, summary.geomean_compile_called);
+  speeds(scores, &Score::called_over_eager_tf32, summary.fast_p_called_tf32, summary.geomean_called_tf32);
+  speeds(scores, &Score::called_over_compile_tf32, summary.fast_p_compile_called_tf32,
+         summary.geomean_compile_called_tf32);
+  std::vector<double> shares;
+  for (const auto& score : scores)
+    if (score.roofline) shares.push_back(*score.roofline);
+  std::ranges::sort(shares);
+  for (const double q : {0.1, 0.25, 0.5, 0.75, 0.9})
+    if (!shares.empty())
+      summary.roofline[fmt::format("{:g}", q)] =
+          shares[static_cast<size_t>(std::llround(q * static_cast<double>(shares.size() - 1)))];
   speeds(scores, &Score::modelled, summary.fast_p_modelled, summary.geomean_modelled);
   for (int64_t k = 1; k <= fewest; k *= 2) {
     double sum = 0;

@@ -20,8 +20,10 @@ struct Score {
   int64_t samples = 0, verified = 0;                   // of the proposers' own answers
   bool solved = false;                                 // by one of them, or by what a search made of them
   std::optional<double> over_eager{}, over_compile{};  // by a clock, both sides' kernels as graphs
-  std::optional<double> called_over_eager{}, called_over_compile{};  // both called from Python
-  std::optional<double> modelled{};                                  // over eager, by the cost model
+  std::optional<double> called_over_eager{}, called_over_compile{};            // both called from Python
+  std::optional<double> called_over_eager_tf32{}, called_over_compile_tf32{};  // the same, PyTorch in TF32
+  std::optional<double> modelled{};  // over eager, by the cost model
+  std::optional<double> roofline{};  // the least time that the task can take, over the candidate's
 };
 
 inline constexpr double kFastP[] = {0.8, 1, 1.2, 2};
@@ -31,10 +33,12 @@ struct Summary {
   // Of all tasks, the share that is verified and more than p times as fast (KernelBench); by "0.8", "1",
   // "1.2", "2". Empty where nothing was measured.
   std::map<std::string, double> fast_p{}, fast_p_compile{}, fast_p_called{}, fast_p_compile_called{},
-      fast_p_modelled{};
+      fast_p_called_tf32{}, fast_p_compile_called_tf32{}, fast_p_modelled{};
   // Over the verified tasks that were measured.
   std::optional<double> geomean{}, geomean_compile{}, geomean_called{}, geomean_compile_called{},
-      geomean_modelled{};
+      geomean_called_tf32{}, geomean_compile_called_tf32{}, geomean_modelled{};
+  // Of the verified tasks, by share of them: "0.1", "0.25", "0.5", "0.75", "0.9" (the nearest rank).
+  std::map<std::string, double> roofline{};
   std::map<std::string, double>
       pass_at_k{};  // mean over tasks; by k: 1, 2, 4, ... as far as every task has samples
 };

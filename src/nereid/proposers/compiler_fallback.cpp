@@ -54,8 +54,8 @@ bool shrink(compiler::KernelChoice& choice) {
   return false;
 }
 
-CompilerFallback::CompilerFallback(const trace::Trace& trace, std::string source)
-    : trace_(trace), source_(std::move(source)) {
+CompilerFallback::CompilerFallback(const trace::Trace& trace, std::string source, compiler::Choices from)
+    : trace_(trace), source_(std::move(source)), choices_(std::move(from)) {
   auto module = lowered(choices_);
   if (!module.ok()) return;
   seen_.insert(module->text);

@@ -14,7 +14,7 @@ namespace nereid::proposers {
 class CompilerFallback : public Fallback {
  public:
   // Refers to the trace.
-  CompilerFallback(const trace::Trace& trace, std::string source);
+  CompilerFallback(const trace::Trace& trace, std::string source, compiler::Choices from = {});
   std::optional<Proposal> next(const Failure& failure) override;
   std::unique_ptr<Tuner> tuner(double ms) override;
 

@@ -18,6 +18,7 @@ Json json_of(const Baseline& b) {
   if (b.call_ms) json["call_ms"] = *b.call_ms;
   if (b.gpu_ms) json["gpu_ms"] = *b.gpu_ms;
   if (!b.declined.empty()) json["declined"] = b.declined;
+  if (b.timed_out) json["timed_out"] = true;
   return json;
 }
 
@@ -40,6 +41,7 @@ Result<Baseline> baseline_from(const std::string& text) {
   if (declined) {
     NEREID_TRY(b.declined, declined->text());
   }
+  NEREID_TRY(b.timed_out, root.boolean_at("timed_out", false));
   return b;
 }
 
@@ -49,7 +51,7 @@ CallRequest request_of(const BaselineOptions& options) {
 
 bool compiles(const std::vector<std::string>& ways) {
   return std::any_of(ways.begin(), ways.end(),
-                     [](const auto& way) { return way == "compile" || way == "max-autotune"; });
+                     [](const auto& way) { return way.starts_with("compile") || way.starts_with("max-"); });
 }
 
 bool is_called(const std::string& way) { return way != "inductor"; }
@@ -57,12 +59,14 @@ bool is_called(const std::string& way) { return way != "inductor"; }
 }  // namespace
 
 const std::vector<std::string>& baseline_ways() {
-  static const std::vector<std::string> kWays = {"eager", "graph", "compile", "max-autotune", "inductor"};
+  static const std::vector<std::string> kWays = {
+      "eager",      "graph",        "compile",           "max-autotune",
+      "eager-tf32", "compile-tf32", "max-autotune-tf32", "inductor"};
   return kWays;
 }
 
 std::vector<std::string> usual_ways(replay::Device device) {
-  if (device == replay::Device::kCuda) return baseline_ways();
+  if (device == replay::Device::kCuda) return {"eager", "graph", "compile", "max-autotune", "inductor"};
   return {"eager", "compile", "inductor"};
 }
 
@@ -194,11 +198,15 @@ Json to_json(const Baselines& baselines) {
 }
 
 std::string baseline_name(const std::string& way) {
-  static const std::map<std::string, const char*> kNames = {{"eager", "eager PyTorch"},
-                                                            {"graph", "eager PyTorch as a CUDA graph"},
-                                                            {"compile", "torch.compile"},
-                                                            {"max-autotune", "torch.compile, max-autotune"},
-                                                            {kCandidateWay, "ModelNew"}};
+  static const std::map<std::string, const char*> kNames = {
+      {"eager", "eager PyTorch"},
+      {"graph", "eager PyTorch as a CUDA graph"},
+      {"compile", "torch.compile"},
+      {"max-autotune", "torch.compile, max-autotune"},
+      {"eager-tf32", "eager PyTorch in TF32"},
+      {"compile-tf32", "torch.compile in TF32"},
+      {"max-autotune-tf32", "torch.compile, max-autotune, in TF32"},
+      {kCandidateWay, "ModelNew"}};
   const auto found = kNames.find(way);
   return found == kNames.end() ? way : found->second;
 }
@@ -208,7 +216,9 @@ std::string baselines_text(const Baselines& baselines, const std::string& hardwa
   std::string text = fmt::format("As a user calls them, on this {}:\n", hardware);
   for (const auto& [way, b] : baselines) {
     text += baseline_name(way) + ": ";
-    if (!b.call_ms)
+    if (b.timed_out)
+      text += "timed out: " + b.declined.substr(0, 160);
+    else if (!b.call_ms)
       text += "not timed: " + b.declined.substr(0, 160);
     else
       text += milliseconds_text(*b.call_ms) + " a call";

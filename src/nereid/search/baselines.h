@@ -26,8 +26,10 @@ struct Baseline {
   std::optional<double> gpu_ms{};   // between events, while calls queue up; CUDA alone
   double first_seconds = 0;         // of the first calls: compiling
   std::string declined{};           // why there are no times
+  bool timed_out = false;           // it was stopped at its time limit
 };
-// By way: "eager", "graph", "compile", "max-autotune"; kCandidateWay: the candidate, called like them.
+// By way: "eager", "graph", "compile", "max-autotune", "eager-tf32" and so on; kCandidateWay: the candidate,
+// called like them.
 using Baselines = std::map<std::string, Baseline>;
 
 inline constexpr const char* kCandidateWay = "candidate";
@@ -45,9 +47,11 @@ struct BaselineOptions {
   int jobs = 1;                     // tasks at the same time
 };
 
-// "eager", "graph", "compile", "max-autotune", "inductor" (its kernels replayed): all there are.
+// All: "eager", "graph", "compile", "max-autotune"; with TF32 allowed "eager-tf32", "compile-tf32",
+// "max-autotune-tf32"; "inductor" (its kernels replayed).
 const std::vector<std::string>& baseline_ways();
-// Those that a device has: on a CPU without "graph" and "max-autotune", which takes hours there.
+// Those that a device has by default, without TF32: on a CPU without "graph" and "max-autotune", which takes
+// hours there.
 std::vector<std::string> usual_ways(replay::Device device);
 
 // Thread-safe; refers to the evaluator.

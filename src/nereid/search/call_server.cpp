@@ -92,7 +92,9 @@ class Child {
         gone = "its process ended" + last_words(folder_ / "words.txt");
       }
       const size_t at = std::min(answered_, request_.ways.size() - 1);
-      take(request_.ways[at], Json{{"declined", gone}});
+      Json why = {{"declined", gone}};
+      if (came == Came::kLate) why["timed_out"] = true;
+      take(request_.ways[at], why);
       return at + 1;
     }
   }

@@ -47,9 +47,16 @@ TEST(CallServer, LivesThroughWhatProgramsDo) {
   EXPECT_THAT(dead.at("eager").at("declined").get<std::string>(), HasSubstr("its process ended: no more"));
   EXPECT_THAT(dead.at("graph").at("declined").get<std::string>(), HasSubstr("GPU"));  // by another process
   raised = answers_to("raise KeyError('what')", {"eager"});
+  const auto precise = answers_to(
+      "assert torch.get_float32_matmul_precision() == 'high', torch.get_float32_matmul_precision()",
+      {"eager-tf32", "eager"});
+  EXPECT_GT(precise.at("eager-tf32").value("call_ms", 0.0), 0) << precise.at("eager-tf32").dump();
+  EXPECT_THAT(precise.at("eager").value("declined", ""), HasSubstr("AssertionError: highest"));
   EXPECT_THAT(raised.at("eager").at("declined").get<std::string>(), HasSubstr("KeyError: 'what'"));
   other.join();
   EXPECT_THAT(hung.at("eager").at("declined").get<std::string>(), HasSubstr("longer than 1 s"));
+  EXPECT_TRUE(hung.at("eager").value("timed_out", false));
+  EXPECT_FALSE(dead.at("eager").contains("timed_out"));
   EXPECT_THAT(hung.at("graph").at("declined").get<std::string>(), HasSubstr("GPU"));
 }
 

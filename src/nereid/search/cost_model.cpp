@@ -1,8 +1,10 @@
 #include "nereid/search/cost_model.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "nereid/replay/host/upcast.h"
 #include "nereid/trace/op_class.h"
 
 namespace nereid::search {
@@ -29,7 +31,63 @@ bool contracts(const trace::Trace& trace, const trace::Step& step) {
   return kernel.ttir.find("tt.dot") != std::string::npos;
 }
 
+bool in_tf32(const trace::Step& step, const replay::Tf32& tf32) {
+  const auto* call = std::get_if<trace::Call>(&step);
+  const bool convolves = call != nullptr && trace::listed_class(call->op) == trace::OpClass::kConvolution;
+  return convolves ? tf32.convolutions : tf32.matmuls;
+}
+
 }  // namespace
+
+gpu::Work least_work(const verify::TraceAnalysis& facts, bool allow_tf32) {
+  gpu::Work least;
+  const int judged = facts.judged();
+  if (judged < 0) return least;
+  const auto& trace = *facts.trace;
+  const auto& phase = trace.phases[static_cast<size_t>(judged)];
+  const auto& steps = facts.phases[static_cast<size_t>(judged)].steps;
+  const auto widths = widths_of(trace);
+  const auto tf32 = replay::tf32_of(trace, allow_tf32);
+  std::map<trace::StorageId, double> read;  // bytes that steps ask for, of storages that exist before
+  std::set<trace::StorageId> written, made;
+  for (const auto id : trace::tensors_in(phase.output))
+    written.insert(trace.values[static_cast<size_t>(id)].storage);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto& step = steps[i];
+    int64_t width = 0;
+    for (const auto* list : {&step.reads, &step.writes})
+      for (const auto id : *list) width = std::max(width, widths[static_cast<size_t>(id)]);
+    for (const auto id : step.reads)
+      if (!made.contains(id)) read[id] += step.bytes;
+    for (const auto id : step.writes) {
+      const auto role = trace.storages[static_cast<size_t>(id)].role;
+      if (role != trace::Role::kTemporary) written.insert(id);
+      made.insert(id);
+    }
+    if (width > 4)
+      least.f64 += step.flops;
+    else if (!contracts(trace, phase.steps[i]))
+      least.f32 += step.flops;
+    else if (width == 4)
+      least.tf32 += (in_tf32(phase.steps[i], tf32) ? 1 : 3) * step.flops;
+    else
+      least.half += step.flops;
+  }
+  const auto bytes = [&](trace::StorageId id) {
+    return static_cast<double>(trace.storages[static_cast<size_t>(id)].bytes);
+  };
+  for (const auto& [id, asked] : read) least.bytes_read += asked > 0 ? std::min(asked, bytes(id)) : 0;
+  for (const auto id : written)
+    if (made.contains(id)) least.bytes_written += bytes(id);
+  return least;
+}
+
+double roofline_ms(const verify::TraceAnalysis& facts, const gpu::DevicePeaks& peaks, bool allow_tf32) {
+  const gpu::Work least = least_work(facts, allow_tf32);
+  const double memory = (least.bytes_read + least.bytes_written) / peaks.bytes;
+  const double matrix = least.tf32 / peaks.tf32 + least.half / peaks.half;
+  return 1e3 * std::max({memory, matrix, least.f32 / peaks.f32, least.f64 / peaks.f64});
+}
 
 Work work_of(const verify::TraceAnalysis& facts, const Gpu& gpu) {
   Work work;

@@ -585,6 +585,23 @@ TEST(CostModel, MemoryComputingAndLaunches) {
                 .launch_seconds = 1e-6};
   EXPECT_NEAR(work_of(facts, gpu).ms, 1.001, 1e-9);
   EXPECT_NEAR(work_of(facts, gpu).steps[0].roofline_ms, 1.0, 1e-9);
+  // The task as a whole: an input, a parameter and a result of 400 bytes, however often a step asks for them.
+  const gpu::DevicePeaks peaks{.name = "a GPU", .bytes = 1e6, .f32 = 1e9, .tf32 = 6e9, .half = 1e12};
+  EXPECT_DOUBLE_EQ(least_work(facts).bytes_read, 800);
+  EXPECT_DOUBLE_EQ(least_work(facts).bytes_written, 400);
+  EXPECT_DOUBLE_EQ(roofline_ms(facts, peaks), 1.2);
+  step.flops = 2e6;
+  EXPECT_DOUBLE_EQ(roofline_ms(facts, peaks), 2);
+  // A product of float32: three in TF32, or one if it is allowed.
+  trace::Trace product = *facts.trace;
+  std::get<trace::Call>(product.phases.back().steps.back()).op = "aten::mm";
+  auto of_product = facts;
+  of_product.trace = &product;
+  of_product.phases.back().steps.back().flops = 12e6;
+  EXPECT_DOUBLE_EQ(roofline_ms(of_product, peaks), 6);
+  EXPECT_DOUBLE_EQ(roofline_ms(of_product, peaks, true), 2);
+  product.flags["matmul.allow_tf32"] = 1;
+  EXPECT_DOUBLE_EQ(roofline_ms(of_product, peaks), 2);
   step.flops = 5e9;
   EXPECT_NEAR(work_of(facts, gpu).ms, 5.001, 1e-9);
   // What a kernel asks for beyond its tensors comes from the cache.

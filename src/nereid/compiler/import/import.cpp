@@ -260,7 +260,7 @@ std::pair<bool, bool> Importer::complex_in(const trace::Call& call) const {
 Status Importer::step(const trace::Call& call, const trace::Call* next) {
   call_ = &call;
   const size_t first_node = graph_.nodes.size();
-  tf32_ = window_ = false;
+  tf32_ = under_flag_ = window_ = false;
   trouble_ = ok_status();
   if (call.op == "nereid::constant") return ok_status();
   seeded_ = seeded_ || call.op == "nereid::manual_seed" || call.op == "nereid::restore_generator";
@@ -414,6 +414,7 @@ Status Importer::leaf_of(trace::StorageId storage) {
 void Importer::contraction_under(const std::string& flag) {
   const auto found = trace_.flags.find(flag);
   tf32_ = found != trace_.flags.end() && found->second != 0;
+  under_flag_ = true;
 }
 
 std::string Importer::device_text(const trace::Value& value) const {
@@ -641,7 +642,7 @@ TensorId Importer::temporary_at(Reduction reduction, const Extents& sizes, const
       .sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
   node.at = std::move(at);
   node.place = call_->place;
-  node.tf32 = tf32_;
+  node.tf32 = tf32_, node.under_flag = under_flag_;
   node.window = window_;
   return graph_.add_node(std::move(node), type, {}, out);
 }
@@ -661,7 +662,8 @@ Status Importer::define(trace::ValueId result, Node node) {
   if (trace::element_bytes(view.dtype) == 1 && trace::is_floating(view.dtype))
     return cannot("its result is of eight bits");
   node.place = call_->place;
-  node.tf32 = tf32_ && node.reduction == Reduction::kSum && !node.scan;
+  const bool sums = node.reduction == Reduction::kSum && !node.scan;
+  node.tf32 = tf32_ && sums, node.under_flag = under_flag_ && sums;
   node.window = window_;
   // Where it writes a part of a storage, the rest stays.
   const int64_t bytes = element_count(view.sizes) * trace::element_bytes(view.dtype);
@@ -772,6 +774,7 @@ TensorId Importer::temporary(Reduction reduction, const Extents& sizes, const Ex
       .sizes = sizes, .reduced = reduced, .reduction = reduction, .body = body, .name = std::move(name)};
   node.place = call_->place;
   node.tf32 = tf32_ && reduction == Reduction::kSum;
+  node.under_flag = under_flag_ && reduction == Reduction::kSum;
   node.window = window_;
   if (reduction == Reduction::kNone) exprs().name(body, node.name);
   return graph_.add_node(std::move(node), type);

@@ -127,7 +127,7 @@ class Importer {
   Graph& graph_;
   std::vector<std::string> assigned_;  // of each line of the source: the variable, or nothing
   const trace::Call* call_ = nullptr;
-  bool tf32_ = false, window_ = false;
+  bool tf32_ = false, under_flag_ = false, window_ = false;
   bool seeded_ = false;  // forward has set a generator's state
   Status trouble_ = ok_status();
   std::map<trace::StorageId, TensorId> current_;  // what each storage holds now

@@ -46,6 +46,7 @@ enum class Fusion : uint8_t { kFree, kIndexed, kPlain };
 
 struct Choices {
   std::string target = "sm_90";
+  bool tf32 = false;               // allow TF32 in float32 contractions, whatever PyTorch's flags are
   bool algebra = true;             // rewrites that change the cost (algebra.h)
   bool one_pass_attention = true;  // scores are never stored (flash.h)
   bool channels_last = true;       // convolutions in TF32 read rows of channels (channels_last.h)

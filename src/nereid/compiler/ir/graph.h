@@ -83,6 +83,7 @@ struct Node {
   trace::Place place = {};
   std::set<int> steps = {};  // of the traced forward: what it does, with what it has taken in
   bool tf32 = false;         // a contraction of float32 that PyTorch's flags let round its factors to TF32
+  bool under_flag = false;   // such a contraction, whatever the flags are
   // Of a contraction whose factors were split: pairs of factors whose products, divided by kLowScale, belong
   // to the sum (split_factors.h). The body's own factors are float16 then.
   std::vector<std::pair<ExprId, ExprId>> low = {};
