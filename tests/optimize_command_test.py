@@ -268,6 +268,7 @@ class Optimize(unittest.TestCase):
                  ([TASKS / "mlp.py", "-o", out, "--proposers", ","], "names no proposer"),
                  ([TASKS / "mlp.py", "-o", out, "--budget", "soon"], "--budget"),
                  ([TASKS / "mlp.py", "-o", out, "--policy", "lax"], "lax"),
+                 ([TASKS / "mlp.py", "-o", out, "--target", "sm_70"], "sm_70 is no target: expected one of sm_80, sm_90, sm_100"),
                  ([TASKS / "mlp.py", "-o", self.folder / "no" / "such" / "x.py"], "folder"),
                  ([TASKS / "mlp.py", "-o", out, "--report", self.folder / "no" / "x.html"], "--report"),
                  ([raising, "-o", linked], "expected another file than"), ([raising, "-o", out, "--report", raising], "expected another file than"),

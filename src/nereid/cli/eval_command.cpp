@@ -52,7 +52,8 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
                      f.proposers, model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
                      f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "",
                      f.first ? ", first" : "",
-                     fmt::format("{}{}", f.untimed ? ", untimed" : "", f.allow_tf32 ? ", in TF32" : ""),
+                     fmt::format("{}{}{}", f.untimed ? ", untimed" : "", f.allow_tf32 ? ", in TF32" : "",
+                                 f.target.empty() ? "" : ", for " + f.target),
                      f.model_device.empty() ? "" : ", written on " + f.model_device,
                      f.forbid.empty() ? "" : fmt::format(", without {}", fmt::join(f.forbid, " and ")));
 }

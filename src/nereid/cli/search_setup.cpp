@@ -61,8 +61,12 @@ Result<std::unique_ptr<proposers::Proposer>> make_proposer(const std::string& na
                                                            replay::Device device, int jobs) {
   if (name == "model") return make_model(flags, installation, device);
   if (name == "compiler") {
+    const std::string hardware = device == replay::Device::kCuda ? store::gpu_name() : "";
+    compiler::Choices base{
+        .target = flags.target.empty() ? compiler::target_of_device(hardware) : flags.target,
+        .tf32 = flags.allow_tf32};
     return std::unique_ptr<proposers::Proposer>(
-        std::make_unique<proposers::CompilerProposer>(compiler::Choices{.tf32 = flags.allow_tf32}));
+        std::make_unique<proposers::CompilerProposer>(std::move(base)));
   }
   if (name == "inductor") {
     NEREID_TRY(auto inductor, proposers::InductorProposer::start(installation, jobs));
@@ -120,6 +124,9 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
   command.add_option("--seed", flags.seed, "Seed of the trials (default: fresh)")->check(a_seed());
+  command.add_option("--target", flags.target,
+                     "GPU architecture of the compiler's kernels: sm_80, sm_90 or sm_100 (default: this "
+                     "machine's GPU, else sm_90)");
   command.add_flag("--allow-tf32", flags.allow_tf32,
                    "Products of float32 may be computed in TF32, by the compiler and in the verdict");
   command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes if the task does not fit into memory");
@@ -164,6 +171,9 @@ std::string SearchSetup::at_work() const {
 Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags, int jobs) {
   auto setup = std::make_unique<SearchSetup>();
   NEREID_TRY(const auto device, device_from(flags.device));
+  if (!flags.target.empty()) {
+    NEREID_TRY([[maybe_unused]] const compiler::Target target, compiler::target_named(flags.target));
+  }
   NEREID_TRY(setup->installation, Installation::locate());
   std::set<std::string> named;
   for (const auto& name : words(flags.proposers)) {

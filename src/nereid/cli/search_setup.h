@@ -22,6 +22,7 @@ struct SearchFlags : VerificationFlags {
   bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
        once = false, every_sample = false, first = false, untimed = false;
   std::string baselines;  // ways, with commas
+  std::string target;     // of the compiler; empty: the GPU that is there
   bool allow_tf32 = false;
 };
 void add_search_flags(CLI::App& command, SearchFlags& flags);

@@ -2,6 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
+#include <utility>
+
 namespace nereid::compiler {
 
 const std::vector<Target>& targets() {
@@ -20,6 +23,14 @@ Result<Target> target_named(std::string_view name) {
     known.push_back(each.name);
   }
   return input_error("{} is no target: expected one of {}", name, fmt::join(known, ", "));
+}
+
+std::string target_of_device(std::string_view device) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFamilies = {
+      {{"A100", "sm_80"}, {"A800", "sm_80"}, {"B200", "sm_100"}, {"B100", "sm_100"}}};
+  for (const auto& [part, name] : kFamilies)
+    if (device.find(part) != device.npos) return std::string(name);
+  return "sm_90";
 }
 
 std::string to_string(const KernelChoice& choice) {

@@ -24,6 +24,8 @@ struct Target {
 };
 const std::vector<Target>& targets();
 Result<Target> target_named(std::string_view name);
+// The target of a GPU, by its driver's name for it: "sm_80" of "NVIDIA A100-SXM4-80GB"; "sm_90" if unknown.
+std::string target_of_device(std::string_view device);
 
 // How one kernel is cut. 0 (or empty): as the cost model has it.
 struct KernelChoice {
