@@ -52,6 +52,22 @@ KERNEL = {"name": "add", "cubin": base64.b64encode(b"\x7fELF and so on").decode(
           "cooperative": False, "pdl": False}  # fmt: skip
 
 
+class Launcher:
+    """In the place of Triton's, with all that it has."""
+
+    global_scratch_size = profile_scratch_size = 0
+    launch_cooperative_grid = launch_pdl = False
+
+    def __init__(self, launches):
+        self.launches = launches
+
+    def __call__(self, x, y, z, stream, function, *args):
+        self.launches.append((x, y, z, stream, function, *args))
+
+    def launch(self, x, y, z, stream, function, cooperative, pdl, scratch, profile, *args):
+        self(x, y, z, stream, function, *args)
+
+
 class Driver:
     """Where NVIDIA's runs."""
 
@@ -74,7 +90,7 @@ class Driver:
 
     def launcher_cls(self, source, metadata):
         self.launchers.append((source.signature, metadata))
-        return lambda *args: self.launches.append(args)
+        return Launcher(self.launches)
 
 
 class Launches(unittest.TestCase):
@@ -110,6 +126,23 @@ class Launches(unittest.TestCase):
         self.assertEqual(
             len(program.model.forward.__globals__["kernel0"].device_caches[0][0]), 1
         )  # one key for the same arguments
+
+    def test_the_compilers_are_launched_directly(self):
+        self.load()
+        program = baselines.Program(PROGRAM, "cpu", direct=True)
+        Driver.__module__ = "triton.backends.test"
+        try:
+            with torch.no_grad():
+                for _ in range(4):
+                    program.model(*program.inputs)
+        finally:
+            Driver.__module__ = __name__
+        self.assertIsNotNone(program.model.__dict__["_guard_seen"].known[3][0])
+        self.assertEqual(len(self.driver.launches), 4)
+        plain, direct = self.driver.launches[0], self.driver.launches[-1]
+        self.assertEqual(plain[:7], direct[:7])  # then Triton's hooks, of which there are none
+        self.assertEqual((plain[9].data_ptr(), plain[11]), (direct[9], direct[11]))
+        self.assertIsInstance(direct[10], int)
 
     def test_what_it_cannot_launch_is_refused(self):
         for changed in (

@@ -140,10 +140,24 @@ def alone_in(turns, call):
     return wrapped
 
 
+def as_written(model, inputs, state):
+    """The class as the compiler's files have it: behind a guard, with direct launches."""
+    from nereid import direct, guard
+
+    def traced(tensors):
+        return [
+            guard._Tensor(str(t.dtype).removeprefix("torch."), tuple(t.shape), t.stride(), t.device.type)
+            for t in tensors
+        ]
+
+    verified = {"inputs": traced(inputs), "constructor": [traced(state)], "state": None, "modes": False}
+    guard._guard(model, verified, direct=direct._direct)
+
+
 class Program:
     """What program_text wrote, with its inputs and its weights."""
 
-    def __init__(self, text, device, turns=Turns):
+    def __init__(self, text, device, turns=Turns, direct=False):
         import torch
 
         name = "<program>"
@@ -161,6 +175,8 @@ class Program:
         with torch.no_grad(), turns.share():
             exec(compile(text, name, "exec"), vars(module))  # kernels are loaded
             self.inputs, state = module.make()
+            if direct:
+                as_written(module.Model, self.inputs, state)
             self.model = module.Model(state).eval()
             self.wait()
 

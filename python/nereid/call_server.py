@@ -140,7 +140,7 @@ def run_child(channel, request, threads):
                     config.compile_threads = config.decide_compile_threads()
                 baselines.gated(turns)
                 baselines.compiling = True
-            program = program or baselines.Program(text, request["device"], turns)
+            program = program or baselines.Program(text, request["device"], turns, request["direct"])
             answer = program.measure(way, request["seconds"])
         except Exception as error:
             answer = baselines.why_not(error)
@@ -208,7 +208,7 @@ def find_jail(jails):
 
 def load_kernels(request):
     """Has their launchers built, in folders that all share, before there is a jail."""
-    from nereid import called_kernels
+    from nereid import called_kernels, direct, guard  # noqa: F401  the last two are read in the jail
     from triton.backends.nvidia.driver import CudaDriver
     from triton.runtime import driver
 

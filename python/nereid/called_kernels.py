@@ -69,7 +69,7 @@ class CalledKernel:
         )
         self.packed_metadata = self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared
         signature = [launch_type(ttir) for ttir in document["params"]] + ["constexpr"] * constants
-        self.source = Source(dict(enumerate(signature)), {})
+        self.source = self.src = Source(dict(enumerate(signature)), {})
         self.run = self.function = self.module = None
 
     def build_launcher(self, driver):

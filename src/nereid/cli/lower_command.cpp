@@ -61,7 +61,8 @@ Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, cons
   const compiler::Assumptions assumptions{.reference = trace,
                                           .candidate = trace,
                                           .modes = mode_matters(tracer, request, trace),
-                                          .fallback = options.fallback ? request.source : ""};
+                                          .fallback = options.fallback ? request.source : "",
+                                          .direct = true};
   auto guarded = guard.around(module->text, assumptions);
   if (!guarded.ok()) return Written(guarded.error().message);
   std::istringstream lines(

@@ -266,7 +266,8 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     progress.say("timing PyTorch");
     NEREID_TRY(const auto clock,
                search::BaselineClock::make(*setup->evaluator, setup->installation, {.ways = ways}));
-    auto compared = clock->measure(*task, outcome.best->source, Deadline::after(kBaselineSeconds));
+    auto compared = clock->measure(*task, outcome.best->source, Deadline::after(kBaselineSeconds),
+                                   outcome.best->proposer == "compiler");
     if (compared.ok())
       baselines = std::move(compared->baselines), outcome.compiled = std::move(compared->kernels);
     else if (!interrupted())  // the best is kept all the same
@@ -276,8 +277,9 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
       outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));
   if (written) {
     NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup->installation.package));
-    NEREID_TRY(auto file,
-               search::guarded(*setup->evaluator, *task, outcome.best->source, guard, options.fallback));
+    NEREID_TRY(auto file, search::guarded(*setup->evaluator, *task, outcome.best->source, guard,
+                                          {.fallback = options.fallback,
+                                           .direct = outcome.best->proposer == "compiler"}));
     outcome.best->source = std::move(file.source);
     if (options.fallback && interrupted())
       progress.note("nereid: interrupted: the file is written without --fallback");

@@ -357,7 +357,8 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
       if (const auto task = trace(task_file, source); task.ok()) {
         NEREID_TRY(const std::string candidate, read_file(solution_of(task_file), size_t{16} << 20));
         NEREID_TRY(auto compared,
-                   options.baselines->measure(**task, candidate, Deadline::after(kBaselineSeconds)));
+                   options.baselines->measure(**task, candidate, Deadline::after(kBaselineSeconds),
+                                              result.proposer == "compiler"));
         const Json before = to_json(result);
         compare(result, std::move(compared));
         const std::lock_guard lock(mutex);  // the last line of a task counts

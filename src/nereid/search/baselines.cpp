@@ -95,11 +95,12 @@ Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Evaluator& evaluator,
   return clock;
 }
 
-Result<Compared> BaselineClock::measure(const Task& task, const std::string& candidate, Deadline deadline) {
+Result<Compared> BaselineClock::measure(const Task& task, const std::string& candidate, Deadline deadline,
+                                        bool direct) {
   Compared compared;
   NEREID_TRY_STATUS(call(task, deadline, compared.baselines));
   if (!called_.empty() && !interrupted() && !deadline.passed()) {
-    NEREID_TRY(compared.baselines[kCandidateWay], call_candidate(task, candidate, deadline));
+    NEREID_TRY(compared.baselines[kCandidateWay], call_candidate(task, candidate, deadline, direct));
   }
   if (inductor_ && !interrupted() && !deadline.passed()) {
     NEREID_TRY_STATUS(replay(task, deadline, compared));
@@ -141,8 +142,8 @@ Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& basel
 }
 
 Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::string& candidate,
-                                               Deadline deadline) {
-  const auto key = key_of(task, "called " + sha256_hex(candidate));
+                                               Deadline deadline, bool direct) {
+  const auto key = key_of(task, (direct ? "called directly " : "called ") + sha256_hex(candidate));
   if (auto before = known(key)) return *std::move(before);
   const auto declined = [&](const Error& why) { return taken(key, Json{{"declined", why.message}}, task); };
   auto traced = evaluator_.candidate(task, candidate, deadline);
@@ -154,7 +155,7 @@ Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::stri
   if (!program.ok()) return declined(program.error());
   CallRequest request = request_of(options_);
   request.program = std::move(program->text), request.kernels = std::move(program->kernels);
-  request.ways = {"eager"};
+  request.ways = {"eager"}, request.direct = direct;
   for (const auto& [hash, constants] : request.kernels)
     request.files[hash + ".json"] = std::move(traced->kernels.at(hash));
   Baseline called;

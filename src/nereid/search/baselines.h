@@ -64,13 +64,16 @@ class BaselineClock {
   // What cannot be timed says why. Where the deadline passes or the user interrupts, what was not begun is
   // not there. An Error: an interrupt, or a process that cannot be started.
   // `candidate`: the text of the file with ModelNew that was verified.
-  Result<Compared> measure(const Task& task, const std::string& candidate, Deadline deadline);
+  // `direct`: the compiler wrote it, and its file launches directly.
+  Result<Compared> measure(const Task& task, const std::string& candidate, Deadline deadline,
+                           bool direct = false);
 
  private:
   BaselineClock(Evaluator& evaluator, const Installation& installation, BaselineOptions options);
   store::Key key_of(const Task& task, const std::string& subject) const;
   Status call(const Task& task, Deadline deadline, Baselines& baselines);
-  Result<Baseline> call_candidate(const Task& task, const std::string& candidate, Deadline deadline);
+  Result<Baseline> call_candidate(const Task& task, const std::string& candidate, Deadline deadline,
+                                  bool direct);
   // What an answer says, which is remembered.
   Baseline taken(const store::Key& key, const nlohmann::json& answer, const Task& task);
   std::optional<Baseline> known(const store::Key& key);

@@ -136,10 +136,10 @@ Status CallServer::run(const CallRequest& request, Deadline deadline,
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
     Fd theirs(ends[0]), lifeline(ends[1]);
-    const Json packet = {{"program", program.string()}, {"ways", left.ways},
-                         {"device", device_},           {"seconds", left.seconds},
-                         {"threads", left.threads},     {"folder", folder.path().string()},
-                         {"kernels", left.kernels}};
+    const Json packet = {
+        {"program", program.string()},      {"ways", left.ways},       {"device", device_},
+        {"seconds", left.seconds},          {"threads", left.threads}, {"direct", left.direct},
+        {"folder", folder.path().string()}, {"kernels", left.kernels}};
     NEREID_TRY(const bool begun, order(packet, {channel.second.get(), theirs.get()}));
     if (!begun) {
       for (const auto& way : left.ways) take(way, Json{{"declined", declined_}});

@@ -30,6 +30,7 @@ struct CallRequest {
   double seconds = 2;               // of sampling, each way
   double patience = 900;            // seconds of one way, waiting for the GPU not counted; then it is killed
   int threads = 0;                  // that compile one program; 0: as many as PyTorch chooses
+  bool direct = false;  // behind a guard, with direct launches, as the compiler's files are called
 };
 
 // Thread-safe.

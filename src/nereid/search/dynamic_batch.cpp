@@ -80,6 +80,7 @@ class Writer {
                                               .candidate = candidate,
                                               .modes = modes,
                                               .fallback = fallback_ ? task_.source : "",
+                                              .direct = true,
                                               .other_batch = &tasks[1]->trace,
                                               .batches = {batches[2], batches[1]},
                                               .passing = {made_.least, made_.largest}};

@@ -27,10 +27,10 @@ bool mode_changes(Evaluator& evaluator, const Task& task, const std::string& sou
 }  // namespace
 
 Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
-                        const compiler::Guard& guard, bool fallback) {
+                        const compiler::Guard& guard, const GuardOptions& options) {
   if (interrupted()) {
     const compiler::Assumptions assumptions{
-        .reference = task.trace, .candidate = task.trace, .state_known = false};
+        .reference = task.trace, .candidate = task.trace, .state_known = false, .direct = options.direct};
     NEREID_TRY(std::string text, guard.around(source, assumptions));
     return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
   }
@@ -39,7 +39,8 @@ Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::strin
   const compiler::Assumptions assumptions{.reference = task.trace,
                                           .candidate = candidate,
                                           .modes = mode_changes(evaluator, task, source, traced),
-                                          .fallback = fallback ? task.source : ""};
+                                          .fallback = options.fallback ? task.source : "",
+                                          .direct = options.direct};
   NEREID_TRY(std::string text, guard.around(source, assumptions));
   NEREID_TRY(const trace::Trace again, evaluator.trace_of(task, text, "ModelNew"));
   if (bytes_of(again) != traced)

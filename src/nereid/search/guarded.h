@@ -14,13 +14,16 @@ struct Guarded {
   std::string assumptions;  // of the header: shapes, dtypes, constructor, mode
 };
 
+struct GuardOptions {
+  bool fallback = false;  // calls elsewhere are done by the reference's own forward
+  bool direct = false;    // the compiler wrote it: later calls launch without Triton's dispatch
+};
 // Traces the candidate with and without its guard, which must be the same program, and both files in the
-// other mode, which says whether the mode matters. `fallback`: calls elsewhere are done by the reference's
-// own forward. An Error is blamed on the input where such a fallback cannot be had. After an interrupt
-// nothing can be traced: then the guard takes the mode to matter and the state to be what the constructor
-// makes, and there is no fallback.
+// other mode, which says whether the mode matters. An Error is blamed on the input where a fallback cannot be
+// had. After an interrupt nothing can be traced: then the guard takes the mode to matter and the state to be
+// what the constructor makes, and there is no fallback.
 Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
-                        const compiler::Guard& guard, bool fallback);
+                        const compiler::Guard& guard, const GuardOptions& options);
 
 // Whether train() and eval() make a difference to the reference, or to the candidate.
 Result<bool> mode_matters(Evaluator& evaluator, const Task& task, const std::string& source);

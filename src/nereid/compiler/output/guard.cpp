@@ -17,7 +17,9 @@ namespace {
 
 using trace::Arg;
 
-constexpr const char* kLine = "# ---- Guard --";  // where the text that is copied begins
+// Where the text that is copied begins.
+constexpr const char* kLine = "# ---- Guard --";
+constexpr const char* kDirectLine = "# ---- Direct launches --";
 
 std::string python_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -168,20 +170,27 @@ Status holds_state_of(const trace::Trace& candidate, const trace::Trace& referen
 }  // namespace
 
 Result<Guard> Guard::read(const std::filesystem::path& package) {
-  NEREID_TRY(const std::string file, read_file(package / "guard.py"));
-  const size_t at = file.find(kLine);
-  if (at == file.npos) return our_error("{}: there is no line '{}'", (package / "guard.py").string(), kLine);
-  return Guard(file.substr(at));
+  const auto below = [&](const char* name, const char* line) -> Result<std::string> {
+    NEREID_TRY(const std::string file, read_file(package / name));
+    const size_t at = file.find(line);
+    if (at == file.npos) return our_error("{}: there is no line '{}'", (package / name).string(), line);
+    return file.substr(at);
+  };
+  NEREID_TRY(std::string text, below("guard.py", kLine));
+  NEREID_TRY(std::string direct, below("direct.py", kDirectLine));
+  return Guard(std::move(text), std::move(direct));
 }
 
 Result<std::string> Guard::around(const std::string& source, const Assumptions& a) const {
   const ExpectedText given(a), held(a.candidate);
-  std::string text = source + (source.ends_with('\n') ? "" : "\n") + "\n\n" + text_ + "\n\n";
+  std::string text = source + (source.ends_with('\n') ? "" : "\n") + "\n\n";
+  text += text_ + "\n\n";
   if (!a.fallback.empty()) {
     NEREID_TRY_STATUS(holds_state_of(a.candidate, a.reference));
     NEREID_TRY(const std::string body, as_function(a.fallback, "_reference", a.reference.class_name));
     text += body + "\n\n";
   }
+  if (a.direct) text += direct_ + "\n\n";
   text += "_guard(\n    ModelNew,\n    {\n";
   text += fmt::format("        \"inputs\": {},\n", given.arguments(a.reference.phases.back().inputs));
   text += fmt::format("        \"constructor\": {},\n", given.arguments(a.reference.init_inputs));
@@ -200,6 +209,7 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
                         a.passing.second);
   text += "    },\n";
   if (!a.fallback.empty()) text += "    _reference,\n";
+  if (a.direct) text += "    direct=_direct,\n";
   return text + ")\n";
 }
 

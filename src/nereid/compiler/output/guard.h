@@ -26,6 +26,9 @@ struct Assumptions {
       true;           // false: the candidate was not traced, and its state is what its constructor makes
   bool modes = true;  // train() and eval() make a difference
   std::string fallback = {};  // the reference's source, to be used elsewhere; empty: a call elsewhere raises
+  // Later calls launch without Triton's dispatch (python/nereid/direct.py). Only for forwards that the
+  // compiler wrote: their launches depend on nothing that the guard does not check.
+  bool direct = false;
   // Of kernels for any batch: the reference at another batch, both batches (the reference's first), and the
   // least and the largest that pass. A size that differs is an affine function of the batch.
   const trace::Trace* other_batch = nullptr;
@@ -41,8 +44,8 @@ class Guard {
   Result<std::string> around(const std::string& source, const Assumptions& assumptions) const;
 
  private:
-  explicit Guard(std::string text) : text_(std::move(text)) {}
-  std::string text_;
+  Guard(std::string text, std::string direct) : text_(std::move(text)), direct_(std::move(direct)) {}
+  std::string text_, direct_;
 };
 
 // What holds of such a file, for its header: one line each for inputs, constructor, mode.

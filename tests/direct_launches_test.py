@@ -1,0 +1,492 @@
+"""Direct launches of what `nereid lower` writes, under a driver that records launches and launches nothing.
+
+The driver gets the same as from Triton's own dispatch; whatever is not as it was recorded (hooks, another driver,
+another Triton, other memory) goes through `forward`; and a call costs few microseconds on the host.
+
+    python tests/direct_launches_test.py NEREID [--times]
+
+Kernels are compiled for sm_90 by Triton itself; no GPU is needed. --times prints microseconds a call.
+"""
+
+import copy
+import importlib.util
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import timeit
+import types
+import unittest
+import unittest.mock
+
+import torch
+import triton  # noqa: F401
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+from triton.runtime.jit import JITFunction
+
+NEREID = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve())
+# Microseconds of the host alone, with a driver that does nothing.
+MOST_A_CALL, MOST_A_LAUNCH = 5.0, 2.0
+
+HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+# name: (body of the class, inputs)
+MODULES = {
+    "pointwise": ("def forward(self, x, y):\n return torch.relu(x + y)", "torch.randn(64, 64), torch.randn(64, 64)"),
+    "mlp": ("def __init__(self):\n super().__init__()\n self.net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32))\ndef forward(self, x):\n return torch.softmax(self.net(x), -1)", "torch.randn(64, 64)"),
+    "several": ("def forward(self, x):\n return {'a': x.sum(-1), 'b': [x.exp(), (x * 2).mean()]}", "torch.randn(64, 64)"),
+    "views": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 48)\ndef forward(self, x):\n y = self.fc(x)\n return [*y.split(16, 1), y.t(), x]", "torch.randn(64, 64)"),
+    "statistics": ("def __init__(self):\n super().__init__()\n self.bn = nn.BatchNorm1d(64)\ndef forward(self, x):\n return self.bn(x)", "torch.randn(64, 64)"),
+    "recurrent": ("def __init__(self):\n super().__init__()\n self.rnn = nn.GRU(160, 160)\ndef forward(self, x, h):\n return self.rnn(x, h)", "torch.randn(4, 16, 160), torch.randn(1, 16, 160)"),
+    "dropout": ("def forward(self, x):\n return F.dropout(torch.sigmoid(x), 0.3)", "torch.randn(64, 64)"),
+}  # fmt: skip
+
+
+class Launcher:
+    """In the place of Triton's: keeps its arguments, pointers as numbers."""
+
+    global_scratch_size = profile_scratch_size = 0
+    launch_cooperative_grid, launch_pdl = False, False
+
+    def __init__(self, source, metadata):
+        self.types, self.name = list(source.signature.values()), metadata.name
+
+    def __call__(self, x, y, z, stream, function, packed, metadata, enter, leave, *args):
+        self.record(x, y, z, stream, function, packed, metadata, enter, leave, *args)
+
+    def launch(self, x, y, z, stream, function, cooperative, pdl, scratch, profile, *others):
+        self.record(x, y, z, stream, function, *others)
+
+    def record(self, x, y, z, stream, function, packed, metadata, enter, leave, *args):
+        if Driver.quiet:
+            return
+        if enter is not None and enter.calls:
+            enter(metadata)
+        given = [
+            getattr(value, "data_ptr", lambda v=value: v)()
+            for kind, value in zip(self.types, args)
+            if kind != "constexpr"
+        ]
+        assert len(args) == len(self.types)
+        Driver.launches.append(((x, y, z), stream, function, packed, self.name, given))
+
+
+class Driver:
+    """In the place of NVIDIA's."""
+
+    launches, quiet, stream = [], False, 77
+    launcher_cls = Launcher
+
+    def __init__(self):
+        self.utils = types.SimpleNamespace(
+            load_binary=lambda name, code, shared, device: ("module", hash(name), 32, 0, 1024),
+            get_device_properties=lambda device: {
+                "max_shared_mem": 232448,
+                "multiprocessor_count": 132,
+                "warpSize": 32,
+            },
+        )
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return Driver.stream
+
+    def get_current_target(self):
+        return GPUTarget("cuda", 90, 32)
+
+
+Driver.__module__ = "triton.backends.test"
+
+
+def lowered(folder, names):
+    files = []
+    for name in names:
+        body, inputs = MODULES[name]
+        text = "\n    ".join(body.splitlines())
+        files.append(folder / f"{name}.py")
+        files[-1].write_text(
+            f"{HEAD}class Model(nn.Module):\n    {text}\ndef get_inputs():\n    return [{inputs}]\ndef get_init_inputs():\n    return []\n"
+        )
+    subprocess.run([NEREID, "lower", *files, "-o", folder / "written"], check=True, capture_output=True)
+
+
+def load(path):
+    """The file, whose guard lets tensors on a CPU pass, as under Triton's interpreter."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    text = path.read_text()
+    at = text.rindex("\n_guard(")
+    path.write_text(
+        f'{text[:at]}\nimport os\nos.environ["TRITON_INTERPRET"] = "1"\n{text[at:]}\ndel os.environ["TRITON_INTERPRET"]\n'
+    )
+    spec.loader.exec_module(module)
+    return module
+
+
+class DirectLaunches(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        driver.set_active(Driver())
+        torch.manual_seed(0)
+        torch.set_grad_enabled(False)
+        cls.folder = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(cls.folder.name)
+        os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
+        lowered(folder, MODULES)
+        cls.modules = {name: load(folder / "written" / f"{name}.py") for name in MODULES}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def made(self, name):
+        module = self.modules[name]
+        return module.ModelNew(), eval(f"[{MODULES[name][1]}]", {"torch": torch})
+
+    def launches(self, model, inputs):
+        Driver.launches = []
+        torch.manual_seed(5)
+        result = model(*inputs)
+        launches, Driver.launches = Driver.launches, []
+        return result, launches
+
+    def launched_directly(self, model):
+        seen = model.__dict__["_guard_seen"].known
+        return seen is not None and seen[3][0] is not None
+
+    @staticmethod
+    def flat(value):
+        if isinstance(value, torch.Tensor):
+            return [value]
+        items = value.values() if isinstance(value, dict) else value
+        return [t for item in items for t in DirectLaunches.flat(item)]
+
+    def described(self, result, launches, given):
+        """Results and launches, each pointer by its memory: of a given tensor, of a result, or temporary."""
+        made, places = self.flat(result), []
+        for whose, tensors in (("given", given), ("result", made)):
+            for i, t in enumerate(tensors):
+                low = t.data_ptr() if whose == "given" else t.untyped_storage().data_ptr()
+                places.append((low, low + max(t.untyped_storage().nbytes(), 1), f"{whose} {i}"))
+        temporary, lines = {}, []
+        for *head, values in launches:
+            names = []
+            for value in values:
+                place = next(
+                    (f"{name} + {value - low}" for low, high, name in places if low <= value < high), None
+                )
+                address = isinstance(value, int) and value > 1 << 32
+                names.append(
+                    place
+                    or (f"temporary {temporary.setdefault(value, len(temporary))}" if address else value)
+                )
+            lines.append((*head, names))
+        return [(t.dtype, t.shape, t.stride(), t.device) for t in made], lines
+
+    def test_the_driver_gets_the_same(self):
+        for name in MODULES:
+            with self.subTest(name):
+                model, inputs = self.made(name)
+
+                def called(inputs, model=model):
+                    result, launches = self.launches(model, inputs)
+                    return result, self.described(
+                        result, launches, [*inputs, *model.parameters(), *model.buffers()]
+                    )
+
+                _, plain = called(inputs)
+                self.assertEqual(called(inputs)[1], plain)  # this one is recorded
+                self.assertTrue(self.launched_directly(model))
+                for _ in range(2):
+                    self.assertEqual(called(inputs)[1], plain)
+                # Other memory, as large.
+                fresh = [t.clone() for t in inputs]
+                for parameter in model.parameters():
+                    parameter.data = parameter.data.clone()
+                result, direct = called(fresh)
+                self.assertEqual(direct, plain)
+                # Results are of each call alone.
+                kept = {t.untyped_storage().data_ptr() for t in self.flat(result)} - {
+                    t.untyped_storage().data_ptr() for t in fresh
+                }
+                other, _ = called(fresh)
+                self.assertFalse(kept & {t.untyped_storage().data_ptr() for t in self.flat(other)})
+
+    def test_operators_are_done_again(self):
+        """PyTorch's part of the call: the same draws from the same stream."""
+        model, inputs = self.made("dropout")
+        for _ in range(4):
+            model(*inputs)
+        self.assertTrue(self.launched_directly(model))
+        other, _ = self.made("dropout")
+        calls = []
+
+        class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+                made = operator(*args, **(kwargs or {}))
+                calls.append(
+                    (str(operator), made.clone() if operator is torch.ops.aten.bernoulli_.float else None)
+                )
+                return made
+
+        drawn = []
+        for each in (other, model, model):  # the first call is `forward`'s
+            calls.clear()
+            torch.manual_seed(3)
+            with Watch():
+                each(*inputs)
+            drawn += [made for _, made in calls if made is not None]
+            draws = torch.rand(1).item()
+        self.assertGreaterEqual(len(drawn), 3)
+        for made in drawn[1:]:
+            self.assertTrue(torch.equal(made, drawn[0]))
+        torch.manual_seed(3)
+        model(*inputs)
+        self.assertEqual(torch.rand(1).item(), draws)  # and as many
+
+    def test_what_is_not_that_call_goes_through_forward(self):
+        module, (model, inputs) = self.modules["mlp"], self.made("mlp")
+        for _ in range(4):
+            self.launches(model, inputs)
+        self.assertTrue(self.launched_directly(model))
+        # A pointer that Triton would specialise otherwise.
+        off = torch.empty(64 * 64 + 1)[1:].view(64, 64)
+        _, aligned = self.launches(model, inputs)
+        _, launches = self.launches(model, [off])
+        self.assertEqual(launches[0][5][0], off.data_ptr())
+        self.assertNotEqual(launches[0][2:4], None)
+        # Another shape raises, a copy and a pickled module begin anew.
+        with self.assertRaises(module.NotVerified):
+            model(inputs[0][:32])
+        for other in (copy.deepcopy(model),):
+            self.assertFalse(self.launched_directly(other))
+            _, launches = self.launches(other, inputs)
+            self.assertEqual([one[:3] for one in launches], [one[:3] for one in aligned])
+        self.assertGreater(len(pickle.dumps(model.state_dict())), 100)
+        # With a gradient asked for it is no such call.
+        with torch.enable_grad(), self.assertRaises(module.NotVerified):
+            model(*inputs)
+        self.assertEqual(len(self.launches(model, inputs)[1]), len(aligned))
+
+    def test_parameters_that_are_one_stay_one(self):
+        model, inputs = self.made("pointwise")
+        x = inputs[0]
+        for _ in range(4):
+            self.launches(model, [x, x])
+        _, launches = self.launches(model, [x, inputs[1]])
+        self.assertEqual(launches[0][5][:2], [x.data_ptr(), inputs[1].data_ptr()])
+        for _ in range(4):
+            _, launches = self.launches(model, [x, inputs[1]])
+        self.assertEqual(launches[0][5][:2], [x.data_ptr(), inputs[1].data_ptr()])
+        _, launches = self.launches(model, [x, x])
+        self.assertEqual(launches[0][5][:2], [x.data_ptr(), x.data_ptr()])
+
+    def test_parameters_in_one_buffer(self):
+        """As cuDNN's recurrent layers lie; and as they overlap, which is not recorded."""
+        model, inputs = self.made("mlp")
+        sizes = [p.numel() for p in model.parameters()]
+        flat = torch.cat([p.data.flatten() for p in model.parameters()])
+        for part, parameter in zip(flat.split(sizes), model.parameters()):
+            parameter.data = part.view_as(parameter)
+        for _ in range(4):
+            _, launches = self.launches(model, inputs)
+        self.assertTrue(self.launched_directly(model))
+        _, plain = self.launches(copy.deepcopy(model), inputs)
+        where = {p.data_ptr() for p in model.parameters()}
+        self.assertEqual(sum(v in where for one in launches for v in one[5]), len(sizes))
+        self.assertEqual([one[:5] for one in launches], [one[:5] for one in plain])
+        for parameter in model.parameters():
+            parameter.data = flat[: parameter.numel()].view_as(parameter)
+        for _ in range(4):
+            _, launches = self.launches(model, inputs)
+        self.assertEqual([one[:5] for one in launches], [one[:5] for one in plain])
+
+    def test_other_threads_are_not_recorded(self):
+        model, inputs = self.made("mlp")
+        other, others = self.made("several")
+        other(*others)
+        stop = threading.Event()
+
+        def work():
+            torch.set_grad_enabled(False)
+            while not stop.is_set():
+                type(other).forward.__wrapped__(other, *others)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            for _ in range(4):
+                model(*inputs)
+        finally:
+            stop.set()
+            thread.join()
+        self.assertTrue(self.launched_directly(model))
+        _, first = self.launches(*self.made("mlp"))
+        _, launches = self.launches(model, inputs)
+        self.assertEqual([one[:5] for one in launches], [one[:5] for one in first])
+
+    def test_a_profilers_hooks_are_called(self):
+        model, inputs = self.made("mlp")
+        for _ in range(4):
+            model(*inputs)
+        _, plain = self.launches(model, inputs)
+        chain, seen = triton.knobs.runtime.launch_enter_hook, []
+        chain.add(seen.append)
+        try:
+            _, launches = self.launches(model, inputs)
+        finally:
+            chain.remove(seen.append)
+        self.assertEqual(len(seen), len(launches))
+        self.assertEqual([one[:5] for one in launches], [one[:5] for one in plain])
+
+    def test_another_stream(self):
+        model, inputs = self.made("mlp")
+        for _ in range(4):
+            model(*inputs)
+        Driver.stream = 78
+        try:
+            _, launches = self.launches(model, inputs)
+        finally:
+            Driver.stream = 77
+        self.assertEqual({one[1] for one in launches}, {78})
+
+    def test_hooks_of_every_kind_are_called(self):
+        model, inputs = self.made("mlp")
+        for _ in range(4):
+            model(*inputs)
+        _, plain = self.launches(model, inputs)
+        knobs, seen = triton.knobs.runtime, []
+        chain = knobs.launch_enter_hook
+        other = type(chain)()
+        other.add(seen.append)
+        knobs.launch_enter_hook = other  # a chain in the place of Triton's own
+        try:
+            self.launches(model, inputs)
+        finally:
+            knobs.launch_enter_hook = chain
+        self.assertEqual(len(seen), len(plain))
+        seen.clear()
+        kernels = [k for k in vars(self.modules["mlp"]).values() if isinstance(k, JITFunction)]
+        for kernel in kernels:
+            kernel.add_pre_run_hook(lambda *args, **options: seen.append(args))
+        try:
+            self.launches(model, inputs)
+        finally:
+            for kernel in kernels:
+                kernel.pre_run_hooks.clear()
+        self.assertEqual(len(seen), len(plain))
+
+    def test_what_replaces_triton_s_dispatch_sees_every_launch(self):
+        model, inputs = self.made("mlp")
+        for _ in range(4):
+            model(*inputs)
+        _, plain = self.launches(model, inputs)
+        run, seen = JITFunction.run, []
+
+        def watching(kernel, *args, **options):
+            seen.append(kernel)
+            return run(kernel, *args, **options)
+
+        JITFunction.run = watching
+        try:
+            self.launches(model, inputs)
+            self.assertEqual(len(seen), len(plain))
+            other, _ = self.made("mlp")  # nor is anything recorded meanwhile
+            for _ in range(4):
+                other(*inputs)
+            self.assertFalse(self.launched_directly(other))
+        finally:
+            JITFunction.run = run
+
+    def test_an_unknown_triton_launches_as_before(self):
+        _, plain = self.launches(*self.made("mlp"))
+
+        def launches_of(model, inputs):
+            for _ in range(4):
+                model(*inputs)
+            self.assertFalse(self.launched_directly(model))
+            return [one[:5] for one in self.launches(model, inputs)[1]]
+
+        version = triton.__version__
+        triton.__version__ = "3.60.1"
+        try:
+            self.assertEqual(launches_of(*self.made("mlp")), [one[:5] for one in plain])
+        finally:
+            triton.__version__ = version
+        # Parts of Triton that are missing, when it is asked for hooks and when the function is written.
+        hook, triton.knobs.runtime.launch_exit_hook = triton.knobs.runtime.launch_exit_hook, None
+        try:
+            self.assertEqual(launches_of(*self.made("mlp")), [one[:5] for one in plain])
+        finally:
+            triton.knobs.runtime.launch_exit_hook = hook
+        with unittest.mock.patch.object(Launcher, "launch", property(lambda launcher: launcher.missing)):
+            with unittest.mock.patch.object(Launcher, "__call__", Launcher.record):
+                self.assertEqual(launches_of(*self.made("mlp")), [one[:5] for one in plain])
+
+    def test_calls_of_several_threads_are_recorded_one_by_one(self):
+        """Files that begin to record together leave Triton's dispatch as it was."""
+        models = [self.made(name) for name in ("mlp", "several", "views", "pointwise")]
+        run, barrier = JITFunction.run, threading.Barrier(len(models))
+
+        def work(model, inputs):
+            torch.set_grad_enabled(False)
+            barrier.wait()
+            for _ in range(20):
+                model(*inputs)
+
+        threads = [threading.Thread(target=work, args=pair) for pair in models]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertIs(JITFunction.run, run)
+        for model, inputs in models:
+            for _ in range(2):
+                model(*inputs)
+            self.assertTrue(self.launched_directly(model))
+
+    def test_no_direct_launch_by_another_driver(self):
+        """As while a candidate is traced: every launch goes through Triton's front end."""
+        model, inputs = self.made("mlp")
+        Driver.__module__ = "nereid.triton_front_end"
+        try:
+            for _ in range(4):
+                model(*inputs)
+            self.assertFalse(self.launched_directly(model))
+        finally:
+            Driver.__module__ = "triton.backends.test"
+
+    def test_what_a_call_costs(self):
+        rows = []
+        for name in ("pointwise", "mlp", "recurrent"):
+            model, inputs = self.made(name)
+            for _ in range(4):
+                model(*inputs)
+            launches = len(self.launches(model, inputs)[1])
+            Driver.quiet = True
+            try:
+                forward = type(model).forward.__wrapped__
+                direct, plain = (
+                    min(timeit.repeat(call, number=200, repeat=20)) / 200 * 1e6
+                    for call in (lambda m=model, a=inputs: m(*a), lambda m=model, a=inputs: forward(m, *a))
+                )
+            finally:
+                Driver.quiet = False
+            rows.append((name, launches, direct, plain))
+            if "--times" in sys.argv:
+                print(
+                    f"{name}: {launches} launches, {direct:.1f} us a call, {plain:.1f} us by Triton's dispatch"
+                )
+        for name, launches, direct, plain in rows:
+            most = 1.5 * (MOST_A_CALL + MOST_A_LAUNCH * launches)
+            self.assertLess(direct, most, f"{name}: {direct:.1f} us a call of {launches} launches")
+            self.assertLess(direct, plain, name)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
