@@ -236,8 +236,9 @@ class Comparer {
     // Rounding to 16 bits makes errors of a known size: the reference's own are no luckier than others'.
     // A few elements may be exact by luck, and other distributions are for what goes wrong altogether.
     const bool own_inputs = tolerance_.slack <= 1, many = truth.count > kFewElements;
-    const bool coarse = own_inputs && many && tensors_.coarse && tensors_.upcast &&
+    const bool rounds = many && tensors_.coarse && tensors_.upcast &&
                         (eps > kCoarse || out_.own_norm_error > kRoundedOnTheWay * eps);
+    const bool coarse = own_inputs && rounds;
     const double factor = coarse ? tolerance_.factor / 2 : tolerance_.factor * tolerance_.slack;
     const double norm_factor = coarse ? tolerance_.factor / 2 : factor;
     out_.error_limit = factor * out_.own_error + floor_ulps(tensors_.dtype) * eps;
@@ -256,7 +257,8 @@ class Comparer {
     }
 
     const double unit = scale;
-    auto* statistics = own_inputs && many ? statistics_with_own(unit) : nullptr;
+    const double slack = own_inputs ? 1 : tensors_.saturated ? 0 : tensors_.statistics_slack;
+    auto* statistics = slack > 0 && many ? statistics_with_own(unit) : nullptr;
     auto got = statistics ? statistics->zeros() : ErrorStatistics::Sums();
     for_each_range([&](const ElementRange& range, int64_t first) {
       sum_.add(scaled_error(range, unit, out_.error_limit), first);
@@ -264,11 +266,12 @@ class Comparer {
     });
     take_sum();
     out_.norm_error = std::sqrt(sum_.squared) / norm;
-    if (statistics) systematic(*statistics, got, coarse);
+    if (statistics) systematic(*statistics, got, rounds, slack);
   }
 
-  void systematic(const ErrorStatistics& statistics, const ErrorStatistics::Sums& got, bool coarse) {
-    auto limits = statistics_limits(tensors_.dtype, coarse);
+  void systematic(const ErrorStatistics& statistics, const ErrorStatistics::Sums& got, bool coarse,
+                  double slack) {
+    auto limits = statistics_limits(tensors_.dtype, coarse, tensors_.near_one);
     const double wider = tolerance_.factor / kUsualFactor;
     if (tensors_.repeating) {
       limits.bias_ulps = std::max(limits.bias_ulps, kBiasOfRepeated);
@@ -278,7 +281,7 @@ class Comparer {
     limits.small_energy *= wider, limits.small_bias *= wider;
     limits.residue *= tolerance_.factor / kUsualFactor;
     const auto found = statistics.check(got, limits);
-    if (!found || (!coarse && found->found <= kWiderInFloat32 * found->limit)) return;
+    if (!found || found->found <= (coarse ? slack : kWiderInFloat32 * slack) * found->limit) return;
     out_.systematic = found->text;
     out_.systematic_error = found->found, out_.systematic_limit = found->limit;
   }

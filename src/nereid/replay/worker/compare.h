@@ -34,13 +34,16 @@ struct OutputTensors {
   at::Tensor agreed = {};  // bool, flat: where the truth is what other truths say (`keep_agreeing`)
   // The reference rounds to 16 bits or less, or to TF32, on the way.
   bool coarse = false;
-  bool tf32 = false;  // TF32 is allowed on the way: right answers may err to one side, as truncation does
+  bool near_one = false;  // it goes through functions that an approximate instruction gives relative to one
+  bool tf32 = false;      // TF32 is allowed on the way: right answers may err to one side, as truncation does
   // The inputs are a few numbers again and again: so are roundings, and their mean is not zero.
   bool repeating = false;
   // Inputs are so large that most elements have come to one number (a saturated softmax): they show no
   // digits.
   bool saturated = false;
   bool upcast = true;  // the truth is float64's, not the reference's own
+  // Limits of statistics are times this on other inputs than the task's own; 0: none are taken there.
+  double statistics_slack = 0;
   // Made by the first comparison; samples of right answers are added by `nearby_error`.
   mutable std::shared_ptr<ErrorStatistics> statistics = {};
   mutable std::shared_ptr<ReferenceErrors> reference_errors = {};

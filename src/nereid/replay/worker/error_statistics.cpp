@@ -104,9 +104,10 @@ double slope_of(const ErrorSums& sums, const TruthSums& truth) {
 
 }  // namespace
 
-StatisticsLimits statistics_limits(trace::DType type, bool coarse) {
+StatisticsLimits statistics_limits(trace::DType type, bool coarse, bool near_one) {
   // tanh.approx errs by up to 2^-11 of one, always to the same side at worst: of fp16 that is half an ulp.
-  if (coarse && epsilon(type) == 0x1p-10) return {.bias_ulps = 0.5, .small_energy = 1.5, .small_bias = 1.5};
+  if (coarse && near_one && epsilon(type) == 0x1p-10)
+    return {.bias_ulps = 0.5, .small_energy = 1.5, .small_bias = 1.5};
   if (coarse && epsilon(type) > 0x1p-20) return {};
   // Coarse on the way alone: what the reference's own errors are decides.
   if (coarse)

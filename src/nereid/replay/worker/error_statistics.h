@@ -39,7 +39,8 @@ struct StatisticsLimits {
   double residue = 0x1p-22;
 };
 // `coarse`: the answer is rounded to 16 bits or less somewhere, and rounding is what its errors are made of.
-StatisticsLimits statistics_limits(trace::DType type, bool coarse);
+// `near_one`: it goes through functions that an approximate instruction gives relative to one (tanh.approx).
+StatisticsLimits statistics_limits(trace::DType type, bool coarse, bool near_one);
 
 struct SystematicError {
   std::string text;             // "in rows 3: ..."; one sentence

@@ -135,7 +135,7 @@ TEST(ErrorStatisticsTest, OnAGpuTheSameIsFound) {
     statistics.add_error(own, range, truth.to(c10::kBFloat16).to(c10::kDouble), 0);
     statistics.add_sample(own);
     statistics.add_error(got, range, answer, 0);
-    const auto error = statistics.check(got, statistics_limits(trace::DType::kBF16, true));
+    const auto error = statistics.check(got, statistics_limits(trace::DType::kBF16, true, false));
     ASSERT_TRUE(error);
     found.push_back(error->text);
   }
