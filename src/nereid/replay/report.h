@@ -180,6 +180,18 @@ struct TrialReport {
   bool ok() const { return ran() && comparison && comparison->agrees; }
 };
 
+// Of one of the candidate's outputs: the elements that no state moves, and no inputs but those that host code
+// read.
+struct UnmovedOutput {
+  int64_t elements = 0, unmoved = 0;
+  std::vector<double> numbers{};  // the first of these elements, in order
+};
+struct UnmovedReport {
+  std::vector<UnmovedOutput> outputs{};
+  // Of these, what stays the same when the integers that host code read are others in memory.
+  std::vector<UnmovedOutput> from_host{};
+};
+
 // Alternatives of launches of the last forward: step -> index. The first where a launch is not named.
 using Choices = std::map<int, int>;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
@@ -118,8 +119,7 @@ class Finder {
 
   std::optional<HostValue> find() {
     if (std::ranges::none_of(trace_.storages, &trace::Storage::pinned)) return std::nullopt;
-    for (size_t p = 0; p < facts_.phases.size(); ++p)
-      if (facts_.phases[p].kind == trace::PhaseKind::kForward) calls_.push_back(call_of(p));
+    read_calls();
     for (const auto v : trace::tensors_in(trace_.phases[static_cast<size_t>(facts_.judged())].output))
       output_elements_ += static_cast<size_t>(trace::element_count(trace_.values[static_cast<size_t>(v)]));
     // All that varies, before any of it is explained: many small tensors are one large one.
@@ -147,7 +147,102 @@ class Finder {
     return std::nullopt;
   }
 
+  std::optional<HostValue> find_answers(const replay::UnmovedReport& unmoved) {
+    read_calls();
+    const bool same_inputs =
+        std::ranges::all_of(calls_, [&](const Call& call) { return call.inputs == judged().inputs; });
+    if (same_inputs || calls_.size() < 2) return std::nullopt;
+    const size_t varying = numbers_that_vary();
+    if (varying == 0) return std::nullopt;
+    const auto outputs = trace::tensors_in(trace_.phases[static_cast<size_t>(facts_.judged())].output);
+    for (size_t i = 0; i < std::min(outputs.size(), unmoved.outputs.size()); ++i) {
+      const auto& output = unmoved.outputs[i];
+      few_ = varying * kFewPerOutput <= static_cast<size_t>(output.unmoved) || varying == 1;
+      const bool by_many = !few_ && !shapes_alone(output);
+      const bool by_few = few_ && i < unmoved.from_host.size() && !shapes_alone(unmoved.from_host[i]);
+      if (by_many || by_few)
+        return HostValue{
+            writer_of(outputs[i]),
+            fmt::format(
+                "{} elements of output {} depend on integer inputs alone, and {} numbers that the host "
+                "worked out from these (grids, addresses, arguments) decide them.",
+                output.unmoved, i, varying)};
+    }
+    return std::nullopt;
+  }
+
  private:
+  // Padding, flags, the inputs' own numbers, and numbers counted up: what a trace's shape may decide.
+  bool shapes_alone(const replay::UnmovedOutput& output) const {
+    Numbers numbers;
+    for (const double n : output.numbers)
+      if (numbers.empty() || !(near(numbers.back(), n) || numbers.back() == n)) numbers.push_back(n);
+    const std::set<float> different(numbers.begin(), numbers.end());
+    if (different.size() <= 2 && output.unmoved < output.elements) return true;
+    const bool flags = std::ranges::all_of(different, [](float n) { return n == 0 || n == 1; });
+    if (flags && (few_ || different.size() <= 1)) return true;
+    if (copied(numbers)) return true;
+    size_t steps = 0;
+    for (size_t k = 1; k < numbers.size(); ++k) steps += numbers[k] == numbers[k - 1] + 1 ? 1 : 0;
+    return few_ && (explained(numbers) || 4 * steps >= 3 * (numbers.size() - 1));
+  }
+
+  const StepAnalysis* writer_of(trace::ValueId value) const {
+    const auto storage = trace_.values[static_cast<size_t>(value)].storage;
+    const StepAnalysis* writer = nullptr;
+    for (const auto& step : flow_.steps)
+      if (std::ranges::find(step.facts->writes, storage) != step.facts->writes.end()) writer = step.facts;
+    return writer;
+  }
+
+  // Numbers of the judged call that the other calls do not have in their place: of tensors made on the host,
+  // and of launches' grids, arguments and offsets.
+  size_t numbers_that_vary() {
+    size_t count = 0;
+    for (const auto& given : constants(false)) count += std::max<size_t>(given.numbers.size(), 1);
+    const auto now = launch_numbers(facts_.judged());
+    std::vector<std::map<std::string, Numbers>> others;
+    for (size_t p = 0; p < facts_.phases.size(); ++p)
+      if (facts_.phases[p].kind == trace::PhaseKind::kForward && static_cast<int>(p) != facts_.judged())
+        others.push_back(launch_numbers(static_cast<int>(p)));
+    for (const auto& [slot, numbers] : now) {
+      const auto as_before = [&](const auto& other) {
+        const auto at = other.find(slot);
+        return at != other.end() && at->second == numbers;
+      };
+      if (!std::ranges::any_of(others, as_before)) count += numbers.size();
+    }
+    return count;
+  }
+  std::map<std::string, Numbers> launch_numbers(int phase) const {
+    std::map<std::string, Numbers> slots;
+    for (const auto& step : trace_.phases[static_cast<size_t>(phase)].steps) {
+      const auto* launch = std::get_if<trace::Launch>(&step);
+      if (launch == nullptr) continue;
+      const auto& one = launch->alternatives.front();
+      const auto& kernel = trace_.kernels[static_cast<size_t>(one.kernel)];
+      const auto add = [&](const std::string& slot, double number) {
+        slots[kernel.name + ":" + slot].push_back(number);
+      };
+      for (size_t d = 0; d < one.grid.size(); ++d)
+        add(fmt::format("grid {}", d), static_cast<double>(one.grid[d]));
+      for (size_t a = 0; a < one.args.size(); ++a) {
+        if (const auto* whole = std::get_if<trace::IntArg>(&one.args[a]))
+          add(fmt::format("{}", a), static_cast<double>(whole->value));
+        if (const auto* real = std::get_if<trace::FloatArg>(&one.args[a]))
+          add(fmt::format("{}", a), real->value);
+        if (const auto* pointer = std::get_if<trace::PointerArg>(&one.args[a]);
+            pointer != nullptr && pointer->value >= 0)
+          add(fmt::format("{}", a),
+              static_cast<double>(pointer->offset) +
+                  static_cast<double>(trace_.values[static_cast<size_t>(pointer->value)].offset));
+      }
+      for (const auto& [name, text] : kernel.constants)
+        add(name, static_cast<double>(std::hash<std::string>{}(text)));
+    }
+    return slots;
+  }
+
   Call call_of(size_t phase) const {
     Call call{.phase = &facts_.phases[phase]};
     for (const auto v : trace::tensors_in(trace_.phases[phase].inputs)) {
@@ -165,6 +260,10 @@ class Finder {
     return call;
   }
   const Call& judged() const { return calls_.back(); }
+  void read_calls() {
+    for (size_t p = 0; p < facts_.phases.size(); ++p)
+      if (facts_.phases[p].kind == trace::PhaseKind::kForward) calls_.push_back(call_of(p));
+  }
 
   bool copied(const Numbers& numbers) const {
     return std::ranges::any_of(judged().inputs, [&](const Numbers& input) {
@@ -194,7 +293,7 @@ class Finder {
   };
 
   // Tensors made of the host's data.
-  std::vector<Given> constants() const {
+  std::vector<Given> constants(bool as_data = true) const {
     std::set<std::string> others;
     for (const auto& phase : facts_.phases) {
       if (&phase == judged().phase) continue;
@@ -207,7 +306,7 @@ class Finder {
     std::vector<Given> found;
     for (const auto& step : flow_.steps) {
       const auto id = step.facts->constant;
-      if (id < 0 || !step.live || !step.as_data) continue;
+      if (id < 0 || !step.live || (as_data && !step.as_data)) continue;
       const auto& data = trace_.storages[static_cast<size_t>(id)].data;
       const auto type = type_of(id);
       Numbers numbers = decode(data, type);
@@ -302,6 +401,13 @@ class Finder {
 };
 
 }  // namespace
+
+std::optional<HostValue> answered_by_host(const TraceAnalysis& facts, const replay::UnmovedReport& unmoved) {
+  if (facts.judged() < 0 || std::ranges::none_of(facts.trace->storages, &trace::Storage::pinned))
+    return std::nullopt;
+  const auto flow = trace_dataflow(facts);
+  return Finder(facts, flow).find_answers(unmoved);
+}
 
 std::optional<HostValue> computed_on_host(const TraceAnalysis& facts, const Dataflow& flow) {
   return facts.judged() < 0 ? std::nullopt : Finder(facts, flow).find();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "nereid/replay/report.h"
 #include "nereid/verify/dataflow.h"
 #include "nereid/verify/trace_analysis.h"
 
@@ -23,5 +24,11 @@ struct HostValue {
 // differences and running sums, all of these times one factor, or one factor divided by them; and of single
 // numbers the same.
 std::optional<HostValue> computed_on_host(const TraceAnalysis& facts, const Dataflow& flow);
+
+// The same for what replays show. An output that depends on integers that host code read, and on nothing
+// else, is an answer of the host's where the trace gives it by grids, addresses, loops or masks: where more
+// than a quarter as many numbers of the trace as the output has elements follow from the inputs, or where its
+// numbers stay when the integers are others in memory, and are not the inputs' own.
+std::optional<HostValue> answered_by_host(const TraceAnalysis& facts, const replay::UnmovedReport& unmoved);
 
 }  // namespace nereid::verify

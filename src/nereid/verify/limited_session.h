@@ -38,6 +38,7 @@ class LimitedSession : public replay::Session {
   // An Error of ours where the candidate's process did not survive it: the next session, with the same
   // `work`, answers this without a replay.
   Result<replay::MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) override;
+  Result<replay::UnmovedReport> unmoved(Deadline deadline) override { return session_.unmoved(deadline); }
   Result<replay::TimeReport> time(const replay::TimeRequest& request, const replay::Tolerance& tolerance,
                                   Deadline deadline) override {
     return session_.time(request, tolerance, deadline);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "nereid/base/interrupt.h"
+#include "nereid/verify/host_values.h"
 
 namespace nereid::verify {
 namespace {
@@ -118,6 +119,7 @@ Status Trials::run(int draw) {
   NEREID_TRY_STATUS(own_inputs(draw));
   if (draw > 0) return ok_status();
   if (good() && settings_.protocol == Protocol::kNereid) NEREID_TRY_STATUS(other_inputs());
+  if (good() && !rules_.ignored) NEREID_TRY_STATUS(answers_of_the_host());
   auto& c = verdict_.coverage;
   if (judged_trials_ > 1 && constant_trials_ == judged_trials_) {
     c.degenerate = "the reference gives the same number everywhere";
@@ -327,6 +329,20 @@ void Trials::end_by_configurations(InputDistribution kind) {
            options, tuned_.size() > 1 ? fmt::format(" of {} autotuned kernels", tuned_.size()) : "",
            std::lround(configuration_seconds_), configurations_run_, replay::to_string(kind),
            kConfigurationLimits)});
+}
+
+Status Trials::answers_of_the_host() {
+  if (std::ranges::none_of(candidate_.trace->storages, &trace::Storage::pinned)) return ok_status();
+  NEREID_TRY(const auto unmoved, session_.unmoved(settings_.within_patience()));
+  const auto found = answered_by_host(candidate_, unmoved);
+  if (!found) return ok_status();
+  Evidence e{.rule = "host-computed", .sentence = found->sentence};
+  if (found->step != nullptr) {
+    e.file = found->step->place.file, e.line = found->step->place.line;
+    if (found->step->work == Work::kTriton) e.kernel = found->step->name;
+  }
+  end(VerdictKind::kDisallowed, std::move(e));
+  return ok_status();
 }
 
 Result<bool> Trials::take(const replay::TrialReport& report, int number, const std::string& circumstances) {

@@ -40,6 +40,7 @@ class Trials {
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out(const replay::TrialReport& whole);
   Status other_inputs();
+  Status answers_of_the_host();
   // Every other configuration of every launch, alone and together (configurations.h), on the inputs of the
   // trial before.
   Status configurations(replay::InputDistribution kind, int number);

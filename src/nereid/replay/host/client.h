@@ -76,6 +76,11 @@ class Session {
   virtual Result<TrialReport> try_alternatives(const Choices& choices, bool digests,
                                                const Tolerance& tolerance, Deadline deadline) = 0;
 
+  // What the trials so far did not move, where the candidate's host code reads integer inputs. On a CPU
+  // alone, after the last trial: the candidate runs with other integers in memory, which it may not survive.
+  // Empty where nothing is known.
+  virtual Result<UnmovedReport> unmoved(Deadline) { return UnmovedReport{}; }
+
   // CUDA alone: both sides on the same GPU, in turns. After at least one trial.
   virtual Result<TimeReport> time(const TimeRequest& request, const Tolerance& tolerance,
                                   Deadline deadline) = 0;

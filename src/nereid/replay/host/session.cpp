@@ -64,8 +64,9 @@ class WorkerSession : public Session {
     facts_.seconds_waited = waiting.seconds();  // for processes to be warm
     NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
     NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
-    NEREID_TRY(auto loaded, ask_reference({{"do", "load"}, {"threads", threads}},
-                                          {reference_file.get(), r_->position().fd()}, deadline));
+    NEREID_TRY(auto loaded,
+               ask_reference({{"do", "load"}, {"threads", threads}, {"unmoved", tracks_unmoved()}},
+                             {reference_file.get(), r_->position().fd()}, deadline));
     if (!loaded) {  // the reference failed: trials say so
       reference_unloadable_ = true;
       return ok_status();
@@ -140,6 +141,35 @@ class WorkerSession : public Session {
     return again(alternatives, tolerance, deadline, digests);
   }
 
+  Result<UnmovedReport> unmoved(Deadline deadline) override {
+    UnmovedReport found;
+    if (!tracks_unmoved() || options_.device != Device::kCpu || facts_.frugal || !last_ || !alive_)
+      return found;
+    const auto read = [](const Json& document) {
+      std::vector<UnmovedOutput> outputs;
+      for (const auto& output : document.at("outputs"))
+        outputs.push_back({output.at("elements").get<int64_t>(), output.at("unmoved").get<int64_t>(),
+                           output.at("numbers").get<std::vector<double>>()});
+      return outputs;
+    };
+    NEREID_TRY(const auto all, ask_reference({{"do", "unmoved"}, {"again", false}}, {}, deadline));
+    if (!all) return found;
+    found.outputs = read(all->document);
+    if (std::ranges::none_of(found.outputs, [](const UnmovedOutput& o) { return o.unmoved > 0; }))
+      return found;
+    NEREID_TRY(const auto ran, ask_candidate({{"do", "run"},
+                                              {"seed", last_->trial.seed},
+                                              {"sanitize", false},
+                                              {"seconds", options_.phase_seconds},
+                                              {"alternatives", default_alternatives()},
+                                              {"other_pinned", true}},
+                                             {}, deadline));
+    if (!ran) return found;
+    NEREID_TRY(const auto still, ask_reference({{"do", "unmoved"}, {"again", true}}, {}, deadline));
+    if (still) found.from_host = read(still->document);
+    return found;
+  }
+
   Result<TimeReport> time(const TimeRequest& request, const Tolerance& tolerance,
                           Deadline deadline) override {
     if (options_.device != Device::kCuda) return our_error("only CUDA is timed");
@@ -191,6 +221,11 @@ class WorkerSession : public Session {
   // Held for one step at a time, so that who wants to time does not wait long.
   GpuGate::Pass share_gpu() {
     return options_.device == Device::kCuda ? gpu_gate().share(&facts_.gpu) : GpuGate::Pass();
+  }
+
+  // Answers of the host's are looked for where host code reads integers.
+  bool tracks_unmoved() const {
+    return std::ranges::any_of(candidate_.storages, &trace::Storage::pinned) && pairing_.difference.empty();
   }
 
   // A trial as far as the candidate's outputs; `ran`: they can be compared.

@@ -6,7 +6,7 @@
 //     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...], of what is watched,
 //         "written_before": [index...]}, of what is kept, by calls before the judged one
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
-//   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...], "digests": bool}
+//   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...], "digests": bool, "other_pinned": bool}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...],
 //         "work": [[step, FLOPs, bytes]...], "left": [[step, digest]...], "seconds"}
 //   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
@@ -187,6 +187,7 @@ class CandidateRole : public Role {
                           .deadline = machine_.limit(document.at("seconds").get<double>())};
     machine_.fenced = options_.sanitize;
     start();
+    if (document.value("other_pinned", false)) exchange_pinned();
     options_.deadline = machine_.limit(document.at("seconds").get<double>());
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
@@ -212,6 +213,28 @@ class CandidateRole : public Role {
     if (options_.sanitize && quick && replay.findings().empty() && !replay.communicating_steps().empty())
       run_shuffled(document, answer);
     return answer;
+  }
+
+  // Integer inputs that host code read take the values of an earlier call's: the trace is as the host wrote
+  // it for the judged ones.
+  void exchange_pinned() {
+    auto& replay = *loaded_.replay;
+    const auto judged = judged_inputs();
+    for (const auto& phase : loaded_.trace.phases) {
+      if (phase.kind != trace::PhaseKind::kMakeInputs || phase.call == loaded_.program->judged_call())
+        continue;
+      const auto others = trace::tensors_in(phase.inputs);
+      for (size_t i = 0; i < std::min(judged.size(), others.size()); ++i) {
+        const auto id = loaded_.trace.values[judged[i]].storage;
+        const auto& mine = loaded_.trace.storages[id];
+        const auto& other = loaded_.trace.storages[loaded_.trace.values[others[i]].storage];
+        if (!mine.pinned || mine.data.size() != other.data.size() || mine.data == other.data) continue;
+        if (!replay.bound(id) || static_cast<int64_t>(other.data.size()) != mine.bytes) continue;
+        bytes_of(replay.storage(id), mine.bytes)
+            .copy_(at::from_blob(const_cast<char*>(other.data.data()), {mine.bytes},
+                                 at::TensorOptions().dtype(at::kByte)));
+      }
+    }
   }
 
   // Once more, the programs of each launch in another order: a finding where that gives other outputs.

@@ -11,6 +11,9 @@
 //   rest {} -> {}: memory kept for later goes
 //   judge {"trial", "tolerance", "paths", "again"} -> {"comparison", "seconds", "oracle_seconds"}: runs and
 //     compares; `again`: another answer to the inputs that were judged last, whose truth may still be known
+//   unmoved {"again"} -> {"outputs": [{"elements", "unmoved", "numbers": [...]}...]}: of the candidate's outputs, the
+//     elements that were the same in every trial judged since load; with "again" those that still are, in what the
+//     candidate has handed over since. Kept where load asks for it ("unmoved").
 //   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}: see needs.h
 
 #include <algorithm>
@@ -118,6 +121,7 @@ class ReferenceRole : public Role {
     if (verb == "attach") return attach(request);
     if (verb == "prepare") return prepare(trial_from_json(document.at("trial")));
     if (verb == "needs") return needs(document);
+    if (verb == "unmoved") return unmoved(document.at("again").get<bool>());
     if (verb == "judge")
       return judge(trial_from_json(document.at("trial")), tolerance_from_json(document.at("tolerance")),
                    document.at("paths").get<std::vector<std::string>>(), document.value("again", false));
@@ -143,6 +147,8 @@ class ReferenceRole : public Role {
     by_chance_ = made_by_chance(trace());
     coarse_ = is_coarse(loaded_.trace);
     near_one_ = goes_near_one(loaded_.trace);
+    tracks_unmoved_ = request.document.value("unmoved", false);
+    unmoved_.clear();
     makers_ = index_makers(loaded_.trace);
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
@@ -420,6 +426,7 @@ class ReferenceRole : public Role {
     auto& replay = *loaded_.replay;
     replay.rewind();
     auto outputs = candidates_outputs();
+    if (!again) note_unmoved(outputs);
     if (again)
       if (const auto known = judged_again(tolerance, paths, outputs))
         return {{"comparison", to_json(*known)}, {"seconds", 0.0}, {"oracle_seconds", watch.seconds()}};
@@ -723,6 +730,37 @@ class ReferenceRole : public Role {
     comparison.defined = elements == 0 || undefined < elements;
   }
 
+  // Which elements of the candidate's outputs no trial moves: they depend on pinned inputs alone.
+  void note_unmoved(const std::vector<OutputTensors>& outputs) {
+    constexpr double kNear = 0x1p-7;  // relative: what rounding of 16 bits and a decoy of that size may move
+    if (!tracks_unmoved_ || frugal_) return;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto got =
+          outputs[i].got.is_complex() ? at::view_as_real(outputs[i].got.resolve_conj()) : outputs[i].got;
+      const auto now = got.reshape({-1}).to(c10::kDouble);
+      if (unmoved_.size() <= i) {
+        unmoved_.push_back({now.clone(), at::isfinite(now)});
+        continue;
+      }
+      auto& [first, same] = unmoved_[i];
+      same.logical_and_(at::isclose(now, first, kNear, 0));
+    }
+  }
+  Json unmoved(bool again) {
+    constexpr int64_t kMostNumbers = 4096;
+    if (again) note_unmoved(candidates_outputs());
+    Json found = Json::array();
+    for (const auto& [first, same] : unmoved_) {
+      const auto numbers = first.masked_select(same);
+      const auto shown = numbers.narrow(0, 0, std::min(numbers.numel(), kMostNumbers)).contiguous();
+      const auto* data = shown.const_data_ptr<double>();
+      found.push_back({{"elements", first.numel()},
+                       {"unmoved", numbers.numel()},
+                       {"numbers", std::vector<double>(data, data + shown.numel())}});
+    }
+    return {{"outputs", found}};
+  }
+
   double usual_scale(size_t i) const { return i < usual_scales_.size() ? usual_scales_[i] : 0; }
 
   void compute_truth(std::vector<OutputTensors>& outputs, Comparison& comparison,
@@ -824,7 +862,12 @@ class ReferenceRole : public Role {
   bool repeating_ = false;
   bool coarse_ = false;    // the forward rounds to 16 bits or less
   bool near_one_ = false;  // see OutputTensors::near_one
-  std::vector<bool> moved_;  // of `shared_`: it is in the block where memory is dear
+  struct Unmoved {
+    at::Tensor first, same;  // of the first trial, as float64; bool
+  };
+  bool tracks_unmoved_ = false;
+  std::vector<Unmoved> unmoved_;  // of each output
+  std::vector<bool> moved_;       // of `shared_`: it is in the block where memory is dear
   RunOptions options_;
   std::map<std::string, std::unique_ptr<Float64Reference>> references_;  // null: cannot be
   std::string not_upcast_because_;
