@@ -1,7 +1,9 @@
 """cut-cross-entropy: linear cross entropy without the logits (none).
 
 reference: references/cce_none.py
-verdict: Verified
+verdict: Unsafe
+rule: missing-barrier
+why: cce_lse_forward.py frees its lock right after the store, and Triton compiles no bar.sync before that atom.exch.
 policy: hybrid
 """
 import torch

@@ -1,7 +1,9 @@
 """cut-cross-entropy: shifted targets and capped logits (bf16).
 
 reference: references/cce_shift_softcap_bf16.py
-verdict: Verified
+verdict: Unsafe
+rule: missing-barrier
+why: cce_lse_forward.py frees its lock right after the store, and Triton compiles no bar.sync before that atom.exch.
 policy: hybrid
 """
 import torch

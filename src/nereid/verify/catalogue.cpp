@@ -141,7 +141,7 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "wait only "
      "for programs that have begun, numbered by an atomic."},
     {"missing-barrier", VerdictKind::kUnsafe,
-     "Lanes of one program pass data to each other through memory without a barrier between.",
+     "Lanes of one program pass data to each other, or to another program by a release, without a barrier.",
      "Put tl.debug_barrier() between, or load with the same offsets that were stored with."},
     {"order-dependent", VerdictKind::kUnsafe,
      "What comes out depends on the order in which the programs run.",

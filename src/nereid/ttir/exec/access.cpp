@@ -174,12 +174,14 @@ void report_if_misaligned(Machine& m, LocationId location, int64_t address, int6
 
 namespace {
 
-void log_access(Machine& m, AccessKind kind, LocationId location, int64_t address, int64_t bytes) {
+void log_access(Machine& m, AccessKind kind, LocationId location, int64_t address, int64_t bytes,
+                int64_t lanes) {
   const auto& watched = m.context().watched;
   if (watched.empty() || !watched[static_cast<size_t>(buffer_of(address))]) return;
   const auto program = static_cast<int32_t>(m.linear);
   if (m.context().history == nullptr) return m.log.add(kind, address, bytes, program, location);
-  const auto race = m.context().history->access(kind, address, address + bytes, program, location);
+  const auto by = lanes == 1 ? HappensBefore::By::kFirstLane : HappensBefore::By::kTile;
+  const auto race = m.context().history->access(kind, address, address + bytes, program, location, by);
   if (race) m.context().sanitizer->add(m.context(), *race);
 }
 
@@ -193,22 +195,22 @@ void expect_written(Machine& m, LocationId location, int64_t address, int64_t by
 
 }  // namespace
 
-void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes, int64_t lanes) {
   expect_written(m, location, address, bytes);
-  log_access(m, AccessKind::kRead, location, address, bytes);
+  log_access(m, AccessKind::kRead, location, address, bytes, lanes);
 }
 
-void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes, int64_t lanes) {
   const int64_t offset = offset_of(address);
   uint8_t* written = m.buffer(buffer_of(address)).written;
   if (written != nullptr) mark_written(written, offset, offset + bytes);
-  log_access(m, AccessKind::kWrite, location, address, bytes);
+  log_access(m, AccessKind::kWrite, location, address, bytes, lanes);
 }
 
-void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes) {
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes, int64_t lanes) {
   if (!m.context().sanitize) return;
   expect_written(m, location, address, bytes);
-  log_access(m, AccessKind::kAtomic, location, address, bytes);
+  log_access(m, AccessKind::kAtomic, location, address, bytes, lanes);
 }
 
 void note_acquired(Machine& m, int64_t address) {
@@ -231,17 +233,32 @@ void note_lanes(Machine& m, LaneAccess kind, const LaneRow& row) {
                      conflict->other_writes ? "writes" : "reads", line.line));
 }
 
+void note_barrier(Machine& m) {
+  m.lane_log.barrier();
+  if (m.context().history != nullptr)
+    m.context().history->barrier(static_cast<int32_t>(m.linear), HappensBefore::Barrier::kFull);
+}
+
+void note_reads_used(Machine& m) {
+  if (m.context().history != nullptr)
+    m.context().history->barrier(static_cast<int32_t>(m.linear), HappensBefore::Barrier::kOfReads);
+}
+
 namespace {
+
+// A descriptor's block is moved by no lane.
+int64_t lanes_of(const Access& a) { return a.by_engine ? std::max<int64_t>(a.lanes, 2) : a.lanes; }
 
 // A volatile read waits for another program's write: it counts as atomic.
 void note(Machine& m, const Access& a, int64_t address, int64_t bytes) {
+  const int64_t lanes = lanes_of(a);
   if (a.atomic) {
-    note_atomic(m, a.location, address, bytes);
+    note_atomic(m, a.location, address, bytes, lanes);
     m.polled = true;
     m.poll_location = a.location;
     return note_acquired(m, address);
   }
-  note_read(m, a.location, address, bytes);
+  note_read(m, a.location, address, bytes, lanes);
 }
 
 // The elements of a row, as the lane log has them.
@@ -345,8 +362,9 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
       m.bytes += r.lanes() * a.bytes;
       if (sanitize) {
         report_if_misaligned(m, a.location, r.address, a.bytes);
-        note_rows(r, a.bytes,
-                  [&](int64_t address, int64_t bytes) { note_write(m, a.location, address, bytes); });
+        note_rows(r, a.bytes, [&](int64_t address, int64_t bytes) {
+          note_write(m, a.location, address, bytes, lanes_of(a));
+        });
         if (passes_data(m, r.low)) note_lane_rows(m, a, r, LaneAccess::kWrite);
       }
       walk(r, [&](int64_t address, int64_t lane) {
@@ -359,7 +377,7 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (sanitize) {
       report_if_misaligned(m, a.location, address, a.bytes);
-      note_write(m, a.location, address, a.bytes);
+      note_write(m, a.location, address, a.bytes, lanes_of(a));
       if (passes_data(m, address)) note_lane_row(m, a, LaneAccess::kWrite, address, 1, a.bytes, lane, 1);
     }
     std::memcpy(m.buffer(buffer_of(address)).data + offset_of(address), from + lane * step * a.bytes,

@@ -48,15 +48,19 @@ inline bool in_bounds(const Machine& m, int64_t address, int64_t bytes) {
 }
 
 // Sanitizer's view of bytes [address, address + bytes) that are about to be read or have been written.
-void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes);
-void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes);
-void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes);
+// `lanes`: of the tile, 1 for a scalar.
+void note_read(Machine& m, LocationId location, int64_t address, int64_t bytes, int64_t lanes);
+void note_write(Machine& m, LocationId location, int64_t address, int64_t bytes, int64_t lanes);
+void note_atomic(Machine& m, LocationId location, int64_t address, int64_t bytes, int64_t lanes);
 // After an atomic that acquires, before what its program does next; or that releases.
 void note_acquired(Machine& m, int64_t address);
 void note_released(Machine& m, int64_t address);
 // Whether lanes of one program may pass data to each other at an address's buffer; then their accesses are
 // noted.
 bool passes_data(const Machine& m, int64_t address);
+// A barrier of the program's lanes; after a value was made of what lanes have read, for their reads alone.
+void note_barrier(Machine& m);
+void note_reads_used(Machine& m);
 void note_lanes(Machine& m, LaneAccess kind, const LaneRow& row);
 void report_if_misaligned(Machine& m, LocationId location, int64_t address, int64_t bytes);
 

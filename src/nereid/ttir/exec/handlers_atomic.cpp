@@ -41,7 +41,7 @@ void update_lanes(Machine& m, const Instruction& i, int mask, bool writes_the_sa
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
     if (offset_of(address) % bytes != 0)  // the GPU faults here
       return report(m, FindingKind::kMisaligned, i.location, buffer_of(address), offset_of(address));
-    note_atomic(m, i.location, address, bytes);
+    note_atomic(m, i.location, address, bytes, i.lanes);
     const std::byte* memory = m.buffer(buffer_of(address)).data + offset_of(address);
     const uint64_t bits = update(lane, const_cast<std::byte*>(memory));
     std::memcpy(old->data() + lane * bytes, &bits, static_cast<size_t>(bytes));
@@ -58,7 +58,7 @@ void update_lanes(Machine& m, const Instruction& i, int mask, bool writes_the_sa
     if (m.context().sanitize && passes_data(m, address))
       note_lanes(m, LaneAccess::kAtomic, {address, bytes, lane, i.lanes, bytes, i.location});
   });
-  if (i.flags & kHandsRound) m.lane_log.barrier();
+  if (i.flags & kHandsRound) note_barrier(m);
   // A program that goes on polling stays one that waits.
   if (m.switches && !(m.polled && m.waited)) m.wants_yield = true, m.running = false;
   if (i.lanes == 1 && i.rank == 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/exec/handlers.h"
 #include "nereid/ttir/exec/sanitizer.h"
 
@@ -113,6 +114,6 @@ void assertion(Machine& m, const Instruction& i) {
 
 void nothing(Machine&, const Instruction&) {}
 
-void barrier(Machine& m, const Instruction&) { m.lane_log.barrier(); }
+void barrier(Machine& m, const Instruction&) { note_barrier(m); }
 
 }  // namespace nereid::ttir::handlers

@@ -184,7 +184,7 @@ void descriptor_reduce(Machine& m, const Instruction& i) {
   make_block(m, i, d, first, i.extra->in_shape.data(), bytes, b);
   for_each_lane(m, b.access, [&](int64_t lane, int64_t address) {
     if (offset_of(address) % bytes != 0) return;
-    note_atomic(m, i.location, address, bytes);
+    note_atomic(m, i.location, address, bytes, std::max<int64_t>(i.lanes, 2));
     uint64_t operand = 0;
     std::memcpy(&operand, from + lane * bytes, static_cast<size_t>(bytes));
     ttir::atomic_rmw(static_cast<Rmw>(i.axis), i.elem, m.buffer(buffer_of(address)).data + offset_of(address),

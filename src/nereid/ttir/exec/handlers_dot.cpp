@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/exec/handlers.h"
 #include "nereid/ttir/ir/float_formats.h"
 
@@ -138,6 +139,7 @@ void set_result(Machine& m, const Instruction& i, Tile* acc, Elem elem, int64_t 
 
 // numbers: batch, m, n, k; elems: of a, b.
 void dot(Machine& m, const Instruction& i) {
+  note_reads_used(m);
   const auto& numbers = i.extra->numbers;
   const DotShape s{numbers[0], numbers[1], numbers[2], numbers[3]};
   const Elem ea = i.extra->elems[0], eb = i.extra->elems[1];
@@ -243,6 +245,7 @@ std::vector<float> scaled(const std::byte* data, const std::string& format, Elem
 // in: a, b, c, scale of a, scale of b. numbers: batch, m, n, k, lhs packed along k, rhs packed along k, scale
 // lanes of a, of b; text: "lhs rhs".
 void dot_scaled(Machine& m, const Instruction& i) {
+  note_reads_used(m);
   const auto& numbers = i.extra->numbers;
   const DotShape s{1, numbers[1], numbers[2], numbers[3]};
   const size_t space = i.extra->text.find(' ');

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/exec/handlers.h"
 
 namespace nereid::ttir::handlers {
@@ -32,7 +33,8 @@ Extent extent_of(const Instruction& i) {
 // barrier.
 void barrier_of_all(Machine& m, const Extent& e) {
   constexpr int64_t kWarp = 32;
-  if (e.outer == 1 && e.inner == 1 && e.axis > kWarp) m.lane_log.barrier();
+  note_reads_used(m);
+  if (e.outer == 1 && e.inner == 1 && e.axis > kWarp) note_barrier(m);
 }
 
 const std::byte* input(Machine& m, const Instruction& i, size_t which, Elem elem) {

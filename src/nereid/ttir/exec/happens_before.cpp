@@ -1,6 +1,7 @@
 #include "nereid/ttir/exec/happens_before.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nereid::ttir {
 namespace {
@@ -71,8 +72,38 @@ void HappensBefore::release(int32_t program, int64_t address) {
   there.push_back({program, now});
 }
 
+void HappensBefore::end(Sections& sections, uint32_t epoch) {
+  if (!std::exchange(sections.open, false)) return;
+  sections.ended.push_back(epoch);
+}
+
+void HappensBefore::barrier(int32_t program, Barrier kind) {
+  const auto found = sections_.find(program);
+  if (found == sections_.end()) return;
+  const auto now = epoch(program);
+  if (kind == Barrier::kFull) end(found->second[0], now);
+  end(found->second[1], now);
+}
+
+std::optional<uint32_t> HappensBefore::covered_from(const Entry& access) const {
+  if (access.section < 0) return access.epoch;
+  const auto& ended = sections_.at(access.program)[access.reads ? 1 : 0].ended;
+  const auto at = static_cast<size_t>(access.section);
+  if (at >= ended.size()) return std::nullopt;
+  return ended[at];
+}
+
 bool HappensBefore::ordered(const Entry& before, int32_t after) {
   if (before.program == after) return true;
+  const auto from = covered_from(before);
+  if (!from) return false;
+  Entry covered = before;
+  covered.epoch = *from;
+  return released_before(covered, after);
+}
+
+// Whether `after` knows of a release of `before`'s program that is its epoch's or a later one.
+bool HappensBefore::released_before(const Entry& before, int32_t after) {
   if (dense_) return clock(after)[static_cast<size_t>(before.program)] >= before.epoch;
   return ordered_sparsely(before, after);
 }
@@ -160,9 +191,14 @@ std::optional<HappensBefore::Entry> HappensBefore::conflict(const Piece& piece, 
 }
 
 std::optional<Race> HappensBefore::access(AccessKind kind, int64_t low, int64_t high, int32_t program,
-                                          LocationId location) {
+                                          LocationId location, By by) {
   std::optional<Race> race;
-  const Entry mine{program, epoch(program), location};
+  Entry mine{program, epoch(program), location, -1, kind == AccessKind::kRead};
+  if (by == By::kTile) {
+    Sections& sections = sections_[program][mine.reads ? 1 : 0];
+    sections.open = true;
+    mine.section = static_cast<int32_t>(sections.ended.size());
+  }
   for (int64_t number = low >> kPageBits; number <= (high - 1) >> kPageBits; ++number) {
     if (level_ > 0 && !RaceLog::page_kept(number, level_)) continue;
     const int64_t start = number << kPageBits;
@@ -193,7 +229,7 @@ std::optional<Race> HappensBefore::access(AccessKind kind, int64_t low, int64_t 
       AccessKind other{};
       if (const auto e = conflict(piece, kind, program, other); e && !race) {
         const Span now{start + piece.low, start + piece.high, program, location, kind};
-        race = Race{now, {now.low, now.high, e->program, e->location, other}};
+        race = Race{now, {now.low, now.high, e->program, e->location, other}, released_before(*e, program)};
       }
       if (kind == AccessKind::kWrite) {
         piece.write = mine;

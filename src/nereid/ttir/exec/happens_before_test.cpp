@@ -57,6 +57,41 @@ TEST_P(HappensBeforeTest, ReadsAndAtomics) {
   EXPECT_TRUE(races(history, AccessKind::kRead, 9000, 9004, 4));  // the second program's is not ordered
 }
 
+TEST_P(HappensBeforeTest, AReleaseCoversATileAfterABarrier) {
+  using By = HappensBefore::By;
+  using Barrier = HappensBefore::Barrier;
+  HappensBefore history(GetParam());
+  const auto tile = [&](AccessKind kind, int64_t low, int32_t program) {
+    return history.access(kind, low, low + 4, program, 0, By::kTile);
+  };
+  EXPECT_FALSE(tile(AccessKind::kWrite, 0, 1));
+  EXPECT_FALSE(tile(AccessKind::kRead, 64, 1));
+  history.release(1, kFlag);
+  history.acquire(2, kFlag);
+  const auto race = tile(AccessKind::kRead, 0, 2);
+  ASSERT_TRUE(race);
+  EXPECT_TRUE(race->not_covered);
+  EXPECT_TRUE(tile(AccessKind::kWrite, 64, 2)->not_covered);
+  // A barrier after the release does not help, the next release does.
+  history.barrier(1, Barrier::kFull);
+  EXPECT_TRUE(tile(AccessKind::kRead, 0, 2));
+  history.release(1, kFlag);
+  EXPECT_TRUE(tile(AccessKind::kRead, 0, 2));
+  history.acquire(2, kFlag);
+  EXPECT_FALSE(tile(AccessKind::kRead, 0, 2));
+  // What is read is done with where it was used; what is written is not.
+  EXPECT_FALSE(tile(AccessKind::kRead, 128, 1));
+  EXPECT_FALSE(tile(AccessKind::kWrite, 256, 1));
+  history.barrier(1, Barrier::kOfReads);
+  history.release(1, kFlag);
+  history.acquire(2, kFlag);
+  EXPECT_FALSE(tile(AccessKind::kWrite, 128, 2));
+  EXPECT_TRUE(tile(AccessKind::kWrite, 256, 2));
+  // Another program's access has not even been released.
+  EXPECT_FALSE(tile(AccessKind::kRead, 512, 3));
+  EXPECT_FALSE(tile(AccessKind::kWrite, 512, 2)->not_covered);
+}
+
 // Against every pair of accesses, ordered by transitive closure over the events.
 TEST_P(HappensBeforeTest, AgreesWithAllPairs) {
   std::mt19937 random(3);

@@ -54,6 +54,8 @@ class ProgramLog {
 
 struct Race {
   Span span, other;  // of the later program, and of the earlier
+  // The earlier program released after its access, but no barrier of its lanes stood between.
+  bool not_covered = false;
 };
 
 class RaceLog {

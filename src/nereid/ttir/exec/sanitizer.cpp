@@ -124,6 +124,15 @@ void Sanitizer::add(const LaunchContext& context, const Race& race) {
   const SourceLine unknown;
   const SourceLine& line =
       race.other.location < 0 ? unknown : (*context.lines)[static_cast<size_t>(race.other.location)];
+  if (race.not_covered) {
+    f.kind = FindingKind::kMissingBarrier;
+    f.detail = fmt::format(
+        "which {} it after program ({}, {}, {}) {} it at line {} and released; other lanes than the "
+        "releasing one "
+        "are covered only after tl.debug_barrier()",
+        verb(race.span.kind), other[0], other[1], other[2], verb(race.other.kind), line.line);
+    return add(std::move(f));
+  }
   f.detail = fmt::format(
       "which {} it while program ({}, {}, {}) {} it at line {}, without atomics or order between them",
       verb(race.span.kind), other[0], other[1], other[2], verb(race.other.kind), line.line);
