@@ -1,4 +1,6 @@
 // Tensor descriptors: a block of a tensor at given indices, what is outside the tensor left out.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "nereid/ttir/exec/access.h"
@@ -74,6 +76,25 @@ void make_block(Machine& m, const Instruction& i, const DescriptorData& d, const
     report(m, FindingKind::kMisaligned, i.location, buffer_of(d.base), offset_of(d.base));
 }
 
+// Blocks that begin before the tensor, as Triton 3.6 moves them on a GPU of compute capability 9.0: a store
+// traps in every dimension; a load leaves out what is before, but gives other elements where the last
+// dimension begins by no multiple of 16 bytes before.
+void check_start(Machine& m, const Instruction& i, const DescriptorData& d, const int64_t* first, int bytes,
+                 bool store) {
+  constexpr int64_t kLine = 16;
+  if (!m.context().sanitize) return;
+  for (int k = 0; k < d.rank; ++k) {
+    if (first[k] >= 0 || (!store && (k + 1 < d.rank || first[k] * bytes % kLine == 0))) continue;
+    const int64_t buffer = buffer_of(d.base);
+    const bool known = buffer >= 0 && buffer < m.buffer_count();
+    return report(
+        m, FindingKind::kOutOfBounds, i.location, known ? buffer : -1, known ? offset_of(d.base) : 0,
+        fmt::format("a descriptor's {} begins at coordinate {} of dimension {}, where {}",
+                    store ? "store" : "load", first[k], k,
+                    store ? "a GPU's bulk copy traps" : "a GPU's bulk copy needs a multiple of 16 bytes"));
+  }
+}
+
 void drop(Machine& m, Block& b) {
   m.clear(b.pointers);
   m.clear(b.mask);
@@ -116,6 +137,7 @@ void descriptor_load(Machine& m, const Instruction& i) {
   fill_padding(d, i.out_elem, tile, i.lanes);
   int64_t first[kLazyRank] = {};
   for (size_t k = 0; k < i.extra->inputs.size(); ++k) first[k] = m.slot(i.extra->inputs[k]).base;
+  check_start(m, i, d, first, elem_bytes(i.out_elem), false);
   Block b;
   make_block(m, i, d, first, i.extra->in_shape.data(), elem_bytes(i.out_elem), b);
   read_tile(m, b.access, tile->data());
@@ -129,6 +151,7 @@ void descriptor_store(Machine& m, const Instruction& i) {
   int64_t first[kLazyRank] = {};
   for (size_t k = 0; k < i.extra->inputs.size(); ++k) first[k] = m.slot(i.extra->inputs[k]).base;
   const std::byte* from = m.dense(m.slot(i.in[1]), i.elem, i, i.lanes);
+  check_start(m, i, d, first, elem_bytes(i.elem), true);
   Block b;
   make_block(m, i, d, first, i.extra->in_shape.data(), elem_bytes(i.elem), b);
   write_tile(m, b.access, from, 1);

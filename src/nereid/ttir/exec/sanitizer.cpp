@@ -17,6 +17,7 @@ std::string sentence(const Finding& f, const RawFinding& raw, const Buffer* buff
       buffer == nullptr ? 0 : buffer->bytes / std::max<int64_t>(1, buffer->element_bytes);
   switch (f.kind) {
     case FindingKind::kOutOfBounds:
+      if (!raw.detail.empty()) return fmt::format("out of bounds: {} ({})", raw.detail, where);
       if (buffer == nullptr)
         return fmt::format("out of bounds: an address outside all tensors is accessed at {}", where);
       return fmt::format("out of bounds: element {} of {}, which has {} elements, is accessed at {}", f.index,

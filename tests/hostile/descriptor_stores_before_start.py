@@ -1,7 +1,9 @@
-"""Host descriptors read and written at coordinates before their start and past their end, which are left out.
+"""Host descriptors read and written at coordinates before their start, in both dimensions.
 
 reference: ../tasks/relu_wide.py
-verdict: Verified
+verdict: Unsafe
+rule: out-of-bounds
+why: a GPU's bulk store from a negative coordinate is an illegal instruction; loads leave out what is before.
 """
 import torch
 import torch.nn as nn
