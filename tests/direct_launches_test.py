@@ -1,7 +1,7 @@
 """Direct launches of what `nereid lower` writes, under a driver that records launches and launches nothing.
 
-The driver gets the same as from Triton's own dispatch; whatever is not as it was recorded (hooks, another driver,
-another Triton, other memory) goes through `forward`; and a call costs few microseconds on the host.
+The driver gets the same as from Triton's own dispatch; whatever is not as it was recorded (hooks, another
+driver, another Triton, other memory) goes through `forward`; and a call costs few microseconds on the host.
 
     python tests/direct_launches_test.py NEREID [--times]
 

@@ -1,14 +1,14 @@
 """Launches of a file that the compiler wrote, after its first calls, without Triton's dispatch.
 
-`nereid.guard` calls `_direct`; src/nereid/compiler/output/guard.cpp copies the text below the line of dashes into
-the file."""
+`nereid.guard` calls `_direct`; src/nereid/compiler/output/guard.cpp copies the text below the line of dashes
+into the file."""
 
 # ---- Direct launches -----------------------------------------------------------------------------------------
-# `forward` above is what was verified. Triton's dispatch takes longer than a small kernel, so the second call is
-# recorded (launches, allocations, PyTorch's operators), and later calls issue the same launches without it, after
-# the guard has found the same shapes, strides, dtypes and devices. Everything else goes through `forward`: a call
-# that does what cannot be recorded, another version of Triton, a driver that is not Triton's own, hooks of a
-# profiler, pointers of another alignment.
+# `forward` above is what was verified. Triton's dispatch takes longer than a small kernel, so the second call
+# is recorded (launches, allocations, PyTorch's operators), and later calls issue the same launches without
+# it, after the guard has found the same shapes, strides, dtypes and devices. Everything else goes through
+# `forward`: a call that does what cannot be recorded, another version of Triton, a driver that is not
+# Triton's own, hooks of a profiler, pointers of another alignment.
 
 _DIRECT_TRIES = 3  # calls that are recorded at most
 _DIRECT_TRITON = ("3.6",)  # versions whose launchers are known
@@ -19,7 +19,8 @@ class _Unrecorded(Exception):
 
 
 def _direct(forward, tensors, cell):
-    """The result of `forward`; leaves in cell[0] a function that makes the next one of `tensors`, if there is one."""
+    """The result of `forward`; leaves in cell[0] the function of `tensors` that later calls run, if
+    possible."""
     driver = _driver() if cell[1] < _DIRECT_TRIES else None
     if driver is None:
         return forward()
@@ -45,7 +46,7 @@ def _direct(forward, tensors, cell):
 
 
 def _driver():
-    """Triton's own driver; None if kernels are interpreted, or if something else sees or takes the launches."""
+    """Triton's own driver; None if kernels are interpreted, or if launches are watched or replaced."""
     try:
         import torch
         import triton
@@ -76,8 +77,8 @@ def _hooks():
 
 
 def _recorded(forward, driver):
-    """The result of a call, and its steps in order: ("launch", kernel, compiled kernel, grid, arguments), ("call",
-    operator, arguments, keywords, result), ("other", why) for what cannot be recorded."""
+    """The result of a call, and its steps in order: ("launch", kernel, compiled kernel, grid, arguments),
+    ("call", operator, arguments, keywords, result), ("other", why) for what cannot be recorded."""
     import threading
 
     from torch.utils._python_dispatch import TorchDispatchMode
