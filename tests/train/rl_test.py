@@ -275,8 +275,8 @@ if EVERYTHING:
     assert process.returncode == 0 and killed, (process.returncode, killed, errors)
     same("workers", "grpo")
     assert all(line["unjudged"] == 0 for line in metrics("workers"))
-    # A disk that is full when a checkpoint is written: the error names the file; with room again it goes on from
-    # the last whole one to the same.
+    # A disk that is full when a checkpoint is written: the error names the file; with room again it goes on
+    # from the last whole one to the same.
     largest = max(
         (root / "training/grpo/checkpoints/step-00000003").rglob("*.safetensors"), key=os.path.getsize
     )
