@@ -52,13 +52,19 @@ std::string kernel_name(const Graph& graph, const TileKernel& kernel, std::set<s
 
 // As forward calls them.
 void name_inputs(const trace::Trace& trace, const SourceFile& file, Graph& graph) {
-  const auto* inputs = std::get_if<trace::List>(&trace.phases.back().inputs.node);
-  for (size_t i = 0; inputs != nullptr && i < inputs->items.size() && i < file.parameters.size(); ++i) {
-    const auto* ref = std::get_if<trace::TensorRef>(&inputs->items[i].node);
-    if (ref == nullptr || file.parameters[i].rest) return;
+  const trace::Arg& inputs = trace.phases.back().inputs;
+  const auto name = [&](const trace::Arg& arg, const std::string& called) {
+    const auto* ref = std::get_if<trace::TensorRef>(&arg.node);
+    if (ref == nullptr || called.empty() || called.ends_with(']')) return;
     for (Tensor& tensor : graph.tensors)
-      if (tensor.leaf == ref->value) tensor.name = file.parameters[i].name;
-  }
+      if (tensor.leaf == ref->value) tensor.name = called;
+  };
+  if (const auto* list = std::get_if<trace::List>(&inputs.node))
+    for (size_t i = 0; i < list->items.size(); ++i) name(list->items[i], argument_text(file, i));
+  else if (const auto* dict = std::get_if<trace::Dict>(&inputs.node))
+    for (const auto& item : dict->items) name(item.second, argument_text(file, item.first));
+  else
+    name(inputs, argument_text(file, 0));
 }
 
 class ModuleWriter {
@@ -276,7 +282,8 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
            {&trace_.init_inputs, &trace_.phases.back().inputs, &trace_.phases.back().output})
         own_types(*arg, types);
       imports_of_types(trace_.phases.back().output, imports);
-      NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew", types));
+      NEREID_TRY(SourceFile file, read_source(trace_.file, code, trace_.class_name, "ModelNew", types,
+                                              signature_for(trace_.phases.back().inputs)));
       for (const std::string& line : imports)
         if (std::ranges::find(file.imports, line) == file.imports.end()) file.imports.push_back(line);
       NEREID_TRY(Graph graph, import(trace_, source_));

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "nereid/compiler/module.h"
 #include "nereid/compiler/output/any_batch.h"
+#include "nereid/compiler/output/forward_text.h"
 #include "nereid/compiler/output/source_file.h"
 #include "nereid/search/guarded.h"
 
@@ -22,15 +24,23 @@ struct BatchInput {
 };
 
 Result<BatchInput> batch_input(const Task& task) {
-  NEREID_TRY(const auto file, compiler::read_source(task.name, task.source, "Model", "ModelNew"));
-  const auto* list = std::get_if<trace::List>(&task.trace.phases.back().inputs.node);
-  for (size_t i = 0; list != nullptr && i < std::min(list->items.size(), file.parameters.size()); ++i) {
-    const auto* ref = std::get_if<trace::TensorRef>(&list->items[i].node);
-    if (file.parameters[i].rest) break;
-    if (ref == nullptr) continue;
+  const trace::Arg& inputs = task.trace.phases.back().inputs;
+  NEREID_TRY(const auto file, compiler::read_source(task.name, task.source, "Model", "ModelNew", {},
+                                                    compiler::signature_for(inputs)));
+  std::optional<BatchInput> found;
+  const auto look = [&](const trace::Arg& arg, const std::string& name) {
+    const auto* ref = std::get_if<trace::TensorRef>(&arg.node);
+    if (found || ref == nullptr || name.empty()) return;
     const auto& sizes = task.trace.values[static_cast<size_t>(ref->value)].sizes;
-    if (!sizes.empty()) return BatchInput{file.parameters[i].name, sizes[0]};
-  }
+    if (!sizes.empty()) found = BatchInput{name, sizes[0]};
+  };
+  if (const auto* list = std::get_if<trace::List>(&inputs.node))
+    for (size_t i = 0; i < list->items.size(); ++i) look(list->items[i], compiler::argument_text(file, i));
+  else if (const auto* dict = std::get_if<trace::Dict>(&inputs.node))
+    for (const auto& item : dict->items) look(item.second, compiler::argument_text(file, item.first));
+  else
+    look(inputs, compiler::argument_text(file, 0));
+  if (found) return *std::move(found);
   return input_error(
       "--dynamic batch: {}: expected a tensor with a leading size among forward's arguments, got none",
       task.name);

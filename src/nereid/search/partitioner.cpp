@@ -47,7 +47,10 @@ std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves_of(const trac
         walk(item.second, dict->kind == trace::Dict::Kind::kDict ? fmt::format("{}[\"{}\"]", text, item.first)
                                                                  : fmt::format("{}.{}", text, item.first));
   };
-  walk(forward.inputs, "inputs");
+  const auto* named = std::get_if<trace::Dict>(&forward.inputs.node);
+  const bool several = std::holds_alternative<trace::List>(forward.inputs.node) ||
+                       (named != nullptr && named->kind == trace::Dict::Kind::kDict);
+  walk(forward.inputs, several ? "inputs" : "inputs[0]");
   for (const auto& state : trace.state) {
     std::string text = "self", part;
     for (const char c : state.name + ".") {

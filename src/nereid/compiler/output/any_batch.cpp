@@ -140,7 +140,7 @@ Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, cons
     made += *text;
   }
   for (const std::string& kernel : kernels) NEREID_TRY_STATUS(pass_batch(made, kernel));
-  const size_t forward = made.find("    def forward(");
+  const size_t forward = made.find("    def forward(", std::min(made.find("\nclass ModelNew"), made.size()));
   const size_t body = forward == made.npos ? forward : made.find("):\n", forward);
   if (body == made.npos) return differs("there is no", "forward");
   made.insert(body + 3, fmt::format("        batch = {}.shape[0]\n", input));

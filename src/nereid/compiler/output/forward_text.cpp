@@ -82,23 +82,14 @@ class ForwardWriter {
     for (const auto& state : trace_.state)
       if (value(state.value).storage == view.storage) return attribute_text(state.name);
     // Before constants: an argument whose numbers the task writes out may hold others at the next call.
-    const auto* list = std::get_if<trace::List>(&trace_.phases.back().inputs.node);
-    for (const bool exact : {true, false})
-      for (size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
-        const auto meant = [&](trace::ValueId id) {
-          return exact ? id == of.leaf : value(id).storage == view.storage;
-        };
-        if (auto path = path_to(list->items[i], argument(i), meant); !path.empty()) return path;
-      }
+    for (const bool exact : {true, false}) {
+      const auto meant = [&](trace::ValueId id) {
+        return exact ? id == of.leaf : value(id).storage == view.storage;
+      };
+      if (auto path = path_to_input(trace_.phases.back().inputs, meant); !path.empty()) return path;
+    }
     if (storage.role == trace::Role::kConstant) return constant(of, storage);
     return input_error("{}: {} is neither an argument of forward nor state", trace_.file, of.name);
-  }
-
-  std::string argument(size_t i) const {
-    const auto& all = source_.parameters;
-    for (size_t p = 0; p < all.size() && p <= i; ++p)
-      if (all[p].rest) return fmt::format("{}[{}]", all[p].name, i - p);
-    return i < all.size() ? all[i].name : "";
   }
 
   using Meant = std::function<bool(trace::ValueId)>;
@@ -120,6 +111,24 @@ class ForwardWriter {
           return found;
     }
     return "";
+  }
+
+  // A dictionary goes by keyword; what is neither a list nor a dictionary is the only argument.
+  std::string path_to_input(const trace::Arg& inputs, const Meant& meant) const {
+    std::string path;
+    if (const auto* list = std::get_if<trace::List>(&inputs.node)) {
+      for (size_t i = 0; path.empty() && i < list->items.size(); ++i)
+        if (const std::string name = argument_text(source_, i); !name.empty())
+          path = path_to(list->items[i], name, meant);
+      return path;
+    }
+    const auto* dict = std::get_if<trace::Dict>(&inputs.node);
+    if (dict == nullptr || dict->kind != trace::Dict::Kind::kDict)
+      return path_to(inputs, argument_text(source_, 0), meant);
+    for (size_t i = 0; path.empty() && i < dict->items.size(); ++i)
+      if (const std::string name = argument_text(source_, dict->items[i].first); !name.empty())
+        path = path_to(dict->items[i].second, name, meant);
+    return path;
   }
 
   Result<std::string> constant(const Tensor& of, const trace::Storage& storage) {
@@ -245,6 +254,7 @@ Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, 
 std::set<std::string> names_of_forward(const SourceFile& source) {
   std::set<std::string> names = {"self", "device", "step", "torch", "triton", "tl", "libdevice"};
   for (const auto& parameter : source.parameters) names.insert(parameter.name);
+  if (!source.keywords.empty()) names.insert(source.keywords);
   return names;
 }
 
@@ -252,6 +262,22 @@ std::string unique_name(const std::string& wish, std::set<std::string>& taken) {
   std::string name = wish;
   for (int n = 2; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
   return name;
+}
+
+std::string signature_for(const trace::Arg& inputs) {
+  std::vector<std::string> names = {"self"};
+  if (const auto* list = std::get_if<trace::List>(&inputs.node)) {
+    for (size_t i = 0; i < list->items.size(); ++i) names.push_back(fmt::format("x{}", i));
+  } else if (const auto* dict = std::get_if<trace::Dict>(&inputs.node);
+             dict != nullptr && dict->kind == trace::Dict::Kind::kDict) {
+    for (const auto& item : dict->items) {
+      if (item.first != identifier(item.first)) return "self, **named";
+      names.push_back(item.first);
+    }
+  } else {
+    names.emplace_back("x");
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace nereid::compiler

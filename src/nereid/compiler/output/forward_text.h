@@ -20,4 +20,7 @@ std::set<std::string> names_of_forward(const SourceFile& source);
 // The name that is wished, or with a number after it, "neg_2", where it is taken; it is taken then.
 std::string unique_name(const std::string& wish, std::set<std::string>& taken);
 
+// The parameters of a forward that is not in the file, by what it is called with: "self, x0, x1".
+std::string signature_for(const trace::Arg& inputs);
+
 }  // namespace nereid::compiler

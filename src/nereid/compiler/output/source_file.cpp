@@ -1,6 +1,8 @@
 #include "nereid/compiler/output/source_file.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <string_view>
 
 namespace nereid::compiler {
@@ -387,26 +389,108 @@ Result<std::string> as_function(const std::string& source, const std::string& na
   return made + "    return " + class_name + "\n";
 }
 
-Result<SourceFile> read_source(const std::string& file, const std::string& source,
-                               const std::string& class_name, const std::string& new_name,
-                               const std::set<std::string>& also) {
-  std::vector<Block> blocks = blocks_of(lines_of(source), 0);
-  const Block* model = named(blocks, class_name);
-  if (model == nullptr) return input_error("{}: there is no class {}", file, class_name);
-  const ClassText own = class_text(*model);
-  const Block* forward = named(own.members, "forward");
-  ClassText base;
-  if (const Block* parent = named(blocks, own.bases); forward == nullptr && parent != nullptr) {
-    base = class_text(*parent);
-    forward = named(base.members, "forward");
+static bool is_class(const Block& block) {
+  return std::ranges::any_of(block.lines, [](const std::string& line) { return line.starts_with("class "); });
+}
+
+// "Gate" of the statement `Model = Gate`; empty of any other.
+static std::string alias_in(const Block& block, const std::string& name) {
+  if (block.lines.size() != 1 || block.import) return "";
+  const std::string_view line =
+      std::string_view(block.lines.front()).substr(0, block.lines.front().find('#'));
+  size_t at = past_spaces(line, name.size());
+  if (word_at(line, 0) != name || at >= line.size() || line[at] != '=') return "";
+  const std::string_view meant = word_at(line, at = past_spaces(line, at + 1));
+  return past_spaces(line, at + meant.size()) == line.size() ? std::string(meant) : "";
+}
+
+// The names of the class of the file that `name` stands for, itself the last, where aliases lead to it (they
+// are removed from the blocks); else `name` alone.
+static std::vector<std::string> names_of_class(std::vector<Block>& blocks, const std::string& name) {
+  std::vector<std::string> names = {name};
+  std::vector<size_t> aliases;
+  while (named(blocks, names.back()) == nullptr && aliases.size() < 16) {
+    const auto alias =
+        std::ranges::find_if(blocks, [&](const Block& b) { return !alias_in(b, names.back()).empty(); });
+    if (alias == blocks.end()) return {name};
+    aliases.push_back(static_cast<size_t>(alias - blocks.begin()));
+    names.push_back(alias_in(*alias, names.back()));
   }
-  if (forward == nullptr) return input_error("{}: class {} has no forward of its own", file, class_name);
+  const Block* target = named(blocks, names.back());
+  if (target == nullptr || !is_class(*target)) return {name};
+  std::ranges::sort(aliases, std::greater<>());
+  for (const size_t i : aliases) blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
+  return names;
+}
+
+// Of the class, else of the first of its bases in the file that has one.
+static std::optional<Block> forward_of(const std::vector<Block>& blocks, const ClassText& of, int depth = 0) {
+  if (const Block* own = named(of.members, "forward")) return *own;
+  for (size_t at = 0; depth < 16 && at < of.bases.size();) {
+    const size_t end = std::min(of.bases.find(',', at), of.bases.size());
+    const std::string base(word_at(of.bases, past_spaces(of.bases, at)));
+    if (const Block* parent = named(blocks, base); parent != nullptr && is_class(*parent))
+      if (auto found = forward_of(blocks, class_text(*parent), depth + 1)) return found;
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+static std::string keywords_in(const std::string& signature) {
+  const size_t stars = signature.find("**");
+  return stars == signature.npos ? "" : std::string(word_at(signature, stars + 2));
+}
+
+std::string argument_text(const SourceFile& file, size_t place) {
+  const auto& all = file.parameters;
+  for (size_t p = 0; p < all.size() && p <= place; ++p)
+    if (all[p].rest) return all[p].name + "[" + std::to_string(place - p) + "]";
+  return place < all.size() ? all[place].name : "";
+}
+
+std::string argument_text(const SourceFile& file, const std::string& name) {
+  for (const Parameter& parameter : file.parameters)
+    if (!parameter.rest && parameter.name == name) return name;
+  return file.keywords.empty() ? "" : file.keywords + "[\"" + name + "\"]";
+}
+
+Result<SourceFile> read_source(const std::string& file, const std::string& source,
+                               const std::string& given_name, const std::string& new_name,
+                               const std::set<std::string>& also, const std::string& signature) {
+  std::vector<Block> blocks = blocks_of(lines_of(source), 0);
+  const std::vector<std::string> names = names_of_class(blocks, given_name);
+  const std::string& class_name = names.back();
+  const Block* model = named(blocks, class_name);
+  if (model != nullptr && !is_class(*model)) model = nullptr;  // a function that makes it
+  if (model == nullptr && signature.empty()) return input_error("{}: there is no class {}", file, class_name);
+  ClassText own;
+  std::optional<Block> forward;
+  if (model != nullptr) {
+    own = class_text(*model);
+    forward = forward_of(blocks, own);
+  } else {
+    own.bases = "torch.nn.Module";
+    own.members.emplace_back();
+    own.members.back().name = "__init__";
+    own.members.back().lines = {"    def __init__(self, *arguments, **named):",
+                                "        super().__init__()",
+                                "        vars(self).update(vars(" + class_name + "(*arguments, **named)))",
+                                "",
+                                "    def __getitem__(self, name):",
+                                "        return self._modules[str(name)]"};
+  }
+  if (!forward && signature.empty())
+    return input_error("{}: class {} has no forward of its own", file, class_name);
   for (Block& block : blocks)
     if (block.name.empty()) block.name = constant_name(block);
   SourceFile made;
   made.bases = own.bases;
-  NEREID_TRY(made.signature, signature_of(file, *forward));
+  made.signature = signature;
+  if (forward) {
+    NEREID_TRY(made.signature, signature_of(file, *forward));
+  }
   made.parameters = parameters_of(made.signature);
+  made.keywords = keywords_in(made.signature);
   // The constructor, what it calls, and what is no function.
   std::string text, own_names;
   std::vector<Block> members = own.members;
@@ -418,7 +502,12 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
       text += (text.empty() ? "" : "\n") + members[i].text();
       own_names += without_parameters(members[i]);
     }
-  made.members = renamed(text, class_name, new_name);
+  const auto rename = [&](std::string code) {
+    if (model == nullptr) return code;
+    for (const std::string& name : names) code = renamed(code, name, new_name);
+    return code;
+  };
+  made.members = rename(text);
   made.members = with_plain_super(made.members, new_name);
   // At top level: what runs, and the constants, functions and classes that it and the class name.
   std::string wanted = own_names + "\n" + made.bases + "\n" + made.signature + "\n";
@@ -438,8 +527,7 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
     }
     if (&blocks[i] == model || !(free_code(blocks[i]) || needed[i])) continue;
     const bool apart = !blocks[i].name.empty() && constant_name(blocks[i]).empty();
-    made.needed +=
-        (made.needed.empty() || !apart ? "" : "\n\n") + renamed(blocks[i].text(), class_name, new_name);
+    made.needed += (made.needed.empty() || !apart ? "" : "\n\n") + rename(blocks[i].text());
   }
   return made;
 }

@@ -22,13 +22,20 @@ struct SourceFile {
   std::string members;    // of the class but forward, indented as in a class: constructor and helpers
   std::string signature;  // "self, x, mask=None"
   std::vector<Parameter> parameters;  // of forward, without self
+  std::string keywords = {};          // "named" of **named; empty where there is none
 };
 
-// `new_name` stands for `class_name` wherever the taken code names it.
-// `also`: other top-level names that the file needs.
+// `new_name` stands for `class_name` wherever the taken code names it. `Model = Gate` is the class Gate of
+// the file. `also`: other top-level names that the file needs. `signature`: of a forward that the file does
+// not hold (an imported base class, a class that is imported or made by a function); without one such a file
+// is an error. Of a class that is not in the file the new one takes what an instance holds.
 Result<SourceFile> read_source(const std::string& file, const std::string& source,
                                const std::string& class_name, const std::string& new_name,
-                               const std::set<std::string>& also = {});
+                               const std::set<std::string>& also = {}, const std::string& signature = "");
+
+// How forward's body reaches the argument of this place or name; empty where it cannot.
+std::string argument_text(const SourceFile& file, size_t place);
+std::string argument_text(const SourceFile& file, const std::string& name);
 
 // The source as a function of Python's that defines all of it anew and returns its class: no name of it meets
 // one outside. Without get_inputs, get_init_inputs and what runs as a program. An Error names what no

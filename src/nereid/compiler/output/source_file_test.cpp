@@ -169,6 +169,63 @@ TEST(SourceFile, AForwardThatIsInheritedIsFound) {
   EXPECT_NE(read.value().needed.find("class Base"), std::string::npos);
 }
 
+TEST(SourceFile, AnAliasIsTheClassThatItNames) {
+  const auto read = read_source("model.py", R"py(import torch
+class Gate(torch.nn.Module):
+    def __init__(self):
+        super(Gate, self).__init__()
+
+    def forward(self, x, *, y=None, **rest):
+        return x
+Best = Gate
+Model = Best  # the best
+)py",
+                                "Model", "ModelNew");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->bases, "torch.nn.Module");
+  EXPECT_EQ(read->needed, "");
+  EXPECT_NE(read->members.find("super().__init__()"), std::string::npos);
+  EXPECT_EQ(read->keywords, "rest");
+  EXPECT_EQ(argument_text(*read, "y"), "y");
+  EXPECT_EQ(argument_text(*read, "z"), "rest[\"z\"]");
+  EXPECT_EQ(argument_text(*read, 0), "x");
+}
+
+TEST(SourceFile, AForwardOfSeveralBasesIsFound) {
+  const auto read = read_source("model.py", R"py(
+class Root(nn.Module):
+    def forward(self, deep):
+        return deep
+class Says:
+    pass
+class Middle(Says, Root):
+    pass
+class Model(Says, Middle):
+    pass
+)py",
+                                "Model", "ModelNew");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->signature, "self, deep");
+  EXPECT_EQ(read->bases, "Says, Middle");
+}
+
+TEST(SourceFile, WhatTheFileDoesNotHoldIsTakenFromAnInstance) {
+  for (const char* source : {"from torch.nn import Linear as Model\n", "Model = nn.Linear\n",
+                             "def Model(n):\n    return nn.Linear(n, n)\n"}) {
+    EXPECT_FALSE(read_source("model.py", source, "Model", "ModelNew").ok());
+    const auto read = read_source("model.py", source, "Model", "ModelNew", {}, "self, x0");
+    ASSERT_TRUE(read.ok()) << source;
+    EXPECT_NE(read->members.find("vars(self).update(vars(Model(*arguments, **named)))"), std::string::npos);
+    EXPECT_EQ(read->signature, "self, x0");
+    EXPECT_EQ(read->needed.empty(), std::string(source).starts_with("from")) << read->needed;
+  }
+  const auto read =
+      read_source("model.py", "class Model(nn.ReLU):\n    pass\n", "Model", "ModelNew", {}, "self, x");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->bases, "nn.ReLU");
+  EXPECT_EQ(read->members, "    pass\n");
+}
+
 TEST(SourceFile, SaysWhatIsMissing) {
   EXPECT_FALSE(read_source("model.py", "x = 1\n", "Model", "ModelNew").ok());
   const auto read = read_source("model.py", "class Model:\n    pass\n", "Model", "ModelNew");
