@@ -66,15 +66,19 @@ class Writer {
 
   Result<DynamicBatch> run() {
     NEREID_TRY(input_, batch_input(task_));
-    const auto batches = compiler::batches_around(input_.batch, sizes_of(task_.trace));
-    std::array<compiler::WrittenFor, 3> written;
+    std::array<int64_t, 3> batches;
     std::array<std::unique_ptr<const Task>, 3> tasks;
-    for (const size_t i : {size_t{1}, size_t{0}, size_t{2}}) {
-      NEREID_TRY(tasks[i], at(batches[i]));
-      NEREID_TRY(written[i].code, lowered(*tasks[i]));
-      written[i].batch = batches[i];
+    std::optional<Result<std::string>> text;
+    // A small batch may have a form of its own, such as one program for all rows: then larger ones are
+    // compared.
+    for (const int64_t times : {1, 4, 16, 64}) {
+      batches = compiler::batches_around(times * input_.batch, sizes_of(task_.trace));
+      auto made = written_for(batches, tasks);
+      if (!text || made.ok()) text = std::move(made);
+      if (text->ok() || text->error().blame != Blame::kInput) break;
     }
-    NEREID_TRY(std::string code, compiler::for_any_batch(written, input_.name));
+    if (!text->ok()) return text->error();
+    std::string code = *std::move(*text);
     code = "\"\"\"For any batch. Figures are those of a batch of " + std::to_string(batches[1]) + ".\n\n" +
            plan_ + "\"\"\"\n" + code;
     NEREID_TRY(const trace::Trace candidate, evaluator_.trace_of(*tasks[2], code, "ModelNew"));
@@ -117,6 +121,18 @@ class Writer {
                                made.error().message),
                    made.error().blame};
     return made;
+  }
+
+  Result<std::string> written_for(const std::array<int64_t, 3>& batches,
+                                  std::array<std::unique_ptr<const Task>, 3>& tasks) {
+    std::array<compiler::WrittenFor, 3> written;
+    plan_.clear(), choices_.clear();
+    for (const size_t i : {size_t{1}, size_t{0}, size_t{2}}) {
+      NEREID_TRY(tasks[i], at(batches[i]));
+      NEREID_TRY(written[i].code, lowered(*tasks[i]));
+      written[i].batch = batches[i];
+    }
+    return compiler::for_any_batch(written, input_.name);
   }
 
   // By the choices of the first.
