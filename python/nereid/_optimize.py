@@ -1,11 +1,13 @@
 """`nereid.optimize`: a live module's verified kernels, as a module that takes the original's place."""
 
+import dataclasses
 import importlib.util
 import inspect
 import os
 import re
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +33,7 @@ def optimize(
     precision: str = "default",
     report: str | Path | None = None,
     dynamic: str | None = None,
+    specialize: int = 1,
     example_kwargs: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Optimized":
@@ -45,6 +48,9 @@ def optimize(
     precision        of float32 products: ieee, tf32 (PyTorch's `high`), or default: what torch's flags say now
     report           where a page that shows graph, times and kernels goes: "fast.html"
     dynamic          "batch": kernels for any leading size, verified at three
+    specialize       how many sets of shapes, dtypes, strides and numbers get kernels, at most. A call with
+                     another set is exported, and done by the original while its kernels are verified in the
+                     background; `fast.nereid_wait()` waits for them
     example_kwargs   keyword arguments next to a tuple in `example_inputs`
     options          more options of `nereid optimize` by their names: proposers="compiler", first=True, keep_slower=True, seed=7
 
@@ -70,29 +76,41 @@ def optimize(
         raise InputError(f"optimize(precision={precision!r}): expected 'ieee', 'tf32' or 'default'")
     if dynamic not in (None, "batch"):
         raise InputError(f"optimize(dynamic={dynamic!r}): expected 'batch' or None")
+    if isinstance(specialize, bool) or not isinstance(specialize, int) or specialize < 1:
+        raise InputError(f"optimize(specialize={specialize!r}): expected a number from 1")
     args, kwargs = _examples(example_inputs, example_kwargs)
     call = _Call(module)
     try:
         bound = call.bind(args, kwargs)
     except TypeError as error:
         raise InputError(f"optimize(example_inputs=...): {type(module).__name__}.forward: {error}") from error
+    search = {"budget": budget, "policy": policy, "dynamic": dynamic, **options}
+    settings = _Settings(specialize, precision, search)
     plan = _Plan()
+    more = {"report": Path(report).absolute()} if report else {}
+    plan.make(lambda: _exported(module, call, bound, settings), bound, {**search, **more})
+    return Optimized(module, plan, settings)
+
+
+@dataclasses.dataclass
+class _Settings:
+    """How further sets of sizes are compiled."""
+
+    specialize: int
+    precision: str
+    search: dict
+
+
+def _exported(module, call, bound, settings):
+    if (why := _unwatched(module)) is not None:
+        raise _structure.Unsupported(why)
+    batch = settings.search.get("dynamic") == "batch"
     try:
-        if (why := _unwatched(module)) is not None:
-            raise _structure.Unsupported(why)
-        exported = _export.export(module, bound, call.run, batch=dynamic == "batch", flags=_flags(precision))
-        plan.take(exported, bound)
-        more = dict(
-            budget=budget,
-            policy=policy,
-            dynamic=dynamic,
-            report=report and Path(report).absolute(),
-            **options,
-        )
-        plan.search({key: value for key, value in more.items() if value is not None})
-    except _structure.Unsupported as error:
-        plan.reason = f"not exported: {error}" if plan.exported is None else str(error)
-    return Optimized(module, plan)
+        return _export.export(module, bound, call.run, batch=batch, flags=_flags(settings.precision))
+    except _structure.Unsupported:
+        raise
+    except Exception as error:  # of export's own: the original runs
+        raise _structure.Unsupported(_export._short(error)) from error
 
 
 def explain(fast: "Optimized", *args: Any, **kwargs: Any) -> str | None:
@@ -103,7 +121,7 @@ def explain(fast: "Optimized", *args: Any, **kwargs: Any) -> str | None:
     computed."""
     if not isinstance(fast, Optimized):
         raise InputError(f"explain: expected what nereid.optimize returned, got a {type(fast).__name__}")
-    return fast._nereid_differs(args, kwargs)[0]
+    return fast._nereid_choice(args, kwargs)[1]
 
 
 def _examples(given, more):
@@ -182,6 +200,14 @@ class _Plan:
         self.tensors, self.aliases, self.state_meta = [], (), {}
         self.autocast, self.dtype = None, None
         self.valid = True
+
+    def make(self, export, bound, options):
+        """Exports and searches; what cannot be done is the reason."""
+        try:
+            self.take(export(), bound)
+            self.search({key: value for key, value in options.items() if value is not None})
+        except _structure.Unsupported as error:
+            self.reason = f"not exported: {error}" if self.exported is None else str(error)
 
     def take(self, exported, bound):
         self.exported, self.task = exported, exported.source
@@ -400,19 +426,23 @@ class Optimized(torch.nn.Module):
     side.
     """
 
-    def __init__(self, original: torch.nn.Module, plan: _Plan):
+    def __init__(self, original: torch.nn.Module, plan: _Plan, settings: _Settings | None = None):
         super().__init__()
-        self._nereid_link(original, plan)
+        self._nereid_link(original, plan, settings)
 
-    def _nereid_link(self, original, plan):
+    def _nereid_link(self, original, plan, settings=None, more=()):
         own = self.__dict__
+        own["_nereid_settings"], own["_nereid_pending"], own["_nereid_refused"] = settings, [], []
+        own["_nereid_others"] = [Optimized(original, other) for other in more]  # for other sets of sizes
         own["_nereid_original"], own["_nereid_plan"] = original, plan
         for name in _SHARED:
             own[name] = getattr(original, name)
         own.pop("training", None)
         own["_nereid_call"] = _Call(original)
         own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
-        own["_nereid_state"] = {}
+        own["_nereid_state"], own["_nereid_asked"] = {}, None
+        if plan.exported is not None:
+            own["_nereid_asked"] = (plan.exported.inputs, plan.tensors)
         if plan.source is not None:
             own["_nereid_watched"] = _Watched(original)
             names = {
@@ -429,13 +459,86 @@ class Optimized(torch.nn.Module):
         """As the original's forward."""
         if torch.compiler.is_compiling():
             return self._nereid_original.forward(*args, **kwargs)
-        why, tensors = self._nereid_differs(args, kwargs)
+        chosen, why, tensors = self._nereid_choice(args, kwargs)
         if why is None:
-            return self._nereid_run(tensors)
+            return chosen._nereid_run(tensors)
+        why = self._nereid_specialize(args, kwargs) or why
         if not self._nereid_warned:
             self.__dict__["_nereid_warned"] = True
             warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=3)
         return self._nereid_original.forward(*args, **kwargs)
+
+    def _nereid_choice(self, args, kwargs):
+        """(whose kernels the call runs, why the original must run or None, the call's tensors)."""
+        why, tensors = self._nereid_differs(args, kwargs)
+        if why is not None:
+            for other in self._nereid_others:
+                other_why, found = other._nereid_differs(args, kwargs)
+                if other_why is None:
+                    return other, None, found
+        return self, why, tensors
+
+    def _nereid_specialize(self, args, kwargs):
+        """Exports the module for a call that no kernels hold for, and has them verified in the background.
+        Why this call is the original's; None where nothing is done."""
+        settings = self._nereid_settings
+        plan = self._nereid_plan
+        if settings is None or plan.source is None or not plan.valid or self._nereid_watched.too_large:
+            return None
+        if (
+            1 + len(self._nereid_others) + len(self._nereid_pending) >= settings.specialize
+            or len(self._nereid_refused) > 99
+        ):
+            return None
+        try:
+            bound = self._nereid_call.bind(args, kwargs)
+            tensors: list[torch.Tensor] = []
+            structure = _structure.flatten(bound, tensors)
+        except (TypeError, _structure.Unsupported):
+            return None
+        if (
+            self._nereid_watched.differs()
+            or self._nereid_state_differs()
+            or _surroundings_differ(plan, tensors, self._nereid_original)
+            or _no_device(tensors, self._nereid_state)
+        ):
+            return None
+        asked = (structure, [_meta(tensor) for tensor in tensors])
+        if asked in [*self._nereid_pending, *self._nereid_refused] or any(
+            asked == other._nereid_asked for other in self._nereid_others
+        ):
+            return None
+        other = _Plan()
+        try:  # here: export replaces parameters for a moment
+            other.take(_exported(self._nereid_original, self._nereid_call, bound, settings), bound)
+        except _structure.Unsupported:
+            self._nereid_refused.append(asked)
+            return None
+        self._nereid_pending.append(asked)
+
+        def judge():
+            try:
+                other.make(lambda: other.exported, bound, settings.search)
+            except Exception as error:
+                other.reason = f"{type(error).__name__}: {error}"
+            finally:
+                made = Optimized(self._nereid_original, other)
+                made.__dict__["_nereid_asked"] = asked
+                self._nereid_others.append(made)
+                self._nereid_pending.remove(asked)
+
+        thread = threading.Thread(target=judge, name="nereid", daemon=True)
+        self.__dict__["_nereid_threads"] = [*self.__dict__.get("_nereid_threads", ()), thread]
+        thread.start()
+        return "kernels for this set of sizes are being verified"
+
+    def nereid_wait(self, timeout: float | None = None) -> bool:
+        """Waits until the kernels of further sets of sizes are verified, at most `timeout` seconds for each;
+        whether they are."""
+        threads = self.__dict__.get("_nereid_threads", ())
+        for thread in threads:
+            thread.join(timeout)
+        return not any(thread.is_alive() for thread in threads)
 
     def _nereid_differs(self, args, kwargs):
         """(why the original must run or None, the call's tensors)."""
@@ -620,11 +723,22 @@ class Optimized(torch.nn.Module):
 
             plan = copy.copy(plan)
             plan.valid = False
-        return {"_nereid_original": self._nereid_original, "_nereid_plan": plan}
+        more = [other._nereid_plan for other in self._nereid_others if plan.valid]
+        return {
+            "_nereid_original": self._nereid_original,
+            "_nereid_plan": plan,
+            "_nereid_settings": self._nereid_settings,
+            "_nereid_more": more,
+        }
 
     def __setstate__(self, state):
         torch.nn.Module.__init__(self)
-        self._nereid_link(state["_nereid_original"], state["_nereid_plan"])
+        self._nereid_link(
+            state["_nereid_original"],
+            state["_nereid_plan"],
+            state.get("_nereid_settings"),
+            state.get("_nereid_more", ()),
+        )
 
     def __dir__(self):
         return sorted({*super().__dir__(), *dir(self._nereid_original)})

@@ -392,6 +392,59 @@ class Arguments(unittest.TestCase):
             nereid.explain(module, x)
 
 
+class Specializations(unittest.TestCase):
+    @torch.no_grad()
+    def test_further_sizes_are_verified_in_the_background(self):
+        module = nn.Sequential(nn.Linear(8, 6), nn.Softmax(-1)).requires_grad_(False)
+        fast = nereid.optimize(module, (torch.randn(4, 8),), specialize=3, **QUICK)
+        for rows in (5, 7):
+            x = torch.randn(rows, 8)
+            self.assertIn(f"({rows}, 8)", nereid.explain(fast, x))
+            torch.testing.assert_close(fast(x), module(x))  # by the original
+            self.assertTrue(fast.nereid_wait(120))
+            self.assertIsNone(nereid.explain(fast, x))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-4)
+        x = torch.randn(9, 8)  # a fourth set
+        torch.testing.assert_close(fast(x), module(x))
+        self.assertEqual(len(fast._nereid_others), 2)
+        self.assertIn("(9, 8)", nereid.explain(fast, x))
+        again = pickle.loads(pickle.dumps(fast))
+        for rows, known in ((4, True), (5, True), (7, True), (9, False)):
+            self.assertEqual(nereid.explain(again, torch.randn(rows, 8)) is None, known)
+        module[0] = nn.Linear(8, 6)  # no specialisation mends that
+        self.assertIn("submodules", nereid.explain(fast, torch.randn(4, 8)))
+
+    def test_what_no_kernels_mend_is_not_specialized(self):
+        module, x = nn.Linear(8, 6), torch.randn(4, 8)
+        fast = nereid.optimize(module, (x,), specialize=3, **QUICK)
+        fast(torch.randn(5, 8)).sum().backward()
+        self.assertIsNotNone(module.weight.grad)
+        with torch.no_grad(), self.assertRaises(RuntimeError):
+            fast(torch.randn(4, 7))  # as the original fails
+        self.assertEqual((fast._nereid_others, fast._nereid_pending), ([], []))
+        for wrong in (0, True, "2"):
+            with self.assertRaisesRegex(nereid.InputError, "specialize"):
+                nereid.optimize(module, (x,), specialize=wrong, **QUICK)
+
+
+class Batches(unittest.TestCase):
+    @torch.no_grad()
+    def test_any_batch(self):
+        torch.manual_seed(4)
+        module = nn.Sequential(nn.Linear(8, 6), nn.LayerNorm(6), nn.Linear(6, 3))
+        fast = nereid.optimize(
+            module, (torch.randn(4, 8),), dynamic="batch", **{**QUICK, "first": None, "proposers": None}
+        )
+        self.assertIsNone(fast.nereid_reason)
+        for rows in (3, 4, 33, 100):
+            x = torch.randn(rows, 8)
+            self.assertIsNone(nereid.explain(fast, x))
+            torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-4)
+        self.assertIn("(4, 9)", nereid.explain(fast, torch.randn(4, 9)))
+
+
 def table(policy):
     """What each live module gets."""
     verified = 0
