@@ -1,9 +1,11 @@
 """Loading a module's source text, and saying where in it something happened."""
 
 import linecache
+import os
 import sys
 import types
 
+from . import included_files
 from .errors import Malformed
 
 MODULE_NAME = "nereid_traced_module"
@@ -30,8 +32,9 @@ class Source:
 
     def run(self, code, overrides):
         """The module; `overrides` replaces module-level integer constants where the file assigns them."""
+        included_files.install(self.text)
         module = types.ModuleType(MODULE_NAME)
-        module.__file__ = self.path
+        module.__file__ = os.path.basename(self.path)  # its folder is the scratch folder
         sys.modules[MODULE_NAME] = module
         exec(code if not overrides else compile_with_constants(self, overrides), module.__dict__)
         return module

@@ -28,6 +28,7 @@ from . import (
     fake_cuda,
     fake_tensors,
     grad_modes,
+    included_files,
     inert,
     layers,
     source,
@@ -214,7 +215,7 @@ class Phases:
         mine = [frame for frame in frames if frame.filename == self._source.path]
         last = mine[-1] if mine else None
         return {"untraceable": {
-            "phase": self.phase, "type": type(error).__name__, "message": _message(error),
+            "phase": self.phase, "type": type(error).__name__, "message": _message(error) + included_files.advice(error),
             "file": self._source.path if last else "", "line": last.lineno if last else 0,
             "code": self._source.line(last.lineno) if last else "",
             "traceback": [f"{source.display_name(f.filename)}:{f.lineno} {(f.line or '').strip()}"[:300] for f in frames[-12:]],

@@ -7,6 +7,7 @@
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
 #include "nereid/cli/command.h"
+#include "nereid/cli/module_flags.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/traced.h"
 #include "nereid/cli/version.h"
@@ -32,6 +33,7 @@ struct LowerOptions {
   std::vector<std::string> files;
   std::string output, target = "sm_90";
   bool fallback = false;
+  ModuleFlags module;
 };
 
 using Written = std::variant<compiler::Module, std::string>;  // or why there is none
@@ -49,7 +51,7 @@ bool mode_matters(tracer::Tracer& tracer, tracer::TraceRequest request, trace::T
 Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, const LowerOptions& options,
                            const compiler::Guard& guard) {
   tracer::TraceRequest request;
-  NEREID_TRY(request.source, read_file(file, size_t{16} << 20));
+  NEREID_TRY(request.source, read_module(file, options.module));
   request.path = std::filesystem::path(file).filename().string();
   request.class_name = "Model";
   NEREID_TRY(tracer::TraceAnswer answer, tracer.trace(request, Deadline::after(330)));
@@ -132,6 +134,7 @@ void add_lower_command(CLI::App& app, Chosen& chosen) {
   command->add_option("FILE", options->files, "Python files with class Model")->required();
   command->add_option("-o,--output", options->output,
                       "File for ModelNew, or a folder for several inputs (default: stdout)");
+  add_module_flags(*command, options->module);
   command->add_option("--target", options->target, "GPU of the cost model: sm_80, sm_90 (default), sm_100");
   command->add_flag("--fallback", options->fallback,
                     "Include the original forward, and run it for other shapes, on a CPU and with gradients");

@@ -10,6 +10,7 @@
 #include "nereid/base/json.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/common.h"
+#include "nereid/cli/module_flags.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/search_setup.h"
 #include "nereid/cli/version.h"
@@ -47,6 +48,7 @@ struct OptimizeOptions {
   std::string reference, output, report;
   std::string dynamic;  // "batch"
   bool fallback = false, keep_slower = false;
+  ModuleFlags module;
   SearchFlags search;
 };
 
@@ -226,7 +228,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     return input_error(
         "{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks",
         options.reference, options.reference);
-  NEREID_TRY(const std::string source, read_file(options.reference, size_t{16} << 20));
+  NEREID_TRY(const std::string source, read_module(options.reference, options.module));
   NEREID_TRY_STATUS(writable("-o", options.output));
   NEREID_TRY_STATUS(is_not("-o", options.output, options.reference));
   if (!options.report.empty()) {
@@ -332,6 +334,7 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
       "Include the original forward, and run it for unverified calls: other shapes, a CPU, gradients");
   command->add_flag("--keep-slower", options->keep_slower,
                     "Write the best verified kernels even if eager PyTorch is faster");
+  add_module_flags(*command, options->module);
   add_search_flags(*command, options->search);
   add_json_flag(
       *command, chosen,

@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "nereid/base/file.h"
+#include "nereid/base/included_files.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
 #include "nereid/cli/command.h"
+#include "nereid/cli/module_flags.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/trace_graph.h"
 #include "nereid/cli/trace_page.h"
@@ -33,16 +35,18 @@ launches. Exit code 1: it could not be traced; the reason is printed.)";
 constexpr size_t kLargestSource = size_t{16} << 20;
 
 struct TraceOptions {
-  std::string file, reference, class_name, output;
+  ModuleFlags module;  // of the reference, where there is one
+  std::string file, reference, output;
   uint64_t draw = 0;
   double seconds = 30;
   bool graph = false, all = false;
 };
 
 Result<Traced> trace_source(tracer::Tracer& tracer, const TraceOptions& options, const std::string& file,
-                            const std::string& class_name, const trace::Trace* reference) {
+                            const std::string& class_name, std::string source,
+                            const trace::Trace* reference) {
   tracer::TraceRequest request;
-  NEREID_TRY(request.source, read_file(file, kLargestSource));
+  request.source = std::move(source);
   request.path = std::filesystem::path(file).filename().string();
   request.class_name = class_name;
   request.draw = options.draw;
@@ -62,14 +66,22 @@ Result<Traced> obtain(const TraceOptions& options) {
   NEREID_TRY(const Installation installation, Installation::locate());
   Progress progress("starting the tracer");
   NEREID_TRY(auto tracer, tracer::Tracer::start({.installation = installation, .workers = 1, .limits = {}}));
-  if (options.reference.empty())
-    return trace_source(*tracer, options, options.file,
-                        options.class_name.empty() ? "Model" : options.class_name, nullptr);
-  NEREID_TRY(Traced reference, trace_source(*tracer, options, options.reference, "Model", nullptr));
+  ModuleFlags module = options.module;
+  const std::string class_name = module.class_name;
+  if (options.reference.empty()) {
+    module.alias = false;
+    NEREID_TRY(std::string source, read_module(options.file, module));
+    return trace_source(*tracer, options, options.file, class_name.empty() ? "Model" : class_name,
+                        std::move(source), nullptr);
+  }
+  module.class_name.clear();
+  NEREID_TRY(const std::string task, read_module(options.reference, module));
+  NEREID_TRY(Traced reference, trace_source(*tracer, options, options.reference, "Model", task, nullptr));
   if (std::holds_alternative<NoTrace>(reference)) return reference;
-  return trace_source(*tracer, options, options.file,
-                      options.class_name.empty() ? "ModelNew" : options.class_name,
-                      &std::get<trace::Trace>(reference));
+  NEREID_TRY(std::string source, read_file(options.file, kLargestSource));
+  NEREID_TRY(source, with_includes_of_candidate(std::move(source), module));
+  return trace_source(*tracer, options, options.file, class_name.empty() ? "ModelNew" : class_name,
+                      with_files_of(std::move(source), task), &std::get<trace::Trace>(reference));
 }
 
 std::string json_line(const Json& document) {
@@ -197,8 +209,8 @@ void add_trace_command(CLI::App& app, Chosen& chosen) {
       ->required();
   command->add_option("-r,--reference", options->reference,
                       "Trace FILE as a candidate, with this reference's inputs");
-  command->add_option("-c,--class", options->class_name,
-                      "Class to trace (default: Model; of a candidate ModelNew)");
+  add_module_flags(*command, options->module);
+  command->get_option("--class")->description("Class to trace (default: Model; of a candidate ModelNew)");
   command->add_option("--draw", options->draw, "Seed of integer inputs (default: 0)");
   command
       ->add_option("--time-limit", options->seconds,

@@ -11,6 +11,7 @@
 #include "nereid/base/progress.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/common.h"
+#include "nereid/cli/module_flags.h"
 #include "nereid/cli/output.h"
 #include "nereid/train/rl/objective/advantages.h"
 #include "nereid/verify/batch.h"
@@ -53,6 +54,7 @@ struct VerifyOptions : VerificationFlags {
   std::vector<std::string> also_at;  // "N=64,M=3" each
   bool allow_tf32 = false, time = false, ignore_rules = false, shrink = false, explain = false, json = false;
   bool fast_inputs = false, time_only = false;
+  ModuleFlags module;
   std::string reward;
   double speedup_limit = 2;
 };
@@ -136,7 +138,9 @@ struct AlsoAt {
 
 Result<Answer> one(const VerifyOptions& options) {
   NEREID_TRY(auto settings, settings_of(options));
-  NEREID_TRY(const auto pair, verify::read_pair(options.reference, options.candidate));
+  NEREID_TRY(auto pair, verify::read_pair(options.reference, options.candidate));
+  NEREID_TRY(pair.reference_source, read_module(options.reference, options.module));
+  NEREID_TRY(pair.candidate_text, with_includes_of_candidate(std::move(pair.candidate_text), options.module));
   NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = 2, .device = settings.device}));
   verify::Judge judge(processes->backends(), settings);
   std::vector<AlsoAt> others;
@@ -186,6 +190,9 @@ Result<Answer> one(const VerifyOptions& options) {
 }
 
 Result<Answer> many(const VerifyOptions& options) {
+  const ModuleFlags& module = options.module;
+  if (!module.include.empty() || !(module.class_name + module.init + module.inputs).empty())
+    return input_error("--include, --class, --init and --inputs: expected one pair, got --batch");
   NEREID_TRY(auto settings, settings_of(options));
   NEREID_TRY(auto reader, verify::BatchReader::open(options.batch));
   const int jobs =
@@ -234,6 +241,7 @@ void add_options(CLI::App& command, VerifyOptions& options) {
                      "Task file: class Model, get_inputs(), get_init_inputs()");
   command.add_option("CANDIDATE", options.candidate,
                      "Candidate file: class ModelNew, or a text with a code block");
+  add_module_flags(command, options.module);
   add_verification_flags(command, options);
   command
       .add_option("--seed", options.seed,

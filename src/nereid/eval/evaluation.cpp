@@ -12,6 +12,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
+#include "nereid/base/included_files.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
@@ -337,7 +338,8 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
   };
   const auto one = [&](size_t index) -> Status {
     const auto& task_file = tasks[index];
-    NEREID_TRY(const std::string source, read_file(task_file.path, size_t{16} << 20));
+    NEREID_TRY(std::string own, read_file(task_file.path, size_t{16} << 20));
+    NEREID_TRY(const std::string source, with_included_files(std::move(own), {task_file.path.parent_path()}));
     std::optional<TaskResult> known;
     {
       const std::lock_guard lock(mutex);

@@ -1,6 +1,7 @@
 #include "nereid/search/evaluator.h"
 
 #include "nereid/base/hash.h"
+#include "nereid/base/included_files.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/verify/answer.h"
@@ -153,7 +154,8 @@ Judged Evaluator::judge_by(verify::Judge& judge, const Task& task, const std::st
 }
 
 Result<tracer::TraceAnswer> Evaluator::trace_candidate(const Task& task, const std::string& source) {
-  tracer::TraceRequest request{.source = source, .path = "candidate.py", .class_name = "ModelNew"};
+  tracer::TraceRequest request{
+      .source = with_files_of(source, task.source), .path = "candidate.py", .class_name = "ModelNew"};
   request.reference = &task.trace;
   return backends_.trace(request, Deadline::after(kTracePatience));
 }
@@ -161,8 +163,9 @@ Result<tracer::TraceAnswer> Evaluator::trace_candidate(const Task& task, const s
 Result<trace::Trace> Evaluator::trace_of(const Task& task, const std::string& source,
                                          const std::string& class_name) {
   const bool reference = class_name == "Model";
-  tracer::TraceRequest request{
-      .source = source, .path = reference ? task.name : "candidate.py", .class_name = class_name};
+  tracer::TraceRequest request{.source = with_files_of(source, task.source),
+                               .path = reference ? task.name : "candidate.py",
+                               .class_name = class_name};
   if (!reference) request.reference = &task.trace;
   request.seconds = kTraceSeconds;
   NEREID_TRY(auto answer, backends_.trace(request, Deadline::after(kTracePatience)));

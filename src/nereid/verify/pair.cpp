@@ -1,6 +1,7 @@
 #include "nereid/verify/pair.h"
 
 #include "nereid/base/file.h"
+#include "nereid/base/included_files.h"
 #include "nereid/verify/answer.h"
 
 namespace nereid::verify {
@@ -20,7 +21,9 @@ Status read_candidate(const std::filesystem::path& path, Pair& pair) {
 
 Status read_reference(const std::filesystem::path& path, Pair& pair) {
   pair.reference_name = path.string();
-  NEREID_TRY(pair.reference_source, read_file(path, kMaxAnswerBytes));
+  NEREID_TRY(std::string source, read_file(path, kMaxAnswerBytes));
+  NEREID_TRY(pair.reference_source,
+             with_included_files(std::move(source), {path.has_parent_path() ? path.parent_path() : "."}));
   return ok_status();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "nereid/base/hash.h"
+#include "nereid/base/included_files.h"
 #include "nereid/base/interrupt.h"
 #include "nereid/replay/known_reference.h"
 #include "nereid/trace/codec.h"
@@ -327,7 +328,8 @@ class VerificationRun {
 
   tracer::TraceRequest candidate_request(const Traced& reference, uint64_t draw, const Sizes& sizes) const {
     tracer::TraceRequest request;
-    request.source = source_, request.path = pair_.candidate_name, request.class_name = "ModelNew";
+    request.source = with_files_of(source_, pair_.reference_source), request.path = pair_.candidate_name,
+    request.class_name = "ModelNew";
     request.draw = draw, request.globals = sizes, request.reference = &reference.trace,
     request.seconds = settings_.time_limit;
     return request;
