@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "nereid/replay/build_id.h"
 #include "nereid/replay/cuda/cuda_machine.h"
 #include "nereid/replay/cuda/cuda_metrics.h"
 #include "nereid/replay/cuda/cuda_role.h"
@@ -319,7 +320,7 @@ int run_cuda_server(int control, const CudaServerOptions& options) {
     (void)send_message(control, {{"error", started.error().message}});
     return 3;
   }
-  if (!send_message(control, {{"ready", true}, {"isolation", server.isolation()}}).ok()) return 0;
+  if (!send_message(control, hello(server.isolation())).ok()) return 0;
   while (true) {
     auto request = receive_message(control, Deadline::never());
     if (!request.ok()) return 0;

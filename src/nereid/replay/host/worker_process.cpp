@@ -15,6 +15,7 @@
 
 #include "nereid/base/interrupt.h"
 #include "nereid/base/printable.h"
+#include "nereid/replay/build_id.h"
 #include "nereid/sandbox/process_times.h"
 #include "nereid/sandbox/subprocess.h"
 
@@ -149,7 +150,7 @@ Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program
                                              .own_session = true}));
   ends.second.reset();
   std::shared_ptr<ForkServer> server(new ForkServer(std::move(ends.first), pid));
-  NEREID_TRY_STATUS(server->wait_ready());
+  NEREID_TRY_STATUS(server->wait_ready(program));
   return server;
 }
 
@@ -162,10 +163,11 @@ ForkServer::~ForkServer() {
 }
 
 // The server says when it is warm, or why it cannot serve.
-Status ForkServer::wait_ready() {
+Status ForkServer::wait_ready(const std::string& program) {
   NEREID_TRY(const Message hello, receive_message(socket_.get(), Deadline::after(120)));
   if (hello.document.contains("error"))
     return our_error("the replay server: {}", hello.document["error"].dump());
+  NEREID_TRY_STATUS(same_build(hello.document, program));
   isolation_ = hello.document.value("isolation", "");
   return ok_status();
 }

@@ -85,7 +85,7 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
  private:
   friend class ForkedWorker;
   ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid), killed_at_exit_(pid) {}
-  Status wait_ready();
+  Status wait_ready(const std::string& program);
   Result<Json> ask(const Json& request, const std::vector<int>& descriptors = {});
 
   struct Idle {

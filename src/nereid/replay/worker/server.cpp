@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "nereid/base/thread_pool.h"
+#include "nereid/replay/build_id.h"
 #include "nereid/replay/host/worker_process.h"
 #include "nereid/replay/message.h"
 #include "nereid/replay/worker/cpu_machine.h"
@@ -109,7 +110,7 @@ int run_server(int control, const ServeOptions& options) {
     }
   }
   const std::string isolation = jail ? sandbox::describe(jail->isolation()) : "none: switched off";
-  if (!send_message(control, {{"ready", true}, {"isolation", isolation}}).ok()) return 0;
+  if (!send_message(control, hello(isolation)).ok()) return 0;
   sandbox::Compaction compaction(sandbox::file_pieces_used_by(warm_up_here));  // while idle
   while (true) {
     pollfd waiting{control, POLLIN, 0};
