@@ -34,6 +34,7 @@ def optimize(
     report: str | Path | None = None,
     dynamic: str | None = None,
     specialize: int = 1,
+    on_error: str = "original",
     example_kwargs: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Optimized":
@@ -51,6 +52,8 @@ def optimize(
     specialize       how many sets of shapes, dtypes, strides and numbers get kernels, at most. A call with
                      another set is exported, and done by the original while its kernels are verified in the
                      background; `fast.nereid_wait()` waits for them
+    on_error         where kernels raise in a call: "original", whose forward then runs, with one warning, or
+                     "raise"
     example_kwargs   keyword arguments next to a tuple in `example_inputs`
     options          more options of `nereid optimize` by their names: proposers="compiler", first=True, keep_slower=True, seed=7
 
@@ -76,6 +79,8 @@ def optimize(
         raise InputError(f"optimize(precision={precision!r}): expected 'ieee', 'tf32' or 'default'")
     if dynamic not in (None, "batch"):
         raise InputError(f"optimize(dynamic={dynamic!r}): expected 'batch' or None")
+    if on_error not in ("original", "raise"):
+        raise InputError(f"optimize(on_error={on_error!r}): expected 'original' or 'raise'")
     if isinstance(specialize, bool) or not isinstance(specialize, int) or specialize < 1:
         raise InputError(f"optimize(specialize={specialize!r}): expected a number from 1")
     args, kwargs = _examples(example_inputs, example_kwargs)
@@ -85,7 +90,7 @@ def optimize(
     except TypeError as error:
         raise InputError(f"optimize(example_inputs=...): {type(module).__name__}.forward: {error}") from error
     search = {"budget": budget, "policy": policy, "dynamic": dynamic, **options}
-    settings = _Settings(specialize, precision, search)
+    settings = _Settings(specialize, precision, search, on_error)
     plan = _Plan()
     more = {"report": Path(report).absolute()} if report else {}
     plan.make(lambda: _exported(module, call, bound, settings), bound, {**search, **more})
@@ -99,6 +104,7 @@ class _Settings:
     specialize: int
     precision: str
     search: dict
+    on_error: str = "original"
 
 
 def _exported(module, call, bound, settings):
@@ -440,6 +446,10 @@ class Optimized(torch.nn.Module):
         own.pop("training", None)
         own["_nereid_call"] = _Call(original)
         own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
+        own["_nereid_failed"], own["_nereid_ran"] = (
+            None,
+            False,
+        )  # why kernels run no more; whether they have run
         own["_nereid_state"], own["_nereid_asked"] = {}, None
         if plan.exported is not None:
             own["_nereid_asked"] = (plan.exported.inputs, plan.tensors)
@@ -461,7 +471,8 @@ class Optimized(torch.nn.Module):
             return self._nereid_original.forward(*args, **kwargs)
         chosen, why, tensors = self._nereid_choice(args, kwargs)
         if why is None:
-            return chosen._nereid_run(tensors)
+            settings = self._nereid_settings
+            return chosen._nereid_run(tensors, settings.on_error if settings else "original")
         why = self._nereid_specialize(args, kwargs) or why
         if not self._nereid_warned:
             self.__dict__["_nereid_warned"] = True
@@ -545,6 +556,8 @@ class Optimized(torch.nn.Module):
         plan = self._nereid_plan
         if plan.source is None:
             return plan.reason, ()
+        if self._nereid_failed is not None:
+            return self._nereid_failed, ()
         if not plan.valid or self._nereid_watched.too_large:
             return (
                 "its attributes changed before it was copied"
@@ -602,26 +615,63 @@ class Optimized(torch.nn.Module):
                 return f"parameter or buffer {name}: expected {_text(want)}, got {'none' if held is None else _text(_meta(held))}"
         return None
 
-    def _nereid_run(self, tensors):
+    def _nereid_run(self, tensors, on_error="original"):
         plan = self._nereid_plan
-        kernels = self._nereid_kernels
-        if kernels is None:
-            kernels = self.__dict__["_nereid_kernels"] = _Kernels(plan, self._nereid_original)
         exported = plan.exported
+        writes = bool(exported.mutates_inputs or exported.written)
+        before = None
+        if writes and not self._nereid_ran and on_error == "original":  # kernels that raise may have written
+            before = [*tensors, *(_held(self._nereid_original, name) for name in exported.written)]
+            before = [(tensor, tensor.detach().clone()) for tensor in before]
+        try:
+            outputs = self._nereid_outputs(tensors)
+        except Exception as error:
+            kernels = self._nereid_kernels
+            if kernels is not None and isinstance(error, kernels.not_verified):
+                why = str(error)
+            elif on_error == "raise" or (writes and before is None):
+                raise
+            else:
+                why = f"its kernels raised {type(error).__name__}: {_one_line(error)}"
+                if not isinstance(error, torch.OutOfMemoryError):  # which another call need not meet
+                    self.__dict__["_nereid_failed"] = why
+                with torch.no_grad():
+                    for tensor, copy in before or ():
+                        tensor.copy_(copy)
+            if not self._nereid_warned or why == self._nereid_failed:
+                self.__dict__["_nereid_warned"] = True
+                warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=4)
+            return self._nereid_original_answer(tensors)
+        if not self._nereid_ran and not writes and os.environ.get("TRITON_INTERPRET") == "1":
+            # Triton's interpreter computes some operations wrongly, such as tl.dot of bfloat16.
+            random, again = torch.get_rng_state(), self._nereid_original_answer(tensors)
+            if torch.equal(random, torch.get_rng_state()) and not _alike(outputs, again):
+                self.__dict__["_nereid_failed"] = why = (
+                    "Triton's interpreter computes other numbers than the original"
+                )
+                if on_error == "raise":
+                    raise NereidError(why)
+                warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=4)
+                return again
+        self.__dict__["_nereid_ran"] = True
+        return outputs
+
+    def _nereid_original_answer(self, tensors):
+        bound = _structure.unflatten(self._nereid_plan.exported.inputs, iter(tensors))
+        return self._nereid_call.run(self._nereid_original, bound)
+
+    def _nereid_outputs(self, tensors):
+        """What the kernels compute, in the original's structure."""
+        kernels, exported = self._nereid_kernels, self._nereid_plan.exported
+        if kernels is None:
+            kernels = self.__dict__["_nereid_kernels"] = _Kernels(self._nereid_plan, self._nereid_original)
         given = [
             t.contiguous() if copied else t
             for t, used, copied in zip(tensors, exported.used, exported.copied)
             if used
         ]
         given += [_held(self._nereid_original, name) for name in exported.written]
-        try:
-            results = kernels.run(given)
-        except kernels.not_verified as error:
-            if not self._nereid_warned:
-                self.__dict__["_nereid_warned"] = True
-                warnings.warn(f"nereid: the original forward runs: {error}", stacklevel=4)
-            bound = _structure.unflatten(exported.inputs, iter(tensors))
-            return self._nereid_call.run(self._nereid_original, bound)
+        results = kernels.run(given)
         outputs = []
         for kind, which in exported.returned:
             if kind == "computed":
@@ -742,6 +792,21 @@ class Optimized(torch.nn.Module):
 
     def __dir__(self):
         return sorted({*super().__dir__(), *dir(self._nereid_original)})
+
+
+def _alike(one, other):
+    """Whether the tensors of two answers are the same but for rounding."""
+    found = [], []
+    for answer, tensors in zip((one, other), found):
+        _structure.flatten(answer, tensors)
+    for a, b in zip(*found):
+        if a.shape != b.shape:
+            return False
+        wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
+        a, b = a.detach().to(wide).nan_to_num(), b.detach().to(wide).nan_to_num()
+        if (a - b).norm() > 0.05 * (1e-6 + b.norm()):
+            return False
+    return len(found[0]) == len(found[1])
 
 
 def _held(module, name):

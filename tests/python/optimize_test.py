@@ -429,6 +429,84 @@ class Specializations(unittest.TestCase):
                 nereid.optimize(module, (x,), specialize=wrong, **QUICK)
 
 
+class Failures(unittest.TestCase):
+    """Kernels that are verified and raise when they are called, or compute something else there."""
+
+    def failing(self, error, **options):
+        module, x = nn.Sequential(nn.Linear(8, 6), nn.Softmax(-1)).requires_grad_(False), torch.randn(4, 8)
+        fast = nereid.optimize(module, (x,), **QUICK, **options)
+        self.assertIsNone(fast.nereid_reason)
+        kernels = fast.__dict__["_nereid_kernels"] = nereid._optimize._Kernels(fast._nereid_plan, module)
+
+        def run(tensors):
+            raise error
+
+        kernels.run = run
+        return module, fast, x
+
+    def test_the_original_answers_with_one_warning(self):
+        for error in (
+            RuntimeError("a launch failed"),
+            AttributeError("'NoneType'"),
+            ZeroDivisionError(),
+            OSError("no ptxas"),
+        ):
+            module, fast, x = self.failing(error)
+            with self.assertWarnsRegex(UserWarning, f"raised {type(error).__name__}"):
+                self.assertTrue(torch.equal(fast(x), module(x)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.assertTrue(torch.equal(fast(x), module(x)))
+            self.assertIn(type(error).__name__, nereid.explain(fast, x))
+            again = pickle.loads(pickle.dumps(fast))  # another process may fare better
+            self.assertIsNone(nereid.explain(again, x))
+
+    def test_an_interrupt_is_passed_on_and_memory_may_be_free_again(self):
+        _, fast, x = self.failing(KeyboardInterrupt())
+        with self.assertRaises(KeyboardInterrupt):
+            fast(x)
+        module, fast, x = self.failing(torch.OutOfMemoryError("full"))
+        with self.assertWarnsRegex(UserWarning, "OutOfMemoryError"):
+            self.assertTrue(torch.equal(fast(x), module(x)))
+        self.assertIsNone(nereid.explain(fast, x))
+
+    def test_on_request_they_raise(self):
+        _, fast, x = self.failing(RuntimeError("a launch failed"), on_error="raise")
+        with self.assertRaisesRegex(RuntimeError, "a launch failed"):
+            fast(x)
+        with self.assertRaisesRegex(nereid.InputError, "on_error"):
+            nereid.optimize(nn.ReLU(), (x,), on_error="ignore")
+
+    @torch.no_grad()
+    def test_what_they_wrote_is_undone(self):
+        module, x = nn.BatchNorm1d(8), torch.randn(16, 8)
+        same = copy.deepcopy(module)
+        fast = nereid.optimize(module, (x,), **QUICK)
+        self.assertIsNone(fast.nereid_reason)
+        self.assertTrue(fast._nereid_plan.exported.written)
+        kernels = fast.__dict__["_nereid_kernels"] = nereid._optimize._Kernels(fast._nereid_plan, module)
+        run = kernels.run
+
+        def run_and_raise(tensors):
+            run(tensors)
+            raise RuntimeError("too late")
+
+        kernels.run = run_and_raise
+        with self.assertWarnsRegex(UserWarning, "too late"):
+            torch.testing.assert_close(fast(x), same(x), rtol=0, atol=0)
+        for name, value in same.state_dict().items():
+            torch.testing.assert_close(module.state_dict()[name], value, rtol=0, atol=0)
+
+    @torch.no_grad()
+    def test_wrong_numbers_of_the_interpreter_are_found(self):
+        module, x = nn.Linear(32, 32, bias=False).to(torch.bfloat16), torch.randn(32, 32).to(torch.bfloat16)
+        fast = nereid.optimize(module, (x,), **QUICK)
+        self.assertIsNone(fast.nereid_reason)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.testing.assert_close(fast(x), module(x), rtol=0.05, atol=0.05)
+
+
 class Batches(unittest.TestCase):
     @torch.no_grad()
     def test_any_batch(self):
