@@ -268,6 +268,8 @@ class _Plan:
             evidence = result.get("evidence") or ""
             self.reason = "nothing was verified: " + (_one_line(evidence) or declined or "no proposal")
             kind = closest.get("verdict") or closest.get("word")
+            if "aten-compute" in evidence or "aten-share" in evidence:
+                self.reason += '; policy="hybrid" allows PyTorch\'s operators where there is no kernel'
             if kind:
                 self.verdict = Verdict.from_json(
                     {"verdict": kind, "reason": closest.get("reason") or _one_line(evidence)}

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -137,6 +138,14 @@ std::string result_text(const OptimizeOptions& options, const search::Task& task
     text += fmt::format("  {} has no proposal: {}\n", declined.proposer, declined.why);
   if (const auto* closest = search::furthest(outcome))
     text += fmt::format("The closest, by {}:\n{}", closest->proposer, closest->evidence);
+  // Rules of verify/rules.cpp that a wider policy lifts.
+  const bool operators = std::ranges::any_of(outcome.tried, [](const search::Judged& judged) {
+    return judged.kind == verify::VerdictKind::kDisallowed &&
+           (judged.verdict.find("\"aten-compute\"") != std::string::npos ||
+            judged.verdict.find("\"aten-share\"") != std::string::npos);
+  });
+  if (operators && options.search.policy != "hybrid")
+    text += "Operators without a kernel stay PyTorch's: --policy hybrid allows them.\n";
   return text;
 }
 
