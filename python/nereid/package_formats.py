@@ -1,0 +1,305 @@
+"""`nereid package`: files that `nereid optimize` and `nereid lower` write, in the formats of others; runs none of
+their code.
+
+    python package_formats.py FORMAT PATH FOLDER OPTIONS      prints {"files": [...], "skipped": [...]}
+
+OPTIONS is JSON: {"name", "version", "license", "author", "definition", "operator", "backends"}.
+"""
+
+import ast
+import json
+import os
+import pathlib
+import re
+import sys
+
+LAYERS = '''"""Layers for `kernels.kernelize`: the kernels that Nereid verified where they hold, the layer's own forward elsewhere."""
+
+import warnings
+import weakref
+
+import torch
+
+{imports}
+
+_built = weakref.WeakKeyDictionary()  # layer -> its kernels' module, or why there is none
+_warned = set()
+
+
+def _settings(module):
+    """What a module's constructor left in it besides tensors and submodules."""
+    plain = (bool, int, float, str, type(None), torch.dtype)
+    found = {{}}
+    for path, part in module.named_modules():
+        for key, value in vars(part).items():
+            if key.startswith("_") or key in ("training", "forward"):
+                continue
+            whole = value if isinstance(value, (tuple, list)) else (value,)
+            if all(isinstance(item, plain) for item in whole):
+                found[f"{{path}}.{{key}}" if path else key] = list(whole)
+            else:
+                found[f"{{path}}.{{key}}" if path else key] = type(value).__name__
+    return found
+
+
+def _build(file, layer):
+    """The kernels' module on the layer's parameters, buffers and submodules; a text says why there is none."""
+    arguments = file.VERIFIED["constructor"]
+    with torch.device("meta"), torch.random.fork_rng(devices=[]):
+        made = file.ModelNew(**arguments) if isinstance(arguments, dict) else file.ModelNew(*arguments)
+    want, got = _settings(made), _settings(layer)
+    for name in sorted(want.keys() | got.keys()):
+        if want.get(name, "none") != got.get(name, "none"):
+            return f"attribute {{name}}: expected {{want.get(name, 'none')}}, got {{got.get(name, 'none')}}"
+    for kind in ("_parameters", "_buffers", "_modules"):
+        if vars(made)[kind].keys() != vars(layer)[kind].keys():
+            return f"expected {{sorted(vars(made)[kind])}} in {{kind}}, got {{sorted(vars(layer)[kind])}}"
+        vars(made)[kind] = vars(layer)[kind]
+    if "_guard_modes" in vars(made):
+        vars(made)["_guard_modes"] = {{name: part.training for name, part in layer.named_modules()}}
+    return made
+
+
+def _run(file, layer, *arguments, **named):
+    made = _built.get(layer)
+    if made is None:
+        try:
+            made = _build(file, layer)
+        except Exception as error:
+            made = f"{{type(error).__name__}}: {{error}}"
+        _built[layer] = made
+    why = made
+    if not isinstance(made, str):
+        for name, part in layer.named_modules():  # a training mode that was not verified is the guard's to see
+            if name:
+                continue
+            vars(made)["training"] = part.training
+        try:
+            return made(*arguments, **named)
+        except file.NotVerified as error:
+            why = str(error)
+    own = type(layer).forward
+    if own is getattr(file, "LAYER", None):
+        raise file.NotVerified(why)
+    if why not in _warned:
+        _warned.add(why)
+        warnings.warn(f"{{type(layer).__name__}}: its own forward runs: {{why}}", stacklevel=3)
+    return own(layer, *arguments, **named)
+'''
+
+LAYER = """
+
+class {name}(torch.nn.Module):
+    has_backward = False
+    can_torch_compile = False
+
+    def forward({signature}):
+        return _run({file}, {call})
+
+
+{file}.LAYER = {name}.forward
+"""
+
+
+class Wrong(Exception):
+    """What is wrong with the input; the message is for the user."""
+
+
+class Written:
+    """A file that Nereid wrote: its kernels, `class ModelNew`, and the guard's data."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        try:
+            self.text = self.path.read_text()
+            tree = ast.parse(self.text)
+        except (SyntaxError, ValueError, UnicodeDecodeError) as error:
+            raise Wrong(f"{path}: {error}") from None
+        classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        if "ModelNew" not in classes:
+            raise Wrong(f"{path}: expected a file with `class ModelNew` that Nereid wrote")
+        forward = [
+            n for n in classes["ModelNew"].body if isinstance(n, ast.FunctionDef) and n.name == "forward"
+        ]
+        guards = [
+            node.value for node in tree.body
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "_guard"
+        ]  # fmt: skip
+        if (
+            not forward
+            or len(guards) != 1
+            or len(guards[0].args) < 2
+            or not isinstance(guards[0].args[1], ast.Dict)
+        ):
+            raise Wrong(
+                f"{path}: expected the guard at the end that `nereid optimize` and `nereid lower` write"
+            )
+        self.arguments, self.guard = forward[0].args, guards[0].args[1]
+        self.data = {key.value: value for key, value in zip(self.guard.keys, self.guard.values)}
+        self.signature = ast.unparse(self.arguments)
+
+    @property
+    def name(self):
+        return self.path.stem
+
+    def with_verified(self):
+        """The text with the guard's data under the name VERIFIED."""
+        lines = self.text.splitlines()
+        start, end = self.guard, self.guard
+        data = "\n".join(lines[start.lineno - 1 : end.end_lineno])
+        first, last = lines[start.lineno - 1], lines[end.end_lineno - 1]
+        data = data[start.col_offset : len(data) - (len(last) - end.end_col_offset)]
+        before = "\n".join(lines[: self._call_line()])
+        call = "\n".join(lines[self._call_line() : start.lineno - 1] + [first[: start.col_offset] + "VERIFIED" + last[end.end_col_offset :]])  # fmt: skip
+        return f"{before}\nVERIFIED = {data}\n{call}\n" + "\n".join(lines[end.end_lineno :]) + "\n"
+
+    def _call_line(self):
+        for node in ast.parse(self.text).body:
+            if isinstance(node, ast.Expr) and node.lineno <= self.guard.lineno <= node.end_lineno:
+                return node.lineno - 1
+        raise Wrong(f"{self.path}: expected the guard's call")
+
+    def stateless(self):
+        state = self.data.get("state")
+        return isinstance(state, ast.Dict) and not state.keys
+
+
+def identifier(text):
+    made = re.sub(r"\W", "_", text)
+    return made if made and not made[0].isdigit() else f"_{made}"
+
+
+def hf_kernels(files, folder, options):
+    """A repository that `kernels.LocalLayerRepository` loads: one layer for each file, by the file's name."""
+    name = re.sub(r"[^a-z0-9]+", "-", options["name"].lower()).strip("-")
+    if not re.fullmatch(r"[a-z][-a-z0-9]*[a-z0-9]", name):
+        raise Wrong(f"--name {options['name']}: expected two characters or more, a letter first")
+    layers, texts = [], {}
+    for file in files:
+        layer, module = identifier(file.name), f"_{identifier(file.name)}"
+        texts[f"{module}.py"] = file.with_verified()
+        arguments = file.arguments
+        call = [
+            arguments.args[0].arg,
+            *(a.arg for a in arguments.posonlyargs),
+            *(a.arg for a in arguments.args[1:]),
+        ]
+        call += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+        call += [f"{a.arg}={a.arg}" for a in arguments.kwonlyargs]
+        call += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+        layers.append(
+            (
+                layer,
+                module,
+                LAYER.format(name=layer, signature=file.signature, file=module, call=", ".join(call)),
+            )
+        )
+    imports = "\n".join(f"from . import {module}" for _, module, _ in layers)
+    texts["layers.py"] = LAYERS.format(imports=imports) + "".join(text for *_, text in layers)
+    names = ", ".join(f'"{layer}"' for layer, *_ in layers)
+    texts["__init__.py"] = f'from . import layers\n\n__all__ = ["layers"]  # {names}\n'
+    written = []
+    for backend in options["backends"]:
+        metadata = {
+            "id": f"_{name.replace('-', '_')}_{backend}_{options['version']}", "name": name, "version": options["version"],
+            "license": options["license"], "python-depends": [], "backend": {"type": backend},
+        }  # fmt: skip
+        for path, text in {**texts, "metadata.json": json.dumps(metadata, indent=2) + "\n"}.items():
+            written.append(write(folder / "build" / f"torch-{backend}" / path, text))
+    backends = ", ".join(f'"{backend}"' for backend in options["backends"])
+    written.append(write(folder / "build.toml", (
+        f'[general]\nname = "{name}"\nversion = {options["version"]}\nedition = 5\nlicense = "{options["license"]}"\n'
+        f"backends = [{backends}]\n\n[torch-noarch]\n"
+    )))  # fmt: skip
+    for path, text in texts.items():
+        written.append(write(folder / "torch-ext" / name.replace("-", "_") / path, text))
+    return written
+
+
+def flashinfer_bench(files, folder, options):
+    """A solution for each file."""
+    written = []
+    for file in files:
+        if not file.stateless():
+            raise Wrong(f"{file.path}: it has parameters or buffers, or makes them when it is built: a solution is a function of its inputs")  # fmt: skip
+        arguments = file.data["constructor"]
+        if isinstance(arguments, ast.Dict) and arguments.keys or isinstance(arguments, ast.List | ast.Tuple) and arguments.elts:  # fmt: skip
+            made = f"ModelNew(**{ast.unparse(arguments)})" if isinstance(arguments, ast.Dict) else f"ModelNew(*{ast.unparse(arguments)})"  # fmt: skip
+        else:
+            made = "ModelNew()"
+        names = [argument.arg for argument in file.arguments.args[1:]]
+        main = (
+            f"import torch\n\nfrom kernels import ModelNew\n\n_model = {made}\n\n\n"
+            f"@torch.no_grad()\ndef run({', '.join(names)}):\n    return _model({', '.join(names)})\n"
+        )
+        solution = {
+            "name": f"{file.name}_nereid", "definition": options.get("definition") or file.name, "author": options["author"],
+            "spec": {
+                "language": "triton", "target_hardware": ["cuda"], "entry_point": "main.py::run", "dependencies": [],
+                "destination_passing_style": False,
+            },
+            "sources": [{"path": "main.py", "content": main}, {"path": "kernels.py", "content": file.text}],
+        }  # fmt: skip
+        written.append(
+            write(folder / "solutions" / f"{solution['name']}.json", json.dumps(solution, indent=2) + "\n")
+        )
+    return written
+
+
+def backendbench(files, folder, options):
+    """generated_kernels/add__Tensor/add__Tensor_implementation_nereid.py, by the file's name or --operator."""
+    if options.get("operator") and len(files) > 1:
+        raise Wrong("--operator: expected one file")
+    written = []
+    for file in files:
+        operator = (options.get("operator") or file.name).replace(".", "__")
+        if not re.fullmatch(r"[A-Za-z_]\w*", operator):
+            raise Wrong(f"{operator}: expected an operator such as add.Tensor: --operator")
+        if not file.stateless():
+            raise Wrong(f"{file.path}: it has parameters or buffers, or makes them when it is built: an operator is a function of its arguments")  # fmt: skip
+        arguments = ast.unparse(file.data["constructor"])
+        star = "**" if isinstance(file.data["constructor"], ast.Dict) else "*"
+        text = (
+            f"{file.text.rstrip()}\n\n\n_model = ModelNew({star}{arguments})\n\n\n"
+            f"def {operator}_kernel_impl(*arguments, **named):\n    with __import__('torch').no_grad():\n"
+            f"        return _model(*arguments, **named)\n"
+        )
+        written.append(write(folder / operator / f"{operator}_implementation_nereid.py", text))
+    return written
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+FORMATS = {"hf-kernels": hf_kernels, "flashinfer-bench": flashinfer_bench, "backendbench": backendbench}
+
+
+def main():
+    name, path, folder, options = sys.argv[1:]
+    path, skipped = pathlib.Path(path), []
+    try:
+        files = []
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            try:
+                files.append(Written(file))
+            except Wrong as error:
+                if not path.is_dir():
+                    raise
+                skipped.append(str(error))
+        if not files:
+            raise Wrong(f"{path}: expected files with `class ModelNew` that Nereid wrote, got none{''.join('; ' + one for one in skipped[:3])}")  # fmt: skip
+        print(
+            json.dumps(
+                {"files": FORMATS[name](files, pathlib.Path(folder), json.loads(options)), "skipped": skipped}
+            )
+        )
+    except Wrong as error:
+        print(json.dumps({"wrong": str(error)}))
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    main()
