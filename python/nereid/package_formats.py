@@ -1,5 +1,5 @@
-"""`nereid package`: files that `nereid optimize` and `nereid lower` write, in the formats of others; runs none of
-their code.
+"""`nereid package`: files that `nereid optimize` and `nereid lower` write, in the formats of others; runs
+none of their code.
 
     python package_formats.py FORMAT PATH FOLDER OPTIONS      prints {"files": [...], "skipped": [...]}
 
@@ -247,7 +247,8 @@ def flashinfer_bench(files, folder, options):
 
 
 def backendbench(files, folder, options):
-    """generated_kernels/add__Tensor/add__Tensor_implementation_nereid.py, by the file's name or --operator."""
+    """generated_kernels/add__Tensor/add__Tensor_implementation_nereid.py, by the file's name or
+    --operator."""
     if options.get("operator") and len(files) > 1:
         raise Wrong("--operator: expected one file")
     written = []

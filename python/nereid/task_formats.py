@@ -1,10 +1,11 @@
-"""`nereid import`: tasks in the formats of other benchmarks, as files with `class Model`; runs none of their code.
+"""`nereid import`: tasks in the formats of other benchmarks, as files with `class Model`; runs none of their
+code.
 
     python task_formats.py FORMAT PATH FOLDER      prints {"tasks": [...], "candidates": [...], "skipped": [...]}
 
 In the folder each task is NAME.py. Solutions that come with them are candidates/NAME/SOLUTION.py, and
-pairs.jsonl holds a line for each, which `nereid verify --batch` reads. What a task cannot be made of is skipped
-with its reason.
+pairs.jsonl holds a line for each, which `nereid verify --batch` reads. What a task cannot be made of is
+skipped with its reason.
 """
 
 import ast

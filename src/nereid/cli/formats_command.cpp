@@ -1,5 +1,5 @@
-// `nereid import` and `nereid package`: tasks from, and kernels to, the formats of others. The Python programs
-// next to the tracer read and write them; nothing of what they read is run.
+// `nereid import` and `nereid package`: tasks from, and kernels to, the formats of others. The Python
+// programs next to the tracer read and write them; nothing of what they read is run.
 #include <CLI/CLI.hpp>
 #include <memory>
 
