@@ -33,6 +33,7 @@ void add_eval_command(CLI::App& app, Chosen& chosen);
 void add_language_model_commands(CLI::App& app, Chosen& chosen);
 void add_runs_command(CLI::App& app, Chosen& chosen);
 void add_formats_commands(CLI::App& app, Chosen& chosen);
+void add_import_gguf_command(CLI::App& app, Chosen& chosen);
 void add_doctor_command(CLI::App& app, Chosen& chosen);
 void add_tokenize_command(CLI::App& app, Chosen& chosen);
 

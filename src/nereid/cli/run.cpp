@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   add_optimize_command(app, chosen);
   add_eval_command(app, chosen);
   add_formats_commands(app, chosen);
+  add_import_gguf_command(app, chosen);
   add_language_model_commands(app, chosen);
   add_runs_command(app, chosen);
   add_store_command(app, chosen);
