@@ -113,7 +113,8 @@ c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& chan
   if (upcast_.same_dtype) upcasted = upcasted.clone();
   // An input of 16 bits is taken as exact: its neighbouring values excuse no error.
   const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
-  if (change.nudge) move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge);
+  if (change.nudge && !change.exact.contains(id))
+    move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge);
   if (change.scale != 1) upcasted.mul_(change.scale);
   if (change.nan) upcasted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
   return upcasted.storage();

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "nereid/replay/host/upcast.h"
@@ -20,7 +21,8 @@ at::Tensor taken(Replay& replay, trace::ValueId value);
 
 // How inputs and state are changed before the replay.
 struct Change {
-  std::optional<at::Generator> nudge = {};  // by half an ulp either way
+  std::optional<at::Generator> nudge = {};  // by half an ulp either way, but for:
+  std::set<trace::StorageId> exact = {};    // labels, masks: half an ulp more is another number, not rounding
   // 16 bits and less are exact as they come in: inputs move by half an ulp of float32 at most, and `rounding`
   // draws the error of rounding anew (`add_rounding_noise`).
   bool coarse = false;

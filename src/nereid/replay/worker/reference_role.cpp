@@ -253,6 +253,7 @@ class ReferenceRole : public Role {
           if (trial.perturb) perturb_state(storage, trial, generator);
         },
         [&](int call) {
+          if (call == loaded_.program->judged_call()) note_labels();
           // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
           if (trial.distribution != InputDistribution::kOwn &&
               trial.distribution != InputDistribution::kState)
@@ -270,6 +271,34 @@ class ReferenceRole : public Role {
     repeating_ = inputs_repeat();
     machine_.synchronize();
     return {{"applicable", applied}, {"seconds", watch.seconds()}};
+  }
+
+  // Floating-point tensors that hold whole numbers alone.
+  bool holds_whole_numbers(ValueId value) {
+    constexpr int64_t kFirst = 64;
+    const auto& shape = trace().values[value];
+    if (!trace::is_floating(shape.dtype) || !loaded_.replay->bound(shape.storage)) return false;
+    auto tensor = loaded_.replay->value(value);
+    if (tensor.is_complex() || c10::elementSize(tensor.scalar_type()) < 2 || tensor.numel() == 0)
+      return false;
+    tensor = tensor.reshape({-1});
+    const auto whole = [](const at::Tensor& part) { return part.eq(part.round()).all().item().toBool(); };
+    return whole(tensor.narrow(0, 0, std::min(kFirst, tensor.numel()))) && whole(tensor);
+  }
+  // Inputs that are labels, masks or counts: whole numbers as the task draws them.
+  void note_labels() {
+    labels_.clear();
+    for (const auto value : inputs_of(loaded_.program->judged_call()))
+      if (holds_whole_numbers(value)) labels_.push_back(value);
+  }
+  // What is a whole number is exact: of labels, and of all state (masks).
+  std::set<StorageId> exact() {
+    std::set<StorageId> storages;
+    for (const auto value : labels_)
+      if (holds_whole_numbers(value)) storages.insert(trace().values[value].storage);
+    for (const auto& state : trace().state)
+      if (holds_whole_numbers(state.value)) storages.insert(trace().values[state.value].storage);
+    return storages;
   }
 
   // Whether a sample of each floating-point input holds a few numbers alone, or rises or falls all along.
@@ -453,9 +482,11 @@ class ReferenceRole : public Role {
     take_tf32(tolerance, comparison, outputs);
     const auto move_inputs = [&] {
       comparison.conditioned = true;
+      const auto whole = exact();
       for (int i = 0; i < times_to_move(outputs); ++i)
         if (auto* recomputed = truth_reference(comparison))
-          widen(outputs, *recomputed, {.nudge = make_generator(trial.seed + 77 + i), .coarse = coarse_});
+          widen(outputs, *recomputed,
+                {.nudge = make_generator(trial.seed + 77 + i), .exact = whole, .coarse = coarse_});
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
     compare_all(comparison, tolerance, paths, outputs);
@@ -859,6 +890,7 @@ class ReferenceRole : public Role {
   std::map<ValueId, IntegerUse> uses_;
   std::map<ValueId, bool> structures_;
   std::vector<IndexMaker> makers_;
+  std::vector<ValueId> labels_;
   bool repeating_ = false;
   bool coarse_ = false;    // the forward rounds to 16 bits or less
   bool near_one_ = false;  // see OutputTensors::near_one
