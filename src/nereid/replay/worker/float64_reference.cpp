@@ -1,7 +1,10 @@
 #include "nereid/replay/worker/float64_reference.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
+#include <span>
 
 #include "nereid/replay/worker/inputs.h"
 #include "nereid/replay/worker/operators.h"
@@ -28,6 +31,24 @@ Float64Reference::Float64Reference(Upcast upcasted, std::vector<ValueId> watched
   replay_ = std::make_unique<Replay>(*program_, machine);
 }
 
+namespace {
+
+constexpr std::string_view kMeans[] = {
+    "mean",       "native_layer_norm", "layer_norm",       "native_group_norm", "group_norm",
+    "batch_norm", "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
+constexpr std::string_view kSoftmaxes[] = {"softmax", "_softmax", "log_softmax", "_log_softmax"};
+
+bool is_among(std::span<const std::string_view> names, std::string_view op) {
+  return std::ranges::find(names, trace::split_name(op).name) != names.end();
+}
+
+struct Exponents {
+  at::Tensor numbers;
+  bool logarithm = false;
+};
+
+}  // namespace
+
 std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& options,
                                               const std::vector<ValueId>& outputs, Change change) {
   replay_->reset();
@@ -44,7 +65,7 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   }
   if (change.exchange) replay_->exchange_operands(change.exchange);
   if (change.watch) replay_->watch_results(change.watch);
-  if (change.rounding) round_on_the_way(*change.rounding, change.coarse);
+  if (change.rounding) round_on_the_way(*change.rounding, change.coarse, change.exchange);
   if (change.mark_overflow)
     replay_->watch_results([this](StorageId id, const at::Tensor& made) {
       if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
@@ -64,34 +85,42 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   return out;
 }
 
-void Float64Reference::round_on_the_way(at::Generator generator, bool coarse) {
-  replay_->watch_results([this, generator, coarse](StorageId id, const at::Tensor& made) {
-    if (const auto was = upcast_.was[id])
-      coarse ? add_rounding_noise(made, real_of(*was), generator)
-             : round_by_chance(made, real_of(*was), generator);
+void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then) {
+  // What softmaxes are taken of, by the storage of the result.
+  const auto exponents = std::make_shared<std::map<StorageId, Exponents>>();
+  replay_->watch_results([this, generator, coarse, exponents](StorageId id, const at::Tensor& made) {
+    const auto was = upcast_.was[id];
+    if (!was) return;
+    coarse ? add_rounding_noise(made, real_of(*was), generator)
+           : round_by_chance(made, real_of(*was), generator);
+    if (auto of = exponents->extract(id))
+      move_exponents(made, of.mapped().numbers, of.mapped().logarithm, real_of(*was), generator);
   });
   if (coarse) return;
-  replay_->exchange_operands([this, generator](int step, ValueId id, const at::Tensor& operand) {
-    const auto was = upcast_.was[upcast_.trace.values[id].storage];
-    if (!was || !takes_mean_of(step, id)) return operand;
-    auto moved = operand.detach().clone();
-    move_half_ulp(moved, real_of(*was), generator);
-    return moved;
-  });
+  replay_->exchange_operands(
+      [this, generator, then, exponents](int step, ValueId id, const at::Tensor& operand) {
+        const auto was = upcast_.was[upcast_.trace.values[id].storage];
+        const auto* call = was ? call_on(step, id) : nullptr;
+        auto moved = operand;
+        if (call != nullptr && is_among(kMeans, call->op)) {
+          moved = operand.detach().clone();
+          move_half_ulp(moved, real_of(*was), generator);
+        }
+        if (call != nullptr && is_among(kSoftmaxes, call->op))
+          for (const auto result : trace::tensors_in(call->result))
+            (*exponents)[upcast_.trace.values[result].storage] = {operand.detach(),
+                                                                  call->op.find("log") != std::string::npos};
+        return then ? then(step, id, moved) : moved;
+      });
 }
 
-bool Float64Reference::takes_mean_of(int step, ValueId value) const {
-  static constexpr std::string_view kMeans[] = {
-      "mean",       "native_layer_norm", "layer_norm",       "native_group_norm", "group_norm",
-      "batch_norm", "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
+const trace::Call* Float64Reference::call_on(int step, ValueId value) const {
   const auto& steps = program_->phases()[program_->judged()].phase->steps;
-  if (step < 0 || static_cast<size_t>(step) >= steps.size()) return false;
+  if (step < 0 || static_cast<size_t>(step) >= steps.size()) return nullptr;
   const auto* call = std::get_if<trace::Call>(&steps[static_cast<size_t>(step)]);
-  if (!call || call->args.empty() ||
-      std::ranges::find(kMeans, trace::split_name(call->op).name) == std::end(kMeans))
-    return false;
-  const auto averaged = trace::tensors_in(call->args[0]);
-  return std::ranges::find(averaged, value) != averaged.end();
+  if (!call || call->args.empty()) return nullptr;
+  const auto first = trace::tensors_in(call->args[0]);
+  return std::ranges::find(first, value) != first.end() ? call : nullptr;
 }
 
 trace::DType Float64Reference::real_of(trace::DType type) {

@@ -27,10 +27,11 @@ struct Change {
   // draws the error of rounding anew (`add_rounding_noise`).
   bool coarse = false;
   // Of what operators make, up or down (`round_by_chance`). What they take a mean of is moved by half an ulp
-  // besides: of rows that are all one number the mean is that number, exactly, in float64 alone.
+  // besides: of rows that are all one number the mean is that number, exactly, in float64 alone. A softmax
+  // may subtract a maximum that is rounded from what is not (`move_exponents`).
   std::optional<at::Generator> rounding = {};
-  Replay::Exchange exchange = {};                 // of operands, where nothing else exchanges them
-  Replay::Watcher watch = {};                     // likewise, of results
+  Replay::Exchange exchange = {};                 // of operands, after `rounding`
+  Replay::Watcher watch = {};                     // of results, where nothing else watches them
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
   // Results whose size is about the largest of the dtype that they had become NaN: which of them overflow
   // hangs on rounding.
@@ -55,8 +56,9 @@ class Float64Reference {
  private:
   static trace::DType real_of(trace::DType type);
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
-  void round_on_the_way(at::Generator generator, bool coarse);
-  bool takes_mean_of(int step, trace::ValueId value) const;
+  void round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then);
+  // The call whose first argument the value is; null where it is another's.
+  const trace::Call* call_on(int step, trace::ValueId value) const;
 
   Upcast upcast_;
   Machine& machine_;

@@ -110,6 +110,29 @@ TEST(Float64ReferenceTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
 }
 
 // Rows that are all one number, less their mean: 0 in float64, and what summing rounds elsewhere.
+TEST(Float64ReferenceTest, ASoftmaxOfLargeNumbersMaySubtractAnotherMaximum) {
+  const ReplayMode mode;
+  const auto machine = make_cpu_machine();
+  constexpr int64_t kN = 64;
+  const auto most = [&](double factor) {
+    const auto trace = sample_task(true, kN, [&](Sketch& s, const TaskTensors& t) {
+      const auto large = s.tensor({kN}), out = s.tensor({kN});
+      s.step(make_call("aten::mul.Scalar", {tensor_arg(t.x), Arg{factor}}, tensor_arg(large)));
+      s.step(make_call("aten::_softmax", {tensor_arg(large), Arg{int64_t{0}}, Arg{false}}, tensor_arg(out)));
+      return tensor_arg(out);
+    });
+    Recomputed run(trace, *machine);
+    const auto truth = run({});
+    double error = 0;
+    for (int i = 0; i < 8; ++i)
+      error = std::max(error, run({.rounding = generator(i)}).sub(truth).abs().max().item().toDouble());
+    EXPECT_TRUE(run({}).equal(truth)) << "and not afterwards";
+    return error;
+  };
+  EXPECT_GT(most(0x1p17), 0x1p-9);  // all but one are zero, and that one is an exponent of about 2^17 ± 2^-7
+  EXPECT_LT(most(1), 0x1p-21);
+}
+
 TEST(Float64ReferenceTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
   const ReplayMode mode;
   const auto machine = make_cpu_machine();

@@ -349,6 +349,14 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
   });
 }
 
+void move_exponents(at::Tensor made, const at::Tensor& numbers, bool logarithm, trace::DType was,
+                    at::Generator generator) {
+  if (made.scalar_type() != c10::kDouble || made.sizes() != numbers.sizes()) return;
+  generator = generator_on(made, generator);
+  const auto moved = up_or_down(made, generator).mul_(epsilon(was) / 2).mul_(numbers.nan_to_num(0, 0, 0));
+  logarithm ? made.add_(moved) : made.mul_(moved.exp_());
+}
+
 void mark_overflow(at::Tensor tensor, trace::DType was) {
   if (tensor.scalar_type() != c10::kDouble) return;
   constexpr double kNearly = 0x1p-6;

@@ -41,6 +41,12 @@ void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator)
 // in place: what an operator in that dtype may as well have made.
 void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generator);
 
+// What `made`, a softmax of these numbers or its logarithm, may be where the maximum is taken of numbers that
+// are rounded otherwise than those it is subtracted from (in another kernel, by multiply-add): exponents are
+// off by half a unit in the last place of the number, either way. In place.
+void move_exponents(at::Tensor made, const at::Tensor& numbers, bool logarithm, trace::DType was,
+                    at::Generator generator);
+
 // Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there,
 // evenly distributed, in place: the error of rounding, drawn anew.
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);
