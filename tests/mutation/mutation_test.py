@@ -104,6 +104,16 @@ class Mutation(unittest.TestCase):
         self.assertGreater(len(self.results()), 5)
         self.assertTrue((self.out / "report.json").exists())
 
+    def test_a_time_budget_ends_what_is_under_way(self):
+        slow = [HONEST / f"{name}.py" for name in SLICE]
+        begin = time.monotonic()
+        budget = ["--seconds", 12, "--each", 200, "--jobs", 2, "-o", self.out, "--json"]
+        done = mutate(*slow, *budget, check=[0, 1])
+        self.assertLess(time.monotonic() - begin, 12 + 20)
+        report = json.loads(done.stdout)
+        self.assertGreater(report["left"] + report["sources_left"], 0)
+        self.assertEqual(report["all"]["errors"], 0)  # what was cut short is left, not judged
+
     def test_what_it_refuses(self):
         task = HONEST.parent / "tasks" / "layer_norm.py"
         done = mutate(task, "-o", self.out)
@@ -112,6 +122,9 @@ class Mutation(unittest.TestCase):
         self.assertEqual(mutate("-o", self.out).returncode, 2)
         self.assertEqual(mutate(HONEST / "gelu_erf.py", "-o", self.out, "--fault", "typo").returncode, 2)
         mutate(HONEST / "gelu_erf.py", "-o", self.out, "--each", 0, "--rewrites", 0, check=[0])
+        done = mutate(HONEST, "-o", self.out, "--only", "honest/typo")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no candidate is named 'honest/typo'", done.stderr)
         done = mutate(HONEST / "gelu_erf.py", "-o", self.out, "--each", 1)
         self.assertEqual(done.returncode, 2)
         self.assertIn("other settings", done.stderr)

@@ -34,7 +34,7 @@ Examples:
   nereid mutate subjects -o results --seconds 500)";
 
 struct MutateOptions {
-  std::vector<std::string> candidates, faults;
+  std::vector<std::string> candidates, faults, only;
   std::string reference, output, page, save, seconds;
   std::vector<int> levels;
   int count = 50, variants = 1, jobs = 0, each = 60, rewrites = 4;
@@ -79,6 +79,16 @@ Result<std::vector<mutate::Source>> sources_of(const MutateOptions& o, tracer::T
   return all;
 }
 
+Status keep_only(const std::vector<std::string>& ids, std::vector<mutate::Source>& sources) {
+  if (ids.empty()) return ok_status();
+  for (const auto& id : ids)
+    if (std::ranges::find(sources, id, &mutate::Source::id) == sources.end())
+      return input_error("--only: no candidate is named '{}'; expected names such as '{}'", id,
+                         sources.empty() ? "folder/file" : sources.front().id);
+  std::erase_if(sources, [&](const auto& source) { return std::ranges::find(ids, source.id) == ids.end(); });
+  return ok_status();
+}
+
 Result<mutate::CampaignOptions> campaign_options(const MutateOptions& o) {
   mutate::CampaignOptions options{.folder = o.output,
                                   .seed = o.seed,
@@ -89,7 +99,8 @@ Result<mutate::CampaignOptions> campaign_options(const MutateOptions& o) {
                                   .time_limit = o.time_limit};
   options.jobs = o.jobs > 0 ? o.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   if (!o.seconds.empty()) {
-    NEREID_TRY(options.seconds, seconds_from(o.seconds, "--seconds"));
+    NEREID_TRY(const double seconds, seconds_from(o.seconds, "--seconds"));
+    options.until = Deadline::after(seconds, LimitOwner::kCaller);
   }
   for (const auto& name : o.faults) {
     const auto fault = mutate::fault_from_string(name);
@@ -107,17 +118,21 @@ Result<Answer> run(const MutateOptions& o, bool json) {
     NEREID_TRY(tracer,
                tracer::Tracer::start({.installation = installation, .workers = options.jobs, .limits = {}}));
   }
-  NEREID_TRY(const auto sources, sources_of(o, tracer.get()));
+  NEREID_TRY(auto sources, sources_of(o, tracer.get()));
+  NEREID_TRY_STATUS(keep_only(o.only, sources));
   NEREID_TRY(const auto end, mutate::run_campaign(sources, options, !o.save.empty()));
   if (!o.save.empty()) NEREID_TRY_STATUS(mutate::save_subjects(end.subjects, o.save));
   const auto report = mutate::report_of(end.results);
   Json document = to_json(report);
-  document["left"] = end.left, document["slow"] = end.slow, document["not_loaded"] = end.not_loaded;
+  document["left"] = end.left, document["sources_left"] = end.sources_left, document["slow"] = end.slow,
+  document["not_loaded"] = end.not_loaded;
   NEREID_TRY_STATUS(write_file_atomically(options.folder / "report.json", json_line(document)));
   if (!o.page.empty()) NEREID_TRY_STATUS(write_file_atomically(o.page, mutate::html_page(report, end)));
   for (const auto& why : end.not_loaded) fmt::print(stderr, "left out: {}\n", why.substr(0, 300));
   if (end.slow > 0)
     fmt::print(stderr, "{} candidates not mutated: their own verdict takes too long\n", end.slow);
+  if (end.sources_left > 0)
+    fmt::print(stderr, "{} candidates are not loaded; run the same command to resume\n", end.sources_left);
   if (end.left > 0)
     fmt::print(stderr, "{} mutants are not judged; run the same command to resume\n", end.left);
   NEREID_TRY_STATUS(write_stdout(json ? json_line(document) : mutate::text_table(report)));
@@ -161,7 +176,9 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--limit", o->limit, "Mutants to judge in this run (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_option("--seconds", o->seconds,
-                      "Time budget: no mutant starts after it, as 500 or 9m (default: none)");
+                      "Time budget; what is not judged by then is left, as 500 or 9m (default: none)");
+  command->add_option("--only", o->only, "Only these candidates, as honest/gelu_erf or, of --synth, L5-17")
+      ->delimiter(',');
   command->add_option("--fault", o->faults, "Only mutants of these classes")->delimiter(',');
   command->add_option("--slowest", o->slowest, "Skip candidates whose own verdict takes longer, in seconds")
       ->check(CLI::Range(0.01, 3600.0))

@@ -110,7 +110,9 @@ class TraceJudge {
              .analyze = [this](const trace::Trace& trace) { return verify::analyze_trace(trace, kernels_); }},
             settings_of(options)) {}
 
-  verify::Verdict judge(const Subject& subject, const std::string& id, const trace::Trace& candidate) {
+  // A verdict that the deadline cut short is an Error.
+  verify::Verdict judge(const Subject& subject, const std::string& id, const trace::Trace& candidate,
+                        Deadline deadline) {
     const std::string reference = "reference of " + subject.id;
     {
       const std::lock_guard lock(mutex_);
@@ -120,7 +122,7 @@ class TraceJudge {
     verify::Pair pair;
     pair.reference_name = pair.reference_source = reference;
     pair.candidate_name = id, pair.candidate_text = kText, pair.form = verify::Pair::Form::kSource;
-    pair.settings.policy = subject.policy;
+    pair.settings.policy = subject.policy, pair.deadline = deadline;
     auto verdict = judge_.judge(pair);
     const std::lock_guard lock(mutex_);
     traces_.erase(id);
@@ -196,12 +198,15 @@ class Campaign {
     pool.parallel_for(static_cast<int64_t>(sources.size()), [&](int64_t i, int) {
       if (interrupted() || failed()) return;
       const auto& source = sources[static_cast<size_t>(i)];
-      auto subjects = source.load();
-      if (!subjects.ok()) {
-        const std::lock_guard lock(mutex_);
-        if (!interrupted()) end_.not_loaded.push_back(source.id + ": " + subjects.error().message);
-      } else {
+      auto subjects = source.load(until_);
+      if (subjects.ok())
         for (auto& subject : *subjects) take(judge_honest(std::move(subject)));
+      {
+        const std::lock_guard lock(mutex_);
+        if (until_.passed())
+          ++end_.sources_left;
+        else if (!subjects.ok() && !interrupted())
+          end_.not_loaded.push_back(source.id + ": " + subjects.error().message);
       }
       progress.advance();
     });
@@ -215,8 +220,8 @@ class Campaign {
       line = *done;
     } else {
       const Stopwatch watch;
-      const auto verdict = judge_.judge(subject, subject.id, *subject.candidate);
-      if (interrupted()) return ok_status();
+      const auto verdict = judge_.judge(subject, subject.id, *subject.candidate, until_);
+      if (interrupted() || until_.passed()) return ok_status();
       take_verdict(verdict, line);
       line.seconds = watch.seconds();
       NEREID_TRY_STATUS(file_.add(line));
@@ -229,7 +234,7 @@ class Campaign {
     const bool slow = line.seconds > options_.slowest;
     if (subject.mutated && !slow) loaded->mutants = mutants_of(subject, options_.seed, options_.mutants_each);
     loaded->subject = std::move(subject);
-    loaded->search = std::make_unique<WitnessSearch>(server_, loaded->subject, options_.time_limit);
+    loaded->search = std::make_unique<WitnessSearch>(server_, loaded->subject, options_.time_limit, until_);
     const std::lock_guard lock(mutex_);
     if (keep_subjects_) end_.subjects.push_back(loaded->subject);
     end_.slow += loaded->subject.mutated && slow ? 1 : 0;
@@ -240,11 +245,11 @@ class Campaign {
   Status judge_rewrite(const Subject& subject, const Mutant& rewrite) {
     ResultLine line{.kind = ResultLine::Kind::kHonest, .subject = subject.id};
     line.id = fmt::format("{}~{}-{}", subject.id, rewrite.kernel, number_of(subject.id));
-    if (interrupted() || file_.has(line.id)) return ok_status();
+    if (interrupted() || until_.passed() || file_.has(line.id)) return ok_status();
     take_mutant(rewrite, line);
     const Stopwatch watch;
-    const auto verdict = judge_.judge(subject, line.id, applied(subject, rewrite));
-    if (interrupted()) return ok_status();
+    const auto verdict = judge_.judge(subject, line.id, applied(subject, rewrite), until_);
+    if (interrupted() || until_.passed()) return ok_status();
     take_verdict(verdict, line);
     line.seconds = watch.seconds();
     return file_.add(std::move(line));
@@ -288,7 +293,7 @@ class Campaign {
     pool.parallel_for(static_cast<int64_t>(items_.size()), [&](int64_t i, int) {
       if (interrupted() || failed() || until_.passed()) return;
       auto line = judge_mutant(items_[static_cast<size_t>(i)]);
-      if (interrupted() || (!line.ok() && until_.passed())) return;
+      if (interrupted() || until_.passed()) return;
       if (line.ok()) {
         witnessed += line->witness ? 1 : 0;
         survived += line->witness && line->verified() ? 1 : 0;
@@ -313,10 +318,10 @@ class Campaign {
     ResultLine line{.id = item.id, .subject = subject.id};
     take_mutant(*item.mutant, line);
     const Stopwatch watch;
-    NEREID_TRY(const auto searched, item.of->search->search(*item.mutant, mutated, until_));
+    NEREID_TRY(const auto searched, item.of->search->search(*item.mutant, mutated));
     line.witness = searched.witness, line.trials = searched.trials;
     line.kernelbench = searched.kernelbench;
-    take_verdict(judge_.judge(subject, item.id, mutated), line);
+    take_verdict(judge_.judge(subject, item.id, mutated, until_), line);
     line.seconds = watch.seconds();
     return line;
   }
@@ -336,7 +341,7 @@ class Campaign {
   replay::Server& server_;
   ResultFile& file_;
   const CampaignOptions& options_;
-  const Deadline until_ = options_.seconds > 0 ? Deadline::after(options_.seconds) : Deadline::never();
+  const Deadline until_ = options_.until;
   TraceJudge judge_;
   bool keep_subjects_ = false;
   std::mutex mutex_;

@@ -24,19 +24,19 @@ struct CampaignOptions {
   std::filesystem::path folder;  // of the results
   uint64_t seed = 0;
   int jobs = 1;
-  int mutants_each = 60;           // of a subject at most
-  int rewrites_each = 4;           // likewise, judged as honest variants
-  int64_t limit = 0;               // mutants judged in all; 0: all of them
-  double seconds = 0;              // after which no other mutant is begun; 0: never
-  double slowest = 2;              // seconds that a subject's own verdict may take to be mutated
-  double time_limit = 10;          // of each phase of a replay
-  std::vector<Fault> faults = {};  // empty: all
+  int mutants_each = 60;               // of a subject at most
+  int rewrites_each = 4;               // likewise, judged as honest variants
+  int64_t limit = 0;                   // mutants judged in all; 0: all of them
+  double slowest = 2;                  // seconds that a subject's own verdict may take to be mutated
+  double time_limit = 10;              // of each phase of a replay
+  std::vector<Fault> faults = {};      // empty: all
+  Deadline until = Deadline::never();  // the run ends then, with what is judged
 };
 
 // What is mutated: made one at a time, in several threads, so that tracing and verification overlap.
 struct Source {
   std::string id;
-  std::function<Result<std::vector<Subject>>()> load;
+  std::function<Result<std::vector<Subject>>(Deadline)> load;
 };
 
 struct CampaignEnd {
@@ -45,6 +45,7 @@ struct CampaignEnd {
   std::vector<std::string> not_loaded;  // sources without subjects, and why
   int64_t slow = 0;                     // subjects not mutated because their own verdict takes too long
   int64_t left = 0;                     // mutants that are not judged yet
+  int64_t sources_left = 0;             // sources that are not loaded, or not judged, for want of time
   bool interrupted = false;
 };
 

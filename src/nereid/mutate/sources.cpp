@@ -51,7 +51,7 @@ Result<std::shared_ptr<const trace::Trace>> trace_of(Result<tracer::TraceAnswer>
 Result<std::vector<Subject>> subjects_of_file(tracer::Tracer& tracer, const std::string& id,
                                               const std::filesystem::path& candidate,
                                               const std::filesystem::path& reference,
-                                              const std::string& policy, uint64_t draw) {
+                                              const std::string& policy, uint64_t draw, Deadline deadline) {
   NEREID_TRY(const auto reference_text, read_file(reference));
   NEREID_TRY(const auto candidate_text, read_file(candidate));
   Subject subject{.id = id, .policy = policy, .reference = nullptr, .candidate = nullptr};
@@ -60,30 +60,31 @@ Result<std::vector<Subject>> subjects_of_file(tracer::Tracer& tracer, const std:
                                .class_name = "Model",
                                .draw = draw,
                                .seconds = kTraceSeconds};
-  NEREID_TRY(subject.reference, trace_of(tracer.trace(request, Deadline::never()), reference.string()));
+  NEREID_TRY(subject.reference, trace_of(tracer.trace(request, deadline), reference.string()));
   request.source = candidate_text, request.path = candidate.filename().string(),
   request.class_name = "ModelNew";
   request.reference = subject.reference.get();
-  NEREID_TRY(subject.candidate, trace_of(tracer.trace(request, Deadline::never()), candidate.string()));
+  NEREID_TRY(subject.candidate, trace_of(tracer.trace(request, deadline), candidate.string()));
   return std::vector{std::move(subject)};
 }
 
 Source file_source(tracer::Tracer& tracer, const std::filesystem::path& candidate,
                    const std::filesystem::path& reference, const std::string& policy, uint64_t seed) {
   const std::string id = candidate.parent_path().filename().string() + "/" + candidate.stem().string();
-  return {id, [=, &tracer] {
-            return subjects_of_file(tracer, id, candidate, reference, policy, seed & 0x7fffffff);
+  return {id, [=, &tracer](Deadline deadline) {
+            return subjects_of_file(tracer, id, candidate, reference, policy, seed & 0x7fffffff, deadline);
           }};
 }
 
 Result<std::vector<Subject>> subjects_of_program(tracer::Tracer& tracer, const synth::Made& made,
-                                                 const std::string& id, int variants, uint64_t seed) {
+                                                 const std::string& id, int variants, uint64_t seed,
+                                                 Deadline deadline) {
   tracer::TraceRequest request{.source = made.code,
                                .path = kTaskFile,
                                .class_name = "Model",
                                .draw = seed & 0x7fffffff,
                                .seconds = kTraceSeconds};
-  NEREID_TRY(const auto reference, trace_of(tracer.trace(request, Deadline::never()), id));
+  NEREID_TRY(const auto reference, trace_of(tracer.trace(request, deadline), id));
   synth::Rng rng(seed, made.index, kVariantStream);
   NEREID_TRY(const auto lowered, dataset::variants_of(*reference, made.code, rng, variants));
   std::vector<tracer::TraceRequest> requests;
@@ -94,7 +95,7 @@ Result<std::vector<Subject>> subjects_of_program(tracer::Tracer& tracer, const s
                         .draw = request.draw,
                         .reference = reference.get(),
                         .seconds = kTraceSeconds});
-  NEREID_TRY(auto answers, tracer.trace_several(requests, Deadline::never()));
+  NEREID_TRY(auto answers, tracer.trace_several(requests, deadline));
   std::vector<Subject> subjects;
   for (size_t v = 0; v < answers.size(); ++v) {
     Subject subject{.id = fmt::format("{}-v{}", id, v),
@@ -110,8 +111,8 @@ Result<std::vector<Subject>> subjects_of_program(tracer::Tracer& tracer, const s
 
 // The first program from `index` on, every `stride`-th, that can be lowered.
 Result<std::vector<Subject>> subjects_of_number(tracer::Tracer& tracer, const synth::Space& space, int level,
-                                                uint64_t index, uint64_t stride, int variants,
-                                                uint64_t seed) {
+                                                uint64_t index, uint64_t stride, int variants, uint64_t seed,
+                                                Deadline deadline) {
   thread_local std::map<int, std::unique_ptr<synth::Maker>> makers;
   thread_local const synth::Space* of = nullptr;
   if (of != &space) makers.clear(), of = &space;
@@ -120,13 +121,13 @@ Result<std::vector<Subject>> subjects_of_number(tracer::Tracer& tracer, const sy
   if (maker->sampler().empty())
     return input_error("no program of level {} is made within these bounds", level);
   Error last{"no program", Blame::kInput};
-  for (int i = 0; i < kTries; ++i, index += stride) {
+  for (int i = 0; i < kTries && !deadline.passed(); ++i, index += stride) {
     synth::Made made;
     maker->draw(index, 0, made);
     if (made.outcome != synth::Outcome::kMade) continue;
     maker->write(made);
-    auto subjects =
-        subjects_of_program(tracer, made, fmt::format("L{}-s{}-{}", level, seed, index), variants, seed);
+    auto subjects = subjects_of_program(tracer, made, fmt::format("L{}-s{}-{}", level, seed, index), variants,
+                                        seed, deadline);
     if (subjects.ok()) return subjects;
     if (subjects.error().blame != Blame::kInput) return subjects.error();
     last = subjects.error();
@@ -173,7 +174,7 @@ Result<std::vector<Source>> sources_of_saved(const std::filesystem::path& folder
   std::vector<Source> sources;
   for (auto& subject : subjects)
     sources.push_back(
-        {subject.id, [subject]() -> Result<std::vector<Subject>> { return std::vector{subject}; }});
+        {subject.id, [subject](Deadline) -> Result<std::vector<Subject>> { return std::vector{subject}; }});
   return sources;
 }
 
@@ -181,9 +182,9 @@ std::vector<Source> sources_of_programs(tracer::Tracer& tracer, std::shared_ptr<
                                         int level, int count, int variants, uint64_t seed) {
   std::vector<Source> sources;
   for (int i = 0; i < count; ++i)
-    sources.push_back({fmt::format("L{}-{}", level, i), [=, &tracer] {
+    sources.push_back({fmt::format("L{}-{}", level, i), [=, &tracer](Deadline deadline) {
                          return subjects_of_number(tracer, *space, level, static_cast<uint64_t>(i),
-                                                   static_cast<uint64_t>(count), variants, seed);
+                                                   static_cast<uint64_t>(count), variants, seed, deadline);
                        }});
   return sources;
 }

@@ -121,7 +121,11 @@ const trace::Trace* WitnessSearch::reference(int distribution) {
 Result<std::unique_ptr<replay::Session>> WitnessSearch::open(int distribution,
                                                              const trace::Trace& candidate) {
   return server_.begin(*reference(distribution), candidate, {.phase_seconds = phase_seconds_, .threads = 1},
-                       Deadline::after(kTrialSeconds));
+                       within_patience());
+}
+
+Deadline WitnessSearch::within_patience() const {
+  return Deadline::earlier(deadline_, Deadline::after(kTrialSeconds));
 }
 
 Result<replay::TrialReport> WitnessSearch::trial(replay::Session& session, const Mutant* mutant,
@@ -130,10 +134,9 @@ Result<replay::TrialReport> WitnessSearch::trial(replay::Session& session, const
   if (!well_measured) tolerance.factor = kAnyError;
   const replay::Trial trial{
       .seed = inputs.seed, .distribution = inputs.kind, .perturb = true, .sanitize = inputs.sanitize};
-  NEREID_TRY(auto report, session.trial(trial, tolerance, Deadline::after(kTrialSeconds)));
+  NEREID_TRY(auto report, session.trial(trial, tolerance, within_patience()));
   if (mutant == nullptr || mutant->step < 0 || !report.ran()) return report;
-  return session.try_alternatives({{mutant->step, mutant->alternative}}, false, tolerance,
-                                  Deadline::after(kTrialSeconds));
+  return session.try_alternatives({{mutant->step, mutant->alternative}}, false, tolerance, within_patience());
 }
 
 Result<const WitnessSearch::Measured*> WitnessSearch::measured(const Inputs& inputs) {
@@ -193,7 +196,7 @@ Result<KernelBench> WitnessSearch::kernelbench(replay::Session& session) {
     const replay::Trial trial{
         .seed = kFirstSeed + 500 + static_cast<uint64_t>(i), .perturb = false, .sanitize = false};
     NEREID_TRY(const auto report,
-               session.trial(trial, {.rtol = tolerance, .atol = tolerance}, Deadline::after(kTrialSeconds)));
+               session.trial(trial, {.rtol = tolerance, .atol = tolerance}, within_patience()));
     if (report.reference_failed || !report.applicable) return KernelBench::kUndecided;
     if (!report.findings.empty()) return KernelBench::kUndecided;
     if (report.failed && report.failed->kind == replay::Failure::Kind::kCrashed)
@@ -203,13 +206,13 @@ Result<KernelBench> WitnessSearch::kernelbench(replay::Session& session) {
   return KernelBench::kPasses;
 }
 
-Result<Searched> WitnessSearch::search(const Mutant& mutant, const trace::Trace& mutated, Deadline deadline) {
+Result<Searched> WitnessSearch::search(const Mutant& mutant, const trace::Trace& mutated) {
   Searched result;
   std::unique_ptr<replay::Session> session;
   int of = -2;
   for (const auto& inputs : all_inputs()) {
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    if (deadline.passed()) return our_error("the time for the run is over");
+    if (deadline_.passed()) return our_error("the time for the run is over");
     if (reference(inputs.distribution) == nullptr) continue;
     // What the candidate itself cannot do is no test, and costs no session.
     NEREID_TRY(const Measured* candidate, measured(inputs));

@@ -50,11 +50,11 @@ struct Searched {
 // Of one subject. Thread-safe.
 class WitnessSearch {
  public:
-  WitnessSearch(replay::Server& server, const Subject& subject, double phase_seconds)
-      : server_(server), subject_(subject), phase_seconds_(phase_seconds) {}
+  WitnessSearch(replay::Server& server, const Subject& subject, double phase_seconds, Deadline deadline)
+      : server_(server), subject_(subject), phase_seconds_(phase_seconds), deadline_(deadline) {}
 
   // An Error is a fault of ours, or the deadline passed.
-  Result<Searched> search(const Mutant& mutant, const trace::Trace& mutated, Deadline deadline);
+  Result<Searched> search(const Mutant& mutant, const trace::Trace& mutated);
 
  private:
   struct Inputs {
@@ -77,10 +77,12 @@ class WitnessSearch {
   Result<std::optional<Witness>> look(replay::Session& session, const Mutant& mutant, const Inputs& inputs);
   Result<KernelBench> kernelbench(replay::Session& session);
   const trace::Trace* reference(int distribution);
+  Deadline within_patience() const;
 
   replay::Server& server_;
   const Subject& subject_;
   const double phase_seconds_;
+  const Deadline deadline_;  // of the run
   std::mutex mutex_;
   std::map<std::string, Measured> measured_;                       // by name and seed
   std::map<int, std::unique_ptr<const trace::Trace>> references_;  // by distribution; null: it does not apply
