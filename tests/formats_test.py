@@ -306,13 +306,18 @@ import torch
 from torch import nn
 
 
+class Config:
+    def __init__(self, scale):
+        self.scale = scale
+
+
 class Model(nn.Module):
     def __init__(self, dim, scale=1.0):
         super().__init__()
-        self.up, self.scale = nn.Linear(dim, dim), scale
+        self.up, self.config = nn.Linear(dim, dim), Config(scale)
 
     def forward(self, x):
-        return torch.sigmoid(self.up(x)) * x * self.scale
+        return torch.sigmoid(self.up(x)) * x * self.config.scale
 
 
 def get_inputs():
@@ -322,6 +327,27 @@ def get_inputs():
 def get_init_inputs():
     return [16, 2.0]
 """
+NORM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(16)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x))
+
+
+def get_inputs():
+    return [torch.randn(4, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
 KERNELIZED = """
 import json, pathlib, sys, warnings
 import torch
@@ -329,12 +355,17 @@ from torch import nn
 from triton.language.extra import libdevice  # noqa: F401
 from kernels import LocalLayerRepository, Mode, kernelize, register_kernel_mapping, use_kernel_forward_from_hub
 
-repository, here = pathlib.Path(sys.argv[1]), {}
-source = compile(pathlib.Path(sys.argv[2]).read_text(), "gate.py", "exec")
-exec(source, here)
-Gate = use_kernel_forward_from_hub("Gate")(here["Model"])
-register_kernel_mapping({"Gate": {"cpu": LocalLayerRepository(repo_path=repository, layer_name="gate")}})
-answers = {}
+repository, answers = pathlib.Path(sys.argv[1]), {}
+
+
+def layer(name, path):
+    here = {}
+    exec(compile(pathlib.Path(path).read_text(), path, "exec"), here)
+    register_kernel_mapping({name: {"cpu": LocalLayerRepository(repo_path=repository, layer_name=name)}})
+    return use_kernel_forward_from_hub(name)(here["Model"])
+
+
+Gate, Norm = layer("gate", sys.argv[2]), layer("norm", sys.argv[3])
 
 
 def compared(name, module, x):
@@ -353,6 +384,11 @@ compared("in a model", nn.Sequential(Gate(16, 2.0), nn.ReLU(), Gate(16, 2.0)), t
 compared("another size", Gate(16, 2.0), torch.randn(5, 16))
 compared("another width", Gate(8, 2.0), torch.randn(4, 8))
 compared("another attribute", Gate(16, 3.0), torch.randn(4, 16))
+compared("verified in training", Norm(), torch.randn(4, 16))
+compared("another mode", Norm().eval(), torch.randn(4, 16))
+hooked = Gate(16, 2.0)
+hooked.up.register_forward_hook(lambda module, inputs, output: output + 1)
+compared("a hook", hooked, torch.randn(4, 16))
 module = Gate(16, 2.0)
 x = torch.randn(4, 16)
 compared("changed weights", module, x)
@@ -384,31 +420,35 @@ class Kernels(Case):
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
     def test_layers_for_kernelize(self):
-        gate = self.write("gate_task.py", GATE)
-        fast = self.root / "fast/gate.py"
-        fast.parent.mkdir()
-        self.run_nereid("optimize", gate, "-o", fast, "--first", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        (self.root / "fast").mkdir()
+        tasks = {"gate": self.write("gate_task.py", GATE), "norm": self.write("norm_task.py", NORM)}
+        for name, task in tasks.items():
+            self.run_nereid("optimize", task, "-o", self.root / f"fast/{name}.py", "--first", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.write("fast/other.py", "x = 1\n")
         repository = self.root / "my-kernels"
-        made = self.run_nereid("package", fast.parent, "--format", "hf-kernels", "-o", repository, "--name", "my-kernels", "--backend", "cpu", "--backend", "cuda")  # fmt: skip
+        made = self.run_nereid("package", self.root / "fast", "--format", "hf-kernels", "-o", repository, "--name", "my-kernels", "--backend", "cpu", "--backend", "cuda")  # fmt: skip
         self.assertIn("expected a file with `class ModelNew`", made.stderr)
         self.assertTrue((repository / "build/torch-cuda/metadata.json").is_file())
         program = self.write("use.py", KERNELIZED)
         environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(self.site)}
         done = subprocess.run(
-            [sys.executable, program, repository, gate], capture_output=True, text=True, env=environment
+            [sys.executable, program, repository, *tasks.values()],
+            capture_output=True,
+            text=True,
+            env=environment,
         )
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         answers = json.loads(done.stdout.splitlines()[-1])
         for name, answer in answers.items():
             self.assertTrue(answer["near"], (name, answers))
-        for name in ("verified", "in a model", "changed weights"):
+        for name in ("verified", "in a model", "verified in training", "changed weights", "a hook"):
             self.assertEqual(answers[name]["warned"], [], name)
         self.assertTrue(answers["verified"]["replaced"])
         for name, said in (
             ("another size", "(5, 16)"),
             ("another width", "in_features"),
             ("another attribute", "scale"),
+            ("another mode", "training"),
         ):
             self.assertTrue(answers[name]["same"], name)
             self.assertIn(said, answers[name]["warned"][0])

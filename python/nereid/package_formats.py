@@ -26,19 +26,28 @@ _built = weakref.WeakKeyDictionary()  # layer -> its kernels' module, or why the
 _warned = set()
 
 
+def _plain(value, depth=0):
+    """What of a value can be compared; of what cannot, a text that is unlike any other's."""
+    if isinstance(value, (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)):
+        return value
+    if depth < 6 and isinstance(value, (list, tuple)):
+        return [_plain(item, depth + 1) for item in value]
+    if depth < 6 and isinstance(value, dict):
+        return {{str(key): _plain(item, depth + 1) for key, item in value.items()}}
+    if hasattr(value, "__qualname__"):
+        return value.__qualname__
+    if depth < 6 and isinstance(getattr(value, "__dict__", None), dict):
+        return {{"": type(value).__name__, **_plain(vars(value), depth + 1)}}
+    return repr(value)
+
+
 def _settings(module):
     """What a module's constructor left in it besides tensors and submodules."""
-    plain = (bool, int, float, str, type(None), torch.dtype)
     found = {{}}
     for path, part in module.named_modules():
         for key, value in vars(part).items():
-            if key.startswith("_") or key in ("training", "forward"):
-                continue
-            whole = value if isinstance(value, (tuple, list)) else (value,)
-            if all(isinstance(item, plain) for item in whole):
-                found[f"{{path}}.{{key}}" if path else key] = list(whole)
-            else:
-                found[f"{{path}}.{{key}}" if path else key] = type(value).__name__
+            if not key.startswith("_") and key not in ("training", "forward"):
+                found[f"{{path}}.{{key}}" if path else key] = _plain(value)
     return found
 
 
@@ -51,12 +60,13 @@ def _build(file, layer):
     for name in sorted(want.keys() | got.keys()):
         if want.get(name, "none") != got.get(name, "none"):
             return f"attribute {{name}}: expected {{want.get(name, 'none')}}, got {{got.get(name, 'none')}}"
+    types = [{{path: type(part).__name__ for path, part in top.named_modules() if path}} for top in (made, layer)]
+    if types[0] != types[1]:
+        return f"expected the submodules {{types[0]}}, got {{types[1]}}"
     for kind in ("_parameters", "_buffers", "_modules"):
         if vars(made)[kind].keys() != vars(layer)[kind].keys():
             return f"expected {{sorted(vars(made)[kind])}} in {{kind}}, got {{sorted(vars(layer)[kind])}}"
         vars(made)[kind] = vars(layer)[kind]
-    if "_guard_modes" in vars(made):
-        vars(made)["_guard_modes"] = {{name: part.training for name, part in layer.named_modules()}}
     return made
 
 
@@ -70,10 +80,9 @@ def _run(file, layer, *arguments, **named):
         _built[layer] = made
     why = made
     if not isinstance(made, str):
-        for name, part in layer.named_modules():  # a training mode that was not verified is the guard's to see
-            if name:
-                continue
-            vars(made)["training"] = part.training
+        vars(made)["training"] = layer.training  # the guard compares modes with those that were verified
+        if any(part._forward_hooks or part._forward_pre_hooks for part in layer.modules() if part is not layer):
+            return type(layer).forward(layer, *arguments, **named)  # kernels do not call submodules
         try:
             return made(*arguments, **named)
         except file.NotVerified as error:
