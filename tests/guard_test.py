@@ -18,6 +18,7 @@ import sys
 import tempfile
 import timeit
 import unittest
+import warnings
 
 os.environ["TRITON_INTERPRET"] = "1"
 
@@ -407,6 +408,50 @@ class Files(unittest.TestCase):
         ):
             torch.testing.assert_close(got, want, msg=name)
         self.assertEqual(1, model.bn.num_batches_tracked.item())
+
+    def test_kernels_that_raise_are_the_references(self):
+        quiet = InterpretedFunction.__getitem__
+        raised = [None]
+
+        def raising(self, grid):
+            def launch(*args, **kwargs):
+                if raised[0] is not None:
+                    raise raised[0]
+
+            return launch
+
+        InterpretedFunction.__getitem__ = raising
+        try:
+            for name in ("linear", "nested", "configured"):
+                for warm in (False, True):  # a call that was checked in full, or one that looks like it
+                    model, inputs = self.made(name, "fallback")
+                    raised[0] = None
+                    if warm:
+                        model(*inputs)
+                    raised[0] = RuntimeError("a launch failed")
+                    reference = self.references[name].Model(*self.references[name].get_init_inputs())
+                    with self.assertWarnsRegex(UserWarning, "raised RuntimeError: a launch failed"):
+                        self.same(name, model, reference, inputs)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("error")
+                        self.same(name, model, reference, inputs)
+            model, inputs = self.made("linear", "fallback")
+            raised[0] = torch.OutOfMemoryError("full")
+            with self.assertWarnsRegex(UserWarning, "full"):
+                model(*inputs)
+            raised[0] = None
+            with warnings.catch_warnings():  # there is memory again
+                warnings.simplefilter("error")
+                model(*inputs)
+            # Where forward writes to its state, half of a write may be done; a strict file has no other
+            # forward.
+            raised[0] = RuntimeError("a launch failed")
+            for name, kind in (("batch_norm", "fallback"), ("linear", "strict")):
+                model, inputs = self.made(name, kind)
+                with self.assertRaisesRegex(RuntimeError, "a launch failed"):
+                    model(*inputs)
+        finally:
+            InterpretedFunction.__getitem__ = quiet
 
     def test_gradients_are_the_references(self):
         with torch.enable_grad():

@@ -49,6 +49,7 @@ def _guard(cls, verified, fallback=None, direct=None):
     import inspect
     import math
     import os
+    import warnings
     import weakref
 
     import torch
@@ -67,6 +68,7 @@ def _guard(cls, verified, fallback=None, direct=None):
     of_init, of_forward = inspect.signature(own_init), inspect.signature(own_forward)
     is_module = issubclass(cls, torch.nn.Module)
     references = weakref.WeakKeyDictionary()
+    recovers = fallback is not None and not verified.get("writes", True)  # else half of a write may be done
     advice = "These kernels were verified for that alone: write others with `nereid optimize`, or with --fallback a file that uses PyTorch elsewhere"
 
     # -- in full: why a call is not one of those that were verified, or None ---------------------------------------
@@ -372,21 +374,29 @@ def _guard(cls, verified, fallback=None, direct=None):
     def forward(self, *args, **kwargs):
         seen = self.__dict__["_guard_seen"]
         known = seen.known
-        if known is not None and not kwargs:
-            if (tensors := looks_the_same(known, args)) is not None:
-                return launched(self, args, known, tensors)
-            if (
-                any_batch
-                and (known := seen.batches.get(leading(args))) is not None
-                and (tensors := looks_the_same(known, args)) is not None
-            ):
-                seen.known = known
-                return launched(self, args, known, tensors)
-        why = call_differs(self, args, kwargs)
-        if why is None:
-            if not kwargs:
-                remember(self, args)
-            return own_forward(self, *args, **kwargs)
+        try:
+            if known is not None and not kwargs:
+                if (tensors := looks_the_same(known, args)) is not None:
+                    return launched(self, args, known, tensors)
+                if (
+                    any_batch
+                    and (known := seen.batches.get(leading(args))) is not None
+                    and (tensors := looks_the_same(known, args)) is not None
+                ):
+                    seen.known = known
+                    return launched(self, args, known, tensors)
+            why = call_differs(self, args, kwargs)
+            if why is None:
+                if not kwargs:
+                    remember(self, args)
+                return own_forward(self, *args, **kwargs)
+        except Exception as error:
+            if not recovers:
+                raise
+            why = f"the kernels raised {type(error).__name__}: {error}"
+            warnings.warn(f"{cls.__name__}: the original forward runs: {why}", stacklevel=3)
+            if not isinstance(error, getattr(torch, "OutOfMemoryError", ())):  # there may be memory later
+                self.__dict__["_guard_never"], self.__dict__["_guard_seen"] = why, _Seen()
         if fallback is None:
             raise NotVerified(f"{why}. {advice}.")
         return in_pytorch(self, args, kwargs)

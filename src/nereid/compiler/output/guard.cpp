@@ -10,6 +10,7 @@
 #include "nereid/compiler/output/python_text.h"
 #include "nereid/compiler/output/source_file.h"
 
+#include "nereid/trace/dataflow.h"
 #include "nereid/trace/notation.h"
 
 namespace nereid::compiler {
@@ -151,6 +152,14 @@ const trace::State* state_named(const trace::Trace& trace, const std::string& na
   return found == trace.state.end() ? nullptr : &*found;
 }
 
+bool writes_to_what_it_is_given(const trace::Trace& trace) {
+  const auto all = [](const trace::Kernel&) { return std::vector<trace::ParameterUse>(); };
+  for (const auto& step : trace::follow(trace, trace.phases.back(), all).accesses)
+    for (const trace::Access& write : step.writes)
+      if (trace.storages[static_cast<size_t>(write.storage)].role != trace::Role::kTemporary) return true;
+  return false;
+}
+
 // A fallback computes with the candidate's parameters and buffers, under the reference's names.
 Status holds_state_of(const trace::Trace& candidate, const trace::Trace& reference) {
   for (const trace::State& state : reference.state) {
@@ -204,6 +213,9 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
   }
   text += fmt::format("        \"modes\": {},  # whether train() and eval() make a difference\n",
                       a.modes ? "True" : "False");
+  if (!a.fallback.empty())
+    text += fmt::format("        \"writes\": {},  # whether forward writes to its arguments or its state\n",
+                        writes_to_what_it_is_given(a.reference) ? "True" : "False");
   if (a.other_batch != nullptr)
     text += fmt::format("        \"batch\": ({}, {}),  # the least and the largest\n", a.passing.first,
                         a.passing.second);
