@@ -90,6 +90,8 @@ Status write(const LowerOptions& options, const std::string& file, const std::st
 Result<Answer> run(const LowerOptions& options, bool json) {
   if (options.files.size() > 1 && options.output.empty())
     return input_error("{} files need a folder: -o FOLDER", options.files.size());
+  if (options.files.size() == 1 && !options.output.empty() && !std::filesystem::is_directory(options.output))
+    NEREID_TRY_STATUS(can_be_written("-o", options.output));
   NEREID_TRY(const Installation installation, Installation::locate());
   Progress progress("lowering");
   NEREID_TRY(auto tracer, tracer::Tracer::start({.installation = installation, .workers = 1, .limits = {}}));

@@ -164,16 +164,6 @@ void keep_run(const SearchSetup& setup, const search::Task& task, const Json& re
        .document = document.dump(-1, ' ', false, Json::error_handler_t::replace)});
 }
 
-// Printed before the search, not after it.
-Status writable(const char* option, const std::string& path) {
-  const auto folder = std::filesystem::absolute(path).parent_path();
-  if (std::filesystem::is_directory(path) || !std::filesystem::is_directory(folder))
-    return input_error("{} {}: expected a file in a folder that is there", option, path);
-  if (::access(folder.c_str(), W_OK) != 0)
-    return input_error("{} {}: {}: {}", option, path, folder.string(), std::strerror(errno));
-  return ok_status();
-}
-
 // The compiler's kernels for any batch, judged at three.
 Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& task, const SearchSetup& setup,
                            double budget, Progress& progress, bool json) {
@@ -238,10 +228,10 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
         "{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks",
         options.reference, options.reference);
   NEREID_TRY(const std::string source, read_module(options.reference, options.module));
-  NEREID_TRY_STATUS(writable("-o", options.output));
+  NEREID_TRY_STATUS(can_be_written("-o", options.output));
   NEREID_TRY_STATUS(is_not("-o", options.output, options.reference));
   if (!options.report.empty()) {
-    NEREID_TRY_STATUS(writable("--report", options.report));
+    NEREID_TRY_STATUS(can_be_written("--report", options.report));
     NEREID_TRY_STATUS(is_not("--report", options.report, options.reference));
     if (std::filesystem::absolute(options.report).lexically_normal() ==
         std::filesystem::absolute(options.output).lexically_normal())

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -20,6 +21,18 @@ Status write_text(std::string_view text) { return write_stdout(printable(text, L
 
 std::string json_line(const Json& json) {
   return printable_json(json.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+Status can_be_written(const char* option, const std::string& path) {
+  std::error_code failure;
+  const auto folder = std::filesystem::absolute(path, failure).parent_path();
+  if (std::filesystem::is_directory(path, failure))
+    return input_error("{} {}: expected a file, got a folder", option, path);
+  if (!std::filesystem::is_directory(folder, failure))
+    return input_error("{} {}: there is no folder {}", option, path, folder.string());
+  if (::access(folder.c_str(), W_OK) != 0)
+    return input_error("{} {}: {}: {}", option, path, folder.string(), std::strerror(errno));
+  return ok_status();
 }
 
 Status is_not(const char* option, const std::string& output, const std::string& input) {

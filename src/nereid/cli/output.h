@@ -19,6 +19,10 @@ using nereid::stream_stdout;  // one of many: where the reader has gone, there i
 // One line that a program reads; what is no UTF-8 in it is replaced.
 std::string json_line(const Json& json);
 
+// Before the work, not after it: an error where a file of this name cannot be made, because it is a folder or
+// its folder is missing or not writable.
+Status can_be_written(const char* option, const std::string& path);
+
 // An error where an option's file is one that is read, under whatever name: it would be lost.
 Status is_not(const char* option, const std::string& output, const std::string& input);
 

@@ -192,6 +192,7 @@ Result<std::vector<train::RolloutRecord>> some_rollouts(const std::filesystem::p
 }
 
 Result<Answer> draw_runs(const RunsOptions& options, bool json) {
+  NEREID_TRY_STATUS(can_be_written("-o", options.output));
   std::vector<RunCurves> runs;
   for (const std::filesystem::path folder : options.folders) {
     NEREID_TRY(auto curves, train::read_metrics(folder));

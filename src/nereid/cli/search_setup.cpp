@@ -196,7 +196,7 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
                                                         : std::filesystem::path(flags.store));
     if (store.ok())
       setup->store = *std::move(store);
-    else if (!flags.store.empty())
+    else if (!flags.store.empty() && store.error().blame == Blame::kInput)  // a full disk is no wrong name
       return store.error();
     else
       fmt::print(stderr, "nereid: results are not stored: {}\n", store.error().message);

@@ -110,6 +110,7 @@ Status each_text(const std::string& file, bool nul, const std::function<Status(s
 
 Result<Answer> train(const TokenizeOptions& options, bool json) {
   if (options.output.empty()) return input_error("--train needs -o FILE");
+  NEREID_TRY_STATUS(can_be_written("-o", options.output));
   for (const auto& file : options.files) NEREID_TRY_STATUS(is_not("-o", options.output, file));
   lm::TrainerOptions how = options.trainer;
   how.family = options.like == "qwen"     ? lm::TokenizerFamily::kQwen

@@ -88,16 +88,8 @@ std::string json_line(const Json& document) {
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Before the work, not after it.
-Status can_be_kept(const std::filesystem::path& output) {
-  std::error_code failure;
-  const auto folder = output.has_parent_path() ? output.parent_path() : std::filesystem::path(".");
-  if (output.empty() || std::filesystem::is_directory(folder, failure)) return ok_status();
-  return input_error("{}: there is no folder {}", output.string(), folder.string());
-}
-
 Result<Answer> run(const TraceOptions& options, bool json) {
-  NEREID_TRY_STATUS(can_be_kept(options.output));
+  if (!options.output.empty()) NEREID_TRY_STATUS(can_be_written("-o", options.output));
   NEREID_TRY_STATUS(is_not("-o", options.output, options.file));
   NEREID_TRY(const Traced traced, obtain(options));
   if (const auto* none = std::get_if<NoTrace>(&traced)) {

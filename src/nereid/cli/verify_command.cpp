@@ -193,6 +193,7 @@ Result<Answer> many(const VerifyOptions& options) {
   const ModuleFlags& module = options.module;
   if (!module.include.empty() || !(module.class_name + module.init + module.inputs).empty())
     return input_error("--include, --class, --init and --inputs: expected one pair, got --batch");
+  if (!options.output.empty()) NEREID_TRY_STATUS(can_be_written("-o", options.output));
   NEREID_TRY(auto settings, settings_of(options));
   NEREID_TRY(auto reader, verify::BatchReader::open(options.batch));
   const int jobs =
