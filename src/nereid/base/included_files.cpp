@@ -144,6 +144,7 @@ std::string chosen_lines(std::string_view source, bool included) {
 std::vector<std::string> imported_names(std::string_view source, std::string_view package) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
+    if (name.starts_with('.') || name.ends_with('.') || name.find("..") != name.npos) return;  // no Python
     for (size_t dot = name.find('.');; dot = name.find('.', dot + 1)) {
       const std::string prefix = name.substr(0, dot);
       if (!prefix.empty() && std::ranges::find(names, prefix) == names.end()) names.push_back(prefix);

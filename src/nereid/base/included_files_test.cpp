@@ -35,6 +35,7 @@ TEST(ImportedNames, OfEveryFormOfTheStatement) {
   EXPECT_EQ(imported_names("from . import x\nfrom .y import z\nfrom ..w import v\n", "p.q"),
             (Names{"p", "p.q", "p.q.x", "p.q.y", "p.q.y.z", "p.w", "p.w.v"}));
   EXPECT_EQ(imported_names("from . import x\nfrom ...far import y\n"), Names{});
+  EXPECT_EQ(imported_names("import .etc.passwd, a..b, c.\nimport ..\nfrom a import .b\n"), Names{"a"});
   EXPECT_EQ(imported_names("from a import *\nimported = 1\nfrom_ = 2"), Names{"a"});
 }
 
