@@ -78,6 +78,16 @@ for objective, steps in (("grpo", 3), ("hrd", 2), ("drpo", 2)):
     )
 
 
+# What is wrong is found before the first step, and leaves no folder.
+fine = rl_file("checked", "grpo") + ".toml"
+assert json.loads(ran(NEREID, "train", "check", fine, "--device", "cpu", "--json").stdout)["ready"]
+(root / "lost.toml").write_text((root / fine).read_text().replace('tasks = ["', 'tasks = ["lost-'))
+wrong = ran(NEREID, "train", "check", "lost.toml", "--device", "cpu", code=2)
+assert "No such file" in wrong.stderr and "lost-" in wrong.stderr, wrong.stderr
+ran(LM, "train-rl", "lost.toml", "--device", "cpu", code=2)
+assert not (root / "training/checked").exists() and not (root / "training/lost").exists()
+
+
 def same(a, b):
     for one, other in zip(metrics(a), metrics(b), strict=True):
         for figure in other:

@@ -147,6 +147,26 @@ refused(
     code=2,
 )
 
+# What no row can be made of is found before the first step, in the held-out set too, and leaves no folder.
+lengthy = [([1] * (100 + i), [(1, 100 + i)]) for i in range(5)]
+write_set(root / "lengthy", [lengthy], VOCAB)
+for key in ("train", "held_out"):
+    refused(
+        "documents that are too long",
+        start(f"lengthy_{key}", data={key: [str(root / "lengthy")]}),
+        f"lengthy_{key}.toml: data.{key}: all of its 5 documents are longer than data.sequence_length",
+        "raise it to 100 for the shortest, 104 for all",
+        code=2,
+    )
+for name in ("nowhere", "lengthy_train", "lengthy_held_out"):
+    assert not (root / "runs" / name).exists(), name
+checked = subprocess.run([*command("plain"), "--check"], capture_output=True, text=True, env=ENV)
+assert checked.returncode == 0 and "ready for the first step" in checked.stdout, checked.stderr
+run_file("checked", model={"vocab_size": 50})
+for name in ("lengthy_held_out", "checked"):
+    wrong = subprocess.run([*command(name), "--check"], capture_output=True, text=True, env=ENV)
+    assert wrong.returncode == 2 and not (root / "runs" / name).exists(), (name, wrong.stderr)
+
 bad = root / "bad_model"
 shutil.copytree(model, bad)
 weights = load_file(bad / "model.safetensors")

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "nereid/base/deadline.h"
+#include "nereid/base/file.h"
 #include "nereid/base/installation.h"
 #include "nereid/base/json.h"
 #include "nereid/base/progress.h"
@@ -19,6 +20,7 @@ constexpr const char* kTrainExamples = R"(Examples:
   nereid synth --level 1 --count 200 --held-out 0.1 --pairs --brief --max-elements 2^14 --max-work 2^18 -o tiny.jsonl
   nereid train data tiny.jsonl -o data/tiny/train -t models/small/tokenizer.json --split train
   nereid train data tiny.jsonl -o data/tiny/held_out -t models/small/tokenizer.json --split held-out
+  nereid train check runs/tiny.toml                before the first step: data, lengths, vocabulary, model
   nereid train sft runs/tiny.toml                  on a CPU in minutes; the same command resumes
   nereid train sft runs/tiny.toml --json | jq .loss
   nereid train rl runs/tiny-rl.toml                rewards are verdicts
@@ -169,6 +171,25 @@ void add_run_command(CLI::App& command, Chosen& chosen, const char* name, const 
   });
 }
 
+// `check` becomes `sft` or `rl`, by the tables of the run file, and stops before the first step.
+void add_check_command(CLI::App& command, Chosen& chosen) {
+  auto options = std::make_shared<RunOptions>();
+  auto* check = command.add_subcommand("check", "Find what is wrong with a run file, its data and its model");
+  check->add_option("RUN", options->run_file, "A run file")->required();
+  check->add_option("--device", options->device, "Device: auto, cpu, cuda or cuda:N")->capture_default_str();
+  add_json_flag(*check, chosen, "Print one JSON object: run_file, ready");
+  check->callback([options, &chosen] {
+    chosen.run = [options, &chosen]() -> Result<Answer> {
+      NEREID_TRY(const std::string text, read_file(options->run_file, 1 << 20));
+      const bool rl = text.starts_with("[rl") || text.find("\n[rl") != std::string::npos;
+      std::vector<std::string> arguments = {rl ? "train-rl" : "train-sft", options->run_file, "--device",
+                                            options->device, "--check"};
+      if (chosen.json) arguments.push_back("--json");
+      return become_language_model(std::move(arguments));
+    };
+  });
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app, Chosen& chosen) {
@@ -177,6 +198,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   command->require_subcommand(1);
   add_data_command(*command, chosen);
   add_keys_command(*command, chosen);
+  add_check_command(*command, chosen);
   add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; resumes", "train-sft");
   add_run_command(*command, chosen, "rl", "Reinforcement learning by a run file; resumes", "train-rl");
 }

@@ -38,6 +38,10 @@ Result<Answer> run_training(TrainCommand options, bool json, Status (*train)(con
   if (json) options.run.report = print_step;
   if (!options.plain) options.run.operators = training_kernels();
   NEREID_TRY_STATUS(train(options.run));
+  if (options.run.check)
+    NEREID_TRY_STATUS(stream_stdout(
+        json ? nlohmann::json({{"run_file", options.run.run_file}, {"ready", true}}).dump() + "\n"
+             : options.run.run_file + ": data and model are ready for the first step\n"));
   return Answer::kYes;
 }
 
@@ -54,6 +58,7 @@ std::pair<CLI::App*, std::shared_ptr<TrainCommand>> add_train_command(
   command->add_option("--ranks", options->run.ranks, "Number of processes, one per GPU")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  command->add_flag("--check", options->run.check, "Open data and model, and stop before the first step");
   command->add_flag("--plain", options->plain,
                     "Use PyTorch's operators instead of Nereid's kernels, on a GPU");
   command->add_flag("--json", chosen.json, "One object a step");

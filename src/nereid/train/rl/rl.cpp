@@ -38,14 +38,15 @@ class RlLoop {
 
   Status go() {
     folder_ = options_.folder.empty() ? std::filesystem::path("training") / run().name : options_.folder;
+    NEREID_TRY(tasks_, TaskSource::open(rl().tasks, static_cast<uint64_t>(run().seed)));
+    NEREID_TRY(held_out_, TaskSource::open(rl().held_out, 0));
+    NEREID_TRY(installation_, Installation::locate());
+    if (options_.check) return open_model();
     if (leads()) {
       NEREID_TRY(lock_, open_run_folder(folder_, options_.run_file));
     }
     std::vector<double> everybody = {1};
     NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
-    NEREID_TRY(installation_, Installation::locate());
-    NEREID_TRY(tasks_, TaskSource::open(rl().tasks, static_cast<uint64_t>(run().seed)));
-    NEREID_TRY(held_out_, TaskSource::open(rl().held_out, 0));
     NEREID_TRY_STATUS(open_judge());
     NEREID_TRY_STATUS(open_model());
     return loop();

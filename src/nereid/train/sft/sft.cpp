@@ -1,5 +1,6 @@
 #include "nereid/train/sft/sft.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "nereid/base/deadline.h"
@@ -30,9 +31,12 @@ class SftRun {
   SftRun(const TrainOptions& options, RunFile run, Ranks& ranks, at::Device device)
       : options_(options), run_(std::move(run)), ranks_(&ranks), device_(device) {}
 
+  // The folder comes last: a run whose data or model are wrong leaves none.
   Status go() {
-    NEREID_TRY_STATUS(open_folder());
+    folder_ = options_.folder.empty() ? std::filesystem::path("training") / run_.name : options_.folder;
     NEREID_TRY_STATUS(open_data());
+    if (options_.check) return open_model();
+    NEREID_TRY_STATUS(open_folder());
     NEREID_TRY_STATUS(open_model());
     return train();
   }
@@ -43,7 +47,6 @@ class SftRun {
 
   // A folder belongs to one run file.
   Status open_folder() {
-    folder_ = options_.folder.empty() ? std::filesystem::path("training") / run_.name : options_.folder;
     if (!leads()) return ok_status();
     NEREID_TRY(lock_, open_run_folder(folder_, options_.run_file));
     return ok_status();
@@ -54,7 +57,23 @@ class SftRun {
     if (!run_.data.held_out.empty()) {
       NEREID_TRY(held_out_set_, TokenSet::open(run_.data.held_out));
     }
-    return ok_status();
+    NEREID_TRY_STATUS(has_rows(*train_set_, "data.train"));
+    return held_out_set_ ? has_rows(*held_out_set_, "data.held_out") : ok_status();
+  }
+
+  // What no row can be made of is an error before the first step, of the held-out set too.
+  Status has_rows(const TokenSet& set, const char* key) const {
+    uint32_t shortest = UINT32_MAX, longest = 0;
+    for (uint64_t d = 0; d < set.documents(); ++d)
+      shortest = std::min(shortest, set.length(d)), longest = std::max(longest, set.length(d));
+    if (static_cast<int64_t>(shortest) > run_.data.sequence_length)
+      return input_error(
+          "{}: {}: all of its {} documents are longer than data.sequence_length ({}): raise it to {} for the "
+          "shortest, {} for all",
+          options_.run_file, key, set.documents(), run_.data.sequence_length, shortest, longest);
+    const auto maker = BatchMaker::create(set, batch_settings(0));
+    return maker.ok() ? ok_status()
+                      : Status(input_error("{}: {}: {}", options_.run_file, key, maker.error().message));
   }
 
   BatchSettings batch_settings(uint64_t seed) const {
