@@ -32,6 +32,7 @@ constexpr const char* kOptimizeExamples = R"(Examples:
   nereid optimize model.py -o fast.py --proposers inductor --budget 20s
   nereid optimize model.py -o fast.py --dynamic batch --fallback     any batch size; otherwise the original forward
   nereid optimize model.py -o fast.py --proposers compiler,model --samples 16    Nereid's own language model, too
+  nereid optimize model.py -o fast.py --cuda-graph       a module that captures itself as a CUDA graph
   nereid optimize model.py -o fast.py --report fast.html    a page with graph, times, kernels and sources
 
 model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
@@ -45,13 +46,21 @@ the attempt of the latest stage is printed.)";
 
 constexpr double kBaselineSeconds = 1800;  // of all ways of PyTorch's together
 
+constexpr double kGraphSeconds = 600;  // of the last verdict, of a module that captures itself
+
 struct OptimizeOptions {
   std::string reference, output, report;
   std::string dynamic;  // "batch"
-  bool fallback = false, keep_slower = false;
+  bool fallback = false, keep_slower = false, cuda_graph = false, static_outputs = false;
   ModuleFlags module;
   SearchFlags search;
 };
+
+compiler::Assumptions::Graph graph_of(const OptimizeOptions& options) {
+  using Graph = compiler::Assumptions::Graph;
+  if (!options.cuda_graph) return Graph::kNone;
+  return options.static_outputs ? Graph::kStatic : Graph::kFresh;
+}
 
 // One line on stderr for each thing that happened.
 void report(const search::Task& task, const search::Event& event, Progress& progress) {
@@ -280,7 +289,9 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
     NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup->installation.package));
     NEREID_TRY(auto file, search::guarded(*setup->evaluator, *task, outcome.best->source, guard,
                                           {.fallback = options.fallback,
-                                           .direct = outcome.best->proposer == "compiler"}));
+                                           .direct = outcome.best->proposer == "compiler",
+                                           .graph = graph_of(options),
+                                           .deadline = Deadline::after(kGraphSeconds)}));
     outcome.best->source = std::move(file.source);
     if (options.fallback && interrupted())
       progress.note("nereid: interrupted: the file is written without --fallback");
@@ -331,6 +342,13 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
   command->add_flag(
       "--fallback", options->fallback,
       "Include the original forward, and run it for unverified calls: other shapes, a CPU, gradients");
+  auto* graph = command->add_flag("--cuda-graph", options->cuda_graph,
+                                  "Write a module that captures itself as a CUDA graph, verified as such");
+  command
+      ->add_flag("--static-outputs", options->static_outputs,
+                 "With --cuda-graph: return the graph's own buffers, which the next call overwrites")
+      ->needs(graph);
+  graph->excludes("--dynamic");
   command->add_flag("--keep-slower", options->keep_slower,
                     "Write the best verified kernels even if eager PyTorch is faster");
   add_module_flags(*command, options->module);
@@ -340,7 +358,7 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
       "Print the result as one JSON object: verdict, times, roofline, proposer, plan, tried[], ...");
   command->callback([options, &chosen] {
     // What is written stands in for the module: a caller may keep its outputs.
-    options->search.forbid.emplace_back("reused-output");
+    if (!options->static_outputs) options->search.forbid.emplace_back("reused-output");
     chosen.run = [options, &chosen] { return run(*options, chosen.json); };
   });
 }

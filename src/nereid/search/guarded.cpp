@@ -24,10 +24,25 @@ bool mode_changes(Evaluator& evaluator, const Task& task, const std::string& sou
   return !candidate.ok() || bytes_of(*candidate) != traced;
 }
 
+// An Error where the file that captures itself is not verified, or makes no graph.
+Status captured(Evaluator& evaluator, const Task& task, const std::string& text, const trace::Trace& plain,
+                Deadline deadline) {
+  NEREID_TRY(const trace::Trace traced, evaluator.trace_of(task, text, "ModelNew"));
+  // A captured forward also copies its inputs or its results.
+  if (traced.phases.back().steps.size() <= plain.phases.back().steps.size())
+    return input_error(
+        "--cuda-graph: forward cannot be captured: a result shares memory with an input, with the module or "
+        "with another result, or an input has no static buffer");
+  const Judged judged = evaluator.judge(task, "cuda graph", {.text = text}, deadline);
+  if (judged.verified()) return ok_status();
+  return input_error("--cuda-graph: the module that captures itself is not verified: {}", judged.reason);
+}
+
 }  // namespace
 
 Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
                         const compiler::Guard& guard, const GuardOptions& options) {
+  const bool graph = options.graph != compiler::Assumptions::Graph::kNone;
   if (interrupted()) {
     const compiler::Assumptions assumptions{
         .reference = task.trace, .candidate = task.trace, .state_known = false, .direct = options.direct};
@@ -40,8 +55,13 @@ Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::strin
                                           .candidate = candidate,
                                           .modes = mode_changes(evaluator, task, source, traced),
                                           .fallback = options.fallback ? task.source : "",
-                                          .direct = options.direct};
+                                          .direct = options.direct && !graph,
+                                          .graph = options.graph};
   NEREID_TRY(std::string text, guard.around(source, assumptions));
+  if (graph) {
+    NEREID_TRY_STATUS(captured(evaluator, task, text, candidate, options.deadline));
+    return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
+  }
   NEREID_TRY(const trace::Trace again, evaluator.trace_of(task, text, "ModelNew"));
   if (bytes_of(again) != traced)
     return our_error(

@@ -17,6 +17,10 @@ struct Guarded {
 struct GuardOptions {
   bool fallback = false;  // calls elsewhere are done by the reference's own forward
   bool direct = false;    // the compiler wrote it: later calls launch without Triton's dispatch
+  // Other than kNone: the module captures itself, and the file as a whole is judged, until `deadline`. An
+  // Error blamed on the input says why it is not verified or not captured.
+  compiler::Assumptions::Graph graph = compiler::Assumptions::Graph::kNone;
+  Deadline deadline = Deadline::never();
 };
 // Traces the candidate with and without its guard, which must be the same program, and both files in the
 // other mode, which says whether the mode matters. An Error is blamed on the input where a fallback cannot be

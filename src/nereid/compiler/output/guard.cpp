@@ -21,6 +21,7 @@ using trace::Arg;
 // Where the text that is copied begins.
 constexpr const char* kLine = "# ---- Guard --";
 constexpr const char* kDirectLine = "# ---- Direct launches --";
+constexpr const char* kGraphLine = "# ---- CUDA graph --";
 
 std::string python_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -187,12 +188,16 @@ Result<Guard> Guard::read(const std::filesystem::path& package) {
   };
   NEREID_TRY(std::string text, below("guard.py", kLine));
   NEREID_TRY(std::string direct, below("direct.py", kDirectLine));
-  return Guard(std::move(text), std::move(direct));
+  NEREID_TRY(std::string graph, below("graphed.py", kGraphLine));
+  return Guard(std::move(text), std::move(direct), std::move(graph));
 }
 
 Result<std::string> Guard::around(const std::string& source, const Assumptions& a) const {
   const ExpectedText given(a), held(a.candidate);
   std::string text = source + (source.ends_with('\n') ? "" : "\n") + "\n\n";
+  if (a.graph != Assumptions::Graph::kNone)
+    text += fmt::format("{}\n\n_graphed(ModelNew, fresh={})\n\n\n", graph_,
+                        a.graph == Assumptions::Graph::kFresh ? "True" : "False");
   text += text_ + "\n\n";
   if (!a.fallback.empty()) {
     NEREID_TRY_STATUS(holds_state_of(a.candidate, a.reference));

@@ -29,6 +29,9 @@ struct Assumptions {
   // Later calls launch without Triton's dispatch (python/nereid/direct.py). Only for forwards that the
   // compiler wrote: their launches depend on nothing that the guard does not check.
   bool direct = false;
+  // The module captures itself as a CUDA graph (python/nereid/graphed.py). kFresh: each call returns its own
+  // results; kStatic: all calls return the graph's buffers.
+  enum class Graph : uint8_t { kNone, kFresh, kStatic } graph = Graph::kNone;
   // Of kernels for any batch: the reference at another batch, both batches (the reference's first), and the
   // least and the largest that pass. A size that differs is an affine function of the batch.
   const trace::Trace* other_batch = nullptr;
@@ -44,8 +47,9 @@ class Guard {
   Result<std::string> around(const std::string& source, const Assumptions& assumptions) const;
 
  private:
-  Guard(std::string text, std::string direct) : text_(std::move(text)), direct_(std::move(direct)) {}
-  std::string text_, direct_;
+  Guard(std::string text, std::string direct, std::string graph)
+      : text_(std::move(text)), direct_(std::move(direct)), graph_(std::move(graph)) {}
+  std::string text_, direct_, graph_;
 };
 
 // What holds of such a file, for its header: one line each for inputs, constructor, mode.
