@@ -231,6 +231,7 @@ Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& t
 }
 
 Result<Answer> run(const OptimizeOptions& options, bool json) {
+  const Stopwatch watch;
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
   if (std::filesystem::is_directory(options.reference))
     return input_error(
@@ -251,18 +252,28 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   const std::string name = std::filesystem::path(options.reference).filename().string();
   Progress progress("optimize " + name);
   const Ticker ticker(progress, [&] { return setup->at_work(); });
+  const double begun = watch.seconds();
   NEREID_TRY(const auto task, setup->evaluator->trace(name, source, Deadline::after(std::max(budget, 60.0))));
   if (!options.dynamic.empty()) return run_dynamic(options, *task, *setup, budget, progress, json);
+  const double reference_seconds = watch.seconds() - begun;
+  // What follows the search, from what it has taken so far: traces of the reference and, three times, of the
+  // result (search/guarded.h); of a module that captures itself one more and a verdict.
+  const auto to_finish = [&](const search::Judged& best) {
+    const double traced = best.traced_seconds > 0 ? best.traced_seconds : reference_seconds;
+    const double judged = best.seconds > 0 ? best.seconds : traced;
+    return reference_seconds + 3 * traced + (options.cuda_graph ? traced + judged : 0);
+  };
   auto outcome = search::search(*setup->evaluator, *task, setup->proposers,
-                                {.deadline = Deadline::after(budget),
-                                 .patience = Deadline::after(2 * budget + 120),
+                                {.deadline = Deadline::after(budget - watch.seconds()),
+                                 .patience = Deadline::after(2 * budget + 120 - watch.seconds()),
                                  .samples = options.search.samples,
                                  .every_sample = options.search.every_sample,
                                  .first_is_enough = options.search.first,
                                  .repairs = options.search.once ? 0 : options.search.repairs,
                                  .fallbacks = !options.search.once,
                                  .subgraphs = !options.search.whole_only && !options.search.once,
-                                 .tuning = !options.search.once},
+                                 .tuning = !options.search.once,
+                                 .to_finish = to_finish},
                                 [&](const search::Event& event) { report(*task, event, progress); });
   if (!setup->evaluator->trouble().empty())
     progress.note("nereid: not all was remembered: " + setup->evaluator->trouble());

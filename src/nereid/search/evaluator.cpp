@@ -112,15 +112,18 @@ Judged Evaluator::judge_by(verify::Judge& judge, const Task& task, const std::st
     if (auto again = judged_from(known->document); again.ok()) judged = *std::move(again);
   }
   if (!judged.remembered) {
+    Stopwatch watch;
     verify::Pair pair{.reference_name = task.name,
                       .reference_source = task.source,
                       .candidate_name = proposer + ".py",
                       .candidate_text = proposal.text,
                       .form = proposal.answer ? verify::Pair::Form::kAnswer : verify::Pair::Form::kSource,
                       .deadline = deadline,
-                      .traced = [&](const verify::TraceAnalysis& facts) { judged.work = work_of(facts); }};
+                      .traced = [&](const verify::TraceAnalysis& facts) {
+                        judged.work = work_of(facts), judged.traced_seconds = watch.seconds();
+                      }};
     turns_.acquire();
-    const Stopwatch watch;
+    watch = Stopwatch();
     const verify::Verdict verdict = judge.judge(pair);
     turns_.release();
     judged.kind = verdict.kind, judged.reason = verify::reason(verdict);

@@ -22,11 +22,12 @@ struct Judged {
   std::optional<verify::Times> times{};  // where a GPU was there
   std::optional<Work> work{};            // of what was traced
   std::vector<proposers::Region> regions{};
-  int rank = 0;             // of its proposer: 0 was named first
-  bool remembered = false;  // found in the store
-  bool sample = true;       // a proposer's own answer; false: what the search made of one
-  bool broken_off = false;  // there was no time for a verdict
-  double seconds = 0;       // that the verdict took
+  int rank = 0;               // of its proposer: 0 was named first
+  bool remembered = false;    // found in the store
+  bool sample = true;         // a proposer's own answer; false: what the search made of one
+  bool broken_off = false;    // there was no time for a verdict
+  double seconds = 0;         // of the verdict
+  double traced_seconds = 0;  // of these, until the candidate was traced; 0 if remembered
 
   bool verified() const { return kind == verify::VerdictKind::kVerified; }
   // What it is ranked by: measured, else modelled; nullopt where it was neither.

@@ -18,19 +18,25 @@ namespace {
 
 constexpr double kModelledMargin = 0.03;  // relative; modelled times that differ by less are equal
 
+Deadline sooner(Deadline deadline, double seconds) {
+  if (deadline.when() == Deadline::never().when()) return deadline;
+  const std::chrono::duration<double> left = deadline.when() - Clock::now();
+  return Deadline::after(left.count() - seconds, deadline.owner());
+}
+
 // One search under way; its members are shared by a thread for each proposer.
 class Run {
  public:
   Run(Evaluator& evaluator, const Task& task, const SearchOptions& options,
       const std::function<void(const Event&)>& on_event)
-      : evaluator_(evaluator), task_(task), options_(options), on_event_(on_event) {}
+      : evaluator_(evaluator), task_(task), options_(options), on_event_(on_event), end_(options.deadline) {}
 
   void with(proposers::Proposer& proposer, int rank) {
     const int samples = proposer.samples() ? std::max(1, options_.samples) : 1;
     const std::string name(proposer.name());
     std::vector<int> numbers(static_cast<size_t>(samples));
     std::iota(numbers.begin(), numbers.end(), 0);
-    if (!go_on()) return;
+    if (!go_on(!proposer.samples())) return;
     if (options_.subgraphs && too_large_for(proposer)) return;
     // Where one right answer is enough, most often the first is one.
     const bool drawn = proposer.samples() && !proposer.paid();
@@ -39,7 +45,7 @@ class Run {
       numbers.erase(numbers.begin());
     }
     const bool waits = options_.first_is_enough && drawn && options_.subgraphs && samples > 1;
-    if (go_on() && !waits) judge_samples(proposer, rank, numbers);
+    if (go_on(!proposer.samples()) && !waits) judge_samples(proposer, rank, numbers);
     if (!drawn || samples < 2) return;
     const std::lock_guard lock(mutex_);
     drawn_.push_back({&proposer, rank, waits});
@@ -63,8 +69,9 @@ class Run {
     event({Event::Kind::kAsked, name, {}});
     const auto answers = evaluator_.ask_several(proposer, task_, numbers, round);
     Expectation expectation;
-    for (int sample = 0; sample < samples && go_on(); ++sample) {
-      const auto next = answers->next(options_.deadline);
+    const bool one_answer = !proposer.samples();
+    for (int sample = 0; sample < samples && go_on(one_answer); ++sample) {
+      const auto next = answers->next(one_answer ? deadline_now() : end());
       if (!next.ok()) return decline(name, next.error());
       if (!*next) return;
       std::vector<proposers::Attempt> attempts;
@@ -76,7 +83,7 @@ class Run {
       for (int repair = 0; repair < repairs && !attempts.empty() && !judged && go_on(); ++repair) {
         event({Event::Kind::kAsked, name, {}});
         const size_t before = attempts.size();
-        const auto answer = evaluator_.ask(proposer, task_, (*next)->sample, attempts, options_.deadline);
+        const auto answer = evaluator_.ask(proposer, task_, (*next)->sample, attempts, end());
         if (!answer.ok()) {
           decline(name, answer.error());
           break;
@@ -168,7 +175,7 @@ class Run {
     };
     const auto findings = search_subgraphs(
         evaluator_, task_, proposers,
-        {.deadline = options_.deadline,
+        {.deadline = end(),
          .first_is_enough = options_.first_is_enough,
          .samples = options_.samples,
          .whole_again = [this](int round) { again(round); }},
@@ -181,21 +188,25 @@ class Run {
 
   Outcome finish() {
     outcome_.seconds = watch_.seconds();
-    outcome_.all_tried =
-        !interrupted() && !options_.deadline.passed() && !(options_.first_is_enough && outcome_.best);
+    outcome_.all_tried = !interrupted() && !end_.passed() && !(options_.first_is_enough && outcome_.best);
     return std::move(outcome_);
   }
 
  private:
-  bool go_on() {
-    if (interrupted() || options_.deadline.passed()) return false;
+  // `first`: for a first answer, which has until the end of the patience.
+  bool go_on(bool first = false) {
+    if (interrupted() || (first ? deadline_now() : end()).passed()) return false;
     const std::lock_guard lock(mutex_);
     return !options_.first_is_enough || !outcome_.best;
   }
 
+  Deadline end() {
+    const std::lock_guard lock(mutex_);
+    return end_;
+  }
   Deadline deadline_now() {
     const std::lock_guard lock(mutex_);
-    return outcome_.best ? options_.deadline : options_.patience;
+    return verified_ ? end_ : options_.patience;
   }
 
   // Nothing where there was no time for a verdict.
@@ -210,6 +221,11 @@ class Run {
       return std::nullopt;
     }
     judged->rank = rank;
+    if (judged->verified()) {  // before the next one has its turn: that one has the budget alone
+      const std::lock_guard lock(mutex_);
+      verified_ = true;
+      if (options_.to_finish) end_ = sooner(options_.deadline, options_.to_finish(*judged));
+    }
     return judged;
   }
 
@@ -274,8 +290,7 @@ class Run {
   }
   // What did not come in time is no fault.
   void decline(const std::string& name, const Error& error) {
-    if (!interrupted())
-      decline(name, error.message, options_.deadline.passed() ? std::optional<Blame>() : error.blame);
+    if (!interrupted()) decline(name, error.message, end().passed() ? std::optional<Blame>() : error.blame);
   }
 
   void event(const Event& event) {
@@ -303,6 +318,8 @@ class Run {
   // By proposer and variant: what found it where the first way failed.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<proposers::Fallback>> fallbacks_{};
   Outcome outcome_{};
+  bool verified_ = false;
+  Deadline end_;  // the deadline, less what the caller needs for the latest verified result
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ struct SearchOptions {
   // The budget. After it no proposer is called, and once something is verified, what is being judged is
   // cancelled.
   Deadline deadline = Deadline::after(60);
-  // Until then what was proposed in time is judged all the same, while nothing is verified.
+  // Until then, while nothing is verified, what was proposed in time is judged all the same, and proposers
+  // that give one answer are asked for it.
   Deadline patience = Deadline::after(180);
   int samples = 1;            // answers asked of a proposer that samples, side by side
   bool every_sample = false;  // all of them are judged, though one may be enough (see below)
@@ -27,6 +28,9 @@ struct SearchOptions {
   bool fallbacks = true;  // what was not verified is written in the proposer's other ways
   bool subgraphs = true;  // after whole programs, subgraph_search.h
   bool tuning = true;     // the winner's parameters are tuned, where a clock measures what is better
+  // Seconds that the caller needs after the search for what it does with this result. Once something is
+  // verified, the search ends so long before the deadline.
+  std::function<double(const Judged& best)> to_finish{};
 };
 
 // The events of a search while it goes on; called under a lock.

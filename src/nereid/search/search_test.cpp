@@ -413,8 +413,49 @@ TEST_F(SearchTest, ARepairGetsTheEvidence) {
 TEST_F(SearchTest, NothingIsBegunAfterTheDeadline) {
   Scripted one("one", {proposing({"BYTES 1"})});
   const auto b = evaluator();
-  EXPECT_FALSE(run(*b, {&one}, {.deadline = Deadline::after(0), .subgraphs = false}).best);
+  EXPECT_FALSE(
+      run(*b, {&one}, {.deadline = Deadline::after(0), .patience = Deadline::after(0), .subgraphs = false})
+          .best);
   EXPECT_THAT(one.requests, IsEmpty());
+}
+
+TEST_F(SearchTest, AFirstAnswerIsVerifiedWhateverTheBudget) {
+  Scripted one("one", {proposing({"BYTES 2e12", "BYTES 1e12"})});
+  const auto b = evaluator();
+  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0)});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_EQ(outcome.best->source, "BYTES 2e12");
+  EXPECT_THAT(outcome.tried, SizeIs(1));  // and nothing more
+}
+
+TEST_F(SearchTest, TheSearchEndsWithTimeForWhatFollows) {
+  for (const double seconds : {0.0, 1000.0}) {
+    Scripted one("one", {proposing({"BYTES 2e12", "BYTES 1e12", "BYTES 5e11"})});
+    const auto b = evaluator();
+    std::vector<std::string> asked_about;
+    const Outcome outcome = run(*b, {&one},
+                                {.deadline = Deadline::after(100),
+                                 .patience = Deadline::after(200),
+                                 .subgraphs = false,
+                                 .to_finish = [&](const Judged& best) {
+                                   asked_about.push_back(best.source);
+                                   EXPECT_GT(best.seconds, 0);
+                                   return seconds;
+                                 }});
+    ASSERT_TRUE(outcome.best);
+    EXPECT_THAT(outcome.tried, SizeIs(seconds > 0 ? 1U : 3U));
+    EXPECT_EQ(asked_about.size(), outcome.tried.size());
+    EXPECT_EQ(outcome.all_tried, seconds == 0);
+  }
+}
+
+TEST_F(SearchTest, OnlyOneVerdictOutlivesTheBudget) {
+  // On a CPU the second proposer waits for its turn; when it comes something is verified.
+  Scripted one("one", {proposing({"SLOW BYTES 2e12"})}), two("two", {proposing({"SLOW BYTES 1e12"})});
+  const auto b = evaluator();
+  const Outcome outcome = run(*b, {&one, &two}, {.deadline = Deadline::after(0.2), .subgraphs = false});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_THAT(outcome.tried, SizeIs(1));
 }
 
 TEST_F(SearchTest, WhileNothingIsVerifiedWhatIsBeingJudgedIsWaitedFor) {
