@@ -67,10 +67,14 @@ class Run {
     const std::string name(proposer.name());
     const int samples = static_cast<int>(numbers.size());
     event({Event::Kind::kAsked, name, {}});
-    const auto answers = evaluator_.ask_several(proposer, task_, numbers, round);
+    // The first is written and judged before others take the machine from it.
+    const bool apart = samples > 1 && numbers.front() == 0;
+    auto answers = evaluator_.ask_several(proposer, task_, apart ? std::vector{0} : numbers, round);
     Expectation expectation;
     const bool one_answer = !proposer.samples();
     for (int sample = 0; sample < samples && go_on(one_answer); ++sample) {
+      if (apart && sample == 1)
+        answers = evaluator_.ask_several(proposer, task_, {numbers.begin() + 1, numbers.end()}, round);
       const auto next = answers->next(one_answer ? deadline_now() : end());
       if (!next.ok()) return decline(name, next.error());
       if (!*next) return;

@@ -244,8 +244,10 @@ class Drawing : public proposers::Proposer {
     return our_error("one by one");
   }
   std::unique_ptr<proposers::Answers> propose_several(proposers::Request, std::vector<int> samples) override {
+    if (on_asked) on_asked(samples);
     return std::make_unique<Samples>(*this, std::move(samples));
   }
+  std::function<void(const std::vector<int>& samples)> on_asked;
   std::atomic_flag ready;
   int observed = 0, cancelled = 0;
 
@@ -271,7 +273,7 @@ class Drawing : public proposers::Proposer {
 TEST_F(SearchTest, SamplesEndWhereOneBeatsWhatOthersFound) {
   for (const bool every : {false, true}) {
     Scripted one("one", {proposing({"BYTES 2e12"})});
-    Drawing drawing({"BYTES 9e12", "BYTES 1e12", "raise", "BYTES 3e12"});
+    Drawing drawing({"BYTES 9e12", "BYTES 4e12", "BYTES 1e12", "raise"});
     drawing.ready.clear();
     const auto b = evaluator();
     const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
@@ -290,11 +292,27 @@ TEST_F(SearchTest, SamplesEndWhereOneBeatsWhatOthersFound) {
 }
 
 TEST_F(SearchTest, SamplesEndWhereOneBeatsTheMeanOfThoseBefore) {
-  Drawing drawing({"BYTES 0.1e12", "BYTES 2e12", "BYTES 4.1e12", "raise", "BYTES 4e12"});
+  Drawing drawing({"BYTES 4e12", "BYTES 0.1e12", "BYTES 2e12", "BYTES 4.1e12", "raise"});
   const Outcome outcome = run(*evaluator(), {&drawing}, {.samples = 5, .subgraphs = false});
   EXPECT_EQ(outcome.best->source, "BYTES 2e12");
   EXPECT_EQ(drawing.observed,
             4);  // 4.1 is above 4, and less than 3 % would be within the model's error
+}
+
+// Where judge and model share few cores, others would delay the first.
+TEST_F(SearchTest, TheFirstSampleIsJudgedBeforeOthersAreAsked) {
+  Drawing drawing({"BYTES 3e12", "raise", "BYTES 2e12"});
+  std::vector<std::string> order;
+  drawing.on_asked = [&](const std::vector<int>& samples) {
+    order.push_back(fmt::format("{}", samples.size()));
+  };
+  const auto b = evaluator();
+  const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
+  search(*b, **task, {&drawing}, {.samples = 3, .every_sample = true, .subgraphs = false},
+         [&](const Event& e) {
+           if (e.kind == Event::Kind::kJudged) order.emplace_back("judged");
+         });
+  EXPECT_THAT(order, ElementsAre("1", "judged", "2", "judged", "judged"));
 }
 
 TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
