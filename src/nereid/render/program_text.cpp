@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <vector>
@@ -150,12 +149,6 @@ class ProgramWriter {
     };
     option("num_warps"), option("num_stages");
     return text + ")";
-  }
-
-  static std::string float_text(double value) {
-    const std::string text = fmt::format("{:.17g}", value);
-    if (!std::isfinite(value)) return "float(\"" + text + "\")";
-    return text.find_first_of(".e") == text.npos ? text + ".0" : text;
   }
 
   // What Triton looks its machine code up by: a number as it is, whatever else as text.

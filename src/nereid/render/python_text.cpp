@@ -13,21 +13,6 @@
 namespace nereid::render {
 namespace {
 
-// What a trace says is not ours: it becomes a literal or a name, and nothing else.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out += std::string("\\") + c;
-    else if (byte < 32 || byte > 126)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
 bool dotted_name(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
@@ -44,7 +29,7 @@ class ArgumentWriter {
     if (const auto* flag = std::get_if<bool>(&arg.node)) return std::string(*flag ? "True" : "False");
     if (const auto* whole = std::get_if<int64_t>(&arg.node)) return std::to_string(*whole);
     if (const auto* real = std::get_if<double>(&arg.node)) return float_text(*real);
-    if (const auto* text = std::get_if<trace::Text>(&arg.node)) return quoted(text->text);
+    if (const auto* text = std::get_if<trace::Text>(&arg.node)) return quoted_text(text->text);
     if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) return name_of_(ref->value);
     if (const auto* named = std::get_if<trace::Named>(&arg.node)) return of(*named);
     if (const auto* list = std::get_if<trace::List>(&arg.node)) return of(*list);
@@ -75,7 +60,7 @@ class ArgumentWriter {
     if (objects_ && dict.kind != trace::Dict::Kind::kDict) return object(dict);
     for (const auto& item : dict.items) {
       NEREID_TRY(auto text, (*this)(item.second));
-      items.push_back(quoted(item.first) + ": " + text);
+      items.push_back(quoted_text(item.first) + ": " + text);
     }
     return fmt::format("{{{}}}", fmt::join(items, ", "));
   }
@@ -143,6 +128,24 @@ std::string float_text(double x) {
   if (std::isinf(x)) return x > 0 ? "float(\"inf\")" : "float(\"-inf\")";
   std::string text = fmt::format("{}", x);
   return text.find_first_of(".en") == text.npos ? text + ".0" : text;
+}
+
+std::string quoted_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (byte < 32 || byte == 127)  // other bytes are UTF-8, and so is the file
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+std::string tuple_text(const std::vector<int64_t>& numbers) {
+  return fmt::format("({}{})", fmt::join(numbers, ", "), numbers.size() == 1 ? "," : "");
 }
 
 std::string dtype_text(trace::DType type) { return fmt::format("torch.{}", trace::torch_name(type)); }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "nereid/base/result.h"
 #include "nereid/trace/trace.h"
@@ -11,6 +12,9 @@ namespace nereid::render {
 
 std::string dtype_text(trace::DType type);  // "torch.float32"
 std::string float_text(double x);           // "2.0", "float(\"inf\")"
+// A literal of it, and nothing else: what a trace says is not ours.
+std::string quoted_text(const std::string& text);
+std::string tuple_text(const std::vector<int64_t>& numbers);  // "(3,)"
 
 using NameOf = std::function<Result<std::string>(trace::ValueId)>;
 

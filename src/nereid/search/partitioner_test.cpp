@@ -652,6 +652,7 @@ TEST(PythonText, OfArguments) {
   // A forged trace writes no code.
   call.args = {trace::Arg{trace::Text{"\"\n\\"}}}, call.kwargs = {};
   EXPECT_EQ(*render::call_python(call, none, ""), "torch.ops.aten.softmax.int(\"\\\"\\x0a\\\\\")");
+  EXPECT_EQ(render::quoted_text("na\xc3\xafve\x7f\r"), "\"na\xc3\xafve\\x7f\\x0d\"");
   call.args = {trace::Arg{trace::Named{"layout", "strided, exit()"}}};
   EXPECT_FALSE(render::call_python(call, none, "").ok());
   call.args = {}, call.kwargs = {{"x=exit(), y", trace::Arg{true}}};

@@ -9,6 +9,7 @@
 
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/output/python_text.h"
+#include "nereid/render/python_text.h"
 
 namespace nereid::compiler {
 namespace {
@@ -16,15 +17,15 @@ namespace {
 constexpr int64_t kAlignment = 16;  // bytes: CUDA's dropout draws otherwise for what lies off it
 
 std::string memory_options(const Importer& import, DType type, const trace::Value& place) {
-  return fmt::format("device={}, dtype={}", import.device_text(place), torch_type(type));
+  return fmt::format("device={}, dtype={}", import.device_text(place), render::dtype_text(type));
 }
 
 // New memory, laid out as the value is.
 std::string memory_like(const Importer& import, const trace::Value& value) {
-  const std::string sizes = tuple_text(value.sizes);
+  const std::string sizes = render::tuple_text(value.sizes);
   if (value.strides == row_major(value.sizes))
     return fmt::format("torch.empty({}, {})", sizes, memory_options(import, value.dtype, value));
-  return fmt::format("torch.empty_strided({}, {}, {})", sizes, tuple_text(value.strides),
+  return fmt::format("torch.empty_strided({}, {}, {})", sizes, render::tuple_text(value.strides),
                      memory_options(import, value.dtype, value));
 }
 
@@ -32,13 +33,13 @@ std::string memory_like(const Importer& import, const trace::Value& value) {
 std::string ones_like(const Importer& import, const trace::Value& value) {
   const int64_t offset = value.offset % std::max<int64_t>(kAlignment / trace::element_bytes(value.dtype), 1);
   if (value.strides == row_major(value.sizes) && offset == 0)
-    return fmt::format("torch.ones({}, {})", tuple_text(value.sizes),
+    return fmt::format("torch.ones({}, {})", render::tuple_text(value.sizes),
                        memory_options(import, value.dtype, value));
   int64_t extent = offset + 1;
   for (size_t d = 0; d < value.sizes.size(); ++d) extent += (value.sizes[d] - 1) * value.strides[d];
   return fmt::format("torch.ones({}, {}).as_strided({}, {}, {})", extent,
-                     memory_options(import, value.dtype, value), tuple_text(value.sizes),
-                     tuple_text(value.strides), offset);
+                     memory_options(import, value.dtype, value), render::tuple_text(value.sizes),
+                     render::tuple_text(value.strides), offset);
 }
 
 // The call's arguments from number `first` on, a generator left out.

@@ -10,6 +10,7 @@
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/ir/constant_data.h"
 #include "nereid/compiler/output/python_text.h"
+#include "nereid/render/python_text.h"
 
 namespace nereid::compiler {
 namespace {
@@ -142,17 +143,18 @@ class ForwardWriter {
                                               : constant_text(number, of.type));
     const std::string name = fresh("constant");
     line(fmt::format("{} = torch.tensor([{}], device=device, dtype={}).reshape({})", name,
-                     fmt::join(items, ", "), torch_type(of.type), tuple_text(of.sizes)));
+                     fmt::join(items, ", "), render::dtype_text(of.type), render::tuple_text(of.sizes)));
     return name;
   }
 
   std::string allocation(const Tensor& of) {
     needs_device_ = true;
     const bool dense = of.strides == row_major(of.sizes);
-    return dense ? fmt::format("torch.empty({}, device=device, dtype={})", tuple_text(of.sizes),
-                               torch_type(of.type))
-                 : fmt::format("torch.empty_strided({}, {}, device=device, dtype={})", tuple_text(of.sizes),
-                               tuple_text(of.strides), torch_type(of.type));
+    return dense ? fmt::format("torch.empty({}, device=device, dtype={})", render::tuple_text(of.sizes),
+                               render::dtype_text(of.type))
+                 : fmt::format("torch.empty_strided({}, {}, device=device, dtype={})",
+                               render::tuple_text(of.sizes), render::tuple_text(of.strides),
+                               render::dtype_text(of.type));
   }
 
   Status launch(const KernelText& kernel) {
@@ -198,7 +200,8 @@ class ForwardWriter {
     const Tensor& of = tensor(holder);
     if (of.sizes == view.sizes && of.strides == view.strides && of.offset == view.offset) return name;
     const int64_t further = view.offset - of.offset;
-    return fmt::format("{}.as_strided({}, {}{})", name, tuple_text(view.sizes), tuple_text(view.strides),
+    return fmt::format("{}.as_strided({}, {}{})", name, render::tuple_text(view.sizes),
+                       render::tuple_text(view.strides),
                        further == 0 ? "" : fmt::format(", {}.storage_offset() + {}", name, further));
   }
 

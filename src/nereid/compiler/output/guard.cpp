@@ -9,6 +9,7 @@
 #include "nereid/base/file.h"
 #include "nereid/compiler/output/python_text.h"
 #include "nereid/compiler/output/source_file.h"
+#include "nereid/render/python_text.h"
 
 #include "nereid/trace/dataflow.h"
 #include "nereid/trace/notation.h"
@@ -131,7 +132,7 @@ std::string argument_text(const Assumptions& a, const Arg& arg) {
     int64_t stride = 1;
     for (size_t d = value.sizes.size(); d-- > 0; stride *= value.sizes[d]) row_major[d] = stride;
     const std::string strides =
-        value.strides == row_major ? "" : fmt::format(" with strides {}", tuple_text(value.strides));
+        value.strides == row_major ? "" : fmt::format(" with strides {}", render::tuple_text(value.strides));
     return fmt::format("{}[{}]{}", trace::torch_name(value.dtype), fmt::join(sizes, ", "), strides);
   }
   const auto items = [&](const auto& all, const auto& one) {

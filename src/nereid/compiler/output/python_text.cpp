@@ -3,29 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "nereid/render/python_text.h"
 #include "nereid/trace/notation.h"
 
 namespace nereid::compiler {
 namespace {
-
-std::string real_text(double value) {
-  if (std::isnan(value)) return "float(\"nan\")";
-  if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == text.npos) text += ".0";
-  return text;
-}
-
-std::string quoted(const std::string& text) {
-  std::string made = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') made += '\\';
-    made += c;
-  }
-  return made + "\"";
-}
 
 std::string list_text(const std::vector<std::string>& items, bool tuple) {
   if (!tuple) return fmt::format("[{}]", fmt::join(items, ", "));
@@ -42,16 +25,16 @@ struct Writer {
   std::string operator()(const trace::None&) const { return "None"; }
   std::string operator()(bool flag) const { return flag ? "True" : "False"; }
   std::string operator()(int64_t whole) const { return std::to_string(whole); }
-  std::string operator()(double real) const { return real_text(real); }
+  std::string operator()(double real) const { return render::float_text(real); }
   std::string operator()(const std::complex<double>& z) const {
     return fmt::format("complex({}, {})", z.real(), z.imag());
   }
-  std::string operator()(const trace::Text& text) const { return quoted(text.text); }
+  std::string operator()(const trace::Text& text) const { return render::quoted_text(text.text); }
   std::string operator()(const trace::TensorRef& ref) const { return tensor(ref.value); }
   std::string operator()(const trace::Named& named) const {
     if (named.kind == "device") return device;
     if (named.kind == "dtype")
-      if (const auto type = trace::dtype_from_string(named.name)) return torch_type(*type);
+      if (const auto type = trace::dtype_from_string(named.name)) return render::dtype_text(*type);
     if (named.kind == "generator") return "None";
     if (named.kind == "global") return name_of_global(named.name);
     return named.name.starts_with("torch.") ? named.name : "torch." + named.name;
@@ -75,7 +58,7 @@ struct Writer {
       return fmt::format("{}({})", name, fmt::join(items, ", "));
     }
     for (const auto& item : dict.items)
-      items.push_back(quoted(item.first) + ": " + std::visit(*this, item.second.node));
+      items.push_back(render::quoted_text(item.first) + ": " + std::visit(*this, item.second.node));
     return fmt::format("{{{}}}", fmt::join(items, ", "));
   }
   std::string operator()(const trace::Opaque&) const { return "None"; }
@@ -103,13 +86,6 @@ void own_types(const trace::Arg& arg, std::set<std::string>& names) {
   if (dict == nullptr) return;
   for (const auto& item : dict->items) own_types(item.second, names);
   if (dict->type.starts_with(':')) names.insert(dict->type.substr(1, dict->type.find('.') - 1));
-}
-
-std::string torch_type(trace::DType type) { return fmt::format("torch.{}", trace::torch_name(type)); }
-
-std::string tuple_text(const std::vector<int64_t>& numbers) {
-  return numbers.size() == 1 ? fmt::format("({},)", numbers[0])
-                             : fmt::format("({})", fmt::join(numbers, ", "));
 }
 
 std::string arg_python(const trace::Arg& arg, const std::function<std::string(trace::ValueId)>& tensor,

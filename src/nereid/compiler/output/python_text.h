@@ -1,4 +1,4 @@
-// Values of a trace as Python text.
+// Values of a trace as Python text, by the printers of render/python_text.h.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,6 @@
 
 namespace nereid::compiler {
 
-std::string torch_type(trace::DType type);                    // "torch.float32"
-std::string tuple_text(const std::vector<int64_t>& numbers);  // "(3,)"
 // The tree with its tensors as `tensor` says.
 std::string arg_python(const trace::Arg& arg, const std::function<std::string(trace::ValueId)>& tensor,
                        const std::string& device);
