@@ -3,7 +3,7 @@
 `nereid.guard` calls `_direct`; src/nereid/compiler/output/guard.cpp copies the text below the line of dashes
 into the file."""
 
-# ---- Direct launches -----------------------------------------------------------------------------------------
+# ---- Direct launches ---------------------------------------------------------------------------------------
 # `forward` above is what was verified. Triton's dispatch takes longer than a small kernel, so the second call
 # is recorded (launches, allocations, PyTorch's operators), and later calls issue the same launches without
 # it, after the guard has found the same shapes, strides, dtypes and devices. Everything else goes through
@@ -124,7 +124,8 @@ class _Launches:
             {},
             [],
         )  # hooks: lists, by id, that are empty unless something watches launches
-        self.home = {}  # by address of a storage that the call makes: ("made", name, pointer) or ("scratch", offset)
+        # By address of a storage that the call makes: ("made", name, pointer) or ("scratch", offset).
+        self.home = {}
         self.same = []  # pairs of given tensors that are one
         self.given = {}  # by address of a storage: (first byte, end, i) of the given tensors that lie in it
         for i, tensor in enumerate(tensors):
@@ -187,7 +188,8 @@ class _Launches:
         if whole.dtype != tensor.dtype:
             raise _Unrecorded("a view of another type")
         further = tensor.storage_offset() - whole.storage_offset()
-        return f"{name}.as_strided({tuple(tensor.shape)}, {tensor.stride()}, {name}.storage_offset() + {further})"
+        layout = f"{tuple(tensor.shape)}, {tensor.stride()}"
+        return f"{name}.as_strided({layout}, {name}.storage_offset() + {further})"
 
     def text(self, value):
         """A tree with its tensors by name."""
@@ -241,14 +243,14 @@ class _Launches:
                     self.home[address], like = ("scratch", scratch), made
                     scratch += -(-made.untyped_storage().nbytes() // 256) * 256
                     continue
-                text = f"empty_strided({tuple(made.shape)}, {made.stride()}, dtype={self.constant(made.dtype)}, device={self.constant(made.device)})"
+                options = f"dtype={self.constant(made.dtype)}, device={self.constant(made.device)}"
+                text = f"empty_strided({tuple(made.shape)}, {made.stride()}, {options})"
                 self.make([made], text)
             else:
                 self.call(operator, args, kwargs, made)
         result = self.text(self.result)
-        self.names.update(
-            {"empty": self.torch.empty, "empty_strided": self.torch.empty_strided, "current_stream": self.driver.get_current_stream}
-        )  # fmt: skip
+        self.names.update(empty=self.torch.empty, empty_strided=self.torch.empty_strided)
+        self.names.update(current_stream=self.driver.get_current_stream)
         head = [f"def launches({', '.join(f't{i}' for i in range(len(self.tensors)))}):"]
         head += [f"if t{a} is not t{b}: return AGAIN" for a, b in self.same]
         for name, chain in zip(("launch_enter_hook", "launch_exit_hook"), _hooks()):
@@ -256,7 +258,8 @@ class _Launches:
             head.append(f"if runtime.{name} is not {self.constant(chain)}: return AGAIN")
         watched = " or ".join(self.constant(calls) for calls in self.hooks.values())
         head.append(
-            f"if {watched} or runtime.debug or config.active is not driver or JIT.run is not run: return AGAIN"
+            f"if {watched} or runtime.debug or config.active is not driver or JIT.run is not run: "
+            "return AGAIN"
         )
         head += [f"p{i} = t{i}.data_ptr()" for i in self.pointers]
         if self.pointers:

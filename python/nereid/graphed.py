@@ -3,7 +3,7 @@
 src/nereid/compiler/output/guard.cpp copies the text below the line of dashes into the file, before its guard;
 the file as a whole is what is verified."""
 
-# ---- CUDA graph ----------------------------------------------------------------------------------------------
+# ---- CUDA graph --------------------------------------------------------------------------------------------
 # The first call launches the kernels as `forward` says. The second captures these launches as a CUDA graph
 # over static input buffers. From then on a call copies its inputs into them, replays the graph and returns
 # copies of the results. The graph is captured again if a parameter or a buffer of the module has moved, or on

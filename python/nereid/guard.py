@@ -1,9 +1,11 @@
-"""What every file that `nereid lower` and `nereid optimize` write ends with: the check, before `forward`, of all that its
-kernels assume. src/nereid/compiler/output/guard.cpp copies the text below the line of dashes, and adds what was verified."""
+"""The check, before `forward`, of all that the kernels of a file assume: the end of each file that `nereid
+lower` and `nereid optimize` write.
 
-# ---- Guard ---------------------------------------------------------------------------------------------------
-# The kernels above hold for what they were verified on. `_guard` checks that each call is such a call, and raises
-# NotVerified where it is not. It is no part of the kernels, and computes nothing.
+src/nereid/compiler/output/guard.cpp copies the text below the line of dashes, and adds what was verified."""
+
+# ---- Guard -------------------------------------------------------------------------------------------------
+# The kernels above hold for what they were verified on. `_guard` checks that each call is such a call, and
+# raises NotVerified where it is not. It is no part of the kernels, and computes nothing.
 
 
 class NotVerified(RuntimeError):
@@ -69,9 +71,12 @@ def _guard(cls, verified, fallback=None, direct=None):
     is_module = issubclass(cls, torch.nn.Module)
     references = weakref.WeakKeyDictionary()
     recovers = fallback is not None and not verified.get("writes", True)  # else half of a write may be done
-    advice = "These kernels were verified for that alone: write others with `nereid optimize`, or with --fallback a file that uses PyTorch elsewhere"
+    advice = (
+        "These kernels were verified for that alone: write others with `nereid optimize`, or with --fallback "
+        "a file that uses PyTorch elsewhere"
+    )
 
-    # -- in full: why a call is not one of those that were verified, or None ---------------------------------------
+    # -- in full: why a call is not one of those that were verified, or None ---------------------------------
 
     def named(signature, given):
         args, kwargs = ((), given) if isinstance(given, dict) else (given, {})
@@ -92,7 +97,8 @@ def _guard(cls, verified, fallback=None, direct=None):
         if not isinstance(got, torch.Tensor):
             return f"{where}: expected {expected}, got {value_text(got)}"
         if got.layout is not torch.strided or got.is_conj() or got.is_neg():
-            return f"{where}: expected {expected}, got one of layout {got.layout}, or with a lazy conjugate or sign"
+            lazy = "or with a lazy conjugate or sign"
+            return f"{where}: expected {expected}, got one of layout {got.layout}, {lazy}"
         there = got.device.type in (cuda if want.device == "cuda" else ("cpu",))
         same = f"{got.dtype}" == f"torch.{want.dtype}" and tuple(got.shape) == shape and there
         if same and got.numel() > 0:  # the stride of a size of 1 is never read
@@ -103,7 +109,8 @@ def _guard(cls, verified, fallback=None, direct=None):
                 f"{where}: expected {expected}, got {tensor_text(kind, got.shape, got.stride(), got.device)}"
             )
         if several_gpus and got.device.type == "cuda" and got.device.index != torch.cuda.current_device():
-            return f"{where}: expected a tensor on the current device, cuda:{torch.cuda.current_device()}, got one on {got.device}"
+            current = f"the current device, cuda:{torch.cuda.current_device()}"
+            return f"{where}: expected a tensor on {current}, got one on {got.device}"
         return None
 
     def value_text(value):
@@ -126,7 +133,8 @@ def _guard(cls, verified, fallback=None, direct=None):
             return next(filter(None, found), None)
         if isinstance(want, dict):
             if not isinstance(got, dict) or set(map(str, got)) != set(map(str, want)):
-                return f"{where}: expected the keys {sorted(map(str, want))}, got {sorted(map(str, got)) if isinstance(got, dict) else value_text(got)}"
+                keys = sorted(map(str, got)) if isinstance(got, dict) else value_text(got)
+                return f"{where}: expected the keys {sorted(map(str, want))}, got {keys}"
             given = {str(key): item for key, item in got.items()}
             found = (differs(f"{where}[{key!r}]", item, given[str(key)], batch) for key, item in want.items())
             return next(filter(None, found), None)
@@ -181,14 +189,17 @@ def _guard(cls, verified, fallback=None, direct=None):
         }
         for name, want in (self._guard_state if verified["state"] is None else verified["state"]).items():
             if name not in held:
-                return f"parameter or buffer {name}: expected {tensor_text(want.dtype, want.shape, want.strides, want.device)}, got none"
+                expected = tensor_text(want.dtype, want.shape, want.strides, want.device)
+                return f"parameter or buffer {name}: expected {expected}, got none"
             if why := tensor_differs(f"parameter or buffer {name}", want, held[name], None):
                 return why
         if verified["modes"]:
             for name, module in self.named_modules():
                 want = self._guard_modes.get(name, self._guard_modes[""])
                 if module.training != want:
-                    return f"{f'module {name}' if name else 'the module'}: expected training={want}, as it was built, got training={module.training}"
+                    which = f"module {name}" if name else "the module"
+                    built = f"expected training={want}, as it was built"
+                    return f"{which}: {built}, got training={module.training}"
         return None
 
     def needs_gradient(self, given):
@@ -221,10 +232,13 @@ def _guard(cls, verified, fallback=None, direct=None):
         if why := module_differs(self):
             return why
         if grad_enabled() and needs_gradient(self, given):
-            return "expected a call without gradients (torch.no_grad(), torch.inference_mode() or requires_grad_(False)), got one where an input or a parameter requires a gradient"
+            return (
+                "expected a call without gradients (torch.no_grad(), torch.inference_mode() or "
+                "requires_grad_(False)), got one where an input or a parameter requires a gradient"
+            )
         return None
 
-    # -- at speed: whether a call looks as one that was checked in full -------------------------------------------
+    # -- at speed: whether a call looks as one that was checked in full --------------------------------------
 
     def flat(tree, found=None):
         """The tensors of nested inputs, in order."""
@@ -257,7 +271,7 @@ def _guard(cls, verified, fallback=None, direct=None):
         ]
 
     def remember(self, args):
-        """Leaves in self what makes the next check fast; only where all arguments are tensors, numbers and texts."""
+        """Leaves in self what makes the next check fast, if all arguments are tensors, numbers and texts."""
         simple = (torch.Tensor, int, float, str, type(None))
         state = module_tensors(self) if is_module else []
         tensors = [*(a for a in args if isinstance(a, torch.Tensor)), *state]
@@ -297,7 +311,7 @@ def _guard(cls, verified, fallback=None, direct=None):
             ),
             any(t.requires_grad for t in tensors),
             torch.cuda.current_device() if several_gpus else None,
-            # The direct launches, and how often a call was recorded. A zero looks the same as a negative zero.
+            # Direct launches, and how often a call was recorded. A zero looks the same as a negative zero.
             [None, math.inf if any(kind is float and value == 0 for _, kind, value in others) else 0],
         )
         seen.known = seen.batches[leading(args)] = known
@@ -330,7 +344,7 @@ def _guard(cls, verified, fallback=None, direct=None):
         return tensors if device is None or torch.cuda.current_device() == device else None
 
     def launched(self, args, known, tensors):
-        """The result of a call that looks the same as an earlier one: directly, if its launches are recorded."""
+        """The result of a call that looks the same as an earlier one; directly if that was recorded."""
         launches = known[3][0]
         if launches is not None:
             made = launches(*tensors)
@@ -341,7 +355,7 @@ def _guard(cls, verified, fallback=None, direct=None):
             else direct(lambda: own_forward(self, *args), tensors, known[3])
         )
 
-    # -- around the class -------------------------------------------------------------------------------------------
+    # -- around the class ------------------------------------------------------------------------------------
 
     def __init__(self, *args, **kwargs):
         own_init(self, *args, **kwargs)
