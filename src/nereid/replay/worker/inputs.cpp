@@ -96,6 +96,8 @@ at::Tensor uniform(const at::Tensor& like, double low, double high, const at::Ge
   return at::rand(like.sizes(), generator, options_of(like, c10::kFloat)).mul_(high - low).add_(low);
 }
 
+constexpr double kZeros = 0.125;  // of kWide's elements, where numbers lie on both sides of zero
+
 // One number: what is drawn for many would leave it where it was, or make it what no task means.
 bool apply_to_one(at::Tensor tensor, InputDistribution kind, const Range& range) {
   const double was = range.low;
@@ -193,6 +195,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       const auto local = generator_on(tensor, generator);
       for_parts(tensor, [&](at::Tensor part, int64_t) {
         part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, local).exp2_().to(part.scalar_type()));
+        if (range.low < 0 && range.high > 0) part.masked_fill_(uniform(part, 0, 1, local).lt(kZeros), 0);
       });
       return true;
     }
