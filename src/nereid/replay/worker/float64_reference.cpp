@@ -36,6 +36,12 @@ namespace {
 constexpr std::string_view kMeans[] = {
     "mean",       "native_layer_norm", "layer_norm",       "native_group_norm", "group_norm",
     "batch_norm", "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
+constexpr std::string_view kProducts[] = {"mm", "bmm",   "addmm", "baddbmm", "addbmm", "matmul",
+                                          "mv", "addmv", "dot",   "vdot",    "linear"};
+constexpr std::string_view kConvolutions[] = {"convolution",      "conv1d",          "conv2d",
+                                              "conv3d",           "_convolution",    "conv_transpose1d",
+                                              "conv_transpose2d", "conv_transpose3d"};
+constexpr std::string_view kScans[] = {"cumsum"};
 constexpr std::string_view kSoftmaxes[] = {"softmax", "_softmax", "log_softmax", "_log_softmax"};
 
 bool is_among(std::span<const std::string_view> names, std::string_view op) {
@@ -88,9 +94,12 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
 void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then) {
   // What softmaxes are taken of, by the storage of the result.
   const auto exponents = std::make_shared<std::map<StorageId, Exponents>>();
-  replay_->watch_results([this, generator, coarse, exponents](StorageId id, const at::Tensor& made) {
+  const auto terms = coarse ? std::map<StorageId, double>() : terms_of_sums();
+  replay_->watch_results([this, generator, coarse, exponents, terms](StorageId id, const at::Tensor& made) {
     const auto was = upcast_.was[id];
     if (!was) return;
+    if (const auto of = terms.find(id); of != terms.end())
+      move_sums(made, of->second, real_of(*was), generator);
     coarse ? add_rounding_noise(made, real_of(*was), generator)
            : round_by_chance(made, real_of(*was), generator);
     if (auto of = exponents->extract(id))
@@ -112,6 +121,34 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
                                                                   call->op.find("log") != std::string::npos};
         return then ? then(step, id, moved) : moved;
       });
+}
+
+std::map<StorageId, double> Float64Reference::terms_of_sums() const {
+  std::map<StorageId, double> terms;
+  const auto& trace = upcast_.trace;
+  for (const auto& step : program_->phases()[program_->judged()].phase->steps) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call) continue;
+    const auto results = trace::tensors_in(call->result);
+    std::vector<const trace::Value*> operands;
+    for (const auto& arg : call->args)
+      for (const auto value : trace::tensors_in(arg)) operands.push_back(&trace.values[value]);
+    if (results.empty() || operands.empty()) continue;
+    const auto& made = trace.values[results.front()];
+    double count = 1;
+    if (is_among(kProducts, call->op)) {
+      // The first operand but for a bias, which has no part in the sum.
+      const auto& left = *operands[operands.size() > 2 && call->op.find("add") != std::string::npos ? 1 : 0];
+      if (!left.sizes.empty()) count = static_cast<double>(left.sizes.back());
+    } else if (is_among(kConvolutions, call->op) && operands.size() > 1 && !operands[1]->sizes.empty()) {
+      const auto& weight = *operands[1];
+      count = static_cast<double>(trace::element_count(weight) / std::max<int64_t>(1, weight.sizes.front()));
+    } else if (is_among(kScans, call->op) && !operands[0]->sizes.empty()) {
+      count = static_cast<double>(std::ranges::max(operands[0]->sizes));
+    }
+    if (count > 1) terms[made.storage] = count;
+  }
+  return terms;
 }
 
 const trace::Call* Float64Reference::call_on(int step, ValueId value) const {

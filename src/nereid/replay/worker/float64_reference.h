@@ -4,6 +4,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -57,6 +58,8 @@ class Float64Reference {
   static trace::DType real_of(trace::DType type);
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
   void round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then);
+  // How many terms are added up in each element of a call's result, by its storage, in the judged forward.
+  std::map<trace::StorageId, double> terms_of_sums() const;
   // The call whose first argument the value is; null where it is another's.
   const trace::Call* call_on(int step, trace::ValueId value) const;
 

@@ -360,6 +360,14 @@ void move_exponents(at::Tensor made, const at::Tensor& numbers, bool logarithm, 
   logarithm ? made.add_(moved) : made.mul_(moved.exp_());
 }
 
+void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator generator) {
+  if (made.scalar_type() != c10::kDouble || made.numel() == 0) return;
+  generator = generator_on(made, generator);
+  const auto squared = made.nan_to_num(0, 0, 0).square_();
+  const auto size = (made.dim() > 1 ? squared.mean(-1, true) : squared.mean()).sqrt();
+  made.add_(up_or_down(made, generator).mul_(epsilon(was) / 2 * std::sqrt(terms)).mul_(size));
+}
+
 void mark_overflow(at::Tensor tensor, trace::DType was) {
   if (tensor.scalar_type() != c10::kDouble) return;
   constexpr double kNearly = 0x1p-6;

@@ -47,6 +47,10 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
 void move_exponents(at::Tensor made, const at::Tensor& numbers, bool logarithm, trace::DType was,
                     at::Generator generator);
 
+// Sums of so many terms that are added up in `was`, each partial sum rounded: off by half an ulp times the
+// root of their number, of the size of a row (the last dimension), either way. In place.
+void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator generator);
+
 // Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there,
 // evenly distributed, in place: the error of rounding, drawn anew.
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);
