@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   add_lower_command(app, chosen);
   add_ops_command(app, chosen);
   add_synth_command(app, chosen);
+  add_harvest_command(app, chosen);
   add_optimize_command(app, chosen);
   add_eval_command(app, chosen);
   add_formats_commands(app, chosen);
