@@ -20,7 +20,7 @@ HUGE_HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}  # as the product start
 if __name__ == "__main__" and not HUGE_HEAP.items() <= os.environ.items():
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **HUGE_HEAP})
 
-from nereid.jail import Memory  # noqa: E402
+from nereid._worker.jail import Memory  # noqa: E402
 
 LIBRARY = ROOT / "build/release/bin/libnereid_jail.so"
 memory = Memory(str(LIBRARY))  # before the imports that fill it

@@ -1,5 +1,5 @@
-"""Candidates for training's kernels against those in use (python/nereid/engine_kernels.py): attention over
-packed documents, its gradients, the losses.
+"""Candidates for training's kernels against those in use (python/nereid/_compiler/engine_kernels.py):
+attention over packed documents, its gradients, the losses.
 
     .venv/bin/python bench/training_kernels.py --seconds 120      on a GPU: compiled in parallel, checked, timed in turns, a table a part as it comes
     ... --shapes 100m --rounds 20 --only keys
@@ -29,7 +29,7 @@ import triton
 import triton.language as tl
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
-from nereid import engine_kernels as own  # noqa: E402
+from nereid._compiler import engine_kernels as own  # noqa: E402
 
 
 @triton.jit
@@ -921,7 +921,7 @@ def ttir_of(request):
         1,
     )
     at = text.index("# Each parameter's type")
-    (package / "engine_kernels.py").write_text(text[:at] + replaced + "\n\n" + text[at:])
+    (package / "_compiler/engine_kernels.py").write_text(text[:at] + replaced + "\n\n" + text[at:])
     environment = f"export NEREID_PACKAGE={package} NEREID_ATTENTION_TILES='{' '.join(tiles)}'\n"
     (package.parent / "environment").write_text(environment)
     print(

@@ -14,7 +14,7 @@ import unittest
 
 PYTHON = pathlib.Path(__file__).resolve().parent.parent / "python"
 sys.path.insert(0, str(PYTHON))
-from nereid import baselines
+from nereid._timing import baselines
 
 PROGRAM = """import torch
 
@@ -80,7 +80,17 @@ class Ways(unittest.TestCase):
             path = pathlib.Path(folder) / "program.py"
             path.write_text(program)
             run = subprocess.run(
-                [sys.executable, "-m", "nereid.baselines", path, way, "--device", "cpu", "--seconds", "0.1"],
+                [
+                    sys.executable,
+                    "-m",
+                    "nereid._timing.baselines",
+                    path,
+                    way,
+                    "--device",
+                    "cpu",
+                    "--seconds",
+                    "0.1",
+                ],
                 timeout=280,
                 capture_output=True,
                 text=True,

@@ -18,7 +18,7 @@ import triton  # noqa: F401
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
-from nereid import baselines, called_kernels
+from nereid._timing import baselines, called_kernels
 
 PROGRAM = """import torch
 import triton

@@ -22,7 +22,7 @@ import warnings
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
-from nereid import graphed  # noqa: E402
+from nereid._written import graphed  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve())
 TASKS = pathlib.Path(__file__).resolve().parent / "tasks"

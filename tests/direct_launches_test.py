@@ -453,7 +453,7 @@ class DirectLaunches(unittest.TestCase):
     def test_no_direct_launch_by_another_driver(self):
         """As while a candidate is traced: every launch goes through Triton's front end."""
         model, inputs = self.made("mlp")
-        Driver.__module__ = "nereid.triton_front_end"
+        Driver.__module__ = "nereid._tracer.triton_front_end"
         try:
             for _ in range(4):
                 model(*inputs)

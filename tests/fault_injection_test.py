@@ -104,7 +104,7 @@ class Killed(unittest.TestCase):
             return reported, len(killed)
 
     def test_the_tracing_process(self):
-        self.batch_while_killing(lambda words: "nereid.zygote" in words, kills=3)
+        self.batch_while_killing(lambda words: "nereid._worker.zygote" in words, kills=3)
 
     def test_the_replay_processes(self):
         self.batch_while_killing(lambda words: "nereid-replay" in words, kills=3)
@@ -259,7 +259,7 @@ class Obeyed(unittest.TestCase):
         self.interrupt(self.eval_command(), lambda root: len(self.results()) > 2, self.results)
 
     def test_eval_while_the_tracer_warms_up(self):
-        self.interrupt(self.eval_command(), self.busy("nereid.zygote", 0.5), self.results)
+        self.interrupt(self.eval_command(), self.busy("nereid._worker.zygote", 0.5), self.results)
 
     def test_eval_whose_replay_worker_does_not_answer(self):
         self.interrupt(
@@ -278,7 +278,10 @@ class Obeyed(unittest.TestCase):
 
     def test_eval_whose_tracer_does_not_answer(self):
         self.interrupt(
-            self.eval_command(), lambda root: len(self.results()) > 0, self.results, stop="nereid.zygote"
+            self.eval_command(),
+            lambda root: len(self.results()) > 0,
+            self.results,
+            stop="nereid._worker.zygote",
         )
 
     def test_a_batch_while_it_compiles(self):
@@ -307,7 +310,8 @@ class Obeyed(unittest.TestCase):
         self.interrupt(
             command,
             lambda root: (
-                any("nereid.kernel_compiler" in words for words in descendants(root).values()) and kept()
+                any("nereid._compiler.kernel_compiler" in words for words in descendants(root).values())
+                and kept()
             ),
             kept,
         )

@@ -48,7 +48,7 @@ def passes():
 
 # Folders whose files are data of the tests above them: the README of that folder says what they are.
 DATA = re.compile(
-    r"tests/golden/.*|tests/(packages|held_out|honest|hostile)/references|tests/tracer/modules|tests/ttir/golden|bench/suite/real|examples/.*"
+    r"tests/golden/.*|tests/(packages|held_out|honest|hostile)/references|tests/tracer/modules|tests/harvest/packages/.*|tests/ttir/golden|bench/suite/real|examples/.*"
 )
 
 

@@ -56,14 +56,14 @@ class Killer(threading.Thread):
     def run(self):
         while self.process.poll() is None and len(self.killed) < self.kills:
             time.sleep(0.05)
-            found = generations(self.process.pid, "nereid.zygote")
+            found = generations(self.process.pid, "nereid._worker.zygote")
             if len(found) <= CHILD or found[self.generation][0] in self.killed:
                 continue
             pid = found[self.generation][0]
             time.sleep(
                 1
             )  # into its work; what is gone by then was no trace but the zygote's own housekeeping
-            found = generations(self.process.pid, "nereid.zygote")
+            found = generations(self.process.pid, "nereid._worker.zygote")
             if len(found) <= CHILD or found[self.generation][0] != pid:
                 continue
             try:

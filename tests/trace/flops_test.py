@@ -108,7 +108,7 @@ def main():
     expected = {name: eager_flops(text) for name, text in texts.items()}  # first: the tracer changes torch
 
     sys.path.insert(0, str(ROOT / "python"))
-    from nereid import tracer
+    from nereid._tracer import tracer
 
     tracer.warm()
     failures = 0

@@ -13,8 +13,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from nereid import tracer  # noqa: E402
-from nereid.command import reference_inputs  # noqa: E402
+from nereid._tracer import tracer  # noqa: E402
+from nereid._tracer.command import reference_inputs  # noqa: E402
 
 
 def forked(request, seconds=60):

@@ -14,7 +14,7 @@ from eager import seed_of  # noqa: E402
 from layers import ROUNDED  # noqa: E402
 from replay import Replay, values_in  # noqa: E402
 
-from nereid import tracer  # noqa: E402
+from nereid._tracer import tracer  # noqa: E402
 
 HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import randn, rand, randint, ones, zeros, arange\n"
 

@@ -8,8 +8,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from nereid import tracer  # noqa: E402
-from nereid.command import reference_inputs  # noqa: E402
+from nereid._tracer import tracer  # noqa: E402
+from nereid._tracer.command import reference_inputs  # noqa: E402
 
 PAIRS = [
     ("gelu_linear", "gelu_linear_candidate"),

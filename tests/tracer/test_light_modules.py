@@ -5,7 +5,7 @@ import unittest
 
 import identity  # puts the tracer on the path
 
-from nereid import light_modules, tracer
+from nereid._tracer import light_modules, tracer
 
 ASKS = """
 import sympy

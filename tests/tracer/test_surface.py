@@ -16,7 +16,7 @@ from functions import FUNCTIONS
 from identity import count_inputs, source_of, trace
 from layers import LAYERS
 
-from nereid.command import reference_inputs
+from nereid._tracer.command import reference_inputs
 
 HONEST = test_tracer.__file__.rsplit("/", 2)[0] + "/honest/"
 

@@ -6,8 +6,8 @@ import unittest
 
 from identity import HEAD, count_inputs, source_of, trace
 
-from nereid import tracer
-from nereid.command import reference_inputs
+from nereid._tracer import tracer
+from nereid._tracer.command import reference_inputs
 
 MODULES = pathlib.Path(__file__).parent / "modules"
 CANDIDATE_HEAD = HEAD + "import triton\nimport triton.language as tl\n"
@@ -89,7 +89,7 @@ class Phases(Case):
 
     def test_module_constants_may_be_overridden(self):
         source = source_of(None, "a * 2", "randn(N, 4)").replace("import math", "N = 1024\nimport math")
-        from nereid import tracer
+        from nereid._tracer import tracer
 
         answer = tracer.handle(
             {
@@ -397,7 +397,7 @@ class Trouble(Case):
         self.assertEqual("KeyboardInterrupt", self.refused(None, "raise KeyboardInterrupt\nreturn a")["type"])
 
     def test_too_many_steps(self):
-        from nereid import recorder
+        from nereid._tracer import recorder
 
         before, recorder.MAX_STEPS = recorder.MAX_STEPS, 100
         try:

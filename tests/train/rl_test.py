@@ -273,7 +273,7 @@ if EVERYTHING:
     while process.poll() is None and len(killed) < 3:
         for judge in judges_of(process.pid):
             for pid, words in processes.descendants(judge).items():
-                if pid not in killed and ("nereid-replay" in words or "nereid.zygote" in words):
+                if pid not in killed and ("nereid-replay" in words or "nereid._worker.zygote" in words):
                     try:
                         os.kill(pid, signal.SIGKILL)
                         killed.add(pid)

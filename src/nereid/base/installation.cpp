@@ -31,7 +31,7 @@ Result<Installation> Installation::locate() {
   found.python = environment("NEREID_PYTHON");
   found.package = environment("NEREID_PACKAGE");
   for (fs::path root = found.bin; root != root.parent_path(); root = root.parent_path()) {
-    if (!fs::exists(root / "python" / "nereid" / "zygote.py", failure)) continue;
+    if (!fs::exists(root / "python" / "nereid" / "_worker" / "zygote.py", failure)) continue;
     if (found.package.empty()) found.package = root / "python" / "nereid";
     if (found.python.empty()) found.python = root / ".venv" / "bin" / "python";
     found.models = root / "models";

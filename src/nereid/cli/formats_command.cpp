@@ -91,7 +91,7 @@ void print_skipped(const Json& skipped) {
 Result<Answer> run_import(const ImportOptions& options, bool json) {
   NEREID_TRY_STATUS(is_there(options.path));
   NEREID_TRY_STATUS(can_be_folder(options.output));
-  NEREID_TRY(const Json made, run_python("task_formats.py", {options.format, options.path, options.output}));
+  NEREID_TRY(const Json made, run_python("_formats/task_formats.py", {options.format, options.path, options.output}));
   print_skipped(made.at("skipped"));
   const size_t tasks = made.at("tasks").size(), candidates = made.at("candidates").size();
   if (json) {
@@ -114,7 +114,7 @@ Result<Answer> run_package(const PackageOptions& options, bool json) {
                      {"operator", options.operation}, {"definition", options.definition},
                      {"backends", options.backends}};
   NEREID_TRY(const Json made,
-             run_python("package_formats.py", {options.format, options.path, options.output, more.dump()}));
+             run_python("_formats/package_formats.py", {options.format, options.path, options.output, more.dump()}));
   if (made.contains("wrong")) return input_error("{}", made["wrong"].get<std::string>());
   print_skipped(made.at("skipped"));
   if (json) {

@@ -37,7 +37,7 @@ Result<Answer> become_converter(const ImportGgufOptions& options, bool json) {
   std::vector<std::string> words = {
       installation.python.string(),
       "-I",
-      (installation.package / "gguf_checkpoint.py").string(),
+      (installation.package / "_formats" / "gguf_checkpoint.py").string(),
       options.file,
       folder.string(),
       Json{{"dtype", options.dtype}, {"tokenizer", options.tokenizer}, {"json", json}}.dump()};

@@ -181,7 +181,7 @@ class Harvest {
   Status start_worker() {
     Installation installation = installation_;
     if (!options_.python.empty()) installation.python = options_.python;
-    sandbox::ZygoteOptions zygote{.installation = installation, .module = "nereid.harvest"};
+    sandbox::ZygoteOptions zygote{.installation = installation, .module = "nereid._harvest"};
     zygote.children = 1;
     zygote.limits.memory_bytes = int64_t{8} << 30;
     zygote.limits.cpu_seconds = static_cast<int64_t>(kListSeconds);

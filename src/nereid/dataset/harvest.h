@@ -1,7 +1,7 @@
 // Tasks from the nn.Module classes of installed packages (docs/data.md).
 //
 // A jailed child imports a package, builds its modules in small configurations, calls each once and answers
-// texts of tasks (python/nereid/harvest). Every text is traced like any other reference; what its trace says
+// texts of tasks (python/nereid/_harvest). Every text is traced like any other reference; what its trace says
 // decides whether it is new and what its labels are. Packages are other authors' code: they run in the
 // sandbox alone, and their answers are data.
 //

@@ -26,7 +26,7 @@ std::string inductor_request(const trace::Trace& trace, bool native_matmul) {
 
 Result<std::unique_ptr<InductorProposer>> InductorProposer::start(const Installation& installation,
                                                                   int workers, Asked asked) {
-  sandbox::ZygoteOptions options{.installation = installation, .module = "nereid.inductor"};
+  sandbox::ZygoteOptions options{.installation = installation, .module = "nereid._inductor.inductor"};
   options.children = workers;
   options.needs_scratch = true;
   options.limits.memory_bytes = int64_t{8} << 30;

@@ -1,5 +1,5 @@
-// What torch.compile would write, as a proposer: python/nereid/inductor.py, in a jailed worker, from the
-// trace alone. The reference's own Python is not run again, and no GPU is needed.
+// What torch.compile would write, as a proposer: python/nereid/_inductor/inductor.py, in a jailed worker,
+// from the trace alone. The reference's own Python is not run again, and no GPU is needed.
 #pragma once
 
 #include "nereid/base/installation.h"

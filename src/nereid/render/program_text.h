@@ -16,7 +16,7 @@ struct ProgramText {
   std::string text{};
   // By trace::Kernel::hash, the kernels that it launches, and how many constants each has. Machine code is
   // read from HASH.json in the program's folder, as tracer::to_json writes it
-  // (python/nereid/called_kernels.py).
+  // (python/nereid/_timing/called_kernels.py).
   std::map<std::string, int> kernels{};
 };
 

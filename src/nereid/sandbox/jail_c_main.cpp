@@ -1,5 +1,5 @@
-// libnereid_jail.so: the jail for other languages than C++ (python/nereid/jail.py). Every function returns 0
-// or a positive size, or -1 with a sentence in `message`.
+// libnereid_jail.so: the jail for other languages than C++ (python/nereid/_worker/jail.py). Every function
+// returns 0 or a positive size, or -1 with a sentence in `message`.
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// A Python worker (python/nereid/zygote.py) that was warmed once and forks a jailed child for every request.
+// A Python worker (python/nereid/_worker/zygote.py) that was warmed once and forks a jailed child for every
+// request.
 //
 // Thread-safe: any number of threads may call `run` at once; `children` of them are served at a time. A
 // worker that is lost is started again and the request tried once more; so is one whose child was killed from
@@ -22,7 +23,7 @@ namespace nereid::sandbox {
 
 struct ZygoteOptions {
   Installation installation;
-  std::string module;  // "nereid.tracer": warm() -> dict or None, handle(request) -> answer
+  std::string module;  // "nereid._tracer.tracer": warm() -> dict or None, handle(request) -> answer
   std::vector<std::filesystem::path> python_path =
       {};                                     // folders of modules, besides the installation's package
   std::vector<std::string> executables = {};  // names of programs below the trees that children may run

@@ -161,7 +161,7 @@ Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::start(const ZygoteOptions&
   outer.trees.push_back((options.installation.bin.parent_path() / "lib").string());
   SpawnSpec spec{
       .words = {(options.installation.bin / "nereid-jail").string(), to_json(outer).dump(),
-                fs::absolute(options.installation.python).string(), "-m", "nereid.zygote", options.module,
+                fs::absolute(options.installation.python).string(), "-m", "nereid._worker.zygote", options.module,
                 settings_of(options, trees, process->folder_ ? process->folder_->path() : fs::path()).dump()},
       .environment = worker_environment(options),
       .own_session = true};

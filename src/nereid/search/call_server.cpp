@@ -180,7 +180,7 @@ Result<bool> CallServer::order(Json request, const std::vector<int>& descriptors
 
 Status CallServer::start() {
   stop();
-  std::vector<std::string> words = {installation_.python.string(), "-m", "nereid.call_server",
+  std::vector<std::string> words = {installation_.python.string(), "-m", "nereid._timing.call_server",
                                     kind_ == Kind::kCompile ? "compile" : "torch"};
   if (kind_ == Kind::kCandidates) {
     NEREID_TRY(const Json given, jails());
@@ -211,7 +211,7 @@ Status CallServer::start() {
   }
   stop();
   if (came == Came::kInterrupted) return interruption();
-  return our_error("the process that times programs did not start: see `{} -m nereid.call_server {}`",
+  return our_error("the process that times programs did not start: see `{} -m nereid._timing.call_server {}`",
                    installation_.python.string(), words[3]);
 }
 

@@ -1,8 +1,8 @@
 // Times many programs side by side as their users call them: a warmed Python process that forks for each
-// (python/nereid/call_server.py). Compiling goes on in parallel; while one is timed, no other process uses
-// the GPU, replays of this process included (replay/host/gpu_gate.h). Programs with a candidate's kernels
-// have a server of their own, whose children enter the jail of CUDA's workers (sandbox/cuda_isolation.h)
-// before any machine code is there.
+// (python/nereid/_timing/call_server.py). Compiling goes on in parallel; while one is timed, no other process
+// uses the GPU, replays of this process included (replay/host/gpu_gate.h). Programs with a candidate's
+// kernels have a server of their own, whose children enter the jail of CUDA's workers
+// (sandbox/cuda_isolation.h) before any machine code is there.
 #pragma once
 
 #include <functional>

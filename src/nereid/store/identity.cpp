@@ -51,7 +51,7 @@ std::string versions(const Installation& installation, const std::string& progra
   for (const char* program : {"nereid", "nereid-replay", "nereid-replay-cuda"})
     files.push_back(installation.bin / program);
   std::vector<fs::path> scripts;
-  for (const auto& entry : fs::directory_iterator(installation.package, failure))
+  for (const auto& entry : fs::recursive_directory_iterator(installation.package, failure))
     if (entry.path().extension() == ".py") scripts.push_back(entry.path());
   std::sort(scripts.begin(), scripts.end());
   files.insert(files.end(), scripts.begin(), scripts.end());

@@ -47,7 +47,7 @@ struct CompiledKernel {
   int64_t registers = 0, spills = 0;  // of a thread, as ptxas says: registers, bytes spilled
 };
 
-// The answer of python/nereid/kernel_compiler.py.
+// The answer of python/nereid/_compiler/kernel_compiler.py.
 nlohmann::json to_json(const CompiledKernel& kernel);
 // Hostile input: an error names the field.
 Result<CompiledKernel> compiled_kernel_from_json(const nlohmann::json& document);

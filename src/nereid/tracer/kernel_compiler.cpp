@@ -71,7 +71,7 @@ Result<sandbox::Isolation> KernelCompiler::isolation() {
 Result<sandbox::Zygote*> KernelCompiler::worker() {
   const std::lock_guard lock(mutex_);
   if (worker_) return worker_.get();
-  sandbox::ZygoteOptions zygote{.installation = options_.installation, .module = "nereid.kernel_compiler"};
+  sandbox::ZygoteOptions zygote{.installation = options_.installation, .module = "nereid._compiler.kernel_compiler"};
   zygote.executables = {"triton/backends/nvidia/bin/ptxas", "triton/backends/nvidia/bin/ptxas-blackwell"};
   zygote.children = options_.workers;
   zygote.needs_scratch = true;

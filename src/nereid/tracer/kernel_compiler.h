@@ -1,6 +1,6 @@
 // TTIR text in, machine code out: a Python worker that has never run a candidate's Python
-// (python/nereid/kernel_compiler.py), jailed children that use all cores, and a cache on disk that all runs
-// share.
+// (python/nereid/_compiler/kernel_compiler.py), jailed children that use all cores, and a cache on disk that
+// all runs share.
 //
 //   NEREID_TRY(auto compiler, KernelCompiler::start({.installation = installation}));
 //   NEREID_TRY(CompileAnswer answer, compiler->compile(kernel, 90, Deadline::after(120)));

@@ -68,7 +68,7 @@ struct TracerOptions {
   int workers = 0;                     // children at a time; 0: one a core
   sandbox::Limits limits = {};         // of each child
   bool accept_weak_isolation = false;  // trace even where the kernel allows too few isolation layers
-  std::string module = "nereid.tracer";
+  std::string module = "nereid._tracer.tracer";
   std::vector<std::filesystem::path> python_path = {};
 };
 

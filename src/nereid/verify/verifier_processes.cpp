@@ -24,7 +24,7 @@ Result<std::unique_ptr<VerifierProcesses>> VerifierProcesses::open(const Verifie
   tracer::TracerOptions tracing;
   tracing.installation = installation;
   tracing.workers = options.jobs;
-  if (options.inductor) tracing.module = "nereid.inductor_tracer";
+  if (options.inductor) tracing.module = "nereid._inductor.inductor_tracer";
   NEREID_TRY(processes->tracer_, tracer::Tracer::start(tracing));
   // More sessions than these only take the GPU from each other.
   constexpr int kMostOnGpu = 6;

@@ -187,9 +187,9 @@ Result<Guard> Guard::read(const std::filesystem::path& package) {
     if (at == file.npos) return our_error("{}: there is no line '{}'", (package / name).string(), line);
     return file.substr(at);
   };
-  NEREID_TRY(std::string text, below("guard.py", kLine));
-  NEREID_TRY(std::string direct, below("direct.py", kDirectLine));
-  NEREID_TRY(std::string graph, below("graphed.py", kGraphLine));
+  NEREID_TRY(std::string text, below("_written/guard.py", kLine));
+  NEREID_TRY(std::string direct, below("_written/direct.py", kDirectLine));
+  NEREID_TRY(std::string graph, below("_written/graphed.py", kGraphLine));
   return Guard(std::move(text), std::move(direct), std::move(graph));
 }
 

@@ -1,9 +1,9 @@
 // The guard at the end of a written file: where its kernels were not verified, a call raises or goes to
 // PyTorch.
 //
-// The text is that of python/nereid/guard.py, the same in every file; what is added here is data: shapes,
-// dtypes, strides and devices of inputs and state, scalar arguments, the constructor's arguments, and whether
-// training mode matters.
+// The text is that of python/nereid/_written/guard.py, the same in every file; what is added here is data:
+// shapes, dtypes, strides and devices of inputs and state, scalar arguments, the constructor's arguments, and
+// whether training mode matters.
 //
 //   NEREID_TRY(compiler::Guard guard, compiler::Guard::read(installation.package));
 //   NEREID_TRY(const std::string text, guard.around(source, {.reference = trace, .candidate = trace}));
@@ -26,11 +26,11 @@ struct Assumptions {
       true;           // false: the candidate was not traced, and its state is what its constructor makes
   bool modes = true;  // train() and eval() make a difference
   std::string fallback = {};  // the reference's source, to be used elsewhere; empty: a call elsewhere raises
-  // Later calls launch without Triton's dispatch (python/nereid/direct.py). Only for forwards that the
-  // compiler wrote: their launches depend on nothing that the guard does not check.
+  // Later calls launch without Triton's dispatch (python/nereid/_written/direct.py). Only for forwards that
+  // the compiler wrote: their launches depend on nothing that the guard does not check.
   bool direct = false;
-  // The module captures itself as a CUDA graph (python/nereid/graphed.py). kFresh: each call returns its own
-  // results; kStatic: all calls return the graph's buffers.
+  // The module captures itself as a CUDA graph (python/nereid/_written/graphed.py). kFresh: each call returns
+  // its own results; kStatic: all calls return the graph's buffers.
   enum class Graph : uint8_t { kNone, kFresh, kStatic } graph = Graph::kNone;
   // Of kernels for any batch: the reference at another batch, both batches (the reference's first), and the
   // least and the largest that pass. A size that differs is an affine function of the batch.

@@ -62,7 +62,7 @@ Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation,
   }
   const std::string asked = request.dump();
   std::string sources;
-  for (const char* name : {"engine_kernels.py", "kernel_compiler.py"}) {
+  for (const char* name : {"_compiler/engine_kernels.py", "_compiler/kernel_compiler.py"}) {
     NEREID_TRY(const std::string source, read_file(installation.package / name));
     sources += source;
   }
@@ -73,12 +73,12 @@ Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation,
       if (auto kernels = read_answer(*text, kept.string(), arch, requests.size()); kernels.ok())
         return kernels;
   }
-  sandbox::SpawnSpec spec{.words = {installation.python.string(), "-m", "nereid.engine_kernels", asked},
+  sandbox::SpawnSpec spec{.words = {installation.python.string(), "-m", "nereid._compiler.engine_kernels", asked},
                           .environment = sandbox::own_environment()};
   spec.environment.push_back("PYTHONPATH=" + installation.package.parent_path().string());
   NEREID_TRY(const std::string text,
              sandbox::run_program(std::move(spec), Deadline::after(kMostSeconds), kMostBytes));
-  NEREID_TRY(auto kernels, read_answer(text, "nereid.engine_kernels", arch, requests.size()));
+  NEREID_TRY(auto kernels, read_answer(text, "nereid._compiler.engine_kernels", arch, requests.size()));
   // Not kept: built again next time.
   std::filesystem::create_directories(kept.parent_path(), failure);
   (void)write_file_atomically(kept, text).ok();

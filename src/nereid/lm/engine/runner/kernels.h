@@ -1,5 +1,6 @@
-// Our own Triton kernels (python/nereid/engine_kernels.py): made for a model's shape once, kept in the cache
-// on disk, launched on a GPU's stream, or by the executor of TTIR where tests want to see them on the CPU.
+// Our own Triton kernels (python/nereid/_compiler/engine_kernels.py): made for a model's shape once, kept in
+// the cache on disk, launched on a GPU's stream, or by the executor of TTIR where tests want to see them on
+// the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>

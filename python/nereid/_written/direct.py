@@ -1,7 +1,7 @@
 """Launches of a file that the compiler wrote, after its first calls, without Triton's dispatch.
 
-`nereid.guard` calls `_direct`; src/nereid/compiler/output/guard.cpp copies the text below the line of dashes
-into the file."""
+`nereid._written.guard` calls `_direct`; src/nereid/compiler/output/guard.cpp copies the text below the line
+of dashes into the file."""
 
 # ---- Direct launches ---------------------------------------------------------------------------------------
 # `forward` above is what was verified. Triton's dispatch takes longer than a small kernel, so the second call

@@ -44,7 +44,7 @@ def main():
     started = time.monotonic()
     name, settings = sys.argv[1], json.loads(sys.argv[2])
     os.set_inheritable(CONTROL, False)
-    from nereid.jail import Jail, Memory
+    from nereid._worker.jail import Jail, Memory
 
     memory = Memory(settings["library"])
     module = importlib.import_module(name)

@@ -9,7 +9,7 @@ configurations and calls them once. What it answers is text; `nereid` traces it 
 * `cutting`    connected convex subgraphs of it, each as a task
 * `sources`    a module's own source as a task, where it is self-contained
 
-`warm()` and `handle(request)` are the interface of `nereid.zygote`.
+`warm()` and `handle(request)` are the interface of `nereid._worker.zygote`.
 """
 
 import contextlib

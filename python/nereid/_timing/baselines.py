@@ -1,7 +1,7 @@
 """How long a program of `program_text` (src/nereid/search) takes, called one way as a user would call it:
 PyTorch's own ways, and a candidate's.
 
-    python -m nereid.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
+    python -m nereid._timing.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
 
 (`nereid optimize` and `eval` ask call_server.py, which forks for each program.) WAY: eager (as it is), graph
 (as a CUDA graph), compile (torch.compile), max-autotune (torch.compile, mode="max-autotune"), and eager-tf32,
@@ -142,7 +142,7 @@ def alone_in(turns, call):
 
 def as_written(model, inputs, state):
     """The class as the compiler's files have it: behind a guard, with direct launches."""
-    from nereid import direct, guard
+    from nereid._written import direct, guard
 
     def traced(tensors):
         return [

@@ -27,7 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from triton.backends.compiler import GPUTarget
 
-from . import arguments, fake_cuda
+from .._tracer import arguments, fake_cuda
 
 DTYPES = arguments.DTYPE_OF_NAME
 _names = {}  # of the leaves of the graph that is being lowered

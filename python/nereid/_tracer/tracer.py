@@ -1,7 +1,7 @@
 """The tracer: runs a module once without data and answers what it did, as docs/trace_format.md says.
 
 `warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a
-child. By hand: `python -m nereid.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
+child. By hand: `python -m nereid._tracer.tracer FILE [--class ModelNew] [--reference FILE] [--json]`.
 """
 
 import copy
@@ -435,5 +435,5 @@ def main():
 if __name__ == "__main__":
     import sys
 
-    sys.modules.setdefault("nereid.tracer", sys.modules["__main__"])
+    sys.modules.setdefault("nereid._tracer.tracer", sys.modules["__main__"])
     main()

@@ -1,4 +1,4 @@
-"""`python -m nereid.tracer`: the tracer by hand, without a sandbox; for developers."""
+"""`python -m nereid._tracer.tracer`: the tracer by hand, without a sandbox; for developers."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ import sys
 
 def run(handle):
     parser = argparse.ArgumentParser(
-        prog="nereid.tracer",
+        prog="nereid._tracer.tracer",
         description="Trace a module; prints the tracer's answer. Runs the file unsandboxed.",
     )
     parser.add_argument("file")

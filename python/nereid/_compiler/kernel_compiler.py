@@ -1,7 +1,8 @@
 """The kernel compiler: TTIR text to machine code for one GPU architecture, without a GPU.
 
 `warm()` is called once in a process that then forks for every request; `handle(request)` does the work in a
-child, which sees nothing but the text. By hand: `python -m nereid.kernel_compiler FILE.ttir [ARCH]`.
+child, which sees nothing but the text. By hand:
+`python -m nereid._compiler.kernel_compiler FILE.ttir [ARCH]`.
 
 request = {"ttir": text, "arch": 90, "options": {"num_warps": 4, ...}}
 answer  = {"cubin": base64, "name": symbol, "params": [type of each parameter of the TTIR function],

@@ -1,8 +1,8 @@
 """The tracer, with what Inductor's kernels import there already: more than a second of each of their
 traces."""
 
-from nereid import tracer
-from nereid.tracer import handle, warm_up  # noqa: F401
+from nereid._tracer import tracer
+from nereid._tracer.tracer import handle, warm_up  # noqa: F401
 
 
 def warm():

@@ -1,7 +1,7 @@
 """The engine's own kernels and training's, in Triton, and the program that compiles them: without a GPU, once
 for a model's shape.
 
-    python -m nereid.engine_kernels '{"arch": 90, "kernels": [{"name": "decode_attention", "element": "bf16",
+    python -m nereid._compiler.engine_kernels '{"arch": 90, "kernels": [{"name": "decode_attention", "element": "bf16",
         "constants": {"HEADS": 32, ...}, "options": {"num_warps": 4, "num_stages": 3}}]}'
 
 answers with one JSON object a kernel, in order: {"ttir": text, "image": what kernel_compiler.py answers};
@@ -923,7 +923,7 @@ def main():
     for kernel in request["kernels"]:
         answer = {"ttir": ttir_of(kernel)}
         if request["arch"]:
-            from nereid import kernel_compiler  # pylint: disable=import-outside-toplevel
+            from nereid._compiler import kernel_compiler  # pylint: disable=import-outside-toplevel
 
             answer["image"] = kernel_compiler.handle(
                 {"ttir": answer["ttir"], "arch": request["arch"], "options": kernel.get("options", {})}

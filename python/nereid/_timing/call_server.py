@@ -1,6 +1,6 @@
 """Times many programs as their users call them: one warmed process that forks for each of them.
 
-    python -m nereid.call_server WARM [JAILS]     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
+    python -m nereid._timing.call_server WARM [JAILS]     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
 
 Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "ways": [...], "device":
 "cuda", "seconds": 0.1, "folder": of its words and its kernels, "caches": a folder that all share, "threads":
@@ -118,7 +118,7 @@ class Asked:
 
 def run_child(channel, request, threads):
     """All ways of one program, one after the other."""
-    from nereid import baselines
+    from nereid._timing import baselines
 
     turns = Asked(channel)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(request["caches"], "inductor")
@@ -191,7 +191,7 @@ def trial(jail, device):
 
 def find_jail(jails):
     """The first that fits; raises what is wrong with each."""
-    from nereid.jail import Jail, JailError
+    from nereid._worker.jail import Jail, JailError
 
     wrong = []
     for fit in jails["fits"]:
@@ -208,7 +208,8 @@ def find_jail(jails):
 
 def load_kernels(request):
     """Has their launchers built, in folders that all share, before there is a jail."""
-    from nereid import called_kernels, direct, guard  # noqa: F401  the last two are read in the jail
+    from nereid._timing import called_kernels  # noqa: F401  the last two are read in the jail
+    from nereid._written import direct, guard  # noqa: F401  the last two are read in the jail
     from triton.backends.nvidia.driver import CudaDriver
     from triton.runtime import driver
 
@@ -242,7 +243,7 @@ def begin_child(channel, request, threads, fresh=False, jail=None):
                 [
                     sys.executable,
                     "-m",
-                    "nereid.call_server",
+                    "nereid._timing.call_server",
                     "--child",
                     str(channel.fileno()),
                     json.dumps(request),

@@ -1,0 +1,1 @@
+"""TTIR text to machine code for one GPU architecture, without a GPU."""

@@ -1,0 +1,1 @@
+"""What `torch.compile` would write for a traced module, as the text of a `ModelNew`."""

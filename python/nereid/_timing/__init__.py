@@ -1,0 +1,1 @@
+"""Times programs as their users call them, in warmed processes: PyTorch's own ways, and candidates."""

@@ -1,0 +1,1 @@
+"""Runs a module without data and without a GPU, and writes down what it did."""

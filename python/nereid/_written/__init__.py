@@ -1,0 +1,2 @@
+"""Text that files of `nereid lower` and `nereid optimize` carry: their guard, launches without Triton's
+dispatch, CUDA graphs."""
