@@ -6,7 +6,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/replay/host/client.h"
-#include "nereid/replay/sample_for_tests.h"
+#include "tests/support/replay_sample.h"
 
 int main(int argc, char** argv) {
   using namespace nereid;

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "nereid/base/file.h"
-#include "nereid/sandbox/zygote.h"
+#include "nereid/sandbox/zygote/zygote.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "nereid/base/file.h"
-#include "nereid/synth/maker.h"
+#include "nereid/synth/sample/maker.h"
 
 namespace {
 

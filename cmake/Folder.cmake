@@ -4,25 +4,26 @@
 # build's time), so names in unnamed namespaces must differ within a folder;
 # -DNEREID_SINGLE_FILES="verify;trace" compiles these folders file by file while one works on them.
 #
-# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp and *_for_tests.cpp part of `NAME_test` (one
-# ctest entry per test case; with TORCH one for all, for libtorch takes longer to load than most cases do),
-# every *_fuzz.cpp a fuzz target, *_main.cpp is left to the folder. TORCH shares the precompiled headers that
-# hold libtorch's, PCH names one for this folder's sources alone; TEST_DEPS is what only tests link;
-# OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from
-# each other; WAITING is for folders that wait for others and need not be fast; NOT_FUZZED names sources that
-# no fuzz target needs; FOLDERS adds subfolders to the library.
+# Every *.cpp becomes part of `nereid_NAME`, every *_test.cpp part of `NAME_test` (one ctest entry per test
+# case; with TORCH one for all, for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz
+# target, *_main.cpp is left to the folder. TORCH shares the precompiled headers that hold libtorch's, PCH
+# names one for this folder's sources alone; TEST_DEPS is what only tests link, TEST_SOURCES what they compile
+# besides; OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm
+# worker from each other; WAITING is for folders that wait for others and need not be fast; NOT_FUZZED names
+# sources that no fuzz target needs; FOLDERS adds subfolders to the library.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;NOT_FUZZED;FOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;TEST_SOURCES;NOT_FUZZED;FOLDERS" ${ARGN})
   set(patterns *.cpp)
   foreach(folder ${arg_FOLDERS})
     list(APPEND patterns ${folder}/*.cpp)
   endforeach()
   file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
-  list(FILTER tests INCLUDE REGEX "_(test|for_tests)\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(APPEND tests ${arg_TEST_SOURCES})
   set(fuzzers ${sources})
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "_(test|for_tests|fuzz|main)\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|main)\\.cpp$")
   if(NEREID_FUZZ)
     list(TRANSFORM arg_NOT_FUZZED PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     list(REMOVE_ITEM sources ${arg_NOT_FUZZED})
@@ -63,6 +64,7 @@ function(nereid_folder name)
   if(tests AND NOT NEREID_FUZZ)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+    target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR})  # tests/support
     target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     if(name IN_LIST NEREID_SINGLE_FILES)
       set_target_properties(${name}_test PROPERTIES UNITY_BUILD OFF)
@@ -97,6 +99,7 @@ endfunction()
 # nereid_test_program(NAME FOLDER SOURCE ...): a test that is a program of its own, with libtorch.
 function(nereid_test_program name folder)
   add_executable(${name} ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})  # tests/support
   target_link_libraries(${name} PRIVATE nereid_${folder} nereid_test_flags GTest::gtest)  # GTest for its flags: as what was precompiled
   target_precompile_headers(${name} REUSE_FROM nereid_precompiled_torch_test)
 endfunction()

@@ -17,10 +17,12 @@ NAMED = re.compile(
 
 def rules():
     catalogue = set(
-        re.findall(r'^\s*\{"([a-z0-9-]+)",\s+\w+::k', (SOURCE / "verify/catalogue.cpp").read_text(), re.M)
+        re.findall(
+            r'^\s*\{"([a-z0-9-]+)",\s+\w+::k', (SOURCE / "verify/rules/catalogue.cpp").read_text(), re.M
+        )
     )
     named = {}
-    for path in sorted((SOURCE / "verify").glob("*.cpp")):
+    for path in sorted((SOURCE / "verify").rglob("*.cpp")):
         if not path.stem.endswith("_test") and path.stem != "catalogue":
             for match in NAMED.findall(path.read_text()):
                 named.setdefault(match[0] or match[1], path.name)
@@ -28,7 +30,7 @@ def rules():
         yield f"the patterns of this test find {len(catalogue)} rules in the catalogue and {len(named)} in code: expected 40 and 20"
     for rule, where in named.items():
         if rule not in catalogue:
-            yield f"rule `{rule}` ({where}) is missing from the catalogue of rules (src/nereid/verify/catalogue.cpp)"
+            yield f"rule `{rule}` ({where}) is missing from the catalogue of rules (src/nereid/verify/rules/catalogue.cpp)"
 
 
 def passes():

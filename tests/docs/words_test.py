@@ -68,9 +68,9 @@ def check_words():
         if not words.found(f"src/nereid/{path}/x.h", line) or words.found("src/nereid/base/x.h", line):
             yield f"tools/words: expected the type in `{line}` to be refused in {path} alone"
     # An exception holds for its path and its line, not for others.
-    if words.found("src/nereid/sandbox/zygote_process.cpp", '"USER=nobody",'):
+    if words.found("src/nereid/sandbox/zygote/zygote_process.cpp", '"USER=nobody",'):
         yield "tools/words: expected the name of UNIX's user to pass"
-    for path in ("src/nereid/sandbox/zygote_process.cpp", "src/nereid/base/x.cpp"):
+    for path in ("src/nereid/sandbox/zygote/zygote_process.cpp", "src/nereid/base/x.cpp"):
         if not words.found(path, "// nobody reads it"):
             yield f"tools/words: expected `nobody` to be refused in {path}"
 

@@ -64,7 +64,7 @@ def functions_of(code, what):
 
 
 def included(path, text):
-    """A file that a candidate carries: src/nereid/base/included_files.h."""
+    """A file that a candidate carries: src/nereid/base/program/included_files.h."""
     lines = "".join(f"#| {line}\n" if line else "#|\n" for line in text.replace("\r\n", "\n").split("\n"))
     return f"# nereid-include {path}\n{lines}"
 

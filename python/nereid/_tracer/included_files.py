@@ -1,5 +1,5 @@
-"""Files that a task's text carries after its own lines (src/nereid/base/included_files.h): Python files are
-imported from there, data files are laid into the scratch folder."""
+"""Files that a task's text carries after its own lines (src/nereid/base/program/included_files.h): Python
+files are imported from there, data files are laid into the scratch folder."""
 
 import base64
 import importlib.abc

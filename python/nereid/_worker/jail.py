@@ -15,7 +15,7 @@ class Jail:
     """Prepared once by the trusted parent; each forked child enters it before it touches anything hostile."""
 
     def __init__(self, library, policy):
-        """`library`: path of libnereid_jail.so. `policy`: JSON text, see sandbox/policy.h."""
+        """`library`: path of libnereid_jail.so. `policy`: JSON text, see sandbox/jail/policy.h."""
         self._library = ctypes.CDLL(library)
         self._library.nereid_jail_prepare.restype = ctypes.c_void_p
         self._message = ctypes.create_string_buffer(4096)

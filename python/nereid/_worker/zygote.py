@@ -4,8 +4,8 @@
 
 SETTINGS is JSON: {"library": path of libnereid_jail.so, "policy": {...}, "folder": for scratch folders on
 disk}. Once warm it says so to the judge, as JSON ({"isolation": {...}, "seconds": s, "about": {...}}), and
-leaves the rest to sandbox/fork_loop.h: the judge's order to run something comes with two descriptors, a
-memory file that holds the request and the pipe for the answer. The child writes to its pipe 8 bytes (the
+leaves the rest to sandbox/zygote/fork_loop.h: the judge's order to run something comes with two descriptors,
+a memory file that holds the request and the pipe for the answer. The child writes to its pipe 8 bytes (the
 answer's length, little-endian) and the answer, JSON. Nothing else that a child does reaches anybody. When the
 control socket closes, so does this process, and its children die with it.
 """

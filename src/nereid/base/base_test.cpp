@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "nereid/base/command.h"
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
+#include "nereid/base/program/command.h"
 #include "nereid/base/thread_pool.h"
 
 namespace nereid {

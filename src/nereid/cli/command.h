@@ -1,11 +1,11 @@
-// The subcommands of `nereid` (base/command.h says what they are to its frame), and what several of them
-// share.
+// The subcommands of `nereid` (base/program/command.h says what they are to its frame), and what several of
+// them share.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "nereid/base/command.h"
+#include "nereid/base/program/command.h"
 #include "nereid/base/result.h"
 
 namespace CLI {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <map>
 
-#include "nereid/verify/verifier_processes.h"
+#include "nereid/verify/stages/verifier_processes.h"
 
 namespace nereid::cli {
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "nereid/base/progress.h"
+#include "nereid/base/program/progress.h"
 #include "nereid/base/result.h"
 #include "nereid/replay/report.h"
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 
 namespace nereid::cli {
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "nereid/base/file.h"
-#include "nereid/base/included_files.h"
+#include "nereid/base/program/included_files.h"
 
 namespace nereid::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "nereid/base/command.h"
+#include "nereid/base/program/command.h"
 #include "nereid/base/result.h"
 #include "nereid/cli/run.h"
 

@@ -6,8 +6,8 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/printable.h"
+#include "nereid/base/program/standard_output.h"
 #include "nereid/base/result.h"
-#include "nereid/base/standard_output.h"
 
 namespace nereid::cli {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "nereid/base/number_option.h"
-#include "nereid/base/shipped_model.h"
+#include "nereid/base/program/shipped_model.h"
 #include "nereid/cli/common.h"
 #include "nereid/cli/version.h"
 #include "nereid/proposers/compiler.h"

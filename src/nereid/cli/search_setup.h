@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/cli/common.h"
 #include "nereid/proposers/proposer.h"
 #include "nereid/search/evaluator.h"
 #include "nereid/store/store.h"
-#include "nereid/verify/verifier_processes.h"
+#include "nereid/verify/stages/verifier_processes.h"
 
 namespace nereid::cli {
 

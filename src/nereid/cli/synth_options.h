@@ -9,7 +9,7 @@
 #include "nereid/base/json.h"
 #include "nereid/cli/command.h"
 #include "nereid/synth/coverage.h"
-#include "nereid/synth/maker.h"
+#include "nereid/synth/sample/maker.h"
 
 namespace nereid::cli {
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <unordered_set>
 
-#include "nereid/base/interrupt.h"
-#include "nereid/base/progress.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/base/program/progress.h"
 #include "nereid/cli/common.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/synth_options.h"

@@ -18,12 +18,12 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/printable.h"
-#include "nereid/base/progress.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/base/program/progress.h"
 #include "nereid/dataset/harvest_labels.h"
-#include "nereid/sandbox/zygote.h"
+#include "nereid/sandbox/zygote/zygote.h"
 #include "nereid/tracer/tracer.h"
 
 namespace nereid::dataset {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/base/result.h"
 
 namespace nereid::dataset {

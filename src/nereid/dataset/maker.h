@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "nereid/dataset/variants.h"
-#include "nereid/synth/maker.h"
-#include "nereid/verify/pipeline.h"
-#include "nereid/verify/verifier_processes.h"
+#include "nereid/synth/sample/maker.h"
+#include "nereid/verify/stages/pipeline.h"
+#include "nereid/verify/stages/verifier_processes.h"
 
 namespace nereid::dataset {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "nereid/dataset/variants.h"
-#include "nereid/synth/rng.h"
+#include "nereid/synth/sample/rng.h"
 
 namespace nereid::dataset {
 

@@ -13,7 +13,7 @@
 
 #include "nereid/dataset/variants.h"
 #include "nereid/dataset/whole_task_subgraph.h"
-#include "nereid/synth/maker.h"
+#include "nereid/synth/sample/maker.h"
 #include "nereid/tracer/tracer.h"
 
 namespace nereid::dataset {

@@ -6,7 +6,7 @@
 
 #include "nereid/base/result.h"
 #include "nereid/compiler/module.h"
-#include "nereid/synth/rng.h"
+#include "nereid/synth/sample/rng.h"
 
 namespace nereid::dataset {
 

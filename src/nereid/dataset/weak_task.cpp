@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 
 namespace nereid::dataset {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "nereid/base/result.h"
 #include "nereid/trace/trace.h"
-#include "nereid/verify/pipeline.h"
-#include "nereid/verify/verifier_processes.h"
+#include "nereid/verify/stages/pipeline.h"
+#include "nereid/verify/stages/verifier_processes.h"
 
 namespace nereid::dataset {
 

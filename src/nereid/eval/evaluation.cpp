@@ -12,11 +12,11 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
-#include "nereid/base/included_files.h"
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
-#include "nereid/search/result_file.h"
+#include "nereid/base/program/included_files.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/search/report/result_file.h"
 
 namespace nereid::eval {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <limits>
 
-#include "nereid/search/html.h"
-#include "nereid/search/result_file.h"
+#include "nereid/search/report/html.h"
+#include "nereid/search/report/result_file.h"
 #include "nereid/trace/notation.h"
 
 namespace nereid::eval {

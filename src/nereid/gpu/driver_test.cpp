@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "nereid/gpu/fake_driver_for_tests.h"
 #include "nereid/gpu/nvml.h"
+#include "tests/support/fake_driver.h"
 
 namespace nereid::gpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nereid/gpu/fake_driver_for_tests.h"
+#include "tests/support/fake_driver.h"
 
 namespace nereid::gpu {
 namespace {

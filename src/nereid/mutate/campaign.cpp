@@ -12,9 +12,9 @@
 #include <sstream>
 
 #include "nereid/base/file.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/thread_pool.h"
-#include "nereid/verify/kernel_library.h"
+#include "nereid/verify/rules/kernel_library.h"
 
 namespace nereid::mutate {
 namespace {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "nereid/base/progress.h"
+#include "nereid/base/program/progress.h"
 #include "nereid/mutate/result_line.h"
 #include "nereid/mutate/subject.h"
 #include "nereid/replay/host/client.h"
-#include "nereid/verify/pipeline.h"
+#include "nereid/verify/stages/pipeline.h"
 
 namespace nereid::mutate {
 

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "nereid/base/hash.h"
-#include "nereid/mutate/kernel_faults.h"
-#include "nereid/trace/codec.h"
+#include "nereid/mutate/faults/kernel_faults.h"
+#include "nereid/trace/format/codec.h"
 #include "nereid/ttir/exec/executor.h"
 
 namespace nereid::mutate {

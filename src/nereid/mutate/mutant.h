@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/mutate/fault.h"
+#include "nereid/mutate/faults/fault.h"
 #include "nereid/mutate/subject.h"
 
 namespace nereid::mutate {

@@ -5,7 +5,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
-#include "nereid/mutate/kernel_faults.h"
+#include "nereid/mutate/faults/kernel_faults.h"
 #include "nereid/mutate/report.h"
 #include "nereid/ttir/exec/executor.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "nereid/base/json.h"
-#include "nereid/search/html.h"
+#include "nereid/search/report/html.h"
 #include "nereid/trace/notation.h"
 
 namespace nereid::mutate {

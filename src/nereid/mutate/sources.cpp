@@ -8,7 +8,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/dataset/variants.h"
-#include "nereid/synth/maker.h"
+#include "nereid/synth/sample/maker.h"
 
 namespace nereid::mutate {
 namespace {

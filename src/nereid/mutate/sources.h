@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nereid/mutate/campaign.h"
-#include "nereid/synth/space.h"
+#include "nereid/synth/sample/space.h"
 #include "nereid/tracer/tracer.h"
 
 namespace nereid::mutate {

@@ -6,7 +6,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
-#include "nereid/trace/codec.h"
+#include "nereid/trace/format/codec.h"
 
 namespace nereid::mutate {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/mutate/witness_inputs.h"
 
 namespace nereid::mutate {

@@ -10,9 +10,9 @@
 #include <random>
 #include <thread>
 
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
+#include "nereid/base/program/interrupt.h"
 
 namespace nereid::proposers {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
-#include "nereid/trace/codec.h"
+#include "nereid/trace/format/codec.h"
 
 namespace nereid::proposers {
 namespace {

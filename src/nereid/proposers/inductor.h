@@ -2,9 +2,9 @@
 // from the trace alone. The reference's own Python is not run again, and no GPU is needed.
 #pragma once
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/proposers/proposer.h"
-#include "nereid/sandbox/zygote.h"
+#include "nereid/sandbox/zygote/zygote.h"
 
 namespace nereid::proposers {
 

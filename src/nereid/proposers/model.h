@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/lm/chat/prompts.h"
 #include "nereid/proposers/model_process.h"
 #include "nereid/proposers/proposer.h"

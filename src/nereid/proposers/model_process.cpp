@@ -12,11 +12,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/text.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/zygote/subprocess.h"
 
 namespace nereid::proposers {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/result.h"
 #include "nereid/proposers/chat.h"
 

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/replay/message.h"
 
 namespace nereid::replay {

@@ -37,7 +37,7 @@ enum class InputDistribution {
   kSmall,       // x / 2^10 (2^3 in f16): near what an eps is
   kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as
              // large
-  kLowest,   // integers and booleans: the least that their domain holds (worker/integer_inputs.h)
+  kLowest,   // integers and booleans: the least that their domain holds (worker/inputs/integer_inputs.h)
   kHighest,  // ... the most
   kRedrawn,  // ... any of it by chance; of integer tables that the module registers, too
 };
@@ -51,7 +51,8 @@ uint64_t phase_seed(uint64_t seed, trace::PhaseKind kind, int call);
 struct Trial {
   uint64_t seed = 0;
   InputDistribution distribution = InputDistribution::kOwn;
-  bool perturb = true;   // parameters and persistent buffers get values that hide nothing (worker/inputs.h)
+  bool perturb =
+      true;  // parameters and persistent buffers get values that hide nothing (worker/inputs/inputs.h)
   bool gentle = false;   // of these only constants, where the reference is not for more
   bool sanitize = true;  // CPU: the executor's sanitizer. CUDA: the fenced replay
 };

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "nereid/trace/sketch_for_tests.h"
+#include "tests/support/trace_sketch.h"
 
 namespace nereid::replay {
 namespace {

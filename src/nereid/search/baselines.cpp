@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "nereid/base/hash.h"
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/proposers/inductor.h"
 #include "nereid/render/program_text.h"
-#include "nereid/search/result_file.h"
+#include "nereid/search/report/result_file.h"
 
 namespace nereid::search {
 namespace {

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/search/call_server.h"
 #include "nereid/search/evaluator.h"
 

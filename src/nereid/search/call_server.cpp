@@ -10,14 +10,14 @@
 #include <cerrno>
 #include <cstring>
 
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/replay/host/gpu_gate.h"
-#include "nereid/sandbox/channel.h"
-#include "nereid/sandbox/cuda_isolation.h"
-#include "nereid/sandbox/policy_json.h"
-#include "nereid/sandbox/python_home.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/jail/cuda_isolation.h"
+#include "nereid/sandbox/jail/policy_json.h"
+#include "nereid/sandbox/zygote/channel.h"
+#include "nereid/sandbox/zygote/python_home.h"
+#include "nereid/sandbox/zygote/subprocess.h"
 
 namespace nereid::search {
 namespace {

@@ -2,7 +2,7 @@
 // (python/nereid/_timing/call_server.py). Compiling goes on in parallel; while one is timed, no other process
 // uses the GPU, replays of this process included (replay/host/gpu_gate.h). Programs with a candidate's
 // kernels have a server of their own, whose children enter the jail of CUDA's workers
-// (sandbox/cuda_isolation.h) before any machine code is there.
+// (sandbox/jail/cuda_isolation.h) before any machine code is there.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
-#include "nereid/base/installation.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/installation.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/result.h"
 
 namespace nereid::search {

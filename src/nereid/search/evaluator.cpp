@@ -1,10 +1,10 @@
 #include "nereid/search/evaluator.h"
 
 #include "nereid/base/hash.h"
-#include "nereid/base/included_files.h"
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
-#include "nereid/verify/answer.h"
+#include "nereid/base/program/included_files.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/verify/batch/answer.h"
 #include "nereid/verify/verdict_format.h"
 
 namespace nereid::search {

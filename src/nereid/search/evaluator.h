@@ -11,7 +11,7 @@
 #include "nereid/proposers/proposer.h"
 #include "nereid/search/judged.h"
 #include "nereid/store/store.h"
-#include "nereid/verify/pipeline.h"
+#include "nereid/verify/stages/pipeline.h"
 
 namespace nereid::search {
 

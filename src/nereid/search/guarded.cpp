@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "nereid/base/interrupt.h"
-#include "nereid/trace/codec.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/trace/format/codec.h"
 
 namespace nereid::search {
 namespace {

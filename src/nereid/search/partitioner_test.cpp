@@ -9,7 +9,7 @@
 #include <set>
 
 #include "nereid/render/python_text.h"
-#include "nereid/search/graph_svg.h"
+#include "nereid/search/report/graph_svg.h"
 #include "nereid/search/subgraph_search.h"
 
 namespace nereid::search {

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <thread>
 
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/search/fall_back.h"
 #include "nereid/search/subgraph_search.h"
 

@@ -9,9 +9,9 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
-#include "nereid/search/report.h"
-#include "nereid/search/result_file.h"
-#include "nereid/verify/trace_analysis_for_tests.h"
+#include "nereid/search/report/report.h"
+#include "nereid/search/report/result_file.h"
+#include "tests/support/trace_analysis.h"
 
 namespace nereid::search {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "nereid/base/hash.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/search/fall_back.h"
 
 namespace nereid::search {

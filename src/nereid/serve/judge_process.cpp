@@ -13,8 +13,8 @@
 #include <cstring>
 
 #include "nereid/base/deadline.h"
-#include "nereid/sandbox/subprocess.h"
-#include "nereid/sandbox/worker_pool.h"
+#include "nereid/sandbox/zygote/subprocess.h"
+#include "nereid/sandbox/zygote/worker_pool.h"
 
 namespace nereid::serve {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "nereid/base/file.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/result.h"
 
 namespace nereid::serve {

@@ -5,7 +5,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/serve/json_member.h"
-#include "nereid/verify/batch_line.h"
+#include "nereid/verify/batch/batch_line.h"
 
 namespace nereid::serve {
 namespace {

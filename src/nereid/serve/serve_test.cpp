@@ -10,7 +10,7 @@
 #include <random>
 
 #include "nereid/base/file.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/zygote/subprocess.h"
 #include "nereid/serve/fair_queue.h"
 #include "nereid/serve/judge_process.h"
 #include "nereid/serve/question.h"

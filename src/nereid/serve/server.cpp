@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/serve/json_member.h"
-#include "nereid/verify/batch_line.h"
+#include "nereid/verify/batch/batch_line.h"
 
 namespace nereid::serve {
 namespace {

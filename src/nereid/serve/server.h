@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "nereid/base/command.h"
 #include "nereid/base/json.h"
+#include "nereid/base/program/command.h"
 #include "nereid/base/result.h"
 #include "nereid/serve/http_server.h"
 #include "nereid/serve/question.h"

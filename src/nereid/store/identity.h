@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 
 namespace nereid::store {
 

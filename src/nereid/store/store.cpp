@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "nereid/base/hash.h"
-#include "nereid/base/home.h"
+#include "nereid/base/program/home.h"
 
 namespace nereid::store {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nereid/ops/applied.h"
-#include "nereid/synth/sampled_program.h"
+#include "nereid/synth/sample/sampled_program.h"
 
 namespace nereid::synth {
 

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "nereid/synth/degeneracy.h"
-#include "nereid/synth/emit.h"
-#include "nereid/synth/enumerate_for_tests.h"
-#include "nereid/synth/maker.h"
-#include "nereid/synth/size_class.h"
+#include "nereid/synth/sample/degeneracy.h"
+#include "nereid/synth/sample/maker.h"
+#include "nereid/synth/sample/size_class.h"
+#include "nereid/synth/write/emit.h"
+#include "tests/support/enumerate.h"
 
 namespace nereid::synth {
 namespace {

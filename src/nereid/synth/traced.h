@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "nereid/synth/emit.h"
+#include "nereid/synth/write/emit.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::synth {

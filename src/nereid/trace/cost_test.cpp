@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nereid/trace/sketch_for_tests.h"
+#include "tests/support/trace_sketch.h"
 
 namespace nereid::trace {
 namespace {

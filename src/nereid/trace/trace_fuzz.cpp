@@ -6,9 +6,9 @@
 
 #include "nereid/base/check.h"
 #include "nereid/base/json.h"
-#include "nereid/trace/codec.h"
 #include "nereid/trace/cost.h"
 #include "nereid/trace/dataflow.h"
+#include "nereid/trace/format/codec.h"
 #include "nereid/trace/notation.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -3,9 +3,9 @@
 #include <chrono>
 
 #include "nereid/base/hash.h"
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/sandbox/zygote/subprocess.h"
 
 namespace nereid::tracer {
 namespace {
@@ -71,7 +71,8 @@ Result<sandbox::Isolation> KernelCompiler::isolation() {
 Result<sandbox::Zygote*> KernelCompiler::worker() {
   const std::lock_guard lock(mutex_);
   if (worker_) return worker_.get();
-  sandbox::ZygoteOptions zygote{.installation = options_.installation, .module = "nereid._compiler.kernel_compiler"};
+  sandbox::ZygoteOptions zygote{.installation = options_.installation,
+                                .module = "nereid._compiler.kernel_compiler"};
   zygote.executables = {"triton/backends/nvidia/bin/ptxas", "triton/backends/nvidia/bin/ptxas-blackwell"};
   zygote.children = options_.workers;
   zygote.needs_scratch = true;

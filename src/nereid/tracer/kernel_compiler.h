@@ -15,9 +15,9 @@
 #include <variant>
 
 #include "nereid/base/deadline.h"
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/base/result.h"
-#include "nereid/sandbox/zygote.h"
+#include "nereid/sandbox/zygote/zygote.h"
 #include "nereid/trace/trace.h"
 #include "nereid/tracer/compiled_kernel.h"
 #include "nereid/tracer/kernel_cache.h"

@@ -11,7 +11,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/zygote/subprocess.h"
 
 namespace nereid::tracer {
 namespace {

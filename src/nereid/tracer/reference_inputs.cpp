@@ -1,7 +1,7 @@
 #include "nereid/tracer/reference_inputs.h"
 
 #include "nereid/base/json.h"
-#include "nereid/trace/codec.h"
+#include "nereid/trace/format/codec.h"
 
 namespace nereid::tracer {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
-#include "nereid/trace/codec.h"
 #include "nereid/trace/consistency.h"
+#include "nereid/trace/format/codec.h"
 #include "nereid/tracer/reference_inputs.h"
 
 namespace nereid::tracer {

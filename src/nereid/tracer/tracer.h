@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "nereid/base/deadline.h"
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/base/result.h"
-#include "nereid/sandbox/zygote.h"
+#include "nereid/sandbox/zygote/zygote.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::tracer {

@@ -6,7 +6,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
-#include "nereid/trace/codec.h"
+#include "nereid/trace/format/codec.h"
 #include "nereid/tracer/reference_inputs.h"
 
 namespace nereid::tracer {

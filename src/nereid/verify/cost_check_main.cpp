@@ -11,8 +11,8 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
-#include "nereid/trace/codec.h"
-#include "nereid/verify/kernel_library.h"
+#include "nereid/trace/format/codec.h"
+#include "nereid/verify/rules/kernel_library.h"
 
 namespace nereid::verify {
 namespace {

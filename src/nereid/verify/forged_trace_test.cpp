@@ -10,10 +10,10 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/thread_pool.h"
-#include "nereid/trace/codec.h"
-#include "nereid/verify/mutated_json_for_tests.h"
-#include "nereid/verify/pipeline.h"
-#include "nereid/verify/verifier_processes.h"
+#include "nereid/trace/format/codec.h"
+#include "nereid/verify/stages/pipeline.h"
+#include "nereid/verify/stages/verifier_processes.h"
+#include "tests/support/mutated_json.h"
 
 namespace nereid::verify {
 namespace {

@@ -1,8 +1,8 @@
 #include "nereid/verify/pair.h"
 
 #include "nereid/base/file.h"
-#include "nereid/base/included_files.h"
-#include "nereid/verify/answer.h"
+#include "nereid/base/program/included_files.h"
+#include "nereid/verify/batch/answer.h"
 
 namespace nereid::verify {
 

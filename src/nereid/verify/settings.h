@@ -11,7 +11,7 @@
 #include "nereid/base/deadline.h"
 #include "nereid/replay/report.h"
 #include "nereid/verify/pair.h"
-#include "nereid/verify/rules.h"
+#include "nereid/verify/rules/rules.h"
 
 namespace nereid::verify {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "nereid/verify/answer.h"
+#include "nereid/verify/batch/answer.h"
 #include "nereid/verify/verdict_kind.h"
 
 namespace nereid::verify {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "nereid/base/printable.h"
-#include "nereid/verify/catalogue.h"
+#include "nereid/verify/rules/catalogue.h"
 
 namespace nereid::verify {
 namespace {

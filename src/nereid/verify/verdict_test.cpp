@@ -8,7 +8,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
-#include "nereid/verify/catalogue.h"
+#include "nereid/verify/rules/catalogue.h"
 #include "nereid/verify/verdict_format.h"
 
 namespace nereid::verify {

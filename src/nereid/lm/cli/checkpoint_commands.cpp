@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "nereid/base/shipped_model.h"
+#include "nereid/base/program/shipped_model.h"
 #include "nereid/lm/checkpoint/safetensors.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/dtype_option.h"

@@ -1,7 +1,7 @@
-// The subcommands of nereid-lm (base/command.h says what they are to its frame).
+// The subcommands of nereid-lm (base/program/command.h says what they are to its frame).
 #pragma once
 
-#include "nereid/base/command.h"
+#include "nereid/base/program/command.h"
 
 namespace CLI {
 class App;

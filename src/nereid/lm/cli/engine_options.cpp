@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "nereid/base/shipped_model.h"
+#include "nereid/base/program/shipped_model.h"
 
 namespace nereid::lm {
 

@@ -2,7 +2,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/lm/cli/dtype_option.h"
 #include "nereid/lm/decoder/device.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"

@@ -28,8 +28,8 @@
 #include <thread>
 
 #include "nereid/base/deadline.h"
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/engine_options.h"

@@ -1,7 +1,7 @@
 // `nereid serve-model`: a model behind OpenAI's chat and text completions. lm/serve has the server.
 #include <CLI/CLI.hpp>
 
-#include "nereid/base/standard_output.h"
+#include "nereid/base/program/standard_output.h"
 #include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/engine_options.h"

@@ -1,7 +1,7 @@
 // `nereid-lm train-sft`: what `nereid train sft` becomes.
 #include <CLI/CLI.hpp>
 
-#include "nereid/base/standard_output.h"
+#include "nereid/base/program/standard_output.h"
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/train/kernels/training_operators.h"

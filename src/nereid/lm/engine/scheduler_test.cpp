@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "nereid/lm/engine/fake_model_for_tests.h"
+#include "tests/support/fake_model.h"
 
 namespace nereid::lm {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 
 namespace nereid::lm {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "nereid/base/command.h"
 #include "nereid/base/deadline.h"
+#include "nereid/base/program/command.h"
 #include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/serve/completion.h"
 #include "nereid/lm/serve/completion_request.h"

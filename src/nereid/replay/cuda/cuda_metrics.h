@@ -1,10 +1,10 @@
-// The kernels of replay/worker/error_metrics_kernels.h on a GPU.
+// The kernels of replay/worker/compare/error_metrics_kernels.h on a GPU.
 #pragma once
 
 #include <memory>
 
 #include "nereid/replay/cuda/cuda_machine.h"
-#include "nereid/replay/worker/fused_metrics.h"
+#include "nereid/replay/worker/compare/fused_metrics.h"
 
 namespace nereid::replay::cuda {
 

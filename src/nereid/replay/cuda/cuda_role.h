@@ -14,7 +14,7 @@
 
 #include "nereid/replay/cuda/cuda_machine.h"
 #include "nereid/replay/cuda/timed_forward.h"
-#include "nereid/replay/worker/role.h"
+#include "nereid/replay/worker/roles/role.h"
 
 namespace nereid::replay::cuda {
 

@@ -19,9 +19,9 @@
 #include "nereid/replay/cuda/cuda_metrics.h"
 #include "nereid/replay/cuda/cuda_role.h"
 #include "nereid/replay/host/worker_process.h"
-#include "nereid/replay/worker/compare.h"
+#include "nereid/replay/worker/compare/compare.h"
 #include "nereid/replay/worker/operators.h"
-#include "nereid/sandbox/cuda_isolation.h"
+#include "nereid/sandbox/jail/cuda_isolation.h"
 
 namespace nereid::replay::cuda {
 namespace {

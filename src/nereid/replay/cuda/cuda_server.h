@@ -2,10 +2,10 @@
 // costs some hundred milliseconds, so a process plays one session after the other, until one leaves it
 // broken.
 //
-// Requests on its control socket are those of the CPU's server (worker/server.h): {"fork": role, "threads":
-// n} with the worker's end of a socket takes a warmed process that has played no other role, {"end": pid}
-// gives it back: it is kept where its session ended in order, killed where not. With "orderly" the answer
-// does not wait for that.
+// Requests on its control socket are those of the CPU's server (worker/roles/server.h): {"fork": role,
+// "threads": n} with the worker's end of a socket takes a warmed process that has played no other role,
+// {"end": pid} gives it back: it is kept where its session ended in order, killed where not. With "orderly"
+// the answer does not wait for that.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "nereid/replay/message.h"
-#include "nereid/sandbox/jail.h"
+#include "nereid/sandbox/jail/jail.h"
 
 namespace nereid::replay::cuda {
 

@@ -1,6 +1,6 @@
-// CUDA kernels of replay/worker/error_metrics_kernels.h. Compiled by compile_kernels.py when the project is
-// built; tests/gpu/selftest compares their results with PyTorch's operators.
-#include "nereid/replay/worker/error_metrics_kernels.h"
+// CUDA kernels of replay/worker/compare/error_metrics_kernels.h. Compiled by compile_kernels.py when the
+// project is built; tests/gpu/selftest compares their results with PyTorch's operators.
+#include "nereid/replay/worker/compare/error_metrics_kernels.h"
 
 using namespace nereid::replay::kernels;
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "nereid/replay/cuda/cuda_server.h"
-#include "nereid/sandbox/cuda_isolation.h"
+#include "nereid/sandbox/jail/cuda_isolation.h"
 
 int main(int argc, char** argv) {
   nereid::replay::cuda::CudaServerOptions options;

@@ -4,8 +4,8 @@
 #include <future>
 #include <mutex>
 
-#include "nereid/base/installation.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/installation.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/replay/host/session.h"
 
 namespace nereid::replay {

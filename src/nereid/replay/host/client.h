@@ -97,8 +97,8 @@ class Server {
   virtual Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
                                                  const SessionOptions& options, Deadline deadline) = 0;
 
-  // The isolation layers around the workers of a device, in words (sandbox/policy.h's describe); empty before
-  // the first session.
+  // The isolation layers around the workers of a device, in words (sandbox/jail/policy.h's describe); empty
+  // before the first session.
   virtual std::string isolation(Device device) const = 0;
 };
 

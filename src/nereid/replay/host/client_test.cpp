@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "nereid/replay/sample_for_tests.h"
+#include "tests/support/replay_sample.h"
 
 namespace nereid::replay {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 
 namespace nereid::replay {
 namespace {

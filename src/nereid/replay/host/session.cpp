@@ -12,7 +12,7 @@
 #include "nereid/replay/message.h"
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/structure.h"
-#include "nereid/trace/codec.h"
+#include "nereid/trace/format/codec.h"
 
 namespace nereid::replay {
 namespace {

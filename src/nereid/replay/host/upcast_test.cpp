@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "nereid/trace/sketch_for_tests.h"
+#include "tests/support/trace_sketch.h"
 
 namespace nereid::replay {
 namespace {

@@ -13,11 +13,11 @@
 #include <cstdlib>
 #include <utility>
 
-#include "nereid/base/interrupt.h"
 #include "nereid/base/printable.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/replay/build_id.h"
-#include "nereid/sandbox/process_times.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/zygote/process_times.h"
+#include "nereid/sandbox/zygote/subprocess.h"
 
 namespace nereid::replay {
 namespace {

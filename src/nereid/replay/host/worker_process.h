@@ -13,7 +13,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/result.h"
 #include "nereid/replay/message.h"
 #include "nereid/replay/report.h"
@@ -48,7 +48,7 @@ class Worker {
   // Whether it can be asked again.
   bool alive() const { return socket_.valid(); }
   // A worker that does not answer before `deadline`, or within `own_seconds` of its own (0: no such limit;
-  // what it waited for a processor is not counted, see sandbox/process_times.h), is ended.
+  // what it waited for a processor is not counted, see sandbox/zygote/process_times.h), is ended.
   Reply ask(const Json& request, const std::vector<int>& descriptors, Deadline deadline,
             double own_seconds = 0);
   const SharedPosition& position() const { return position_; }

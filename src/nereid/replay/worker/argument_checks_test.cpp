@@ -9,7 +9,7 @@
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/prepared_call.h"
 #include "nereid/replay/worker/types.h"
-#include "nereid/trace/sketch_for_tests.h"
+#include "tests/support/trace_sketch.h"
 
 namespace nereid::replay {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nereid/replay/worker/dump.h"
-#include "nereid/replay/worker/server.h"
+#include "nereid/replay/worker/roles/dump.h"
+#include "nereid/replay/worker/roles/server.h"
 
 int main(int argc, char** argv) {
   std::vector<std::string> traces, dumps;

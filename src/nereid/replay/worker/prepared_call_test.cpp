@@ -8,11 +8,11 @@
 #include <limits>
 #include <map>
 
-#include "nereid/replay/sample_for_tests.h"
 #include "nereid/replay/worker/cpu_machine.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/program.h"
 #include "nereid/replay/worker/types.h"
+#include "tests/support/replay_sample.h"
 
 namespace nereid::replay {
 namespace {

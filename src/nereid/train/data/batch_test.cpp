@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nereid/train/data/token_set_for_tests.h"
+#include "tests/support/token_set.h"
 
 namespace nereid::train {
 namespace {

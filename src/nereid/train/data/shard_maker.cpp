@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "nereid/base/hash.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/thread_pool.h"
 
 namespace nereid::train {

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "nereid/lm/decoder/decoder.h"
-#include "nereid/lm/engine/runner/ttir_launcher_for_tests.h"
+#include "tests/support/ttir_launcher.h"
 
 namespace nereid::train {
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "nereid/base/deadline.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/train/ranks/nccl.h"
 
 namespace nereid::train {

@@ -14,10 +14,10 @@
 #include <cstring>
 
 #include "nereid/base/deadline.h"
-#include "nereid/base/interrupt.h"
 #include "nereid/base/json_field.h"
-#include "nereid/sandbox/subprocess.h"
-#include "nereid/sandbox/worker_pool.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/sandbox/zygote/subprocess.h"
+#include "nereid/sandbox/zygote/worker_pool.h"
 
 namespace nereid::train {
 namespace {

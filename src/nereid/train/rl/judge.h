@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "nereid/base/file.h"
-#include "nereid/base/installation.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/installation.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/result.h"
 #include "nereid/train/rl/objective/advantages.h"
 

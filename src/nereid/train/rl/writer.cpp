@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "nereid/base/file.h"
-#include "nereid/base/interrupt.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/lm/engine/runner/generation.h"
 
 namespace nereid::train {

@@ -7,7 +7,7 @@
 
 #include "nereid/ttir/analysis/facts.h"
 #include "nereid/ttir/exec/access.h"
-#include "nereid/ttir/exec/handlers.h"
+#include "nereid/ttir/exec/handlers/handlers.h"
 #include "nereid/ttir/exec/sanitizer.h"
 
 namespace nereid::ttir {

@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "nereid/ttir/analysis/cost.h"
-#include "nereid/ttir/exec/elementwise.h"
-#include "nereid/ttir/exec/lowering.h"
+#include "nereid/ttir/exec/elementwise/elementwise.h"
+#include "nereid/ttir/exec/lowering/lowering.h"
 
 namespace nereid::ttir {
 namespace {

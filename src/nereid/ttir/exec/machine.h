@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "nereid/ttir/exec/elementwise.h"
+#include "nereid/ttir/exec/elementwise/elementwise.h"
 #include "nereid/ttir/exec/executor.h"
-#include "nereid/ttir/exec/happens_before.h"
-#include "nereid/ttir/exec/lane_log.h"
-#include "nereid/ttir/exec/race_log.h"
+#include "nereid/ttir/exec/races/happens_before.h"
+#include "nereid/ttir/exec/races/lane_log.h"
+#include "nereid/ttir/exec/races/race_log.h"
 #include "nereid/ttir/exec/tile.h"
 #include "nereid/ttir/ir/program.h"
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "nereid/ttir/exec/elementwise.h"
+#include "nereid/ttir/exec/elementwise/elementwise.h"
 #include "nereid/ttir/parse/constant.h"
 
 namespace nereid::ttir {

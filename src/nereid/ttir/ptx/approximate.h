@@ -24,7 +24,7 @@
 
 #include <cstdint>
 
-#include "nereid/ttir/exec/elementwise.h"
+#include "nereid/ttir/exec/elementwise/elementwise.h"
 
 namespace nereid::ttir {
 

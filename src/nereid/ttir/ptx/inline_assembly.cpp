@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "nereid/ttir/exec/handlers.h"
+#include "nereid/ttir/exec/handlers/handlers.h"
 #include "nereid/ttir/ptx/approximate.h"
 
 namespace nereid::ttir {

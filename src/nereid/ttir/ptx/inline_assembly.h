@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "nereid/ttir/exec/elementwise.h"
+#include "nereid/ttir/exec/elementwise/elementwise.h"
 #include "nereid/ttir/ptx/ptx_program.h"
 
 namespace nereid::ttir {

@@ -3,7 +3,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "nereid/ttir/exec/handlers.h"
+#include "nereid/ttir/exec/handlers/handlers.h"
 #include "nereid/ttir/ptx/libdevice_table.h"
 
 namespace nereid::ttir {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/ttir/exec/elementwise.h"
+#include "nereid/ttir/exec/elementwise/elementwise.h"
 
 namespace nereid::ttir {
 

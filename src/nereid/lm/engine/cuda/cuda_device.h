@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/base/result.h"
 #include "nereid/lm/engine/runner/runner.h"
 

@@ -18,9 +18,9 @@
 #include "nereid/lm/decoder/decoder.h"
 #include "nereid/lm/decoder/device.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
-#include "nereid/lm/engine/runner/random_batch_for_tests.h"
 #include "nereid/lm/engine/runner/sampler.h"
 #include "nereid/train/kernels/training_operators.h"
+#include "tests/support/random_batch.h"
 
 namespace nereid::lm {
 namespace {

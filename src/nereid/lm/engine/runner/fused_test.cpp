@@ -8,7 +8,7 @@
 
 #include "nereid/lm/decoder/decoder.h"
 #include "nereid/lm/engine/runner/runner.h"
-#include "nereid/lm/engine/runner/ttir_launcher_for_tests.h"
+#include "tests/support/ttir_launcher.h"
 
 namespace nereid::lm {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nereid/lm/engine/runner/random_batch_for_tests.h"
+#include "tests/support/random_batch.h"
 
 namespace nereid::lm {
 namespace {

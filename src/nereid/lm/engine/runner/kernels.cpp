@@ -4,7 +4,7 @@
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
-#include "nereid/sandbox/subprocess.h"
+#include "nereid/sandbox/zygote/subprocess.h"
 
 namespace nereid::lm {
 namespace {
@@ -73,8 +73,9 @@ Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation,
       if (auto kernels = read_answer(*text, kept.string(), arch, requests.size()); kernels.ok())
         return kernels;
   }
-  sandbox::SpawnSpec spec{.words = {installation.python.string(), "-m", "nereid._compiler.engine_kernels", asked},
-                          .environment = sandbox::own_environment()};
+  sandbox::SpawnSpec spec{
+      .words = {installation.python.string(), "-m", "nereid._compiler.engine_kernels", asked},
+      .environment = sandbox::own_environment()};
   spec.environment.push_back("PYTHONPATH=" + installation.package.parent_path().string());
   NEREID_TRY(const std::string text,
              sandbox::run_program(std::move(spec), Deadline::after(kMostSeconds), kMostBytes));

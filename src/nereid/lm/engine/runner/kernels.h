@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "nereid/base/installation.h"
+#include "nereid/base/program/installation.h"
 #include "nereid/base/result.h"
 #include "nereid/lm/checkpoint/dtype.h"
 #include "nereid/tracer/compiled_kernel.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <random>
 
-#include "nereid/lm/engine/runner/random_batch_for_tests.h"
+#include "tests/support/random_batch.h"
 
 namespace nereid::lm {
 namespace {

@@ -1,0 +1,243 @@
+// `nereid serve`: the judge as a service. serve/ has the server.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "nereid/base/number_option.h"
+#include "nereid/base/program/home.h"
+#include "nereid/base/program/installation.h"
+#include "nereid/cli/command.h"
+#include "nereid/cli/common.h"
+#include "nereid/cli/output.h"
+#include "nereid/cli/version.h"
+#include "nereid/gpu/nvml.h"
+#include "nereid/sandbox/zygote/subprocess.h"
+#include "nereid/serve/server.h"
+#include "nereid/store/identity.h"
+
+namespace nereid::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kServeExamples =
+    R"(Routes: POST /v1/verify, /v1/verify/batch, /v1/tasks, GET /v1/tasks/ID, /health, /metrics, a live page at /; OpenEnv's /reset, /step,
+/state, /schema, /metadata, /ws; /slime, /openrlhf and NeMo-Gym's /verify. docs/serve.md has their bodies and answers.
+
+What is accepted is kept in --store: after a kill it is judged at the next start, and the same pair is judged once. SIGINT or SIGTERM
+lets what was accepted be judged for --grace seconds; the rest stays in the store.
+
+Examples:
+  nereid serve --tasks tasks/ &                        a reference may be the name of a file in tasks/
+  curl -s localhost:8000/v1/verify -d '{"reference": "softmax", "completion": "..."}' | jq .reward
+  nereid serve --address 0.0.0.0 --tokens tokens.txt   for other machines; a line of tokens.txt is NAME TOKEN
+  nereid serve --gpus 0,1,2,3 --jobs 4 --time          four judges, each on a GPU of its own)";
+
+struct ServeOptions : VerificationFlags {
+  serve::ServerOptions server;
+  serve::ServiceOptions service;
+  std::string tasks, tokens, store, reward = "hierarchical", gpus;
+  std::optional<uint64_t> seed;
+  int jobs = 0;
+  double keep_days = 7;
+  bool time = false, ignore_rules = false, no_tokens = false;
+};
+
+fs::path default_store() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  if (data != nullptr && fs::path(data).is_absolute()) return fs::path(data) / "nereid" / "serve.db";
+  if (const auto home = home_folder(); !home.empty())
+    return home / ".local" / "share" / "nereid" / "serve.db";
+  return fs::temp_directory_path() / "nereid-serve.db";
+}
+
+// `nereid verify --batch -` with this server's options.
+std::vector<std::string> judge_words(const ServeOptions& options, const std::string& device) {
+  std::vector<std::string> words = {"verify",
+                                    "--batch",
+                                    "-",
+                                    "--policy",
+                                    options.policy,
+                                    "--protocol",
+                                    options.protocol,
+                                    "--device",
+                                    device,
+                                    "--trials",
+                                    fmt::to_string(options.trials),
+                                    "--time-limit",
+                                    fmt::to_string(options.time_limit)};
+  const auto add = [&](const std::string& name, const std::string& value) {
+    words.push_back(name);
+    if (!value.empty()) words.push_back(value);
+  };
+  if (options.verdict_limit > 0) add("--verdict-limit", fmt::to_string(options.verdict_limit));
+  for (const std::string& remark : options.forbid) add("--forbid", remark);
+  if (options.seed) add("--seed", fmt::to_string(*options.seed));
+  if (options.time) add("--time", "");
+  if (options.ignore_rules) add("--ignore-rules", "");
+  return words;
+}
+
+std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+Result<std::vector<std::string>> gpu_list(const std::string& text) {
+  std::vector<std::string> gpus;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    gpus.push_back(text.substr(at, end - at));
+    if (gpus.back().empty() || gpus.back().find_first_not_of("0123456789") != std::string::npos)
+      return input_error("--gpus: expected numbers with commas between them, got '{}'", text);
+    at = end + 1;
+  }
+  return gpus;
+}
+
+Json gpu_states(const std::vector<std::string>& gpus) {
+  Json states = Json::array();
+  for (const std::string& name : gpus) {
+    const auto nvml = gpu::Nvml::open(std::atoi(name.c_str()));
+    if (!nvml.ok()) continue;
+    const auto state = nvml->read();
+    states.push_back({{"name", name},
+                      {"sm_mhz", state.sm_mhz},
+                      {"celsius", state.celsius},
+                      {"watts", state.watts},
+                      {"throttled_by", state.throttled_by}});
+  }
+  return states;
+}
+
+Result<Answer> serve(ServeOptions options) {
+  if (!serve::is_loopback(options.server.address) && options.tokens.empty() && !options.no_tokens)
+    return input_error(
+        "--address {}: expected --tokens FILE, for other machines reach this address (--no-tokens lets "
+        "everybody ask)",
+        options.server.address);
+  NEREID_TRY(const auto device, device_from(options.device));
+  const bool cuda = device == replay::Device::kCuda;
+  if (options.time && !cuda) return input_error("--time needs a GPU");
+  if (!options.gpus.empty() && !cuda) return input_error("--gpus: expected --device cuda or auto, and a GPU");
+  NEREID_TRY(auto gpus, gpu_list(options.gpus));
+  NEREID_TRY(const auto installation, Installation::locate());
+  const auto words = judge_words(options, cuda ? "cuda" : "cpu");
+
+  options.service.versions = store::versions(installation, NEREID_VERSION);
+  options.service.hardware = cuda ? store::gpu_name() : "cpu";
+  options.service.keep = options.keep_days * 86400;
+  options.service.jobs = static_cast<size_t>(
+      options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  if (options.service.per_client == 0)
+    options.service.per_client = std::max<size_t>(1, options.service.queue * 3 / 4);
+
+  auto& server = options.server;
+  server.version = NEREID_VERSION;
+  if (!options.tokens.empty()) {
+    NEREID_TRY(server.tokens, serve::Tokens::read(options.tokens));
+  }
+  if (!options.tasks.empty()) server.questions.tasks = fs::absolute(options.tasks);
+  server.questions.time_limit = options.time_limit;
+  server.questions.reward.objective = *serve::objective_from_string(options.reward);
+  server.questions.identity =
+      fmt::format("{}\n{}\n{}", joined(words), options.service.versions, options.service.hardware);
+  NEREID_TRY(auto tasks,
+             serve::TaskStore::open(options.store.empty() ? default_store() : fs::path(options.store)));
+
+  serve::JudgeSpec spec{.words = {(installation.bin / "nereid").string()},
+                        .environment = sandbox::own_environment(),
+                        .patience = 120 + 10 * options.time_limit};
+  spec.words.insert(spec.words.end(), words.begin(), words.end());
+  spec.words.insert(spec.words.end(), {"--jobs", fmt::to_string(options.service.jobs)});
+  std::vector<serve::JudgePlace> places;
+  for (const std::string& gpu : gpus) {
+    auto own = spec;
+    std::erase_if(own.environment,
+                  [](const auto& variable) { return variable.starts_with("CUDA_VISIBLE_DEVICES="); });
+    own.environment.push_back("CUDA_VISIBLE_DEVICES=" + gpu);
+    places.push_back({"cuda:" + gpu, std::move(own)});
+  }
+  if (places.empty()) places.push_back({cuda ? "cuda:0" : "cpu", std::move(spec)});
+  if (cuda && gpus.empty()) gpus = {"0"};
+  server.gpus = [gpus] { return gpu_states(gpus); };
+
+  const std::string address =
+      server.address.find(':') == std::string::npos ? server.address : "[" + server.address + "]";
+  NEREID_TRY(const auto running,
+             serve::Server::create(std::move(server), std::move(options.service), std::move(tasks), places));
+  NEREID_TRY_STATUS(stream_stdout(fmt::format("http://{}:{}\n", address, running->port())));
+  return running->run();
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<ServeOptions>();
+  auto& server = options->server;
+  CLI::App* command =
+      app.add_subcommand("serve", "The judge as an HTTP service, for trainers on this machine or others");
+  command->footer(kServeExamples);
+  command->add_option("--address", server.address, "An IP address of this machine")->capture_default_str();
+  command->add_option("--port", server.port, "0: any that is free; the first line on stdout is the address")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command->add_option("--tasks", options->tasks, "Folder with references that requests may name: NAME.py")
+      ->check(CLI::ExistingDirectory);
+  command
+      ->add_option("--tokens", options->tokens,
+                   "A file with a line NAME TOKEN for each client; without it everybody may ask")
+      ->check(CLI::ExistingFile);
+  command->add_flag("--no-tokens", options->no_tokens, "Other machines may ask without a token");
+  command->add_option(
+      "--store", options->store,
+      "File with what was accepted and answered (default: serve.db in $XDG_DATA_HOME/nereid)");
+  command->add_option("--keep", options->keep_days, "Days that answers are kept")
+      ->check(CLI::Range(0.001, 36500.0))
+      ->capture_default_str();
+  command
+      ->add_option("--reward", options->reward,
+                   "Objective where a request names none: binary, hierarchical, uniform, decoupled")
+      ->check(CLI::IsMember({"binary", "hierarchical", "uniform", "decoupled"}))
+      ->capture_default_str();
+  command
+      ->add_option("--speedup-limit", server.questions.reward.speedup_limit,
+                   "A speed-up counts no more than this")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  add_verification_flags(*command, *options);
+  command->add_option("--seed", options->seed, "Of the trials' inputs (default: fresh)")->check(a_seed());
+  command->add_flag("--time", options->time, "Time what is verified, for the speed-up in rewards (GPU only)");
+  command->add_flag("--ignore-rules", options->ignore_rules,
+                    "Rewards are what they would be if rules did not count");
+  command->add_option("--jobs", options->jobs, "Pairs that a judge judges at a time (default: one a core)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--gpus", options->gpus, "A judge for each of these GPUs: 0,1,2 (default: one judge)");
+  command->add_option("--queue", options->service.queue, "Pairs that may wait; more get 429 and Retry-After")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  command
+      ->add_option("--queue-per-client", options->service.per_client,
+                   "Of one client (default: three quarters of --queue)")
+      ->default_val(0)
+      ->default_str("")
+      ->check(CLI::Range(1, 1 << 24));
+  command->add_option("--max-body", server.limits.body, "Bytes of a request; more get 413")
+      ->check(CLI::Range(size_t{1024}, size_t{1} << 30))
+      ->capture_default_str();
+  command
+      ->add_option("--request-timeout", server.limits.seconds,
+                   "Seconds for a request to arrive, and for its answer to be taken")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command
+      ->add_option("--timeout", server.timeout,
+                   "Seconds that a request waits for its verdict; then it gets 503, and may ask again")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  command->add_option("--grace", server.grace, "Seconds for what was accepted, after SIGINT or SIGTERM")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->callback([options, &chosen] { chosen.run = [options] { return serve(*options); }; });
+}
+
+}  // namespace nereid::cli

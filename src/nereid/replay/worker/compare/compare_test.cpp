@@ -1,0 +1,386 @@
+#include "nereid/replay/worker/compare/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "nereid/replay/worker/inputs/inputs.h"
+#include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+using trace::DType;
+
+// A truth in float64, the reference's own f32 a little off it, and the candidate's answer.
+struct Case {
+  at::Tensor truth = at::linspace(-3, 5, 1000, at::TensorOptions().dtype(c10::kDouble));
+  at::Tensor own = truth.mul(1 + 0x1p-22).to(c10::kFloat);
+  at::Tensor got = own.clone();
+
+  OutputTensors tensors() const { return {dtype_of(own.scalar_type()), got, own, truth}; }
+  OutputComparison compare(const Tolerance& tolerance = {},
+                           const std::vector<at::Tensor>& nearby = {}) const {
+    auto all = tensors();
+    for (const auto& near : nearby) all.nearby.widen(nearby_error(all, near));
+    return replay::compare(all, tolerance);
+  }
+};
+
+TEST(CompareTest, FourTimesTheOwnErrorIsAllowedAndNoMore) {
+  Case c;
+  c.got = c.truth.mul(1 + 3.5 * 0x1p-22).to(c10::kFloat);
+  EXPECT_TRUE(c.compare().agrees) << c.compare().reason;
+  c.got = c.truth.mul(1 + 200 * 0x1p-22).to(c10::kFloat);
+  c.got[999] *= 1.001;
+  const auto wrong = c.compare();
+  EXPECT_FALSE(wrong.agrees);
+  EXPECT_GT(wrong.error, wrong.error_limit);
+  EXPECT_EQ(wrong.worst, std::vector<int64_t>{999});
+  EXPECT_EQ(wrong.dtype, "f32");
+}
+
+TEST(CompareTest, OneElementIsEnough) {
+  Case c;
+  c.got[417] += 0.01;
+  const auto wrong = c.compare();
+  EXPECT_EQ(wrong.wrong, 1);
+  EXPECT_EQ(wrong.first_wrong, std::vector<int64_t>{417});
+  EXPECT_NEAR(wrong.first_got - wrong.first_want, 0.01, 1e-4);
+}
+
+TEST(CompareTest, OneElementsNormIsForgivenWhatTheElementIs) {
+  const auto off_by = [](int64_t elements, double ulps) {
+    Case c;
+    c.truth = at::full({elements}, 1.0, at::TensorOptions().dtype(c10::kDouble));
+    c.own = c.truth.to(c10::kFloat);
+    c.got = c.truth.mul(1 + ulps * 0x1p-23).to(c10::kFloat);
+    return c.compare();
+  };
+  EXPECT_TRUE(off_by(1, 12).agrees);
+  EXPECT_FALSE(off_by(1, 20).agrees);
+  EXPECT_TRUE(off_by(1000, 3).agrees);
+  EXPECT_FALSE(off_by(1000, 12).agrees);  // all of them to the same side
+}
+
+TEST(CompareTest, PositionsAreOfTheOutputsShape) {
+  Case c;
+  c.truth = c.truth.view({10, 4, 25}), c.own = c.own.view({10, 4, 25}),
+  c.got = c.got.clone().view({10, 4, 25});
+  c.got[3][2][7] = 100;
+  EXPECT_EQ(c.compare().worst, (std::vector<int64_t>{3, 2, 7}));
+}
+
+TEST(CompareTest, StridesDoNotMatter) {
+  Case c;
+  c.truth = c.truth.view({10, 100}), c.own = c.own.view({10, 100});
+  c.got = c.own.t().contiguous().t();
+  EXPECT_TRUE(c.compare().agrees);
+}
+
+TEST(CompareTest, WhatIsNotFiniteMustBeTheSame) {
+  Case c;
+  for (auto* tensor : {&c.truth, &c.own, &c.got}) (*tensor)[5] = kInfinity, (*tensor)[6] = NAN;
+  EXPECT_TRUE(c.compare().agrees) << c.compare().reason;
+  EXPECT_EQ(c.compare().undefined, 0);
+  c.got[5] = -kInfinity;
+  EXPECT_EQ(c.compare().first_wrong, std::vector<int64_t>{5});
+  c.got[5] = kInfinity, c.got[6] = 0;
+  EXPECT_EQ(c.compare().first_wrong, std::vector<int64_t>{6});
+  c.got[6] = NAN, c.got[7] = NAN;
+  EXPECT_EQ(c.compare().first_wrong, std::vector<int64_t>{7});
+  EXPECT_EQ(c.compare().error, kInfinity);
+}
+
+TEST(CompareTest, WhereTheReferenceIsNotDefinedNothingIsJudged) {
+  Case c;
+  c.own[9] = NAN, c.got[9] = 12345;
+  EXPECT_TRUE(c.compare().agrees);
+  EXPECT_EQ(c.compare().undefined, 1);
+}
+
+TEST(CompareTest, WhatHangsOnANonFiniteInputIsNotJudgedButItsNeighboursAre) {
+  Case c;
+  c.own[2] = c.truth[2] = NAN, c.own[3] = c.truth[3] = kInfinity;
+  auto huge = c.truth.clone();
+  huge[2] = 1e9, huge[3] = 1e9,
+  huge[4] = 7;  // the truth of 4 depends on the input's NaN, although it is a number
+  const auto run = [&] {
+    auto tensors = c.tensors();
+    keep_agreeing(tensors.agreed, c.truth, huge);
+    return compare(tensors, {});
+  };
+  c.got[2] = 0, c.got[3] = NAN, c.got[4] = 99;
+  EXPECT_TRUE(run().agrees) << run().reason;
+  EXPECT_EQ(run().undefined, 3);
+  c.got[5] = NAN;
+  EXPECT_EQ(run().first_wrong, std::vector<int64_t>{5}) << "a NaN leaked";
+}
+
+TEST(CompareTest, AnOrderSensitiveElementIsNotJudgedButItsNeighboursAre) {
+  Case c;
+  c.truth[0] = 1e39, c.own[0] = kInfinity, c.got[0] = -kInfinity;
+  c.truth[1] = 3e38, c.own[1] = 3e38, c.got[1] = kInfinity;
+  c.truth[2] = c.own[2] = c.got[2] = NAN;
+  auto order_checked = c.truth.clone();
+  const auto run = [&](bool any) {
+    auto tensors = c.tensors();
+    EXPECT_EQ(forget_others(tensors, order_checked), any);
+    return compare(tensors, {});
+  };
+  EXPECT_FALSE(run(false).agrees);
+  order_checked[0] = NAN, order_checked[1] = NAN;
+  EXPECT_TRUE(run(true).agrees) << run(true).reason;
+  EXPECT_EQ(run(true).undefined, 2);
+  c.got[2] = 1;
+  EXPECT_EQ(run(true).first_wrong, std::vector<int64_t>{2}) << "NaN in every order";
+  c.got[2] = NAN, c.got[3] = kInfinity;
+  EXPECT_EQ(run(true).first_wrong, std::vector<int64_t>{3});
+}
+
+TEST(CompareTest, AnIndexOfAnOrderSensitiveNumberIsNotJudged) {
+  const auto own = at::arange(10), truth = own.clone();
+  auto got = own.clone(), order_checked = own.clone();
+  got[3] = 5, order_checked[3] = 7;
+  OutputTensors tensors{DType::kI64, got, own, truth};
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+  EXPECT_TRUE(forget_others(tensors, order_checked));
+  EXPECT_TRUE(compare(tensors, {}).agrees);
+  got[4] = 5;
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+}
+
+TEST(CompareTest, OverflowOfTheDtypeIsWhatTheTruthSays) {
+  Case c;
+  c.truth[0] = 1e39, c.own[0] = kInfinity, c.got[0] = kInfinity;
+  EXPECT_TRUE(c.compare().agrees) << "1e39 is infinite in f32";
+  c.got[0] = 3e38;
+  EXPECT_FALSE(c.compare().agrees);
+}
+
+TEST(CompareTest, IntegersAreExactOrTheTruths) {
+  const auto own = at::arange(10), truth = own.clone();
+  truth[3] = 33;
+  auto got = own.clone();
+  const auto run = [&] { return compare({DType::kI64, got, own, truth}, {}); };
+  EXPECT_TRUE(run().agrees);
+  got[3] = 33;
+  EXPECT_TRUE(run().agrees);
+  got[4] = 5;
+  truth[3] = 3;
+  EXPECT_FALSE(run().agrees);
+  EXPECT_EQ(run().first_wrong, std::vector<int64_t>{3});
+}
+
+TEST(CompareTest, RtolAndAtolReplaceTheRule) {
+  Case c;
+  c.got = c.own.add(0.01);
+  EXPECT_FALSE(c.compare().agrees);
+  EXPECT_TRUE(c.compare({.rtol = {}, .atol = 0.02}).agrees);
+  EXPECT_FALSE(c.compare({.rtol = 1e-6, .atol = {}}).agrees);
+}
+
+// torch.allclose(own, got, t, t), with t = 1e-4 of float32 and 1e-2 of bf16.
+TEST(CompareTest, KernelBenchsRuleIsAllclose) {
+  Case c;
+  Tolerance rule;
+  rule.kernelbench = true;
+  c.own = at::full({100}, 2.0, at::kFloat), c.truth = c.own.to(c10::kDouble).add(1);
+  c.got = c.own.clone();
+  EXPECT_TRUE(c.compare(rule).agrees) << "the truth has no say";
+  c.got[7] = 2.00029;
+  EXPECT_TRUE(c.compare(rule).agrees);
+  c.got[7] = 2.00031;
+  EXPECT_FALSE(c.compare(rule).agrees);
+  c.own = c.own.to(c10::kBFloat16), c.got = c.own.mul(1.01);
+  EXPECT_TRUE(c.compare(rule).agrees);
+  c.got = c.own.mul(1.03);
+  EXPECT_FALSE(c.compare(rule).agrees);
+}
+
+TEST(CompareTest, AnotherChoiceIsTakenWhereTheCandidateMadeIt) {
+  Case c;
+  auto other = c.truth.clone();
+  other[3] = 40, other[4] = 50;
+  c.got[3] = 40;
+  auto tensors = c.tensors();
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+  adopt_nearest(tensors, other);
+  EXPECT_TRUE(compare(tensors, {}).agrees) << compare(tensors, {}).reason;
+  c.got[5] = 60;
+  tensors = c.tensors();
+  adopt_nearest(tensors, other);
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+}
+
+TEST(CompareTest, HowMuchIsLookedAtAtOnceDoesNotMatter) {
+  Case c;
+  c.got = c.truth.mul(1 + 3 * 0x1p-22).to(c10::kFloat);
+  c.got[417] += 0.01, c.got[3] = NAN;
+  auto tensors = c.tensors();
+  tensors.nearby = nearby_error(tensors, c.truth.mul(1 + 0x1p-21));
+  keep_agreeing(tensors.agreed, c.truth, c.truth.index_fill(0, at::full({1}, 8, c10::kLong), 5));
+  const auto whole = compare(tensors, {});
+  EXPECT_EQ(whole.wrong, 2);
+  EXPECT_EQ(whole.undefined, 1);
+  for (const int64_t chunk : {1, 7, 333, 999}) {
+    const auto parts = compare(tensors, {}, chunk);
+    EXPECT_EQ(parts.wrong, whole.wrong);
+    EXPECT_EQ(parts.undefined, whole.undefined);
+    EXPECT_EQ(parts.first_wrong, whole.first_wrong);
+    EXPECT_EQ(parts.worst, whole.worst);
+    EXPECT_EQ(parts.error, whole.error);
+    EXPECT_EQ(parts.own_error, whole.own_error);
+    EXPECT_EQ(parts.error_limit, whole.error_limit);
+    EXPECT_EQ(parts.max_absolute_error, whole.max_absolute_error);
+    EXPECT_NEAR(parts.own_norm_error, whole.own_norm_error, 1e-12 * whole.own_norm_error);
+  }
+}
+
+TEST(CompareTest, NearbyTruthsWidenTheOwnError) {
+  Case c;
+  c.got = c.truth.mul(1.001).to(c10::kFloat);
+  EXPECT_FALSE(c.compare().agrees);
+  EXPECT_TRUE(c.compare({}, {c.truth.mul(1.0005)}).agrees);
+}
+
+// The place of a maximum: exact where rounding has no say in it, else as often another as errors may be
+// larger.
+TEST(CompareTest, IntegersThatRoundingDecides) {
+  const auto truth = at::arange(1000);
+  const auto with = [&](int64_t first, int64_t last, int64_t number) {
+    return truth.index_fill(0, at::arange(first, last), number);
+  };
+  OutputTensors tensors{.dtype = trace::DType::kI64, .got = with(0, 1, 7), .own = truth, .truth = truth};
+  const auto exact = compare(tensors, {});
+  EXPECT_FALSE(exact.agrees);
+  EXPECT_EQ(exact.wrong, 1);
+  EXPECT_EQ(exact.reason, "1 of 1000 elements are other numbers, at most 0 allowed");
+  tensors.own = with(500, 503, 2);  // three are undecided
+  tensors.got = with(0, 12, 5000);
+  EXPECT_TRUE(compare(tensors, {}).agrees);
+  tensors.got = with(0, 13, 5000);
+  EXPECT_FALSE(compare(tensors, {}).agrees);
+  EXPECT_FALSE(compare(tensors, {}, 7).agrees);
+  EXPECT_FALSE(compare(tensors, {.rtol = 1.0, .atol = 1.0}).agrees);
+  tensors.nearby = nearby_error(tensors, with(100, 104, 1));
+  EXPECT_TRUE(compare(tensors, {}).agrees);
+}
+
+TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  for (int k = 1; k <= static_cast<int>(InputDistribution::kRedrawn); ++k) {
+    const auto kind = static_cast<InputDistribution>(k);
+    auto unit = at::rand({40, 50});
+    const auto before = unit.clone();
+    bool widened = false;
+    const bool applied = apply_distribution(unit, kind, generator, &widened);
+    EXPECT_EQ(applied, !at::equal(unit, before)) << to_string(kind);
+    if (kind == InputDistribution::kInfinities || kind == InputDistribution::kNans) continue;
+    EXPECT_EQ(unit.min().item().toDouble() < 0, kind == InputDistribution::kFlipped) << to_string(kind);
+    EXPECT_EQ(unit.max().item().toDouble() > 1, kind == InputDistribution::kHuge ||
+                                                    kind == InputDistribution::kOutliers ||
+                                                    kind == InputDistribution::kWide)
+        << to_string(kind);
+    EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
+        << to_string(kind);
+  }
+  auto integers = at::arange(10);
+  EXPECT_FALSE(apply_distribution(integers, InputDistribution::kZeros, generator));
+  auto signs = at::randn({64});
+  EXPECT_FALSE(apply_distribution(signs, InputDistribution::kFlipped, generator));
+  EXPECT_TRUE(apply_distribution(signs, InputDistribution::kNegative, generator));
+  EXPECT_LE(signs.max().item().toDouble(), 0);
+}
+
+TEST(InputsTest, LargeTensorsAreChangedInPartsAsIfWhole) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  const auto fresh = [] { return at::rand({3, 3'000'001}).sub_(0.5).t(); };
+  auto one_hot = at::rand({3, 3'000'001});
+  EXPECT_TRUE(apply_distribution(one_hot, InputDistribution::kOneHot, generator));
+  EXPECT_TRUE(one_hot.sum(1).eq(1).all().item().toBool());
+  EXPECT_EQ(one_hot.argmax(1)[2].item().toLong(), 2 * 7 + 3);
+  auto ramp = fresh();
+  const auto low = ramp.min().item().toFloat(), high = ramp.max().item().toFloat();
+  EXPECT_TRUE(apply_distribution(ramp, InputDistribution::kRamp, generator));
+  const auto flat = ramp.reshape({-1});
+  EXPECT_TRUE(flat.diff().ge(0).all().item().toBool());
+  EXPECT_FLOAT_EQ(flat[0].item().toFloat(), low);
+  EXPECT_FLOAT_EQ(flat[-1].item().toFloat(), high);
+  auto nans = fresh();
+  EXPECT_TRUE(apply_distribution(nans, InputDistribution::kNans, generator));
+  const auto where = nans.isnan().reshape({-1}).nonzero().reshape({-1});
+  EXPECT_TRUE(where.diff().eq(64).all().item().toBool());
+  EXPECT_NEAR(static_cast<double>(where.numel()), 9'000'003 / 64.0, 1);
+}
+
+TEST(InputsTest, OneNumberBecomesAnotherOne) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  for (const double was : {1.0, 0.0, -2.5}) {
+    int changed = 0;
+    for (int k = 1; k <= static_cast<int>(InputDistribution::kWide); ++k) {
+      auto one = at::full({}, was, at::kFloat);
+      const bool applied = apply_distribution(one, static_cast<InputDistribution>(k), generator);
+      EXPECT_EQ(applied, one.item().toDouble() != was) << was << " " << k;
+      EXPECT_LT(std::abs(one.item().toDouble()), 21);
+      changed += applied;
+    }
+    EXPECT_GE(changed, 5) << was;
+  }
+}
+
+TEST(InputsTest, ConstantsArePerturbed) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  auto ones = at::ones({100}), zeros = at::zeros({100}), random = at::randn({100}),
+       scale = at::full({100}, -1e-6);
+  for (auto* change : {perturb_constant, perturb}) {
+    EXPECT_TRUE(change(ones.fill_(1), generator));
+    EXPECT_GT(ones.min().item().toDouble(), 0.7);
+    EXPECT_GT(ones.std().item().toDouble(), 0.05);
+    EXPECT_TRUE(change(zeros.zero_(), generator));
+    EXPECT_GT(zeros.std().item().toDouble(), 0.1);
+    EXPECT_TRUE(change(scale.fill_(-1e-6), generator));
+    EXPECT_LT(scale.max().item().toDouble(), -0.7) << "a LayerScale is brought to order one";
+  }
+  EXPECT_FALSE(perturb_constant(random, generator));
+}
+
+TEST(InputsTest, TablesArePerturbedWithinWhatTheyKeepTo) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  const auto far = [](const at::Tensor& now, const at::Tensor& was) {
+    return now.sub(was).norm().item().toDouble() / was.norm().item().toDouble();
+  };
+  const auto eye = at::zeros({32, 32}).fill_diagonal_(1);
+  auto identity = eye.clone();
+  EXPECT_TRUE(perturb(identity, generator));
+  EXPECT_GT(identity.min().item().toDouble(), 0) << "no zero is left";
+  EXPECT_LE(identity.max().item().toDouble(), 1);
+  EXPECT_GT(far(identity, eye), 0.1);
+  const auto decay = at::rand({64}).mul_(0.1).add_(0.9);
+  auto decays = decay.clone();
+  EXPECT_TRUE(perturb(decays, generator));
+  EXPECT_GT(far(decays, decay), 0.05);
+  EXPECT_LE(decays.max().item().toDouble(), 1);
+  const auto above = at::rand({64}).add_(1);
+  auto still_above = above.clone();
+  EXPECT_TRUE(perturb(still_above, generator));
+  EXPECT_GE(still_above.min().item().toDouble(), 1);
+  auto tiny = at::randn({64}).mul_(1e-5);
+  EXPECT_TRUE(perturb(tiny, generator));
+  EXPECT_GT(tiny.norm().item().toDouble(), 1) << "what hides its branch is brought to order one";
+  auto mask = at::zeros({16, 16}).masked_fill_(at::ones({16, 16}).triu(1).ne(0), -INFINITY);
+  EXPECT_TRUE(perturb(mask, generator));
+  EXPECT_EQ(mask.isinf().sum().item().toLong(), 120) << "infinities stay";
+  auto weights = at::randn({64, 64});
+  const auto before = weights.clone();
+  EXPECT_TRUE(widen_state(weights, true, generator));
+  EXPECT_GT(weights.abs().max().item().toDouble(), 8);
+  EXPECT_GT(weights.mul(before).lt(0).sum().item().toLong(), 1000);
+  auto variance = at::rand({64});
+  EXPECT_TRUE(widen_state(variance, false, generator));
+  EXPECT_GT(variance.min().item().toDouble(), 0);
+}
+
+}  // namespace
+}  // namespace nereid::replay

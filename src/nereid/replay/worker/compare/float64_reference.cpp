@@ -1,0 +1,189 @@
+#include "nereid/replay/worker/compare/float64_reference.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+
+#include "nereid/replay/worker/inputs/inputs.h"
+#include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/types.h"
+#include "nereid/trace/op_table.h"
+
+namespace nereid::replay {
+
+using trace::StorageId;
+using trace::ValueId;
+
+at::Tensor taken(Replay& replay, ValueId id) {
+  const auto& trace = replay.program().trace();
+  const auto tensor = replay.value(id).detach();
+  const auto storage = trace.values[id].storage;
+  const bool small_part = 2 * static_cast<int64_t>(tensor.nbytes()) < trace.storages[storage].bytes;
+  return replay.made_by_judged(storage) && !small_part ? tensor : tensor.clone();
+}
+
+Float64Reference::Float64Reference(Upcast upcasted, std::vector<ValueId> watched, Machine& machine)
+    : upcast_(std::move(upcasted)), machine_(machine) {
+  program_ = Program::prepare(upcast_.trace, machine,
+                              {.may_keep_inputs = true, .watched = std::move(watched), .spend = true});
+  replay_ = std::make_unique<Replay>(*program_, machine);
+}
+
+namespace {
+
+constexpr std::string_view kMeans[] = {
+    "mean",       "native_layer_norm", "layer_norm",       "native_group_norm", "group_norm",
+    "batch_norm", "native_batch_norm", "cudnn_batch_norm", "instance_norm"};
+constexpr std::string_view kProducts[] = {"mm", "bmm",   "addmm", "baddbmm", "addbmm", "matmul",
+                                          "mv", "addmv", "dot",   "vdot",    "linear"};
+constexpr std::string_view kConvolutions[] = {"convolution",      "conv1d",          "conv2d",
+                                              "conv3d",           "_convolution",    "conv_transpose1d",
+                                              "conv_transpose2d", "conv_transpose3d"};
+constexpr std::string_view kScans[] = {"cumsum"};
+constexpr std::string_view kSoftmaxes[] = {"softmax", "_softmax", "log_softmax", "_log_softmax"};
+
+bool is_among(std::span<const std::string_view> names, std::string_view op) {
+  return std::ranges::find(names, trace::split_name(op).name) != names.end();
+}
+
+struct Exponents {
+  at::Tensor numbers;
+  bool logarithm = false;
+};
+
+}  // namespace
+
+std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& options,
+                                              const std::vector<ValueId>& outputs, Change change) {
+  replay_->reset();
+  const auto& trace = own.program().trace();
+  // Constants are the upcast trace's own, unless they are what a trial may have changed.
+  std::set<StorageId> given;
+  for (const auto& state : trace.state) given.insert(trace.values[state.value].storage);
+  for (const auto value : trace::tensors_in(own.program().phases()[own.program().judged()].phase->inputs))
+    given.insert(trace.values[value].storage);
+  for (const auto id : program_->live_in()) {
+    if (!own.bound(id) || (trace.storages[id].role == trace::Role::kConstant && !given.contains(id)))
+      continue;
+    replay_->bind_storage(id, converted(own, id, change));
+  }
+  if (change.exchange) replay_->exchange_operands(change.exchange);
+  if (change.watch) replay_->watch_results(change.watch);
+  if (change.rounding) round_on_the_way(*change.rounding, change.coarse, change.exchange);
+  if (change.mark_overflow)
+    replay_->watch_results([this](StorageId id, const at::Tensor& made) {
+      if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
+    });
+  std::vector<at::Tensor> out;
+  try {
+    replay_->run_judged(options);
+    for (const auto id : outputs) out.push_back(taken(*replay_, id));
+  } catch (...) {
+    replay_->watch_results({}), replay_->exchange_operands({});
+    replay_->let_go();
+    throw;
+  }
+  replay_->watch_results({}), replay_->exchange_operands({});
+  replay_->let_go();
+  machine_.trim();
+  return out;
+}
+
+void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then) {
+  // What softmaxes are taken of, by the storage of the result.
+  const auto exponents = std::make_shared<std::map<StorageId, Exponents>>();
+  const auto terms = coarse ? std::map<StorageId, double>() : terms_of_sums();
+  replay_->watch_results([this, generator, coarse, exponents, terms](StorageId id, const at::Tensor& made) {
+    const auto was = upcast_.was[id];
+    if (!was) return;
+    if (const auto of = terms.find(id); of != terms.end())
+      move_sums(made, of->second, real_of(*was), generator);
+    coarse ? add_rounding_noise(made, real_of(*was), generator)
+           : round_by_chance(made, real_of(*was), generator);
+    if (auto of = exponents->extract(id))
+      move_exponents(made, of.mapped().numbers, of.mapped().logarithm, real_of(*was), generator);
+  });
+  if (coarse) return;
+  replay_->exchange_operands(
+      [this, generator, then, exponents](int step, ValueId id, const at::Tensor& operand) {
+        const auto was = upcast_.was[upcast_.trace.values[id].storage];
+        const auto* call = was ? call_on(step, id) : nullptr;
+        auto moved = operand;
+        if (call != nullptr && is_among(kMeans, call->op)) {
+          moved = operand.detach().clone();
+          move_half_ulp(moved, real_of(*was), generator);
+        }
+        if (call != nullptr && is_among(kSoftmaxes, call->op))
+          for (const auto result : trace::tensors_in(call->result))
+            (*exponents)[upcast_.trace.values[result].storage] = {operand.detach(),
+                                                                  call->op.find("log") != std::string::npos};
+        return then ? then(step, id, moved) : moved;
+      });
+}
+
+std::map<StorageId, double> Float64Reference::terms_of_sums() const {
+  std::map<StorageId, double> terms;
+  const auto& trace = upcast_.trace;
+  for (const auto& step : program_->phases()[program_->judged()].phase->steps) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call) continue;
+    const auto results = trace::tensors_in(call->result);
+    std::vector<const trace::Value*> operands;
+    for (const auto& arg : call->args)
+      for (const auto value : trace::tensors_in(arg)) operands.push_back(&trace.values[value]);
+    if (results.empty() || operands.empty()) continue;
+    const auto& made = trace.values[results.front()];
+    double count = 1;
+    if (is_among(kProducts, call->op)) {
+      // The first operand but for a bias, which has no part in the sum.
+      const auto& left = *operands[operands.size() > 2 && call->op.find("add") != std::string::npos ? 1 : 0];
+      if (!left.sizes.empty()) count = static_cast<double>(left.sizes.back());
+    } else if (is_among(kConvolutions, call->op) && operands.size() > 1 && !operands[1]->sizes.empty()) {
+      const auto& weight = *operands[1];
+      count = static_cast<double>(trace::element_count(weight) / std::max<int64_t>(1, weight.sizes.front()));
+    } else if (is_among(kScans, call->op) && !operands[0]->sizes.empty()) {
+      count = static_cast<double>(std::ranges::max(operands[0]->sizes));
+    }
+    if (count > 1) terms[made.storage] = count;
+  }
+  return terms;
+}
+
+const trace::Call* Float64Reference::call_on(int step, ValueId value) const {
+  const auto& steps = program_->phases()[program_->judged()].phase->steps;
+  if (step < 0 || static_cast<size_t>(step) >= steps.size()) return nullptr;
+  const auto* call = std::get_if<trace::Call>(&steps[static_cast<size_t>(step)]);
+  if (!call || call->args.empty()) return nullptr;
+  const auto first = trace::tensors_in(call->args[0]);
+  return std::ranges::find(first, value) != first.end() ? call : nullptr;
+}
+
+trace::DType Float64Reference::real_of(trace::DType type) {
+  return type == trace::DType::kC64   ? trace::DType::kF32
+         : type == trace::DType::kC32 ? trace::DType::kF16
+                                      : type;
+}
+
+c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& change) const {
+  const auto& storage = own.program().trace().storages[id];
+  const auto bytes = bytes_of(own.storage(id), storage.bytes);
+  const auto was = upcast_.was[id];
+  if (!was) return bytes.clone().storage();
+  const auto real = real_of(*was);
+  const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
+  auto upcasted = bytes.narrow(0, 0, whole)
+                      .view(scalar_type(real))
+                      .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble);
+  if (upcast_.same_dtype) upcasted = upcasted.clone();
+  // An input of 16 bits is taken as exact: its neighbouring values excuse no error.
+  const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
+  if (change.nudge && !change.exact.contains(id))
+    move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge);
+  if (change.scale != 1) upcasted.mul_(change.scale);
+  if (change.nan) upcasted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
+  return upcasted.storage();
+}
+
+}  // namespace nereid::replay

@@ -1,0 +1,78 @@
+// Error metrics of whole tensors by the kernels of error_metrics_kernels.h: one pass each, over tensors in
+// their own dtypes. The numbers are those of `by_operators` (error_metrics.h): counts and positions exactly,
+// sums but for the order of their terms. docs/tolerance.md says which of them a verdict uses.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nereid/replay/worker/compare/error_metrics.h"
+#include "nereid/replay/worker/compare/error_metrics_kernels.h"
+
+namespace nereid::replay {
+
+// Runs the kernels on one kind of device. `parameters` is the kernel's structure, copied before this returns.
+class KernelLauncher {
+ public:
+  virtual ~KernelLauncher() = default;
+  virtual void launch(kernels::Kernel kernel, int64_t blocks, const void* parameters, size_t bytes) const = 0;
+};
+
+class FusedMetrics {
+ public:
+  explicit FusedMetrics(std::unique_ptr<KernelLauncher> launcher) : launcher_(std::move(launcher)) {}
+
+  // Whether the kernels read tensors of this dtype.
+  static bool reads(c10::ScalarType type);
+
+  // As in error_metrics.h. A range's tensors are contiguous, of dtypes that the kernels read.
+  Scale scale_of(const ElementRange& range) const;
+  OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale) const;
+  GotError scaled_error(const ElementRange& range, double scale, double limit) const;
+  GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) const;
+
+  // Element i is in group (i / inner) % size / per, of `groups`; or, where `by_value`, in the group of its
+  // sign and exponent (terms::exponent_group). Periods (inner * size) that are shorter than the tensor divide
+  // each other.
+  struct Family {
+    int64_t inner = 1, size = 1, per = 1, groups = 1;
+    bool by_value = false;
+  };
+  struct Ulps {
+    double epsilon = 0, smallest = 0;
+  };
+  // For each group of each family in order: of the truth, where no answer is given, count, t, t^2 and ulp^2;
+  // else of error e: e, e^2, et, e^2t and e^2t^2 (error_statistics.h). By value: the count and
+  // ulp^2, or e and e^2 alone.
+  using GroupSums = std::vector<std::array<double, kernels::kSums>>;
+  GroupSums group_sums(const ElementRange& range, const at::Tensor& answer,
+                       const std::vector<Family>& families, double scale, Ulps ulps) const;
+
+  // Clears `agreed` (bool) where other differs from the truth by more than `limit` of it.
+  void keep_agreeing(const at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other,
+                     double limit) const;
+
+ private:
+  class Summing;
+  template <typename Part>
+  std::vector<Part> parts(kernels::Kernel kernel, kernels::MetricParameters parameters,
+                          const at::Tensor& like) const;
+  GotError got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const;
+  template <typename Parameters>
+  void launch(kernels::Kernel kernel, int64_t blocks, const Parameters& parameters) const {
+    launcher_->launch(kernel, blocks, &parameters, sizeof parameters);
+  }
+
+  std::unique_ptr<KernelLauncher> launcher_;
+};
+
+// The metrics of tensors on devices of `type` from now on, in this process; null ends it.
+void use_fused_metrics(std::unique_ptr<FusedMetrics> metrics, c10::DeviceType type = c10::kCUDA);
+// Those that can be used for these tensors, or null. Undefined tensors are left out.
+const FusedMetrics* fused_metrics(std::initializer_list<at::Tensor> tensors);
+
+}  // namespace nereid::replay

@@ -1,0 +1,222 @@
+#include "nereid/replay/worker/inputs/integer_inputs.h"
+
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+#include "nereid/replay/worker/operators.h"
+
+namespace nereid::replay {
+namespace {
+
+constexpr InputDistribution kKinds[] = {InputDistribution::kLowest, InputDistribution::kHighest,
+                                        InputDistribution::kRedrawn};
+
+at::Tensor of(const std::vector<int64_t>& numbers) {
+  return at::from_blob(const_cast<int64_t*>(numbers.data()), {static_cast<int64_t>(numbers.size())},
+                       at::kLong)
+      .clone();
+}
+bool all(const at::Tensor& truths) { return truths.all().item().toBool(); }
+int64_t number(const at::Tensor& t) { return t.item().toLong(); }
+
+class IntegerInputs : public testing::Test {
+ protected:
+  bool redraw(at::Tensor t, InputDistribution kind, IntegerUse use = {}, std::vector<int64_t> sizes = {}) {
+    return redraw_integers(std::move(t), kind, use, {.sizes = std::move(sizes), .numbers = {}}, generator_);
+  }
+  at::Generator generator_ = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+};
+
+TEST_F(IntegerInputs, IndicesFillWhatTheyIndex) {
+  for (const auto kind : kKinds) {
+    auto ids = at::randint(0, 10, {40, 50}, at::kLong);
+    ASSERT_TRUE(redraw(ids, kind, {.bound = 1000}));
+    EXPECT_GE(number(ids.min()), 0);
+    EXPECT_LT(number(ids.max()), 1000);
+    EXPECT_EQ(number(ids.min()) == 999, kind == InputDistribution::kHighest);
+    EXPECT_EQ(number(ids.max()) > 900, kind != InputDistribution::kLowest);
+    auto computed = at::randint(0, 10, {40, 50}, at::kLong);
+    ASSERT_TRUE(redraw(computed, kind, {.bound = 1000, .obscure = true}));
+    EXPECT_LT(number(computed.max()), 10) << "only the sample's range is safe";
+  }
+}
+
+TEST_F(IntegerInputs, MasksAndFlags) {
+  auto mask = at::ones({8, 8}, at::kBool);
+  EXPECT_FALSE(redraw(mask, InputDistribution::kHighest)) << "all true it is already";
+  EXPECT_TRUE(redraw(mask, InputDistribution::kRedrawn));
+  EXPECT_GT(number(mask.sum()), 8);
+  EXPECT_LT(number(mask.sum()), 56);
+  EXPECT_TRUE(redraw(mask, InputDistribution::kLowest));
+  EXPECT_EQ(number(mask.sum()), 0);
+  auto flag = at::ones({}, at::kBool);
+  EXPECT_TRUE(redraw(flag, InputDistribution::kRedrawn));
+  EXPECT_FALSE(flag.item().toBool());
+  auto padding = at::ones({4, 16}, at::kLong);  // an attention mask of integers
+  EXPECT_TRUE(redraw(padding, InputDistribution::kRedrawn));
+  EXPECT_GT(number(padding.sum()), 10);
+  EXPECT_LT(number(padding.sum()), 54);
+  auto one = at::ones({1}, at::kLong);
+  EXPECT_TRUE(redraw(one, InputDistribution::kRedrawn));
+  EXPECT_EQ(number(one), 0);
+}
+
+TEST_F(IntegerInputs, FullLengthsBecomeShorter) {
+  auto lengths = at::full({16}, 128, at::kLong);
+  EXPECT_TRUE(redraw(lengths, InputDistribution::kRedrawn));
+  EXPECT_GE(number(lengths.min()), 1);
+  EXPECT_LE(number(lengths.max()), 128);
+  EXPECT_LT(number(lengths.min()), 100);
+  auto obscure = at::full({16}, 128, at::kLong);
+  EXPECT_FALSE(redraw(obscure, InputDistribution::kRedrawn, {.obscure = true}));
+}
+
+TEST_F(IntegerInputs, OffsetsStaySortedAndKeepTheirEndsAndFactors) {
+  for (const auto kind : kKinds) {
+    auto offsets = of({0, 32, 48, 112, 160, 256});
+    const auto before = offsets.clone();
+    ASSERT_TRUE(redraw(offsets, kind));
+    EXPECT_TRUE(all(offsets.diff().gt(0))) << "no segment is empty in the sample";
+    EXPECT_EQ(number(offsets[0]), 0);
+    EXPECT_EQ(number(offsets[5]), 256);
+    EXPECT_TRUE(all(offsets.remainder(16).eq(0)));
+    EXPECT_FALSE(offsets.equal(before));
+    auto segments = of({0, 0, 1, 1, 1, 3, 4, 4});
+    ASSERT_TRUE(redraw(segments, kind));
+    EXPECT_TRUE(all(segments.diff().ge(0)));
+    auto falling = of({9, 7, 7, 4, 1});
+    ASSERT_TRUE(redraw(falling, kind));
+    EXPECT_TRUE(all(falling.diff().le(0)));
+  }
+}
+
+TEST_F(IntegerInputs, PermutationsStayPermutations) {
+  for (const auto kind : kKinds) {
+    auto order = of({3, 0, 2, 5, 1, 4});
+    ASSERT_TRUE(redraw(order, kind, {.bound = 100}));
+    EXPECT_TRUE(std::get<0>(order.sort()).equal(at::arange(6, at::kLong)));
+    auto table = of({11, 4, 9, 2, 7, 5}).reshape({2, 3});  // a block table: no block twice
+    ASSERT_TRUE(redraw(table, kind, {.bound = 16}));
+    EXPECT_TRUE(all(std::get<0>(table.reshape({-1}).sort()).diff().gt(0)));
+    EXPECT_LT(number(table.max()), 16);
+    auto positions = at::arange(6, at::kLong);
+    EXPECT_FALSE(redraw(positions, kind)) << "there is one such run of numbers";
+    EXPECT_EQ(redraw(positions, kind, {.bound = 64}), kind != InputDistribution::kLowest);
+    EXPECT_TRUE(all(positions.diff().gt(0)));
+  }
+}
+
+TEST_F(IntegerInputs, CountsStillAddUp) {
+  auto counts = of({30, 5, 60, 1, 17, 15});
+  EXPECT_FALSE(redraw(counts, InputDistribution::kLowest, {}, {64, 128}));
+  EXPECT_TRUE(redraw(counts, InputDistribution::kRedrawn, {}, {64, 128}));
+  EXPECT_EQ(number(counts.sum()), 128);
+  EXPECT_GE(number(counts.min()), 0);
+}
+
+TEST_F(IntegerInputs, MarksStayWhereTheyAre) {
+  for (const auto kind : kKinds) {
+    auto labels = of({5, -100, 3, 3, -100, 9});
+    ASSERT_TRUE(redraw(labels, kind, {.bound = 50}));
+    EXPECT_EQ(number(labels[1]), -100);
+    EXPECT_EQ(number(labels.eq(-100).sum()), 2);
+    EXPECT_LT(number(labels.max()), 50);
+  }
+}
+
+TEST_F(IntegerInputs, WhatFollowsFromAnotherIsSeen) {
+  const auto counts = of({3, 1, 4, 2}), sums = of({3, 4, 8, 10}), offsets = of({0, 3, 4, 8, 10});
+  EXPECT_TRUE(hang_together(counts, sums));
+  EXPECT_TRUE(hang_together(counts, offsets));
+  EXPECT_TRUE(hang_together(of({0, 0, 0, 1, 2, 2, 2, 2, 3, 3}), counts)) << "their histogram";
+  EXPECT_TRUE(hang_together(of({2, 0, 3, 1}), of({1, 3, 0, 2}))) << "a permutation and its inverse";
+  EXPECT_TRUE(hang_together(of({1, 5, 9, 2}), of({4, 8, 12, 3}))) << "begins and ends";
+  EXPECT_TRUE(hang_together(counts, at::arange(5, at::kLong).lt(counts.unsqueeze(1))))
+      << "lengths and their mask";
+  EXPECT_FALSE(hang_together(counts, of({9, 0, 1, 7})));
+  EXPECT_FALSE(hang_together(of({7, 8, 9, 3}), at::zeros({4}, at::kLong)));
+}
+
+TEST_F(IntegerInputs, MasksByDistance) {
+  EXPECT_TRUE(is_banded(at::ones({1, 1, 6, 6}).tril()));
+  EXPECT_TRUE(is_banded(at::ones({6, 8}, at::kBool).triu(1)));
+  auto spoilt = at::ones({6, 6}).tril();
+  spoilt[3][1].zero_();
+  EXPECT_FALSE(is_banded(spoilt));
+  EXPECT_FALSE(is_banded(at::arange(36).reshape({6, 6})));
+}
+
+TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
+  for (const auto kind : kKinds)
+    for (int round = 0; round < 20; ++round) {
+      auto lengths = of({10, 24, 30}), offsets = of({0, 10, 34, 64}), ends = of({10, 34, 64});
+      const auto before = lengths.clone();
+      const bool any = redraw_together({{offsets}, {lengths}, {ends}}, kind,
+                                       {.sizes = {64, 8}, .numbers = {}}, generator_);
+      EXPECT_EQ(number(lengths.sum()), 64);
+      EXPECT_TRUE(lengths.cumsum(0).equal(offsets.slice(0, 1)));
+      EXPECT_TRUE(ends.equal(offsets.slice(0, 1)));
+      EXPECT_EQ(any, !lengths.equal(before));
+    }
+  auto order = of({2, 0, 3, 1}), inverse = of({1, 3, 0, 2});
+  EXPECT_TRUE(redraw_together({{order}, {inverse}}, InputDistribution::kHighest, {}, generator_));
+  EXPECT_TRUE(order.argsort().equal(inverse));
+  auto begins = of({1, 5, 9, 2}), apart = of({4, 8, 12, 3});
+  EXPECT_FALSE(redraw_together({{begins}, {apart}}, InputDistribution::kRedrawn, {}, generator_))
+      << "no rule gives the ends";
+}
+
+TEST_F(IntegerInputs, LargeTensorsKeepTheStructureThatTheyHave) {
+  constexpr int64_t kRows = 1100, kColumns = 4000;
+  for (const auto kind : kKinds) {
+    auto ids = at::randint(0, 10, {kRows, kColumns}, at::kInt);
+    ASSERT_TRUE(redraw(ids, kind, {.bound = 1000}));
+    EXPECT_GE(number(ids.min()), 0);
+    EXPECT_LT(number(ids.max()), 1000);
+    EXPECT_EQ(number(ids.min()) == 999, kind == InputDistribution::kHighest);
+    EXPECT_EQ(number(ids.max()) > 900, kind != InputDistribution::kLowest);
+    auto sorted = std::get<0>(at::randint(0, 10, {kRows, kColumns}, at::kLong).sort(1));
+    redraw(sorted, kind, {.bound = 1000});
+    EXPECT_TRUE(all(sorted.diff(1, 1).ge(0)));
+    auto places = at::randperm(kRows * kColumns, at::kLong);
+    redraw(places, kind, {.bound = kRows * kColumns});
+    EXPECT_TRUE(std::get<0>(places.sort()).equal(at::arange(kRows * kColumns, at::kLong)));
+    auto marked = at::randint(0, 10, {kRows, kColumns}, at::kLong);
+    marked[7][9] = -100;
+    const auto before = marked.clone();
+    EXPECT_FALSE(redraw(marked, kind, {.bound = 1000}));
+    EXPECT_TRUE(marked.equal(before));
+  }
+  // Counts whose rows add up to a size.
+  auto counts = at::ones({kRows, kColumns}, at::kLong);
+  counts.slice(1, 0, kColumns, 2).zero_(), counts.slice(1, 1, kColumns, 4).fill_(2);
+  counts.slice(1, 3, kColumns, 4).fill_(3);
+  const auto sum = number(counts[0].sum());
+  ASSERT_TRUE(redraw(counts, InputDistribution::kRedrawn, {}, {sum}));
+  EXPECT_TRUE(all(counts.sum(1).eq(sum)));
+}
+
+TEST_F(IntegerInputs, NoStepPassesTheLongest) {
+  for (const auto kind : kKinds)
+    for (int round = 0; round < 20; ++round) {
+      auto offsets = of({0, 7, 19, 24, 40}), longest = of({16});
+      redraw_together({{offsets}, {longest}}, kind, {}, generator_);
+      EXPECT_EQ(number(longest), 16) << "it says how long the longest may be";
+      EXPECT_EQ(number(offsets[0]), 0);
+      EXPECT_EQ(number(offsets[4]), 40);
+      EXPECT_TRUE(all(offsets.diff().ge(0)) && all(offsets.diff().le(16))) << offsets;
+      auto given = of({0, 7, 19, 24, 40});
+      EXPECT_TRUE(redraw_together({{given}}, kind, {.sizes = {}, .numbers = {20}}, generator_));
+      EXPECT_TRUE(all(given.diff().le(20))) << given;
+    }
+}
+
+TEST_F(IntegerInputs, WhatTheHostHasReadStays) {
+  auto lengths = of({10, 24, 30}), offsets = of({0, 10, 34, 64});
+  const std::vector<IntegerInput> inputs = {{lengths, {}, true}, {offsets}};
+  EXPECT_FALSE(redraw_together(inputs, InputDistribution::kRedrawn, {.sizes = {64}}, generator_));
+  EXPECT_TRUE(offsets.equal(of({0, 10, 34, 64})));
+}
+
+}  // namespace
+}  // namespace nereid::replay

@@ -1,0 +1,924 @@
+// The reference's worker. Requests:
+//   load {"threads"} + trace, position
+//     -> {"keeps_inputs", "calls_used", "inputs_written": [index...], "state_written": [value...]}
+//   plan {"states": [value...], "calls": [call...]}
+//     -> {"own", "upcast", "outputs", "upcast_outputs", "moved", "inputs_block"}: see ReferenceFootprint
+//   share {"states", "calls", "frugal"}
+//     -> {} + the block that state and inputs are copied to, or (frugally) made to be in
+//   attach {"outputs": [{"dtype", "sizes"}...], "state": [value...]}
+//     + the block of the candidate's outputs, of the inputs that the reference writes, and of this state
+//   prepare {"trial"} -> {"applicable", "seconds"}: makes state and inputs
+//   rest {} -> {}: memory kept for later goes
+//   judge {"trial", "tolerance", "paths", "again"} -> {"comparison", "seconds", "oracle_seconds"}: runs and
+//     compares; `again`: another answer to the inputs that were judged last, whose truth may still be known
+//   unmoved {"again"} -> {"outputs": [{"elements", "unmoved", "numbers": [...]}...]}: of the candidate's outputs, the
+//     elements that were the same in every trial judged since load; with "again" those that still are, in what the
+//     candidate has handed over since. Kept where load asks for it ("unmoved").
+//   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}: see needs.h
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "nereid/base/deadline.h"
+#include "nereid/replay/host/upcast.h"
+#include "nereid/replay/state_pairing.h"
+#include "nereid/replay/worker/block.h"
+#include "nereid/replay/worker/compare/compare.h"
+#include "nereid/replay/worker/compare/float64_reference.h"
+#include "nereid/replay/worker/compare/index_outputs.h"
+#include "nereid/replay/worker/inputs/input_sensitivity.h"
+#include "nereid/replay/worker/inputs/inputs.h"
+#include "nereid/replay/worker/inputs/integer_inputs.h"
+#include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/roles/role.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+using trace::StorageId;
+using trace::ValueId;
+
+at::Generator make_generator(uint64_t seed) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  generator.set_current_seed(seed);
+  return generator;
+}
+
+constexpr int64_t kGlance = 256;  // elements that settle most questions about a whole tensor
+constexpr double kNearly = 1024;  // times what is allowed
+constexpr int kTimesToRound = 4, kTimesToRoundCoarse = 8;
+constexpr double kNearlyCoarse = 16;
+constexpr double kFactorOfPlaces = 4;  // times the reference's own error of the values that indices point to
+constexpr int kChoices = 15;           // among equals that are tried
+constexpr int64_t kFew = 64;           // elements of an output that may all lie where chance has put them
+
+// The forward holds a function that tanh.approx may stand in for.
+bool goes_near_one(const trace::Trace& trace) {
+  constexpr std::string_view kFunctions[] = {"tanh", "gelu", "sigmoid", "silu", "glu",
+                                             "mish", "lstm", "gru",     "rnn"};
+  for (const auto& phase : trace.phases)
+    for (const auto& step : phase.steps)
+      if (const auto* call = std::get_if<trace::Call>(&step))
+        for (const auto function : kFunctions)
+          if (call->op.find(function) != std::string::npos) return true;
+  return false;
+}
+
+// Whether all elements are one number; one alone says nothing.
+bool is_constant(const at::Tensor& tensor) {
+  const auto flat = tensor.reshape({-1});
+  if (flat.numel() < 2) return false;
+  for (int64_t first = 0, size = kGlance; first < flat.numel(); first += size, size = kChunk)
+    if (!flat.narrow(0, first, std::min(size, flat.numel() - first))
+             .eq(flat.narrow(0, 0, 1))
+             .all()
+             .item()
+             .toBool())
+      return false;
+  return true;
+}
+
+// Whether no element differs by more than `limit` in units of max(|b|, rms(a)).
+bool is_close(const at::Tensor& first, const at::Tensor& second, double limit) {
+  const auto a = (first.is_complex() ? at::view_as_real(first) : first).reshape({-1});
+  const auto b = (second.is_complex() ? at::view_as_real(second) : second).reshape({-1});
+  const auto scale = std::max(rms(a), 1e-300);
+  const auto close = [&](const at::Tensor& x, const at::Tensor& y) {
+    return at::isclose(x.to(c10::kDouble), y.to(c10::kDouble), limit, limit * scale, true)
+        .all()
+        .item()
+        .toBool();
+  };
+  const auto glance = std::min(a.numel(), kGlance);
+  return close(a.narrow(0, 0, glance), b.narrow(0, 0, glance)) && close(a, b);
+}
+
+// Of floating-point elements.
+double finite_share(const std::vector<OutputTensors>& outputs) {
+  int64_t finite = 0, elements = 0;
+  for (const auto& output : outputs) {
+    if (!c10::isFloatingType(output.own.scalar_type()) || output.own.numel() == 0) continue;
+    finite += scale_of(output.own).count;
+    elements += output.own.numel();
+  }
+  return elements == 0 ? 1 : static_cast<double>(finite) / static_cast<double>(elements);
+}
+
+class ReferenceRole : public Role {
+ public:
+  explicit ReferenceRole(Machine& machine) : machine_(machine) {}
+
+  Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) override {
+    const auto& document = request.document;
+    if (verb == "load") return load_trace(request);
+    if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
+    if (verb == "plan") return plan(document);
+    if (verb == "rest") return machine_.trim(), Json{{"ok", true}};
+    if (verb == "share") return share(document, descriptors);
+    if (verb == "attach") return attach(request);
+    if (verb == "prepare") return prepare(trial_from_json(document.at("trial")));
+    if (verb == "needs") return needs(document);
+    if (verb == "unmoved") return unmoved(document.at("again").get<bool>());
+    if (verb == "judge")
+      return judge(trial_from_json(document.at("trial")), tolerance_from_json(document.at("tolerance")),
+                   document.at("paths").get<std::vector<std::string>>(), document.value("again", false));
+    throw std::runtime_error("unknown request " + verb);
+  }
+
+  Playing playing() override {
+    if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
+    return {*loaded_.replay, options_};
+  }
+  void hand_over() override {}
+
+ private:
+  const trace::Trace& trace() const { return loaded_.trace; }
+
+  Json load_trace(Message& request) {
+    ProgramOptions options;
+    options.may_keep_inputs = true;
+    options.reference = true;
+    load(loaded_, request, machine_, options);
+    const auto& program = *loaded_.program;
+    outputs_ = program.outputs();
+    by_chance_ = made_by_chance(trace());
+    coarse_ = is_coarse(loaded_.trace);
+    near_one_ = goes_near_one(loaded_.trace);
+    tracks_unmoved_ = request.document.value("unmoved", false);
+    unmoved_.clear();
+    makers_ = index_makers(loaded_.trace);
+    Json written = Json::array();
+    const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (std::ranges::find(program.judged_writes(), trace().values[inputs[i]].storage) !=
+          program.judged_writes().end()) {
+        written.push_back(i);
+        outputs_.push_back(inputs[i]);
+      }
+    return {{"keeps_inputs", program.keeps_inputs()},
+            {"calls_used", program.calls_used()},
+            {"inputs_written", written},
+            {"state_written", program.written_state()}};
+  }
+
+  std::vector<ValueId> inputs_of(int call) const {
+    for (const auto& phase : trace().phases)
+      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
+        return trace::tensors_in(phase.inputs);
+    return {};
+  }
+
+  // What the block holds: state, then inputs.
+  std::vector<ValueId> shared_by(const Json& document) const {
+    auto shared = document.at("states").get<std::vector<ValueId>>();
+    for (const auto& call : document.at("calls"))
+      for (const auto value : inputs_of(call)) shared.push_back(value);
+    return shared;
+  }
+
+  // Where memory is scarce: which of these are in the block and nowhere else, whole storages that no step
+  // writes.
+  std::vector<bool> movable(const std::vector<ValueId>& shared) const {
+    std::vector<bool> out;
+    const auto& written = loaded_.program->judged_writes();
+    std::map<StorageId, int> uses;
+    for (const auto value : shared) ++uses[trace().values.at(value).storage];
+    for (const auto value : shared) {
+      const auto storage = trace().values.at(value).storage;
+      out.push_back(uses[storage] == 1 && is_whole(trace(), value) &&
+                    trace().storages[storage].role != trace::Role::kConstant &&
+                    std::ranges::find(written, storage) == written.end());
+    }
+    return out;
+  }
+
+  Json plan(const Json& document) {
+    const auto shared = shared_by(document);
+    const auto moves = movable(shared);
+    int64_t moved = 0;
+    for (size_t i = 0; i < shared.size(); ++i)
+      if (moves[i]) moved += trace().storages[trace().values[shared[i]].storage].bytes;
+    const auto* recomputed = float64_reference({}, "f64");
+    return {{"own", loaded_.program->footprint()},
+            {"upcast", recomputed ? Json(recomputed->footprint()) : Json()},
+            {"outputs", block_bytes(trace(), outputs_)},
+            {"upcast_outputs", recomputed ? block_bytes(recomputed->trace(), outputs_) : 0},
+            {"moved", moved},
+            {"inputs_block", block_bytes(trace(), shared)}};
+  }
+
+  Json share(const Json& document, std::vector<int>& descriptors) {
+    frugal_ = document.at("frugal").get<bool>();
+    paired_ = document.at("states").get<std::vector<ValueId>>();
+    shared_ = shared_by(document);
+    moved_ = movable(shared_);
+    for (const auto value : shared_) layout_.add(shape_of(trace().values.at(value)));
+    block_ = machine_.share(layout_.bytes());
+    descriptors.push_back(block_.fd.get());
+    return {{"ok", true}};
+  }
+
+  Json attach(Message& request) {
+    for (const auto& output : request.document.at("outputs")) {
+      const auto type = trace::dtype_from_string(output.at("dtype").get<std::string>());
+      got_layout_.add({type.value(), output.at("sizes").get<std::vector<int64_t>>()});
+    }
+    const auto& written = loaded_.program->written_state();
+    for (const auto& value : request.document.at("state")) {
+      if (std::ranges::find(written, value.get<ValueId>()) == written.end())
+        throw std::runtime_error("attach: expected state that the forward writes");
+      outputs_.push_back(value.get<ValueId>());
+    }
+    if (request.descriptors.empty()) throw std::runtime_error("attach: expected a block");
+    got_block_ = machine_.open(request.descriptors[0], got_layout_.bytes(), false);
+    return {{"ok", true}};
+  }
+
+  Json prepare(const Trial& trial) {
+    const Stopwatch watch;
+    auto& replay = *loaded_.replay;
+    judged_.reset();
+    options_ = RunOptions{.seed = trial.seed};
+    auto generator = make_generator(trial.seed ^ 0x5EED);
+    bool applied = trial.distribution == InputDistribution::kOwn ||
+                   (trial.distribution == InputDistribution::kState && trial.perturb);
+    widened_ = trial.distribution >= InputDistribution::kState;
+    std::set<size_t> handed;  // of `shared_`
+    replay.start(
+        options_,
+        [&](StorageId storage, Replay&) {
+          if (trial.perturb) perturb_state(storage, trial, generator);
+        },
+        [&](int call) {
+          if (call == loaded_.program->judged_call()) note_labels();
+          // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
+          if (trial.distribution != InputDistribution::kOwn &&
+              trial.distribution != InputDistribution::kState)
+            applied |= change_inputs(call, trial.distribution, generator);
+          hand_inputs(call, handed);
+        });
+    if (trial.distribution == InputDistribution::kRedrawn) applied = applied || has_integer_tables();
+    for (size_t i = 0; i < shared_.size() && applied; ++i) {
+      if (!handed.contains(i)) layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
+      if (!frugal_ || !moved_[i]) continue;
+      machine_.synchronize();
+      replay.bind_storage(trace().values[shared_[i]].storage, layout_.storage(block_.bytes, i));
+    }
+    replay.begin_judged();
+    repeating_ = inputs_repeat();
+    machine_.synchronize();
+    return {{"applicable", applied}, {"seconds", watch.seconds()}};
+  }
+
+  // Floating-point tensors that hold whole numbers alone.
+  bool holds_whole_numbers(ValueId value) {
+    constexpr int64_t kFirst = 64;
+    const auto& shape = trace().values[value];
+    if (!trace::is_floating(shape.dtype) || !loaded_.replay->bound(shape.storage)) return false;
+    auto tensor = loaded_.replay->value(value);
+    if (tensor.is_complex() || c10::elementSize(tensor.scalar_type()) < 2 || tensor.numel() == 0)
+      return false;
+    tensor = tensor.reshape({-1});
+    const auto whole = [](const at::Tensor& part) { return part.eq(part.round()).all().item().toBool(); };
+    return whole(tensor.narrow(0, 0, std::min(kFirst, tensor.numel()))) && whole(tensor);
+  }
+  // Inputs that are labels, masks or counts: whole numbers as the task draws them.
+  void note_labels() {
+    labels_.clear();
+    for (const auto value : inputs_of(loaded_.program->judged_call()))
+      if (holds_whole_numbers(value)) labels_.push_back(value);
+  }
+  // What is a whole number is exact: of labels, and of all state (masks).
+  std::set<StorageId> exact() {
+    std::set<StorageId> storages;
+    for (const auto value : labels_)
+      if (holds_whole_numbers(value)) storages.insert(trace().values[value].storage);
+    for (const auto& state : trace().state)
+      if (holds_whole_numbers(state.value)) storages.insert(trace().values[state.value].storage);
+    return storages;
+  }
+
+  // Whether a sample of each floating-point input holds a few numbers alone, or rises or falls all along.
+  bool inputs_repeat() {
+    constexpr int64_t kSample = 1024, kFewNumbers = 32;
+    bool any = false;
+    const auto& phase = *loaded_.program->phases()[loaded_.program->judged()].phase;
+    for (const auto value : trace::tensors_in(phase.inputs)) {
+      const auto& shape = trace().values[value];
+      if (!trace::is_floating(shape.dtype) || !loaded_.replay->bound(shape.storage)) continue;
+      auto input = loaded_.replay->value(value);
+      if (input.is_complex()) input = at::view_as_real(input);
+      if (input.numel() < 2 * kFewNumbers) continue;
+      const auto flat = input.reshape({-1});
+      const auto step = std::max<int64_t>(1, flat.numel() / kSample) | 1;
+      const auto sorted = std::get<0>(flat.slice(0, 0, std::nullopt, step).to(c10::kDouble).sort(0));
+      const auto numbers = 1 + sorted.slice(0, 1).ne(sorted.slice(0, 0, -1)).sum().item().toLong();
+      const auto head = flat.narrow(0, 0, std::min(kSample, flat.numel())).to(c10::kDouble);
+      const auto steps = head.slice(0, 1).sub(head.slice(0, 0, -1));
+      const bool smooth = steps.ge(0).all().item().toBool() || steps.le(0).all().item().toBool();
+      if (numbers > kFewNumbers && !smooth) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  // What a caller may load: parameters and persistent buffers. Other buffers, and tensors that no state
+  // holds, are what the constructor makes of constants, and a candidate may make them again.
+  void perturb_state(StorageId storage, const Trial& trial, at::Generator& generator) {
+    for (size_t i = 0; i < trace().state.size(); ++i) {
+      const auto& state = trace().state[i];
+      if (trace().values[state.value].storage != storage || !loaded_.replay->bound(storage)) continue;
+      const bool alone = std::ranges::find(paired_, state.value) == paired_.end();
+      auto tensor = loaded_.replay->value(state.value);
+      const bool running = state.name.ends_with("running_mean") || state.name.ends_with("running_var");
+      // A candidate under whose names such weights are not found draws them again: the seed is the same.
+      if (trial.gentle || (alone && by_chance_[i])) {
+        if (state.parameter || running) perturb_constant(tensor, generator);
+      } else if ((state.parameter || state.persistent) && !is_structure(state.value, tensor)) {
+        if (c10::isIntegralType(tensor.scalar_type(), true)) {
+          if (trial.distribution == InputDistribution::kRedrawn && tensor.numel() > 1)
+            redraw_integers(tensor, trial.distribution, use_in_forward(state.value), {}, generator);
+        } else {
+          perturb(tensor, generator);
+          if (trial.distribution == InputDistribution::kState)
+            widen_state(tensor, state.parameter, generator);
+        }
+      }
+    }
+  }
+
+  // A mask by distance that is only compared, or added where it holds an infinity or a number that stands for
+  // one: its shape says what it holds (causal attention), and a kernel need not read it.
+  bool is_structure(ValueId value, const at::Tensor& tensor) {
+    const auto found = structures_.find(value);
+    if (found != structures_.end()) return found->second;
+    constexpr double kStandsForInfinity = -1e4;
+    const bool compared = tensor.scalar_type() == c10::kBool || use_in_forward(value).compared_alone;
+    const bool structure = tensor.numel() > 1 && is_banded(tensor) &&
+                           (compared || tensor.min().item().toDouble() <= kStandsForInfinity);
+    return structures_[value] = structure;
+  }
+
+  const IntegerUse& use_in_forward(ValueId value) {
+    const auto found = uses_.find(value);
+    return found != uses_.end() ? found->second : uses_.emplace(value, use_of(trace(), value)).first->second;
+  }
+
+  bool change_inputs(int call, InputDistribution kind, at::Generator& generator) {
+    if (kind >= InputDistribution::kLowest) return change_integers(call, kind, generator);
+    bool any = false;
+    for (const auto value : inputs_of(call))
+      if (loaded_.replay->bound(trace().values[value].storage))
+        any |= apply_distribution(loaded_.replay->value(value), kind, generator, &widened_);
+    return any;
+  }
+
+  bool has_integer_tables() const {
+    return std::ranges::any_of(trace().state, [&](const trace::State& state) {
+      const auto& value = trace().values[state.value];
+      return state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
+    });
+  }
+
+  // A call's inputs go to the block before its forward may change them.
+  void hand_inputs(int call, std::set<size_t>& handed) {
+    for (const auto value : inputs_of(call))
+      for (size_t i = 0; i < shared_.size(); ++i) {
+        if (shared_[i] != value || !loaded_.replay->bound(trace().values[value].storage)) continue;
+        layout_.at(block_.bytes, i).copy_(loaded_.replay->value(value));
+        handed.insert(i);
+      }
+  }
+
+  // What the host read stays what this draw has: other draws are other traces.
+  bool change_integers(int call, InputDistribution kind, at::Generator& generator) {
+    std::vector<IntegerInput> integers;
+    IntegerLimits limits;
+    for (const auto id : inputs_of(call)) {
+      const auto& value = trace().values[id];
+      limits.sizes.insert(limits.sizes.end(), value.sizes.begin(), value.sizes.end());
+      if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage))
+        integers.push_back({.tensor = loaded_.replay->value(id),
+                            .use = use_in_forward(id),
+                            .fixed = trace().storages[value.storage].pinned});
+    }
+    for (const auto& phase : trace().phases)
+      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
+        add_numbers(phase.inputs, limits.numbers);
+    return redraw_together(integers, kind, std::move(limits), generator);
+  }
+
+  static void add_numbers(const trace::Arg& arg, std::vector<int64_t>& numbers) {
+    if (const auto* number = std::get_if<int64_t>(&arg.node)) numbers.push_back(*number);
+    if (const auto* list = std::get_if<trace::List>(&arg.node))
+      for (const auto& item : list->items) add_numbers(item, numbers);
+    if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
+      for (const auto& item : dict->items) add_numbers(item.second, numbers);
+  }
+
+  // The last judged outputs, kept where they are small, and what was found of them.
+  struct Judged {
+    std::vector<OutputTensors> outputs;
+    Comparison comparison;
+  };
+
+  // Another answer to the inputs judged last: nothing where that takes the truth anew.
+  std::optional<Comparison> judged_again(const Tolerance& tolerance, const std::vector<std::string>& paths,
+                                         std::vector<OutputTensors>& outputs) {
+    if (!judged_) return std::nullopt;
+    bool same = true;
+    for (size_t i = 0; i < outputs.size() && same; ++i)
+      same = same_bits(outputs[i].got, judged_->outputs[i].got);
+    if (same) return judged_->comparison;
+    auto known = judged_->outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) known[i].got = outputs[i].got;
+    Comparison comparison = judged_->comparison;
+    compare_all(comparison, tolerance, paths, known);
+    if (comparison.agrees) return comparison;
+    return std::nullopt;
+  }
+
+  void keep_judged(std::vector<OutputTensors>& outputs, const Comparison& comparison) {
+    int64_t bytes = 0;
+    for (const auto& output : outputs) bytes += static_cast<int64_t>(output.truth.nbytes());
+    judged_.reset();
+    if (!frugal_ && bytes <= kMaxRemembered / 16) judged_ = Judged{std::move(outputs), comparison};
+  }
+
+  Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths,
+             bool again) {
+    const Stopwatch watch;
+    const double processor = processor_seconds();
+    auto& replay = *loaded_.replay;
+    replay.rewind();
+    auto outputs = candidates_outputs();
+    if (!again) note_unmoved(outputs);
+    if (again)
+      if (const auto known = judged_again(tolerance, paths, outputs))
+        return {{"comparison", to_json(*known)}, {"seconds", 0.0}, {"oracle_seconds", watch.seconds()}};
+    judged_.reset();
+    Comparison comparison;
+    std::map<int, at::Tensor> values, own_values;  // that indices point to, by the step that makes them
+    // In this order: while the float64 reference runs, with its inputs in float64, nothing else need be
+    // there.
+    compute_truth(outputs, comparison, values);
+    const Stopwatch own;
+    const double processor_before = processor_seconds();
+    run_own(own_values);
+    for (size_t i = 0; i < outputs.size(); ++i) outputs[i].own = taken(replay, outputs_[i]);
+    const double own_seconds = machine_.work(own.seconds(), processor_seconds() - processor_before);
+    replay.rewind();
+    if (comparison.oracle == Oracle::kOwn)
+      for (auto& output : outputs) output.truth = output.own, output.upcast = false;
+
+    find_places(comparison, outputs, values, own_values);
+    find_undefined(trial, comparison, outputs);
+    if (makes_large(trial.distribution))
+      for (auto& output : outputs) output.saturated = is_saturated(output.truth);
+    for (auto& output : outputs) output.statistics_slack = statistics_slack(trial.distribution);
+    take_tf32(tolerance, comparison, outputs);
+    const auto move_inputs = [&] {
+      comparison.conditioned = true;
+      const auto whole = exact();
+      for (int i = 0; i < times_to_move(outputs); ++i)
+        if (auto* recomputed = truth_reference(comparison))
+          widen(outputs, *recomputed,
+                {.nudge = make_generator(trial.seed + 77 + i), .exact = whole, .coarse = coarse_});
+    };
+    if (comparison.oracle == Oracle::kOwn) move_inputs();
+    compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_undecided(comparison, outputs))
+      compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_nearly_infinite(trial, comparison, outputs))
+      compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && !tolerance.fixed() && choose_among_equals(trial, comparison, outputs, values))
+      compare_all(comparison, tolerance, paths, outputs);
+    // An output that its inputs' own rounding moves that far cannot be asked for more.
+    if (!comparison.agrees && !comparison.conditioned && !tolerance.fixed()) {
+      move_inputs();
+      compare_all(comparison, tolerance, paths, outputs);
+      if (comparison.oracle == Oracle::kFloat64 && nearly_agrees(comparison, outputs)) {
+        round_intermediates(trial, outputs);
+        compare_all(comparison, tolerance, paths, outputs);
+      }
+    }
+    if (trial.distribution == InputDistribution::kOwn) comparison.finite = finite_share(outputs);
+    degenerate(comparison, outputs);
+    keep_judged(outputs, comparison);
+    return {
+        {"comparison", to_json(comparison)},
+        {"seconds", own_seconds},
+        {"oracle_seconds", machine_.work(watch.seconds(), processor_seconds() - processor) - own_seconds}};
+  }
+
+  // On distributions whose numbers are as many and as different as the task's own, roundings are alike. Not
+  // so of what an approximate instruction gives relative to one, nor of float32, where sums cancel.
+  double statistics_slack(InputDistribution kind) const {
+    using enum InputDistribution;
+    constexpr double kSlack = 2;
+    const bool like_own = makes_large(kind) || kind == kSmall;
+    return like_own && coarse_ && !near_one_ ? kSlack : 0;
+  }
+
+  static bool makes_large(InputDistribution kind) {
+    using enum InputDistribution;
+    return kind == kHuge || kind == kWide || kind == kNegative || kind == kOutliers || kind == kState;
+  }
+
+  void run_own(std::map<int, at::Tensor>& values) {
+    struct Exchanged {
+      Replay& replay;
+      ~Exchanged() { replay.exchange_operands({}); }
+    } exchanged{*loaded_.replay};
+    loaded_.replay->exchange_operands(keep_operands(values));
+    loaded_.replay->run_judged(options_);
+  }
+
+  Json needs(const Json& document) {
+    loaded_.replay->rewind();
+    Json inputs = Json::array();
+    for (const auto& need : input_sensitivity(*loaded_.replay, options_, document.at("seed").get<uint64_t>(),
+                                              document.at("samples").get<int>(),
+                                              Deadline::after(document.at("seconds").get<double>())))
+      inputs.push_back({{"bytes", need.bytes}, {"tried", need.tried}, {"mattered", need.mattered}});
+    return {{"inputs", inputs}};
+  }
+
+  // Taken before the answer exists. Where memory is scarce the candidate has released the block, and gets no
+  // request until the comparison is done.
+  std::vector<OutputTensors> candidates_outputs() const {
+    std::vector<OutputTensors> outputs;
+    for (size_t i = 0; i < got_layout_.count(); ++i) {
+      const auto got = got_layout_.at(got_block_.bytes, i);
+      outputs.push_back({.dtype = trace().values[outputs_.at(i)].dtype,
+                         .got = frugal_ ? got : got.clone(),
+                         .own = {},
+                         .truth = {},
+                         .usual_scale = usual_scale(i),
+                         .coarse = coarse_,
+                         .near_one = near_one_,
+                         .repeating = repeating_});
+    }
+    return outputs;
+  }
+
+  // An index is right or wrong, and how nearly is not known: what rounding on the way does to the values that
+  // it points to decides.
+  bool nearly_agrees(const Comparison& comparison, const std::vector<OutputTensors>& outputs) const {
+    const double nearly = coarse_ ? kNearlyCoarse : kNearly;
+    if (comparison.agrees) return false;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto& o = comparison.outputs[i];
+      if (!o.agrees && !outputs[i].places &&
+          !(o.error <= nearly * o.error_limit && o.norm_error <= nearly * o.norm_limit))
+        return false;
+    }
+    return true;
+  }
+
+  // Where PyTorch lets a GPU compute with TF32, an operand may be rounded to it or truncated.
+  void take_tf32(const Tolerance& tolerance, const Comparison& comparison,
+                 std::vector<OutputTensors>& outputs) {
+    auto tf32 = tf32_of(trace(), tolerance.allow_tf32);
+    if (comparison.oracle != Oracle::kFloat64 || !uses_tf32(trace(), tf32)) return;
+    for (auto& output : outputs) output.coarse = output.tf32 = true;
+    for (const bool truncated : {false, true}) {
+      tf32.truncated = truncated;
+      const auto name = fmt::format("tf32{}{}", tolerance.allow_tf32 ? " all" : "", truncated ? " cut" : "");
+      if (auto* recomputed = float64_reference(tf32, name)) widen(outputs, *recomputed, {}, truncated);
+    }
+  }
+
+  // Where everything hangs on one number on the way (a loss, a norm), the reference's own error may be small
+  // by chance: so it is measured again, with every result on the way rounded up or down.
+  void round_intermediates(const Trial& trial, std::vector<OutputTensors>& outputs) {
+    auto* recomputed = float64_reference({}, "f64");
+    for (int i = 0; i < (coarse_ ? kTimesToRoundCoarse : kTimesToRound); ++i)
+      widen(outputs, *recomputed, {.coarse = coarse_, .rounding = make_generator(trial.seed + 777 + i)});
+  }
+
+  // How often inputs are moved: what that does to an output of many elements shows in two tries; to a single
+  // element, which one try may leave where it was by chance, it takes more.
+  static int times_to_move(const std::vector<OutputTensors>& outputs) {
+    const bool few =
+        std::ranges::any_of(outputs, [](const OutputTensors& o) { return o.got.numel() <= kFew; });
+    return few ? 10 : 2;
+  }
+
+  // The reference that computes other truths of the same kind as the comparison's own.
+  Float64Reference* truth_reference(const Comparison& comparison) {
+    return comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : own_dtype_reference();
+  }
+
+  // Keeps what index makers choose from; nothing where there are none or memory is dear.
+  Replay::Exchange keep_operands(std::map<int, at::Tensor>& values) const {
+    if (makers_.empty() || frugal_) return {};
+    return [this, &values](int step, ValueId id, const at::Tensor& operand) {
+      for (const auto& maker : makers_)
+        if (maker.step == step && maker.operand == id)
+          values[step] = operand.detach().to(c10::kDouble, false, true);
+      return operand;
+    };
+  }
+
+  void find_places(const Comparison& comparison, std::vector<OutputTensors>& outputs,
+                   const std::map<int, at::Tensor>& values, const std::map<int, at::Tensor>& own_values) {
+    if (comparison.oracle != Oracle::kFloat64) return;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!trace::is_integral(outputs[i].dtype) || outputs[i].own.numel() == 0) continue;
+      const auto found = index_output(trace(), makers_, outputs_[i]);
+      if (!found || !values.contains(found->maker.step) || values.at(found->maker.step).numel() == 0)
+        continue;
+      outputs[i].places =
+          std::make_shared<Places>(*found, trace(), outputs_[i], values.at(found->maker.step));
+      outputs[i].chosen_at = found->maker.step;
+    }
+    widen_places(outputs, own_values);
+  }
+
+  void widen_places(std::vector<OutputTensors>& outputs, const std::map<int, at::Tensor>& values) const {
+    for (auto& output : outputs)
+      if (output.places && values.contains(output.chosen_at)) {
+        const auto maker = std::ranges::find(makers_, output.chosen_at, &IndexMaker::step);
+        const double eps = epsilon(trace().values[maker->operand].dtype);
+        output.places->widen(values.at(output.chosen_at), kFactorOfPlaces, eps);
+      }
+  }
+
+  // Where a choice among equal numbers decides what is computed from it, any choice is right: elements take
+  // what another choice makes of them, if that is what the candidate has.
+  bool choose_among_equals(const Trial& trial, const Comparison& comparison,
+                           std::vector<OutputTensors>& outputs, const std::map<int, at::Tensor>& values) {
+    auto* recomputed =
+        comparison.oracle == Oracle::kFloat64 && !frugal_ ? float64_reference({}, "f64") : nullptr;
+    std::vector<const IndexMaker*> open;
+    for (const auto& maker : makers_)
+      if (!maker.stable && values.contains(maker.step) && has_ties(maker, values.at(maker.step)))
+        open.push_back(&maker);
+    if (!recomputed || open.empty()) return false;
+    for (int choice = 1; choice <= kChoices; ++choice) {
+      auto generator = make_generator(trial.seed + 7777 + choice);
+      const auto choose = [&](StorageId storage, const at::Tensor& made) {
+        for (const auto* maker : open)
+          if (trace().values[maker->result].storage == storage)
+            made.copy_(other_choice(*maker, values.at(maker->step), made, choice, generator));
+      };
+      const auto others = recomputed->run(*loaded_.replay, options_, outputs_, {.watch = choose});
+      for (size_t i = 0; i < outputs.size(); ++i)
+        if (!outputs[i].places) adopt_nearest(outputs[i], others[i]);
+    }
+    return true;
+  }
+
+  // `shifted`: see `nearby_error`.
+  void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change,
+             bool shifted = true) {
+    std::map<int, at::Tensor> values;
+    change.exchange = keep_operands(values);
+    auto near = recomputed.run(*loaded_.replay, options_, outputs_, std::move(change));
+    widen_places(outputs, values);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].nearby.widen(nearby_error(outputs[i], near[i], shifted));
+      near[i].reset();
+    }
+  }
+
+  void find_undefined(const Trial& trial, const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+    if (widened_)
+      for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
+    if (trial.distribution != InputDistribution::kInfinities &&
+        trial.distribution != InputDistribution::kNans)
+      return;
+    // A forward that says what it makes of them is held to that.
+    if (handles_nans(trace())) {
+      for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
+      return;
+    }
+    for (const auto& huge : {Change{.nan = 1e9, .infinity = 1e9}, Change{.nan = -1e12, .infinity = 1e12}}) {
+      auto* recomputed = truth_reference(comparison);
+      if (!recomputed) return;
+      const auto others = recomputed->run(*loaded_.replay, options_, outputs_, huge);
+      for (size_t i = 0; i < outputs.size(); ++i)
+        keep_agreeing(outputs[i].agreed, outputs[i].truth, others[i]);
+    }
+  }
+
+  // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken, or on whether
+  // a number just overflows, are not judged: their own number becomes NaN where the truth is finite. False
+  // where there are none.
+  bool leave_out_undecided(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
+    if (!is_odd(comparison) || comparison.oracle != Oracle::kFloat64) return false;
+    auto* recomputed = order_checked_reference();
+    if (!recomputed) recomputed = float64_reference({}, "f64");
+    auto marked = recomputed->run(*loaded_.replay, options_, outputs_, {.mark_overflow = true});
+    bool any = false;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      any |= forget_others(outputs[i], marked[i]);
+      marked[i].reset();
+    }
+    return any;
+  }
+
+  // On inputs that are not the task's own, a candidate that takes a product or a sum in another order may
+  // overflow where the reference just does not: elements that inputs a quarter larger would make infinite are
+  // not judged. False where there are none.
+  bool leave_out_nearly_infinite(const Trial& trial, const Comparison& comparison,
+                                 std::vector<OutputTensors>& outputs) {
+    constexpr double kLarger = 1.25;
+    if (trial.distribution == InputDistribution::kOwn || !is_odd(comparison)) return false;
+    auto* recomputed = comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : nullptr;
+    if (!recomputed) return false;
+    auto scaled = recomputed->run(*loaded_.replay, options_, outputs_, {.scale = kLarger});
+    bool any = false;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      auto& output = outputs[i];
+      if (output.truth.scalar_type() != c10::kDouble) continue;
+      const double most = largest_finite(output.dtype);
+      const auto crosses = scaled[i].abs().le(most).logical_not_().logical_and_(output.truth.abs().le(most));
+      scaled[i] = at::where(crosses, std::numeric_limits<double>::quiet_NaN(), output.truth);
+      any |= forget_others(output, scaled[i]);
+      scaled[i].reset();
+    }
+    return any;
+  }
+
+  static bool is_odd(const Comparison& comparison) {
+    return std::ranges::any_of(comparison.outputs, [](const OutputComparison& o) {
+      const auto type = trace::dtype_from_string(o.dtype);
+      return !o.agrees && (std::isinf(o.error) || trace::is_integral(type.value()));
+    });
+  }
+
+  void compare_all(Comparison& comparison, const Tolerance& tolerance, const std::vector<std::string>& paths,
+                   const std::vector<OutputTensors>& outputs) const {
+    comparison.outputs.clear();
+    comparison.agrees = true;
+    int64_t elements = 0, undefined = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      auto output = compare(outputs[i], tolerance);
+      output.path = paths.at(i);
+      comparison.agrees &= output.agrees;
+      elements += output.elements;
+      undefined += output.undefined;
+      comparison.outputs.push_back(std::move(output));
+    }
+    comparison.defined = elements == 0 || undefined < elements;
+  }
+
+  // Which elements of the candidate's outputs no trial moves: they depend on pinned inputs alone.
+  void note_unmoved(const std::vector<OutputTensors>& outputs) {
+    constexpr double kNear = 0x1p-7;  // relative: what rounding of 16 bits and a decoy of that size may move
+    if (!tracks_unmoved_ || frugal_) return;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto got =
+          outputs[i].got.is_complex() ? at::view_as_real(outputs[i].got.resolve_conj()) : outputs[i].got;
+      const auto now = got.reshape({-1}).to(c10::kDouble);
+      if (unmoved_.size() <= i) {
+        unmoved_.push_back({now.clone(), at::isfinite(now)});
+        continue;
+      }
+      auto& [first, same] = unmoved_[i];
+      same.logical_and_(at::isclose(now, first, kNear, 0));
+    }
+  }
+  Json unmoved(bool again) {
+    constexpr int64_t kMostNumbers = 4096;
+    if (again) note_unmoved(candidates_outputs());
+    Json found = Json::array();
+    for (const auto& [first, same] : unmoved_) {
+      const auto numbers = first.masked_select(same);
+      const auto shown = numbers.narrow(0, 0, std::min(numbers.numel(), kMostNumbers)).contiguous();
+      const auto* data = shown.const_data_ptr<double>();
+      found.push_back({{"elements", first.numel()},
+                       {"unmoved", numbers.numel()},
+                       {"numbers", std::vector<double>(data, data + shown.numel())}});
+    }
+    return {{"outputs", found}};
+  }
+
+  double usual_scale(size_t i) const { return i < usual_scales_.size() ? usual_scales_[i] : 0; }
+
+  void compute_truth(std::vector<OutputTensors>& outputs, Comparison& comparison,
+                     std::map<int, at::Tensor>& values) {
+    auto* recomputed = float64_reference({}, "f64");
+    try {
+      if (recomputed) {
+        auto truth =
+            recomputed->run(*loaded_.replay, options_, outputs_, {.exchange = keep_operands(values)});
+        for (size_t i = 0; i < outputs.size(); ++i) outputs[i].truth = std::move(truth[i]);
+        return;
+      }
+    } catch (const Failed& failed) {  // no float64 kernel for some operator
+      not_upcast_because_ =
+          fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what());
+      references_["f64"] = nullptr;
+    }
+    comparison.oracle = Oracle::kOwn;
+    comparison.oracle_note = not_upcast_because_;
+  }
+
+  Float64Reference* float64_reference(const Tf32& tf32, const std::string& name) {
+    const auto found = references_.find(name);
+    if (found != references_.end()) return found->second.get();
+    auto& made = references_[name];
+    auto upcasted = upcast(trace(), tf32);
+    if (!upcasted.ok()) {
+      not_upcast_because_ = upcasted.error().message;
+      return nullptr;
+    }
+    try {
+      made = std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(),
+                                                machine_);
+    } catch (const Failed& failed) {
+      not_upcast_because_ = failed.what();
+    }
+    return made.get();
+  }
+
+  // Null where no sum of the forward depends on its order.
+  Float64Reference* order_checked_reference() {
+    const auto found = references_.find("order_check");
+    if (found != references_.end()) return found->second.get();
+    auto& made = references_["order_check"];
+    auto upcasted = upcast(trace(), {});
+    if (upcasted.ok() && mark_order_sensitive(upcasted.value()))
+      made = std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(),
+                                                machine_);
+    return made.get();
+  }
+
+  Float64Reference* own_dtype_reference() {
+    auto& made = references_["own"];
+    if (!made)
+      made = std::make_unique<Float64Reference>(keep_dtypes(trace()), loaded_.program->written_state(),
+                                                machine_);
+    return made.get();
+  }
+
+  // Whether the task says anything: outputs that are one number, or the same whatever goes in.
+  void degenerate(Comparison& comparison, const std::vector<OutputTensors>& outputs) {
+    comparison.constant = !outputs.empty();
+    comparison.insensitive = !outputs.empty() && !earlier_.empty();
+    int64_t bytes = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      bytes += static_cast<int64_t>(outputs[i].truth.nbytes());
+      if (outputs[i].own.numel() == 0) continue;
+      auto& recomputed = comparison.outputs[i];
+      const auto& truth = outputs[i].truth;
+      const auto flat = truth.reshape({-1});
+      comparison.constant &= is_constant(outputs[i].own);
+      recomputed.constant =
+          flat.numel() > 1 && is_close(flat, flat.narrow(0, 0, 1).expand_as(flat), recomputed.error_limit);
+      if (!earlier_.empty()) recomputed.insensitive = is_close(truth, earlier_[i], recomputed.error_limit);
+      comparison.insensitive &= recomputed.insensitive;
+    }
+    if (!earlier_.empty() || bytes > kMaxRemembered) return;
+    for (const auto& output : outputs) {
+      earlier_.push_back(output.truth.clone());
+      usual_scales_.push_back(trace::is_integral(dtype_of(output.truth.scalar_type())) ? 0
+                                                                                       : rms(output.truth));
+    }
+  }
+
+  Machine& machine_;
+  Loaded loaded_;
+  std::vector<ValueId> outputs_;  // outputs, then what the forward writes of inputs and state
+  std::vector<ValueId> shared_;   // state, then inputs
+  BlockLayout layout_, got_layout_;
+  SharedBlock block_, got_block_;
+  bool frugal_ = false;
+  bool widened_ =
+      false;  // the trial's inputs or state are not such as the task's own: judged where that makes numbers
+  std::vector<ValueId> paired_;  // state that the candidate has, too
+  std::vector<bool> by_chance_;  // of each state
+  std::map<ValueId, IntegerUse> uses_;
+  std::map<ValueId, bool> structures_;
+  std::vector<IndexMaker> makers_;
+  std::vector<ValueId> labels_;
+  bool repeating_ = false;
+  bool coarse_ = false;    // the forward rounds to 16 bits or less
+  bool near_one_ = false;  // see OutputTensors::near_one
+  struct Unmoved {
+    at::Tensor first, same;  // of the first trial, as float64; bool
+  };
+  bool tracks_unmoved_ = false;
+  std::vector<Unmoved> unmoved_;  // of each output
+  std::vector<bool> moved_;       // of `shared_`: it is in the block where memory is dear
+  RunOptions options_;
+  std::map<std::string, std::unique_ptr<Float64Reference>> references_;  // null: cannot be
+  std::string not_upcast_because_;
+  std::optional<Judged> judged_;
+  std::vector<at::Tensor> earlier_;  // the first trial's truth
+  std::vector<double> usual_scales_;
+};
+
+}  // namespace
+
+std::unique_ptr<Role> make_reference_role(Machine& machine) {
+  return std::make_unique<ReferenceRole>(machine);
+}
+
+}  // namespace nereid::replay

@@ -1,0 +1,74 @@
+// Draws programs of a level from a space, exactly: docs/synth.md has the distributions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "nereid/synth/sample/automaton.h"
+#include "nereid/synth/sample/sizes.h"
+#include "nereid/synth/sample/uniform_program_sampler.h"
+#include "nereid/synth/sample/wiring.h"
+
+namespace nereid::synth {
+
+inline constexpr int kHighestLevel = 40;  // above it, counts of programs leave the range of a double
+
+inline constexpr uint32_t kTwoResults = 8;  // one program in so many has two results, where any has
+
+enum class Uniform : uint8_t {
+  kSequences,  // over sequences of operators, then over wirings, then over sizes
+  kPrograms,   // over whole programs
+};
+
+// Program `index` of a seed depends on nothing else: not on what was drawn before, on the machine or on the
+// number of samplers. Caches what it works out while drawing: one for each thread.
+class Sampler {
+ public:
+  // 1 <= level <= kHighestLevel.
+  Sampler(const Space& space, int level, Uniform uniform);
+
+  // Whether there is nothing to draw.
+  bool empty() const;
+  // How many sequences of operators that fit by ranks and domains, or whole programs, there are; of one
+  // result, and of two.
+  double choices() const { return choices(false) + choices(true); }
+  double choices(bool two) const;
+  // Whether there are programs of one result, of two.
+  bool has(bool two) const { return has_[two]; }
+  void draw(uint64_t seed, uint64_t index, SampledProgram& sampled);
+  // Other sizes for the wiring of `draft`, uniformly; `which` counts them from 1.
+  void draw_sizes(uint64_t seed, uint64_t index, int which, SampledProgram& sampled);
+  // The same program, decided by integers alone: what `draw` falls back to where a double's rounding might
+  // matter.
+  void draw_with_naturals(uint64_t seed, uint64_t index, SampledProgram& sampled);
+
+  struct Tally {
+    uint64_t programs = 0, sequences = 0, wirings = 0, undecided = 0;  // drawn; asked again with naturals
+  };
+  const Tally& tally() const { return tally_; }
+
+ private:
+  template <typename Number>
+  struct Counts;
+  bool two_results(Rng& rng) const;
+  bool some_sizes_fit(bool two);
+  template <typename Number>
+  bool draw_sequence(Counts<Number>& counts, Rng& rng, bool two, SampledProgram& sampled);
+  template <typename Number>
+  bool draw_by(Counts<Number>& counts, Rng& rng, SampledProgram& sampled);
+
+  const Space& space_;
+  const int level_;
+  const Uniform uniform_;
+  std::shared_ptr<Counts<double>> doubles_;
+  std::shared_ptr<Counts<Natural>> naturals_;  // made when first needed
+  std::optional<Sizes<double>> later_;         // likewise
+  std::vector<int> groups_;
+  std::array<bool, 2> has_{};
+  std::array<std::map<std::vector<int>, bool>, 2>
+      fit_;  // sequences that were asked about: whether any sizes fit
+  Tally tally_;
+};
+
+}  // namespace nereid::synth

@@ -1,0 +1,229 @@
+// The sampler against full enumeration of small spaces: everything that is drawn is a program of the space,
+// and all are drawn as often as docs/synth.md says.
+#include "nereid/synth/sample/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "tests/support/chi_square.h"
+#include "tests/support/enumerate.h"
+
+namespace nereid::synth {
+namespace {
+
+constexpr double kUnlikely = 4.5;
+
+std::vector<const ops::Operator*> named(std::initializer_list<std::string_view> names) {
+  std::vector<const ops::Operator*> operators;
+  for (const std::string_view name : names) {
+    operators.push_back(ops::find(name));
+    EXPECT_NE(operators.back(), nullptr) << name;
+  }
+  return operators;
+}
+
+struct SmallSpace {
+  std::string_view name;
+  std::initializer_list<std::string_view> operators;
+  Bounds bounds;
+  int level;
+  uint64_t draws;
+};
+
+std::ostream& operator<<(std::ostream& out, const SmallSpace& space) { return out << space.name; }
+
+const SmallSpace kSmallSpaces[] = {
+    {"reductions", {"sum", "argmax", "mean"}, {1, 10}, 2, 400'000},
+    {"joins", {"matmul", "relu"}, {1, 1}, 3, 150'000},
+    {"products_over_the_bound", {"matmul", "linear", "bmm"}, {3, 3}, 1, 200'000},
+    {"halves", {"slice", "pad", "log_softmax"}, {1, 10}, 2, 200'000},
+    {"doubles", {"cat", "tril"}, {2, 10}, 2, 200'000},
+    {"windows", {"conv1d", "max_pool1d", "conv_transpose1d"}, {1, 10}, 2, 150'000},
+    {"transposes", {"softsign", "transpose"}, {1, 10}, 2, 200'000},
+    {"taps", {"softsign", "lerp"}, {0, 10}, 3, 200'000},
+    {"branches", {"lerp", "softsign"}, {0, 10}, 4, 80'000},
+    {"sequences_left_out", {"embedding", "instance_norm", "bmm"}, {1, 2}, 4, 40'000},
+    {"domains", {"log", "exp", "cumprod"}, {1, 10}, 2, 150'000},
+    {"splits", {"view", "stack", "mse_loss", "softmax"}, {1, 10}, 2, 200'000},
+    {"cells", {"gru_cell", "embedding", "tanh"}, {3, 4}, 1, 300'000},
+};
+
+class SmallSpaces : public testing::TestWithParam<SmallSpace> {
+ protected:
+  SmallSpaces()
+      : operators_(named(GetParam().operators)),
+        space_(operators_, GetParam().bounds),
+        all_(Enumerator(operators_, GetParam().bounds, GetParam().level).programs()),
+        sequences_{Enumerator(operators_, GetParam().bounds, GetParam().level).sequences(false),
+                   Enumerator(operators_, GetParam().bounds, GetParam().level).sequences(true)} {}
+
+  bool is_drawn(const EnumeratedProgram& program) const {
+    return sequences_[program.two()].contains(program.sequence());
+  }
+
+  // The probability that the page gives each program.
+  std::map<std::string, Cell> expected(Uniform uniform) const {
+    std::map<std::string, std::map<std::string, uint64_t>>
+        wirings[2];  // [two results][sequence][wiring]: assignments of sizes
+    double programs[2] = {0, 0};
+    for (const auto& program : all_)
+      if (uniform == Uniform::kPrograms || is_drawn(program))
+        ++wirings[program.two()][program.sequence()][program.wiring()], ++programs[program.two()];
+    double share[2] = {1, 1};  // of programs with one result, with two
+    if (programs[0] > 0 && programs[1] > 0) share[0] = 7.0 / 8, share[1] = 1.0 / 8;
+    std::map<std::string, Cell> cells;
+    for (const auto& program : all_) {
+      const auto& of_kind = wirings[program.two()];
+      if (!of_kind.contains(program.sequence())) continue;
+      const auto& of_sequence = of_kind.at(program.sequence());
+      Cell& cell = cells[program.key()];
+      EXPECT_EQ(cell.probability, 0) << "enumerated twice: " << program.key();
+      cell.probability =
+          share[program.two()] /
+          (uniform == Uniform::kPrograms
+               ? programs[program.two()]
+               : static_cast<double>(of_kind.size()) * static_cast<double>(of_sequence.size()) *
+                     static_cast<double>(of_sequence.at(program.wiring())));
+    }
+    return cells;
+  }
+
+  // How many programs that were drawn are none of the cells'.
+  uint64_t draw_into(std::map<std::string, Cell>& cells, Uniform uniform) const {
+    Sampler sampler(space_, GetParam().level, uniform);
+    SampledProgram sampled;
+    uint64_t outside = 0;
+    for (uint64_t i = 0; i < GetParam().draws; ++i) {
+      sampler.draw(7, i, sampled);
+      const auto cell = cells.find(as_enumerated(sampled, space_).key());
+      if (cell == cells.end())
+        ++outside;
+      else
+        ++cell->second.seen;
+    }
+    return outside;
+  }
+
+  const std::vector<const ops::Operator*> operators_;
+  const Space space_;
+  const std::vector<EnumeratedProgram> all_;
+  const std::set<std::string> sequences_[2];  // with one result, with two
+};
+
+TEST_P(SmallSpaces, AreDrawnUniformlyBySequences) {
+  auto cells = expected(Uniform::kSequences);
+  ASSERT_GT(cells.size(), 100u);
+  EXPECT_EQ(draw_into(cells, Uniform::kSequences), 0u) << "not of the space";
+  EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely) << cells.size() << " programs";
+}
+
+TEST_P(SmallSpaces, AreDrawnUniformlyByPrograms) {
+  auto cells = expected(Uniform::kPrograms);
+  EXPECT_EQ(draw_into(cells, Uniform::kPrograms), 0u) << "not of the space";
+  EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely) << cells.size() << " programs";
+}
+
+TEST_P(SmallSpaces, AreAsLargeAsCounted) {
+  EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kPrograms).choices(),
+            static_cast<double>(all_.size()));
+  EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kSequences).choices(),
+            static_cast<double>(sequences_[0].size() + sequences_[1].size()));
+}
+
+// The page's branches of several steps, and its sequences that take one, are in some of these spaces.
+TEST_P(SmallSpaces, HaveWhatTheyAreFor) {
+  const auto count = [&](auto what) { return std::count_if(all_.begin(), all_.end(), what); };
+  const auto long_branch = count([](const EnumeratedProgram& program) {
+    for (size_t i = 1; i < program.steps.size(); ++i)
+      if (program.steps[i - 1].depth == 1 && program.steps[i].depth == 1) return true;
+    return false;
+  });
+  const auto open = count([](const EnumeratedProgram& program) { return program.steps.back().depth > 0; });
+  const auto nested = count([](const EnumeratedProgram& program) {
+    return std::any_of(program.steps.begin(), program.steps.end(),
+                       [](const EnumeratedStep& step) { return step.depth == 2; });
+  });
+  const int level = GetParam().level;
+  EXPECT_EQ(long_branch > 0, level > 2) << long_branch;
+  EXPECT_EQ(open > 0, level > 1) << open;
+  EXPECT_EQ(nested > 0, level > 3) << nested;
+  const bool all_drawn = std::all_of(all_.begin(), all_.end(),
+                                     [&](const EnumeratedProgram& program) { return is_drawn(program); });
+  EXPECT_EQ(all_drawn, GetParam().name != "sequences_left_out") << all_.size();
+}
+
+// Were one mode taken for the other, the test of uniformity would say so.
+TEST_P(SmallSpaces, DistinguishTheModes) {
+  auto cells = expected(Uniform::kSequences);
+  if (draw_into(cells, Uniform::kPrograms) == 0) {
+    EXPECT_GT(chi_square_deviate(cells, GetParam().draws), kUnlikely);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallSpaces, testing::ValuesIn(kSmallSpaces),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// A sequence for which no sizes fit is never drawn, and does not hang the sampler: a matrix is halved and
+// halved.
+TEST(Sampler, DrawsNoSequenceWithoutSizes) {
+  const Space space(named({"cat", "relu"}),
+                    {.elements = 1, .work = 10});  // cat's axis is of class 2 at least
+  Sampler sampler(space, 3, Uniform::kSequences);
+  SampledProgram sampled;
+  for (uint64_t i = 0; i < 200; ++i) {
+    sampler.draw(1, i, sampled);
+    for (const SampledStep& step : sampled.steps) EXPECT_EQ(step.op->name, "relu");
+  }
+  EXPECT_TRUE(Sampler(Space(named({"cat"}), {.elements = 1, .work = 10}), 1, Uniform::kSequences).empty());
+  EXPECT_FALSE(sampler.empty());
+}
+
+TEST(Sampler, DecidesWithDoublesAsWithNaturals) {
+  const Space space(ops::every_operator(), {});
+  for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms})
+    for (const int level : {1, 4}) {
+      Sampler sampler(space, level, uniform);
+      SampledProgram sampled, exact;
+      for (uint64_t i = 0; i < 40; ++i) {
+        sampler.draw(3, i, sampled);
+        sampler.draw_with_naturals(3, i, exact);
+        ASSERT_EQ(as_enumerated(sampled, space).key(), as_enumerated(exact, space).key());
+      }
+    }
+}
+
+TEST(Sampler, DrawsTheSameInAnyOrderOnAnyThread) {
+  const Space space(ops::every_operator(), {});
+  for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
+    constexpr uint64_t kCount = 300;
+    std::vector<std::string> forwards(kCount), backwards(kCount);
+    Sampler first(space, 5, uniform);
+    SampledProgram sampled;
+    for (uint64_t i = 0; i < kCount; ++i)
+      first.draw(11, i, sampled), forwards[i] = as_enumerated(sampled, space).key();
+    std::thread([&] {
+      Sampler second(space, 5, uniform);
+      SampledProgram drawn;
+      for (uint64_t i = kCount; i-- > 0;)
+        second.draw(11, i, drawn), backwards[i] = as_enumerated(drawn, space).key();
+    }).join();
+    EXPECT_EQ(forwards, backwards);
+    EXPECT_GT(std::set<std::string>(forwards.begin(), forwards.end()).size(), kCount - 5);
+  }
+}
+
+TEST(Sampler, CountsTheHighestLevel) {
+  const Space space(ops::every_operator(), {});
+  for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
+    Sampler sampler(space, kHighestLevel, uniform);
+    EXPECT_TRUE(std::isfinite(sampler.choices()));
+    SampledProgram sampled;
+    sampler.draw(1, 0, sampled);
+    EXPECT_EQ(sampled.steps.size(), static_cast<size_t>(kHighestLevel));
+  }
+}
+
+}  // namespace
+}  // namespace nereid::synth

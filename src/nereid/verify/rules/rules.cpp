@@ -1,0 +1,571 @@
+#include "nereid/verify/rules/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "nereid/verify/rules/assembly.h"
+#include "nereid/verify/rules/dataflow.h"
+#include "nereid/verify/rules/host_values.h"
+
+namespace nereid::verify {
+namespace {
+
+using trace::StorageId;
+using trace::ValueId;
+
+constexpr std::array<std::string_view, 3> kPolicies = {"strict", "mostly", "hybrid"};
+constexpr double kMemoryFloor = 4e9,
+                 kMemoryFactor = 16;  // of all storages of all phases, in bytes and times the reference's
+constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
+
+struct FlatOutput {
+  size_t position = 0;  // among the tensors of the output tree
+  StorageId storage = -1;
+  bool floating = false;
+};
+
+std::vector<FlatOutput> outputs_of(const TraceAnalysis& facts) {
+  std::vector<FlatOutput> out;
+  if (facts.judged() < 0) return out;
+  for (const ValueId v : trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].output)) {
+    const auto& value = facts.trace->values[static_cast<size_t>(v)];
+    out.push_back({out.size(), value.storage, trace::is_floating(value.dtype)});
+  }
+  return out;
+}
+
+// The outputs that a launch has to lead to: the floating-point ones, or all where there are none of these,
+// but not what the reference itself hands through without computing.
+std::vector<FlatOutput> outputs_to_compute(const TraceAnalysis& reference, const Dataflow& reference_flow,
+                                           const TraceAnalysis& candidate) {
+  auto outputs = outputs_of(candidate);
+  const auto wanted = outputs_of(reference);
+  const bool any_floating =
+      std::any_of(outputs.begin(), outputs.end(), [](const FlatOutput& o) { return o.floating; });
+  std::erase_if(outputs, [&](const FlatOutput& o) {
+    if (any_floating && !o.floating) return true;
+    if (wanted.size() != outputs.size() || o.position >= wanted.size()) return false;
+    return (reference_flow.origins[static_cast<size_t>(wanted[o.position].storage)] & kComputed) == 0;
+  });
+  return outputs;
+}
+
+std::string output_name(const FlatOutput& output, size_t count) {
+  return count == 1 ? "The output" : fmt::format("Output {}", output.position);
+}
+
+std::string storage_name(const trace::Trace& trace, StorageId id) {
+  const auto& storage = trace.storages[static_cast<size_t>(id)];
+  switch (storage.role) {
+    case trace::Role::kInput:
+      return "input " + storage.name;
+    case trace::Role::kParameter:
+      return "parameter " + storage.name;
+    case trace::Role::kBuffer:
+      return "buffer " + storage.name;
+    default:
+      return "a tensor";
+  }
+}
+
+class Checker {
+ public:
+  Checker(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy)
+      : reference_(reference),
+        candidate_(candidate),
+        policy_(policy),
+        reference_flow_(trace_dataflow(reference)),
+        flow_(trace_dataflow(candidate)),
+        steps_(candidate.phases.at(static_cast<size_t>(candidate.judged())).steps) {}
+
+  RuleReport on_the_trace() {
+    count();
+    kernels_keep_to_their_own();
+    // Where a kernel cannot be read its flow of data is unknown, and the pipeline ends there anyway.
+    if (std::any_of(candidate_.kernels.begin(), candidate_.kernels.end(),
+                    [](const KernelAnalysis& k) { return !k.unreadable.empty(); }))
+      return std::move(report_);
+    launches_on_every_path();
+    inputs_are_left_alone();
+    memory_is_bounded();
+    reuse_between_calls();
+    outputs_are_fresh();
+    randomness();
+    constant_outputs();
+    values_of_the_host();
+    who_does_the_work({}, nullptr);
+    remarks();
+    return std::move(report_);
+  }
+
+  RuleReport on_effects(const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran) {
+    count();
+    std::set<int> idle;
+    const auto names = outputs_of(candidate_);
+    std::vector<bool> changed(names.size());
+    bool all_at_once = false;
+    for (const auto& trial : left_out) {
+      bool any = false;
+      for (size_t i = 0; i < std::min(names.size(), trial.outputs_changed.size()); ++i) {
+        changed[i] = changed[i] || trial.outputs_changed[i];
+        any |= trial.outputs_changed[i];
+      }
+      if (!any) idle.insert(trial.steps.begin(), trial.steps.end());
+      all_at_once |= trial.all;
+    }
+    for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
+      if (output.position >= changed.size() || changed[output.position]) continue;
+      const auto* blamed = idle.empty() ? nullptr : &step(*idle.begin());
+      break_rule("launch-without-effect",
+                 fmt::format("{} stays the same when {} left out.", output_name(output, names.size()),
+                             left_out.size() == 1 ? "the launch is"
+                             : all_at_once ? "all launches are"
+                                           : fmt::format("any one of the {} launches is", left_out.size())),
+                 blamed);
+    }
+    for (const int i : idle)
+      remark("launch-without-effect",
+             fmt::format("Leaving out the launch of {} changes nothing.", step(i).name), &step(i));
+    who_does_the_work(idle, &ran);
+    return std::move(report_);
+  }
+
+ private:
+  const StepAnalysis& step(int i) const { return steps_.at(static_cast<size_t>(i)); }
+
+  static Evidence evidence(std::string_view rule, std::string sentence, const StepAnalysis* step) {
+    Evidence e{.rule = std::string(rule), .sentence = std::move(sentence)};
+    if (step != nullptr) {
+      e.file = step->place.file, e.line = step->place.line;
+      if (step->work == Work::kTriton) e.kernel = step->name;
+    }
+    return e;
+  }
+  Evidence& break_rule(std::string_view rule, std::string sentence, const StepAnalysis* step = nullptr) {
+    return report_.broken.emplace_back(evidence(rule, std::move(sentence), step));
+  }
+  void remark(std::string_view rule, std::string sentence, const StepAnalysis* step = nullptr) {
+    report_.remarks.push_back(evidence(rule, std::move(sentence), step));
+  }
+
+  void count() {
+    std::set<std::string> names;
+    const auto& phase = candidate_.trace->phases[static_cast<size_t>(candidate_.judged())];
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].work != Work::kTriton) continue;
+      ++report_.launches;
+      names.insert(steps_[i].name);
+      if (flow_.live[i]) report_.live_launches.push_back(static_cast<int>(i));
+      if (const auto* launch = std::get_if<trace::Launch>(&phase.steps[i]))
+        report_.alternatives += static_cast<int64_t>(launch->alternatives.size());
+    }
+    report_.kernels = static_cast<int64_t>(names.size());
+  }
+
+  void kernels_keep_to_their_own() {
+    for (size_t k = 0; k < candidate_.kernels.size(); ++k) {
+      const auto& kernel = candidate_.trace->kernels[k];
+      const auto blame = [&](std::string_view rule, std::string sentence) {
+        auto& e = break_rule(rule, std::move(sentence));
+        e.kernel = kernel.name, e.file = kernel.place.file, e.line = kernel.place.line;
+      };
+      if (candidate_.kernels[k].int_to_ptr)
+        blame("int-to-ptr", fmt::format("Kernel {} makes a pointer from a number.", kernel.name));
+      if (!candidate_.kernels[k].foreign_function.empty())
+        blame("foreign-function", fmt::format("Kernel {} calls {}, a function of no known library.",
+                                              kernel.name, candidate_.kernels[k].foreign_function));
+      for (const auto& assembly : candidate_.kernels[k].assembly)
+        if (const auto found = forbidden_instruction(assembly))
+          blame("inline-assembly",
+                fmt::format("Kernel {} holds the assembly `{}`.", kernel.name, found->substr(0, 120)));
+    }
+  }
+
+  void launches_on_every_path() {
+    if (report_.launches == 0) {
+      break_rule("no-launch", "forward launches no Triton kernel.");
+      return;
+    }
+    const size_t count = outputs_of(candidate_).size();
+    for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
+      if ((flow_.origins[static_cast<size_t>(output.storage)] & kLaunchNow) != 0) continue;
+      const StepAnalysis* maker = nullptr;
+      for (const auto& s : flow_.steps)
+        if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) maker = s.facts;
+      break_rule(
+          "output-without-launch",
+          fmt::format("{} comes from {}; no Triton launch is on the way to it.", output_name(output, count),
+                      maker != nullptr ? maker->name : "outside this call"),
+          maker);
+    }
+  }
+
+  // Launches are seen to write when they are replayed (input-written is then given from what the replay
+  // found).
+  void inputs_are_left_alone() {
+    std::set<std::string> allowed;
+    for (const auto& s : reference_flow_.steps)
+      for (const StorageId id : s.facts->writes) allowed.insert(input_path(reference_, id));
+    for (const auto& flow_step : flow_.steps) {
+      const auto& s = *flow_step.facts;
+      for (const StorageId id : s.writes) {
+        const std::string path = input_path(candidate_, id);
+        if (path.empty() || allowed.contains(path)) continue;
+        break_rule("input-written",
+                   fmt::format("{} writes input {}, which the reference leaves alone.", s.name, path), &s);
+        return;
+      }
+    }
+  }
+
+  void memory_is_bounded() {
+    const double theirs = total_bytes(*reference_.trace), ours = total_bytes(*candidate_.trace);
+    if (ours <= kMemoryFloor || ours <= kMemoryFactor * theirs) return;
+    auto& e = break_rule("too-much-memory",
+                         fmt::format("The candidate's tensors take {:.3g} GB, the reference's {:.3g} GB.",
+                                     ours / 1e9, theirs / 1e9));
+    e.numbers = {{"bytes", ours}, {"reference_bytes", theirs}};
+  }
+  static double total_bytes(const trace::Trace& trace) {
+    double bytes = 0;
+    for (const auto& storage : trace.storages) bytes += static_cast<double>(storage.bytes);
+    return bytes;
+  }
+
+  // The position of the storage among the tensors given to the judged call, as text; empty where it is none
+  // of them.
+  static std::string input_path(const TraceAnalysis& facts, StorageId id) {
+    const auto values = trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].inputs);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (facts.trace->values[static_cast<size_t>(values[i])].storage == id) return std::to_string(i);
+    return "";
+  }
+
+  void reuse_between_calls() {
+    // A reference that keeps something of earlier inputs (a running average that is read) does so by
+    // definition.
+    const bool by_definition = !reference_flow_.stale_reads.empty();
+    const auto updated = state_written_by_reference();
+    for (const auto& stale : flow_.stale_reads) {
+      if (by_definition) break;
+      const auto& storage = candidate_.trace->storages[static_cast<size_t>(stale.storage)];
+      if (updated.contains(storage.name)) continue;
+      const auto& s = step(stale.step);
+      break_rule("reuse-of-inputs",
+                 fmt::format("{} reads {} made from the inputs of an earlier call.", s.name,
+                             storage_name(*candidate_.trace, stale.storage)),
+                 &s);
+      break;
+    }
+    const int call = candidate_.phases[static_cast<size_t>(candidate_.judged())].call;
+    if (const auto lost = work_lost(candidate_, call);
+        lost != nullptr && work_lost(reference_, call) == nullptr)
+      break_rule("does-less",
+                 fmt::format("The first call of forward does {}, the judged one does not.", lost->name),
+                 lost);
+    report_.frozen_parameters = !flow_.reused.empty();
+  }
+
+  // A running average is read to be updated. In a replay it begins as the reference's does, and what became
+  // of it is compared: nothing of an earlier call comes through it.
+  std::set<std::string> state_written_by_reference() const {
+    std::set<std::string> names;
+    std::set<StorageId> written;
+    for (const auto& s : reference_.phases.at(static_cast<size_t>(reference_.judged())).steps)
+      written.insert(s.writes.begin(), s.writes.end());
+    for (const auto& state : reference_.trace->state) {
+      const auto storage = reference_.trace->values[static_cast<size_t>(state.value)].storage;
+      if (written.contains(storage)) names.insert(state.name);
+    }
+    return names;
+  }
+
+  // A step that worked on the inputs in call 0 and has no equal in `call`. None is looked for where host code
+  // read integer inputs: how much there is to do may then differ from draw to draw.
+  static const StepAnalysis* work_lost(const TraceAnalysis& facts, int call) {
+    for (const auto& storage : facts.trace->storages)
+      if (storage.pinned) return nullptr;
+    const PhaseAnalysis *first = nullptr, *judged = nullptr;
+    for (const auto& phase : facts.phases) {
+      if (phase.kind != trace::PhaseKind::kForward) continue;
+      if (phase.call == 0) first = &phase;
+      if (phase.call == call) judged = &phase;
+    }
+    if (first == nullptr || judged == nullptr || first == judged) return nullptr;
+    // Doing the same thing fewer times is no sign of anything: a first call may warm up before it captures a
+    // graph.
+    std::set<std::string> present;
+    for (const auto& s : judged->steps)
+      if (s.work != Work::kFree) present.insert(s.key);
+    const auto origins = origins_of_call(facts, 0);
+    for (size_t i = 0; i < first->steps.size(); ++i) {
+      const auto& s = first->steps[i];
+      if (s.work == Work::kFree || (origins[i] & kAnyInputs) == 0) continue;
+      if (!present.contains(s.key)) return &s;
+    }
+    return nullptr;
+  }
+
+  void outputs_are_fresh() {
+    const auto outputs = outputs_of(candidate_), wanted = outputs_of(reference_);
+    for (const auto& output : outputs) {
+      const auto at = static_cast<size_t>(output.storage);
+      if (!flow_.made_before[at] || !input_path(candidate_, output.storage).empty()) continue;
+      const auto& storage = candidate_.trace->storages[at];
+      // What no step of the call writes may be returned again: a parameter, a constant.
+      const StepAnalysis* writer = nullptr;
+      for (const auto& s : flow_.steps)
+        if (std::ranges::find(s.facts->writes, output.storage) != s.facts->writes.end()) writer = s.facts;
+      const bool derived = (flow_.origins[at] & kAnyInputs) != 0;
+      if (writer == nullptr && !derived) continue;
+      if (wanted.size() == outputs.size()) {
+        const auto& theirs = reference_.trace->storages[static_cast<size_t>(wanted[output.position].storage)];
+        if (reference_flow_.made_before[static_cast<size_t>(wanted[output.position].storage)] &&
+            theirs.role == storage.role)
+          continue;
+      }
+      const std::string name = output_name(output, outputs.size());
+      const std::string where = storage_name(*candidate_.trace, output.storage);
+      if (writer != nullptr && flow_.output_overwritten.at(output.position)) {
+        report_.reused_output = true;
+        remark(
+            "reused-output",
+            fmt::format(
+                "{} is in {} that every call overwrites and returns: a caller who keeps it has to copy it.",
+                name, where),
+            writer);
+        continue;
+      }
+      break_rule(
+          "stale-output",
+          fmt::format("{} is in {} from before the call, and not all of it is surely written in this call.",
+                      name, where),
+          writer);
+    }
+  }
+
+  static const StepAnalysis* draws(const Dataflow& flow) {
+    for (const auto& step : flow.steps)
+      if (step.facts->random && step.live) return step.facts;
+    return nullptr;
+  }
+
+  // A draw of the reference's that the candidate makes, too: its operands are constants, so that it works on
+  // no data. That it is the same draw is seen by the outputs.
+  bool is_free_draw(const DataflowStep& step) const {
+    return step.facts->random && step.origins == 0 && step.work == Work::kPointwise &&
+           draws(reference_flow_) != nullptr;
+  }
+
+  void randomness() {
+    const auto* draw = draws(flow_);
+    if (draw != nullptr && draws(reference_flow_) == nullptr)
+      break_rule("random-draw",
+                 fmt::format("forward draws random numbers with {}; the reference draws none.", draw->name),
+                 draw);
+  }
+
+  void constant_outputs() {
+    const auto outputs = outputs_of(candidate_), wanted = outputs_of(reference_);
+    if (outputs.size() != wanted.size()) return;
+    for (const auto& output : outputs) {
+      const bool theirs =
+          (reference_flow_.origins[static_cast<size_t>(wanted[output.position].storage)] & kAnyInputs) != 0;
+      const bool ours = (flow_.origins[static_cast<size_t>(output.storage)] & kAnyInputs) != 0;
+      if (theirs && !ours)
+        break_rule("constant-output", fmt::format("{} does not depend on the inputs; the reference's does.",
+                                                  output_name(output, outputs.size())));
+    }
+  }
+
+  void values_of_the_host() {
+    if (const auto found = computed_on_host(candidate_, flow_))
+      break_rule("host-computed", found->sentence, found->step);
+  }
+
+  // Where data decides what a launch touches, a count without data may see little of it: it is given all data
+  // that it has pointers to.
+  double bytes_beyond_the_count(const DataflowStep& step) const {
+    const auto& phase = candidate_.trace->phases[static_cast<size_t>(candidate_.judged())];
+    const auto* launch = std::get_if<trace::Launch>(&phase.steps.at(static_cast<size_t>(step.step)));
+    if (launch == nullptr) return 0;
+    const auto kernel = static_cast<size_t>(launch->alternatives.front().kernel);
+    if (kernel >= candidate_.kernels.size() || !candidate_.kernels[kernel].moves_by_data) return 0;
+    std::set<StorageId> touched(step.facts->reads.begin(), step.facts->reads.end());
+    touched.insert(step.facts->writes.begin(), step.facts->writes.end());
+    double bytes = 0;
+    for (const StorageId s : touched)
+      if (flow_.origins[static_cast<size_t>(s)] != 0)
+        bytes += static_cast<double>(candidate_.trace->storages[static_cast<size_t>(s)].bytes);
+    return std::max(0.0, bytes - step.facts->bytes);
+  }
+
+  // FLOPs and bytes of a step; of a launch that does more or less by what it loads, as it ran. An access that
+  // comes again and again moves no more bytes than it reaches.
+  static std::pair<double, double> work_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
+    const auto& s = *step.facts;
+    if (const auto* r = ran_of(step, ran)) {
+      const double bytes = std::min(s.most_bytes, r->bytes);
+      return {std::max(r->flops, bytes / 4), bytes};
+    }
+    return {s.flops, s.bytes};
+  }
+  static const RanWork* ran_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
+    if (!step.facts->by_data || step.before || ran == nullptr) return nullptr;
+    const auto found = std::ranges::find(*ran, step.step, &RanWork::step);
+    return found == ran->end() ? nullptr : &*found;
+  }
+
+  // `ran`: null before a replay; shares that depend on what ran are then left for later.
+  void who_does_the_work(const std::set<int>& idle, const std::vector<RanWork>* ran) {
+    bool waits = false;
+    double triton_flops = 0, triton_bytes = 0, flops = 0, bytes = 0, bookkeeping = 0, uncounted = 0;
+    const StepAnalysis *heavy = nullptr, *largest = nullptr, *counted = nullptr;
+    std::set<std::string_view> launched;  // what is launched again with the same arguments counts once
+    for (const auto& step : flow_.steps) {
+      const auto& s = *step.facts;
+      if (!step.live || (!step.before && idle.contains(step.step))) continue;
+      if (step.counted) {
+        bookkeeping += s.bytes;
+        if (counted == nullptr || s.bytes > counted->bytes) counted = &s;
+      }
+      if (step.work == Work::kFree || is_free_draw(step)) continue;
+      if (step.work == Work::kTriton && !s.same.empty() && !launched.insert(s.same).second) continue;
+      const auto [step_flops, step_bytes] = work_of(step, ran);
+      flops += step_flops, bytes += step_bytes;
+      if (step.work == Work::kTriton) {
+        triton_flops += step_flops, triton_bytes += step_bytes;
+        waits |= s.by_data && ran == nullptr;
+        if (ran_of(step, ran) == nullptr) uncounted += bytes_beyond_the_count(step);
+        continue;
+      }
+      if (step.work == Work::kHeavy && heavy == nullptr) heavy = &s;
+      if (largest == nullptr || s.bytes > largest->bytes) largest = &s;
+    }
+    const double flop_share = flops > 0 ? triton_flops / flops : 1,
+                 byte_share = bytes > 0 ? triton_bytes / bytes : 1;
+    report_.triton_share = report_.launches == 0 ? 0 : std::min(flop_share, byte_share);
+    if (policy_ == Policy::kHybrid) return;
+    if (bookkeeping > kBookkeepingShare * (bytes + uncounted + bookkeeping)) {
+      const double share = bookkeeping / (bytes + uncounted + bookkeeping);
+      auto& e = break_rule(
+          "aten-compute",
+          fmt::format("PyTorch's work over integers moves {:.0f} % of the counted bytes, most of them in {}; "
+                      "as bookkeeping it may move {:.0f} %.",
+                      100 * share, counted->name, 100 * kBookkeepingShare),
+          counted);
+      e.numbers = {{"byte_share", share}};
+    }
+    if (largest == nullptr) return;
+    if (heavy == nullptr && policy_ == Policy::kStrict) heavy = largest;
+    if (heavy != nullptr) {
+      const std::string kind = heavy->kind.empty() ? "" : fmt::format(", {},", heavy->kind);
+      break_rule("aten-compute",
+                 fmt::format("PyTorch's {}{} does work that `{}` reserves for Triton.", heavy->name, kind,
+                             to_string(policy_)),
+                 heavy);
+    } else if (!waits && report_.triton_share < kTritonShare) {
+      auto& e = break_rule("aten-share",
+                           fmt::format("Triton does {:.0f} % of the FLOPs and {:.0f} % of the bytes; at "
+                                       "least {:.0f} % of both are required. "
+                                       "The largest part of the rest is {}.",
+                                       100 * flop_share, 100 * byte_share, 100 * kTritonShare, largest->name),
+                           largest);
+      e.numbers = {{"flop_share", flop_share}, {"byte_share", byte_share}};
+    }
+  }
+
+  void remarks() {
+    for (size_t k = 0; k < candidate_.kernels.size(); ++k) {
+      if (!candidate_.kernels[k].branches_on_float_data) continue;
+      const auto& kernel = candidate_.trace->kernels[k];
+      remark("float-branch", fmt::format("Kernel {} branches on floating-point data.", kernel.name));
+      report_.remarks.back().kernel = kernel.name;
+      report_.remarks.back().file = kernel.place.file;
+      report_.remarks.back().line = kernel.place.line;
+    }
+    if (report_.frozen_parameters)
+      remark("frozen-parameters",
+             "forward uses something made once from the parameters; it must be made again when they change.");
+    for (const auto& [flag, value] : candidate_.trace->flags) {
+      const auto theirs = reference_.trace->flags.find(flag);
+      if (theirs != reference_.trace->flags.end() && theirs->second != value)
+        remark("flags", fmt::format("The candidate sets {} to {}; the reference has {}.", flag, value,
+                                    theirs->second));
+    }
+    for (const auto& note : candidate_.trace->notes) remark("note", note);
+  }
+
+  const TraceAnalysis& reference_;
+  const TraceAnalysis& candidate_;
+  const Policy policy_;
+  const Dataflow reference_flow_, flow_;
+  const std::vector<StepAnalysis>& steps_;
+  RuleReport report_;
+};
+
+}  // namespace
+
+std::string_view to_string(Policy policy) { return kPolicies.at(static_cast<size_t>(policy)); }
+
+std::optional<Policy> policy_from_string(std::string_view name) {
+  for (size_t i = 0; i < kPolicies.size(); ++i)
+    if (kPolicies[i] == name) return static_cast<Policy>(i);
+  return std::nullopt;
+}
+
+bool protects(std::string_view rule) {
+  constexpr std::array<std::string_view, 5> kProtecting = {
+      "int-to-ptr", "foreign-function", "inline-assembly", "too-much-memory", "refused-operator"};
+  return std::ranges::find(kProtecting, rule) != kProtecting.end();
+}
+
+void forbid(const std::set<std::string>& rules, RuleReport& report) {
+  for (const auto& remark : report.remarks)
+    if (rules.contains(remark.rule)) report.broken.push_back(remark);
+  std::erase_if(report.remarks, [&](const Evidence& remark) { return rules.contains(remark.rule); });
+}
+
+RuleReport check_rules(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy) {
+  return Checker(reference, candidate, policy).on_the_trace();
+}
+
+std::vector<std::vector<int>> launches_to_leave_out(const TraceAnalysis& candidate,
+                                                    const std::vector<int>& live, size_t most) {
+  const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
+  std::vector<std::vector<int>> groups;
+  std::map<std::string, size_t> known;  // by what is launched
+  for (const int i : live) {
+    const auto& same = steps[static_cast<size_t>(i)].same;
+    const auto [at, fresh] =
+        known.try_emplace(same.empty() ? fmt::format("step {}", i) : same, groups.size());
+    if (fresh) groups.emplace_back();
+    groups[at->second].push_back(i);
+  }
+  if (groups.size() <= most) return groups;
+  std::map<std::string, std::pair<size_t, size_t>> ends;  // of each kernel
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const auto [at, fresh] = ends.try_emplace(steps[static_cast<size_t>(groups[g].front())].name, g, g);
+    if (!fresh) at->second.second = g;
+  }
+  std::set<size_t> chosen;
+  for (const auto& [name, pair] : ends)
+    if (chosen.size() < most) chosen.insert(pair.second);
+  for (const auto& [name, pair] : ends)
+    if (chosen.size() < most) chosen.insert(pair.first);
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (chosen.size() < most) chosen.insert(g);
+  std::vector<std::vector<int>> found;
+  for (const size_t g : chosen) found.push_back(groups[g]);
+  return found;
+}
+
+RuleReport check_effects(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy,
+                         const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran) {
+  return Checker(reference, candidate, policy).on_effects(left_out, ran);
+}
+
+}  // namespace nereid::verify
