@@ -483,9 +483,11 @@ class DirectLaunches(unittest.TestCase):
                     f"{name}: {launches} launches, {direct:.1f} us a call, {plain:.1f} us by Triton's dispatch"
                 )
         for name, launches, direct, plain in rows:
-            most = 1.5 * (MOST_A_CALL + MOST_A_LAUNCH * launches)
+            # Other work on the machine slows both; a share of Triton's own dispatch it does not change.
+            loaded = max(1.0, 2 * os.getloadavg()[0] / os.cpu_count())
+            most = 1.5 * loaded * (MOST_A_CALL + MOST_A_LAUNCH * launches)
             self.assertLess(direct, most, f"{name}: {direct:.1f} us a call of {launches} launches")
-            self.assertLess(direct, plain, name)
+            self.assertLess(direct, plain * (0.8 if launches == 1 else 0.4), (name, launches, plain))
 
 
 if __name__ == "__main__":
