@@ -23,7 +23,7 @@ from nereid._timing import baselines, called_kernels
 PROGRAM = """import torch
 import triton
 import triton.language as tl
-from nereid import called_kernels
+from nereid._timing import called_kernels
 
 
 @triton.jit

@@ -64,7 +64,7 @@ class ProgramWriter {
   std::string head() const {
     std::string text = "import torch\n";
     if (!kernels_.empty())
-      text += "import triton\nimport triton.language as tl\nfrom nereid import called_kernels\n";
+      text += "import triton\nimport triton.language as tl\nfrom nereid._timing import called_kernels\n";
     text += fmt::format("\nDEVICE = \"{}\"\n", device_);
     const auto flag = [&](const char* name, const char* python) {
       if (const auto found = trace_.flags.find(name); found != trace_.flags.end())
