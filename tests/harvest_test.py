@@ -2,6 +2,7 @@
 and on the right side; modules that write files, never end or exit cost nothing but themselves.
 
     harvest_test.py NEREID               the small packages (make test)
+    harvest_test.py NEREID --all         ... and runs that are resumed and limited (make slow)
     harvest_test.py NEREID --packages    installs real packages of runs/harvest.txt and collects from them (make slow)
 """
 
@@ -191,6 +192,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("nereid")
     parser.add_argument("--packages", action="store_true")
+    parser.add_argument("--all", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="nereid-harvest-") as name:
         folder = Path(name)
@@ -199,8 +201,9 @@ def main():
             return
         refuses(given.nereid, folder / "refused")
         collects(given.nereid, folder / "all")
-        resumes(given.nereid, folder / "again", folder / "all")
-        limits(given.nereid, folder / "few")
+        if given.all:
+            resumes(given.nereid, folder / "again", folder / "all")
+            limits(given.nereid, folder / "few")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Every name in what `nereid lower` writes is defined: tests/tasks, sampled programs, and recurrences whose
 steps are stacked.
 
-python tests/lower/names_test.py NEREID [--count N] [--seed S]
+python tests/lower/names_test.py NEREID [--count N] [--every N] [--seed S]
 """
 
 import argparse
@@ -75,6 +75,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("nereid")
     parser.add_argument("--count", type=int, default=12)
+    parser.add_argument("--every", type=int, default=1, help="take every N-th file of tests/tasks")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     for text, wanted in CHECKED.items():
@@ -82,7 +83,7 @@ def main():
         assert found == wanted, (text, found, wanted)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        files = sorted((HERE.parent / "tasks").glob("*.py"))
+        files = sorted((HERE.parent / "tasks").glob("*.py"))[:: options.every]
         for i, text in enumerate(recurrences()):
             files.append(folder / f"recurrence_{i}.py")
             files[-1].write_text(text)

@@ -54,7 +54,9 @@ class EveryModule(unittest.TestCase):
     maxDiff = None
 
     def test_each_is_verified_and_computes_the_same(self):
-        for name, (module, inputs, *more) in live_modules.modules().items():
+        # Each is compiled and judged: NEREID_TEST_EVERY=4 takes a quarter of them.
+        every = int(os.environ.get("NEREID_TEST_EVERY", "1"))
+        for name, (module, inputs, *more) in list(live_modules.modules().items())[::every]:
             with self.subTest(name), warnings.catch_warnings(), torch.no_grad():
                 warnings.simplefilter("error", UserWarning)
                 more = more[0] if more else {}
