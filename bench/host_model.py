@@ -49,7 +49,7 @@ def make(nereid, folder):
             *specials,
             "-o",
             folder / "tokenizer.json",
-            *REPOSITORY.glob("python/nereid/*.py"),
+            *REPOSITORY.glob("python/nereid/**/*.py"),
             *REPOSITORY.glob("docs/*.md"),
         ],
         check=True,

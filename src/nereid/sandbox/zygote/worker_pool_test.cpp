@@ -71,6 +71,21 @@ TEST_F(WorkerPoolTest, OtherFilesAreAnotherWorker) {
   EXPECT_NE(command(worker), first);
 }
 
+// Those of the Python package lie in folders of their own (_tracer, _worker).
+TEST_F(WorkerPoolTest, OtherSourcesInAFolderOfThePackageAreAnotherWorker) {
+  HostileWorker worker;
+  const TemporaryFolder copy = TemporaryFolder::create("nereid-package").value();
+  std::filesystem::permissions(copy.path(), std::filesystem::perms(0755));
+  const auto package = copy.path() / "nereid";
+  std::filesystem::copy(worker.options().installation.package, package,
+                        std::filesystem::copy_options::recursive);
+  worker.options().installation.package = package;
+  const int first = command(worker);
+  EXPECT_EQ(command(worker), first);
+  std::ofstream(package / "_tracer" / "operators.py", std::ios::app) << "# changed\n";
+  EXPECT_NE(command(worker), first);
+}
+
 // A worker whose launcher was killed may answer once more before it is gone.
 int launcher_after(HostileWorker& worker, int killed) {
   for (int i = 0; i < 200 && worker.zygote().launcher_pid() == killed; ++i) {

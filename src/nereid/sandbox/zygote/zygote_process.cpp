@@ -122,15 +122,15 @@ std::string key_of(const SpawnSpec& spec, const ZygoteOptions& options,
   for (const auto& word : spec.words) add(word);
   for (const auto& word : spec.environment) add(word);
   for (const auto& tree : trees) add_file(tree);
-  std::vector<fs::path> ours = options.python_path;
-  ours.push_back(options.installation.package);
-  for (const auto& folder : ours) {
-    std::error_code unreadable;
-    std::vector<fs::path> files;
+  std::error_code unreadable;
+  std::vector<fs::path> files;
+  for (const auto& folder : options.python_path)
     for (const auto& entry : fs::directory_iterator(folder, unreadable)) files.push_back(entry.path());
-    std::ranges::sort(files);
-    for (const auto& file : files) add_file(file);
-  }
+  // Its packages' sources; bytecode changes with the first import.
+  for (const auto& entry : fs::recursive_directory_iterator(options.installation.package, unreadable))
+    if (entry.path().extension() == ".py") files.push_back(entry.path());
+  std::ranges::sort(files);
+  for (const auto& file : files) add_file(file);
   for (const char* name : {"nereid-jail", "libnereid_jail.so"}) add_file(options.installation.bin / name);
   return sha256_hex(all);
 }
