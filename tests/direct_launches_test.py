@@ -217,6 +217,20 @@ class DirectLaunches(unittest.TestCase):
                 other, _ = called(fresh)
                 self.assertFalse(kept & {t.untyped_storage().data_ptr() for t in self.flat(other)})
 
+    def test_recording_does_not_import_dynamo(self):
+        """It takes seconds, in a call; and files that it makes cannot be made in a jail."""
+        program = (
+            "import sys, types, torch\n"
+            "from nereid._written import direct\n"
+            "result, steps = direct._recorded(lambda: torch.ones(3) + 1, types.SimpleNamespace())\n"
+            "assert str(steps[-1][1]) == 'aten.add.Tensor' and result.tolist() == [2, 2, 2], steps\n"
+            "assert 'torch._dynamo' not in sys.modules\n"
+        )
+        package = pathlib.Path(__file__).resolve().parents[1] / "python"
+        done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(package)},
+                              capture_output=True, text=True)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_operators_are_done_again(self):
         """PyTorch's part of the call: the same draws from the same stream."""
         model, inputs = self.made("dropout")

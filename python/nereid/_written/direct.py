@@ -87,6 +87,10 @@ def _recorded(forward, driver):
     steps, thread, run = [], threading.get_ident(), JITFunction.run
 
     class Watch(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls):  # else its first operator imports torch._dynamo: seconds
+            return False
+
         def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
             made = operator(*args, **(kwargs or {}))
             steps.append(("call", operator, args, kwargs or {}, made))
