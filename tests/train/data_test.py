@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -109,6 +110,21 @@ for (ids, answers), (prompt, answer) in zip(documents, expected):
     assert ids[begin:] == tokenizer.encode(answer).ids, answer
 assert report["left_out"]["is of another split"] == 150 and report["left_out"]["is not Verified"] > 0, report
 assert report["shards"] > 1 and report["tokens"] == sum(len(ids) for ids, _ in documents)
+
+# Conversations are written by the template of the tokenizer's folder, as they are asked later.
+other = root / "chatml"
+other.mkdir()
+shutil.copy(root / "tokenizer.json", other)
+chatml = "{{ '<|im_start|>system\nYou are Tiny<|im_end|>\n' }}{{ '<|im_start|>' + message['role'] }}"
+(other / "tokenizer_config.json").write_text(json.dumps({"chat_template": chatml}))
+(root / "chat.jsonl").write_text(
+    json.dumps({"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]})
+)
+for folder, usual in (("chatml", "<|im_start|>system\nYou are Tiny<|im_end|>\n"), (".", "")):
+    nereid("train", "data", "chat.jsonl", "-o", f"chat-{folder}", "-t", f"{folder}/tokenizer.json", cwd=root)
+    (ids, ((begin, end),)) = read_shard(root / f"chat-{folder}/00000.tokens")[0]
+    asked = tokenizer.encode(f"{usual}<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n").ids
+    assert ids == asked + tokenizer.encode("Ho<|im_end|>").ids and begin == len(asked), (folder, ids)
 
 # Threads, a second time, other options.
 data("one_thread", "--threads", 1)

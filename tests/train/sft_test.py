@@ -54,6 +54,27 @@ before = (root / "runs/plain/metrics.jsonl").read_bytes()
 whole("plain")
 assert (root / "runs/plain/metrics.jsonl").read_bytes() == before
 
+# A run that ends with its seconds: the rate falls with them, and what a killed one has spent counts.
+timed = {"kind": "cosine", "steps": None, "seconds": 3, "warmup_steps": 1, "final_share": 0}
+run_file("timed", schedule=timed)
+process = subprocess.Popen(command("timed"), env=ENV, stderr=subprocess.DEVNULL)
+state = root / "runs/timed/checkpoints/step-00000007/state.json"
+while not state.exists() and process.poll() is None:
+    time.sleep(0.01)
+process.send_signal(signal.SIGKILL)
+process.wait()
+whole("timed", schedule=timed)
+timed_curve = curve("timed", "learning_rate", "seconds", "held_out_loss")
+rates = [rate for rate, _, _ in timed_curve]
+assert len(rates) > 7 and all(a > b for a, b in zip(rates, rates[1:])), rates
+assert rates[-1] < 0.05 * 0.01, "the last steps are those of the last twentieth of the time"
+spent = sum(seconds for _, seconds, _ in timed_curve)
+assert 2 < spent < 4.5, spent
+assert timed_curve[-1][2] is not None
+metrics = (root / "runs/timed/metrics.jsonl").read_bytes()
+whole("timed", schedule=timed)
+assert (root / "runs/timed/metrics.jsonl").read_bytes() == metrics, "it has ended"
+
 # Killed again and again, and once interrupted, it is the same run.
 run_file("killed")
 draw = random.Random(7)

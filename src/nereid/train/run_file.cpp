@@ -98,7 +98,7 @@ void read_optimizer(TomlTable& root, OptimizerSettings& optimizer) {
   table->real("muon_momentum", optimizer.muon_momentum, {.lowest = 0, .highest = 1, .below = true});
 }
 
-void read_schedule(TomlTable& root, ScheduleSettings& schedule, bool by_time) {
+void read_schedule(TomlTable& root, ScheduleSettings& schedule) {
   root.required("schedule", "a table [schedule]");
   auto table = root.table("schedule");
   if (!table) return;
@@ -107,12 +107,11 @@ void read_schedule(TomlTable& root, ScheduleSettings& schedule, bool by_time) {
                       {{"constant", Kind::kConstant},
                        {"cosine", Kind::kCosine},
                        {"warmup-stable-decay", Kind::kWarmupStableDecay}});
-  if (by_time) table->real("seconds", schedule.seconds, {.lowest = 0, .highest = 1e9, .above = true});
+  table->real("seconds", schedule.seconds, {.lowest = 0, .highest = 1e9, .above = true});
   if (schedule.seconds > 0)
     schedule.steps = kMostSteps;
   else
-    table->required("steps",
-                    by_time ? "how many steps the run has, or its seconds" : "how many steps the run has");
+    table->required("steps", "how many steps the run has, or its seconds");
   table->integer("steps", schedule.steps, 1, kMostSteps);
   table->integer("warmup_steps", schedule.warmup_steps, 0, kMostSteps);
   if (schedule.kind != Kind::kConstant) table->real("final_share", schedule.final_share, {0, 1});
@@ -163,7 +162,7 @@ Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
     read_model(root, run.model, extension.own_data);
     read_data(root, run.data, extension.own_data);
     read_optimizer(root, run.optimizer);
-    read_schedule(root, run.schedule, /*by_time=*/extension.own_data);
+    read_schedule(root, run.schedule);
     read_checkpoints(root, run.checkpoints);
     read_machine(root, run.machine);
     if (extension.read) extension.read(root);

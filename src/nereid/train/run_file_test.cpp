@@ -64,10 +64,11 @@ TEST(RunFile, NamesTheLineWhatWasExpectedAndWhatCame) {
   EXPECT_EQ(error_of(replaced("steps = 100", "steps = \"many\"")),
             "x.toml:15: schedule.steps: expected an integer from 1 to 1000000000, got 'many'");
   EXPECT_EQ(error_of(replaced("\"b\"", "3")), "x.toml:10: data.train[1]: expected a text in quotes, got 3");
-  EXPECT_EQ(error_of(replaced("kind = \"warmup-stable-decay\"", "kind = \"step\"")),
-            "x.toml:14: schedule.kind: expected one of \"constant\", \"cosine\", \"warmup-stable-decay\", "
-            "got 'step'\n"
-            "x.toml:17: schedule has no key 'decay_steps'; it has final_share, kind, steps, warmup_steps");
+  EXPECT_EQ(
+      error_of(replaced("kind = \"warmup-stable-decay\"", "kind = \"step\"")),
+      "x.toml:14: schedule.kind: expected one of \"constant\", \"cosine\", \"warmup-stable-decay\", "
+      "got 'step'\n"
+      "x.toml:17: schedule has no key 'decay_steps'; it has final_share, kind, seconds, steps, warmup_steps");
   EXPECT_EQ(error_of(replaced("[data]", "[data]\nsequence_length = 1.5")),
             "x.toml:10: data.sequence_length: expected an integer from 2 to 16777216, got 1.5");
 }

@@ -39,4 +39,8 @@ double learning_rate_share(const ScheduleSettings& settings, int64_t step, doubl
   return cosine_share(settings, std::min(spent / settings.seconds, 1.0));
 }
 
+bool is_last_step(const ScheduleSettings& settings, int64_t step, double spent, double latest) {
+  return step + 1 >= settings.steps || (settings.seconds > 0 && spent + 1.5 * latest >= settings.seconds);
+}
+
 }  // namespace nereid::train

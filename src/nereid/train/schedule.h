@@ -25,5 +25,8 @@ double learning_rate_share(const ScheduleSettings& settings, int64_t step);
 // Of a run that ends with its seconds, of which `spent` were over when the step began: the warm-up goes
 // by steps, the cosine by time.
 double learning_rate_share(const ScheduleSettings& settings, int64_t step, double spent);
+// Whether `step`, which begins after `spent` seconds, is the last one. Of a run that ends with its seconds
+// that is the step after which another would be less than half done in time, if both took `latest` seconds.
+bool is_last_step(const ScheduleSettings& settings, int64_t step, double spent, double latest);
 
 }  // namespace nereid::train

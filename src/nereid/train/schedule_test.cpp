@@ -37,6 +37,16 @@ TEST(Schedule, OfARunThatEndsWithItsSecondsTheCosineGoesByTime) {
   EXPECT_EQ(learning_rate_share(by_steps, 40, 7), learning_rate_share(by_steps, 40));
 }
 
+TEST(Schedule, TheLastStepIsTheOneAfterWhichAnotherWouldNotBeHalfDone) {
+  const ScheduleSettings by_steps{.kind = Kind::kCosine, .steps = 3};
+  EXPECT_FALSE(is_last_step(by_steps, 1, 1e9, 1));
+  EXPECT_TRUE(is_last_step(by_steps, 2, 0, 0));
+  const ScheduleSettings by_time{.kind = Kind::kCosine, .steps = 1000, .seconds = 100};
+  EXPECT_FALSE(is_last_step(by_time, 7, 84, 10));
+  EXPECT_TRUE(is_last_step(by_time, 7, 86, 10));
+  EXPECT_FALSE(is_last_step(by_time, 0, 0, 0));
+}
+
 TEST(Schedule, StaysThenDecaysInAStraightLine) {
   const ScheduleSettings settings{
       .kind = Kind::kWarmupStableDecay, .steps = 100, .warmup_steps = 5, .decay_steps = 10, .final_share = 0};

@@ -1,5 +1,7 @@
 #include "nereid/train/data/examples.h"
 
+#include <algorithm>
+
 #include "nereid/base/json_field.h"
 
 namespace nereid::train {
@@ -7,21 +9,22 @@ namespace {
 
 using Found = std::variant<Example, LeftOut>;
 
-constexpr std::string_view kBegin = "<|im_start|>", kEnd = "<|im_end|>";
 constexpr size_t kMostText = size_t{16} << 20;
 
-// Text that holds the marks of a conversation would end a message early.
+// Text that holds the marks of a conversation, of this template or another, would end a message early.
 bool holds_marks(std::string_view text) {
-  return text.find(kBegin) != text.npos || text.find(kEnd) != text.npos;
+  constexpr std::string_view kMarks[] = {"<|im_start|>", "<|im_end|>", "<|start_header_id|>", "<|eot_id|>"};
+  return std::ranges::any_of(kMarks, [&](std::string_view mark) { return text.find(mark) != text.npos; });
 }
 
-Result<Found> conversation(const std::vector<lm::ChatMessage>& messages, const std::string& answer) {
+Result<Found> conversation(const std::vector<lm::ChatMessage>& messages, const std::string& answer,
+                           const ExampleSettings& settings) {
   for (const auto& message : messages)
     if (holds_marks(message.content) || holds_marks(message.reasoning.value_or("")))
       return Found(LeftOut{"holds marks of a conversation"});
   if (holds_marks(answer)) return Found(LeftOut{"holds marks of a conversation"});
-  NEREID_TRY(auto prompt, lm::render_qwen3_chat(messages));
-  return Found(Example{std::move(prompt), answer + std::string(kEnd)});
+  NEREID_TRY(auto prompt, lm::render_chat(settings.chat, messages));
+  return Found(Example{std::move(prompt), answer + std::string(settings.chat.end_of_message()), true});
 }
 
 std::string thought_and_text(const std::string& thought, const std::string& text) {
@@ -47,8 +50,10 @@ Result<Found> pair_example(const JsonField& root, const ExampleSettings& setting
   if (texts["code"].find("```") != std::string::npos) return Found(LeftOut{"its code holds a fence"});
   NEREID_TRY(const auto asked, settings.ask(texts["task"]));
   return conversation(
-      asked, thought_and_text(settings.without_plans ? "" : without_newlines_at_the_end(texts["plan"]),
-                              fmt::format("```python\n{}\n```", without_newlines_at_the_end(texts["code"]))));
+      asked,
+      thought_and_text(settings.without_plans ? "" : without_newlines_at_the_end(texts["plan"]),
+                       fmt::format("```python\n{}\n```", without_newlines_at_the_end(texts["code"]))),
+      settings);
 }
 
 Result<Found> chat_example(const JsonField& field, const ExampleSettings& settings) {
@@ -57,9 +62,11 @@ Result<Found> chat_example(const JsonField& field, const ExampleSettings& settin
     return field.expected("messages of which the last, and not the first, is the assistant's");
   const auto last = std::move(messages.back());
   messages.pop_back();
-  return conversation(
-      messages, last.reasoning ? thought_and_text(settings.without_plans ? "" : *last.reasoning, last.content)
-                               : last.content);
+  return conversation(messages,
+                      last.reasoning
+                          ? thought_and_text(settings.without_plans ? "" : *last.reasoning, last.content)
+                          : last.content,
+                      settings);
 }
 
 }  // namespace

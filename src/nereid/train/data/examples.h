@@ -16,6 +16,7 @@ namespace nereid::train {
 struct Example {
   std::string prompt;  // as it is encoded: with the marks of a conversation, up to where the answer begins
   std::string answer;  // with the mark that ends it
+  bool has_special = false;  // the prompt has all special tokens: the tokenizer adds none
 };
 
 // Why a line gives no example, though nothing is wrong with it. One of a few: they are counted.
@@ -26,6 +27,7 @@ struct LeftOut {
 struct ExampleSettings {
   // The messages that ask for a kernel for the file with this source.
   std::function<Result<std::vector<lm::ChatMessage>>(const std::string& source)> ask;
+  lm::ChatTemplate chat{};     // that of the tokenizer's checkpoint
   bool without_plans = false;  // the thought is empty, as in Qwen 3's non-thinking mode
   std::string split;           // "train" or "held-out": only lines of that `split`; empty: all
 };

@@ -6,6 +6,7 @@
 #include "nereid/base/hash.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/thread_pool.h"
+#include "nereid/lm/chat/chat_template.h"
 
 namespace nereid::train {
 namespace {
@@ -136,7 +137,7 @@ class ShardMaker {
     const auto& example = std::get<Example>(found);
     std::vector<lm::TokenId> ids;
     // Apart, so that the answer begins with a token of its own, as it does when a model writes it.
-    NEREID_TRY_STATUS(encoder.encode(example.prompt, {}, ids));
+    NEREID_TRY_STATUS(encoder.encode(example.prompt, {.add_special = !example.has_special}, ids));
     line.answer = static_cast<uint32_t>(ids.size());
     NEREID_TRY_STATUS(encoder.encode(example.answer, {.add_special = false}, ids));
     line.tokens.assign(ids.begin(), ids.end());
@@ -201,9 +202,12 @@ void remove_half_written(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Result<ShardsMade> make_shards(const ShardMakerSettings& settings) {
+Result<ShardsMade> make_shards(ShardMakerSettings settings) {
   NEREID_TRY(const std::string text, read_file(settings.tokenizer));
   NEREID_TRY(const auto tokenizer, lm::Tokenizer::parse(text, settings.tokenizer));
+  auto& chat = settings.examples.chat;
+  NEREID_TRY(chat,
+             lm::read_chat_template(std::filesystem::path(settings.tokenizer).parent_path(), *tokenizer));
   std::error_code error;
   std::filesystem::create_directories(settings.folder, error);
   if (error) return input_error("{}: cannot be made: {}", settings.folder.string(), error.message());
@@ -218,6 +222,8 @@ Result<ShardsMade> make_shards(const ShardMakerSettings& settings) {
                   {"shard_tokens", settings.shard_tokens}};
   // Only where it is so: folders from before there was such a choice go on.
   if (settings.examples.without_plans) made_by["without_plans"] = true;
+  if (chat.family != lm::ChatTemplate::Family::kQwen3)
+    made_by["chat"] = {static_cast<int>(chat.family), chat.usual_system, chat.date};
   list.made_by = made_by.dump();
   ShardsMade made;
   if (std::filesystem::exists(settings.folder / ShardList::kName, error)) {

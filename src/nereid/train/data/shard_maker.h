@@ -27,10 +27,11 @@ struct ShardsMade {
   uint64_t resumed_shards = 0;  // that were there already
 };
 
-// The shards depend on the inputs and settings alone, not on threads, nor on how often it was interrupted.
-// After each shard the list says where the input goes on. An error (blamed on the input) names file and line
-// of what cannot be read; a folder that was made otherwise is one. Ctrl-C is an error with
-// Blame::kInterrupted.
-Result<ShardsMade> make_shards(const ShardMakerSettings& settings);
+// Conversations are written by the chat template of the tokenizer's folder (lm/chat/chat_template.h), which
+// sets `examples.chat`. The shards depend on the inputs and settings alone, not on threads, nor on how often
+// it was interrupted. After each shard the list says where the input goes on. An error (blamed on the input)
+// names file and line of what cannot be read; a folder that was made otherwise is one. Ctrl-C is an error
+// with Blame::kInterrupted.
+Result<ShardsMade> make_shards(ShardMakerSettings settings);
 
 }  // namespace nereid::train

@@ -33,7 +33,7 @@ TEST(TrainingOperators, HaveTheDecodersGradients) {
                               .hidden_size = 40,
                               .intermediate_size = 56,
                               .layers = 2,
-                              .heads = 6,
+                              .heads = 9,
                               .key_value_heads = 3,
                               .head_dim = family == lm::Family::kQwen3 ? 20 : 64,
                               .max_position_embeddings = 256,

@@ -11,6 +11,7 @@
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
 #include "nereid/gpu/driver.h"
+#include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/engine/cuda/cuda_device.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/train/rl/all_gather.h"
@@ -133,7 +134,9 @@ class RlLoop {
       return input_error("{}: has {} ids, the model a vocabulary of {}", path, tokenizer->size(),
                          weights.config.vocab_size);
     // What ends an answer here ends it wherever the checkpoints are used.
-    if (const auto end = tokenizer->find("<|im_end|>"); end && weights.config.eos_token_ids.empty())
+    NEREID_TRY(const auto chat,
+               lm::read_chat_template(std::filesystem::absolute(path).parent_path(), *tokenizer));
+    if (const auto end = tokenizer->find(chat.end_of_message()); end && weights.config.eos_token_ids.empty())
       weights.config.eos_token_ids = {static_cast<int64_t>(*end)};
     if (options_.operators) {
       NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
@@ -156,7 +159,8 @@ class RlLoop {
     NEREID_TRY(auto writer, AnswerWriter::create(trainer_->weights(), *engine_, tokenizer, std::move(prompts),
                                                  {.most_tokens = rl().most_tokens,
                                                   .row_length = run().data.sequence_length,
-                                                  .together = std::min(answers, rl().sequences)}));
+                                                  .together = std::min(answers, rl().sequences),
+                                                  .chat = chat}));
     writer_.emplace(std::move(writer));
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (latest) {
@@ -251,13 +255,8 @@ class RlLoop {
     return ok_status();
   }
 
-  // Of a run that ends with its seconds the step behind which another would not be half done in time, if both
-  // took as long as the one before. All ranks have rank 0's seconds.
-  bool is_last() const {
-    const auto& schedule = run().schedule;
-    return state_.step + 1 == schedule.steps ||
-           (schedule.seconds > 0 && spent_ + 1.5 * latest_seconds_ >= schedule.seconds);
-  }
+  // All ranks have rank 0's seconds.
+  bool is_last() const { return is_last_step(run().schedule, state_.step, spent_, latest_seconds_); }
 
   Status keep() {
     kept_step_ = state_.step;

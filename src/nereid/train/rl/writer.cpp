@@ -20,10 +20,10 @@ Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device
                                           std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
                                           const AnswerWriterSettings& settings) {
   AnswerWriter writer(std::move(tokenizer), std::move(prompts), settings);
-  const auto end = writer.tokenizer_->find("<|im_end|>");
+  const auto end = writer.tokenizer_->find(settings.chat.end_of_message());
   if (!end)
-    return input_error(
-        "the tokenizer has no <|im_end|>: expected one of Qwen's, whose conversations are used here");
+    return input_error("the tokenizer has no {}, which ends a message of the checkpoint's chat template",
+                       settings.chat.end_of_message());
   writer.end_ = *end;
   writer.end_of_plan_ = writer.tokenizer_->find(kEndOfPlan);
   lm::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
@@ -36,11 +36,11 @@ Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device
 
 Result<WrittenAnswer> AnswerWriter::prompt_of(const Task& task, lm::Encoder& encoder) const {
   NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
-  NEREID_TRY(const std::string text, lm::render_qwen3_chat(messages));
+  NEREID_TRY(const std::string text, lm::render_chat(settings_.chat, messages));
   NEREID_TRY(const std::string prefill, prompts_.prefill_for(task.forward));
   std::vector<lm::TokenId> ids, begun;
-  NEREID_TRY_STATUS(encoder.encode(text, {}, ids));
-  NEREID_TRY_STATUS(encoder.encode(prefill, {}, begun));
+  NEREID_TRY_STATUS(encoder.encode(text, {.add_special = false}, ids));
+  NEREID_TRY_STATUS(encoder.encode(prefill, {.add_special = false}, begun));
   ids.insert(ids.end(), begun.begin(), begun.end());
   if (std::ssize(ids) >= runner_->options().most_tokens)
     return input_error(

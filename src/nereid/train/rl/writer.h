@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "nereid/lm/chat/chat.h"
 #include "nereid/lm/chat/prompts.h"
 #include "nereid/lm/engine/runner/runner.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
@@ -18,6 +19,7 @@ struct AnswerWriterSettings {
   int64_t most_tokens = 2048;  // of an answer
   int64_t row_length = 4096;   // of prompt and answer
   int64_t together = 256;      // sequences
+  lm::ChatTemplate chat{};     // that of the model
 };
 
 struct Sampling {

@@ -6,6 +6,7 @@
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
+#include "nereid/base/json_field.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
 #include "nereid/train/data/batch.h"
@@ -108,6 +109,21 @@ class SftRun {
       return input_error("{}: was made with other training data than {} holds now", latest->string(),
                          run_.data.train.front());
     state_ = state;
+    return restore_time(*latest);
+  }
+
+  // What a run that ends with its seconds keeps: how many were over, and whether its last step is done.
+  std::string time_state() const {
+    return run_.schedule.seconds > 0 ? Json({{"seconds", spent_}, {"ended", ended_}}).dump() : "";
+  }
+  Status restore_time(const std::filesystem::path& checkpoint) {
+    if (state_.more.empty()) return ok_status();
+    const std::string where = (checkpoint / "state.json.more").string();
+    NEREID_TRY(const Json json, parse_json(state_.more, where));
+    const JsonField root(json, where);
+    NEREID_TRY(const auto seconds, root.at("seconds"));
+    NEREID_TRY(spent_, seconds.number());
+    NEREID_TRY(ended_, root.boolean_at("ended", false));
     return ok_status();
   }
 
@@ -139,8 +155,9 @@ class SftRun {
             train_set_->documents(), maker.too_long(), run_.data.sequence_length, maker.answerless()));
     }
     BatchStream stream(std::move(maker));
-    while (state_.step < run_.schedule.steps) {
+    while (!ended_ && state_.step < run_.schedule.steps) {
       const Stopwatch clock;
+      ended_ = is_last_step(run_.schedule, state_.step, spent_, latest_seconds_);
       NEREID_TRY(const StepData data, stream.next());
       if (leads() && state_.step == options_.profile_step) {
         NEREID_TRY(const std::string table, profiled([&] { return one_step(data, clock); }));
@@ -148,18 +165,30 @@ class SftRun {
       } else {
         NEREID_TRY_STATUS(one_step(data, clock));
       }
-      const bool last = state_.step == run_.schedule.steps;
-      if (last || state_.step % run_.checkpoints.every_steps == 0)
+      NEREID_TRY_STATUS(add_time(clock.seconds()));
+      if (ended_ || state_.step % run_.checkpoints.every_steps == 0)
         NEREID_TRY_STATUS(writer_->start(state_, *trainer_));
       NEREID_TRY_STATUS(writer_->look());
       NEREID_TRY(const bool stop, anybody(interrupted()));
-      if (stop && !last) return stop_early();
+      if (stop && !ended_) return stop_early();
     }
     NEREID_TRY_STATUS(writer_->wait());
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (leads() && latest)
       progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step,
                                   (*latest / "model").string()));
+    return ok_status();
+  }
+
+  // All ranks have rank 0's seconds: held-out losses are part of a step.
+  Status add_time(double seconds) {
+    if (run_.schedule.seconds <= 0) return ok_status();
+    std::vector<double> taken = {leads() ? seconds : 0.0};
+    NEREID_TRY_STATUS(ranks_->sum(taken));
+    latest_seconds_ = taken[0];
+    spent_ += latest_seconds_;
+    ended_ = ended_ || spent_ >= run_.schedule.seconds;
+    state_.more = time_state();
     return ok_status();
   }
 
@@ -179,7 +208,7 @@ class SftRun {
   Status one_step(const StepData& data, const Stopwatch& clock) {
     NEREID_TRY(const auto found, trainer_->gather(data));
     if (!std::isfinite(found.loss) || !std::isfinite(found.gradient_norm)) return no_number_error(found);
-    const double share = learning_rate_share(run_.schedule, state_.step);
+    const double share = learning_rate_share(run_.schedule, state_.step, spent_);
     NEREID_TRY_STATUS(trainer_->apply(found.gradient_norm, share));
     const int64_t step = state_.step;
     state_ = {.step = step + 1,
@@ -203,8 +232,7 @@ class SftRun {
         flops += training_flops(trainer_->weights().config, batch.cumulative_lengths);
       figures.emplace_back("mfu", flops / seconds / *peak);  // of this rank: all do alike
     }
-    const bool look =
-        held_out_set_ && (state_.step % run_.held_out_every == 0 || state_.step == run_.schedule.steps);
+    const bool look = held_out_set_ && (state_.step % run_.held_out_every == 0 || ended_);
     if (look) {
       NEREID_TRY(const double loss, held_out_loss());
       figures.emplace_back("held_out_loss", loss);
@@ -218,12 +246,14 @@ class SftRun {
     if (options_.report) NEREID_TRY_STATUS(options_.report(step, figures));
     average_seconds_ = average_seconds_ > 0 ? 0.9 * average_seconds_ + 0.1 * seconds : seconds;
     const std::map<std::string, double> named(figures.begin(), figures.end());
-    std::string line = fmt::format("step {}/{}, loss {:.4f}, {:.0f} tokens/s", step + 1, run_.schedule.steps,
-                                   named.at("loss"), named.at("tokens_per_s"));
+    const bool timed = run_.schedule.seconds > 0;
+    std::string line = fmt::format("step {}{}, loss {:.4f}, {:.0f} tokens/s", step + 1,
+                                   timed ? "" : fmt::format("/{}", run_.schedule.steps), named.at("loss"),
+                                   named.at("tokens_per_s"));
     if (named.contains("mfu")) line += fmt::format(", MFU {:.1f} %", 100 * named.at("mfu"));
-    line +=
-        fmt::format(", {:.1f} GB, {}", named.at("memory_gb"),
-                    time_left_text(average_seconds_ * static_cast<double>(run_.schedule.steps - step - 1)));
+    const double left = timed ? run_.schedule.seconds - spent_ - seconds
+                              : average_seconds_ * static_cast<double>(run_.schedule.steps - step - 1);
+    line += fmt::format(", {:.1f} GB, {}", named.at("memory_gb"), time_left_text(std::max(left, 0.0)));
     if (const auto held_out = named.find("held_out_loss"); held_out != named.end())
       progress_->note(fmt::format("{}; held out {:.4f}", line, held_out->second));
     else
@@ -273,6 +303,8 @@ class SftRun {
   std::optional<MetricsLog> log_;
   std::optional<Progress> progress_;
   double average_seconds_ = 0;
+  double spent_ = 0, latest_seconds_ = 0;  // of a run that ends with its seconds: rank 0's
+  bool ended_ = false;                     // the last step has begun
 };
 
 }  // namespace
