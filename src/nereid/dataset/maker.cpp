@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/compiler/output/collapsed_dims.h"
 #include "nereid/compiler/output/source_file.h"
 #include "nereid/compiler/output/symbolic_sizes.h"
 #include "nereid/compiler/output/trace_summary.h"
+#include "nereid/dataset/pair_line.h"
 #include "nereid/dataset/plan_text.h"
 #include "nereid/dataset/weak_task.h"
 #include "nereid/dataset/whole_task_subgraph.h"
@@ -28,36 +28,6 @@ uint64_t number_of(const synth::Made& made) { return made.index * 64 + static_ca
 
 std::string key_of(const tracer::TraceRequest& request) {
   return fmt::format("{} {} {}", request.class_name, request.draw, request.source);
-}
-
-// What a reader of the pair needs of its verdict. Nothing that depends on the machine.
-Json verdict_of(const verify::Verdict& verdict, const Variant& variant) {
-  const auto& c = verdict.coverage;
-  Json json = {{"verdict", verify::to_string(verdict.kind)},
-               {"policy", verdict.policy},
-               {"device", c.device},
-               {"seed", verdict.seed},
-               {"trials", c.trials},
-               {"inputs", c.inputs},
-               {"perturbed", c.perturbed},
-               {"not_perturbed", c.not_perturbed},
-               {"kernels", c.kernels},
-               {"launches", c.launches},
-               {"left_out", c.left_out},
-               {"sanitized", c.sanitized},
-               {"triton_share", c.triton_share},
-               {"normal_form", sha256_hex(variant.normal_form)}};
-  if (verdict.errors)
-    json["error"] = {{"max", verdict.errors->max_error}, {"allowed", verdict.errors->max_tolerance}};
-  return json;
-}
-
-Json kernels_of(const compiler::Module& module) {
-  Json kernels = Json::array();
-  for (const auto& kernel : module.kernels)
-    kernels.push_back(
-        {{"name", kernel.name}, {"does", kernel.does}, {"choice", compiler::to_string(kernel.choice)}});
-  return kernels;
 }
 
 }  // namespace
@@ -237,8 +207,6 @@ Status PairMaker::write(Task& task) {
         task.yield.first_refused = fmt::format("{}: {}", id, verify::headline(verdict));
       continue;
     }
-    Json choices = Json::array();
-    for (const Choice& choice : variant.choices) choices.push_back(to_string(choice));
     synth::Rng rng(options_.seed, number_of(made) * 64 + v, kPlanTextStream);
     std::vector<std::pair<std::string, std::string>> said;
     for (int w = 0; w < (options_.brief ? 1 : options_.wordings); ++w) {
@@ -250,15 +218,9 @@ Status PairMaker::write(Task& task) {
       std::pair<std::string, std::string> both = {plan_text.plan, plan_text.code};
       if (std::ranges::find(said, both) != said.end()) continue;
       said.push_back(std::move(both));
-      Json line = *task.about;
+      Json line =
+          pair_line(*task.about, task.source(), variant, plan_text, is_judged(task) ? &verdict : nullptr);
       line["id"] = fmt::format("{}-w{}", id, w);
-      line["proposer"] = "compiler";
-      line["choices"] = choices;
-      line["kernels"] = kernels_of(variant.module);
-      line["task"] = task.source();
-      line["plan"] = plan_text.plan;
-      line["code"] = plan_text.code;
-      if (is_judged(task)) line["verdict"] = verdict_of(verdict, variant);
       lines.push_back(line.dump());
     }
   }

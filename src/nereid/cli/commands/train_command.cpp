@@ -7,6 +7,7 @@
 #include "nereid/base/program/installation.h"
 #include "nereid/base/program/progress.h"
 #include "nereid/cli/command.h"
+#include "nereid/cli/commands/train_pairs.h"
 #include "nereid/cli/language_model.h"
 #include "nereid/cli/output.h"
 #include "nereid/lm/chat/prompts.h"
@@ -197,6 +198,7 @@ void add_train_command(CLI::App& app, Chosen& chosen) {
   command->footer(kTrainExamples);
   command->require_subcommand(1);
   add_data_command(*command, chosen);
+  add_pairs_command(*command, chosen);
   add_keys_command(*command, chosen);
   add_check_command(*command, chosen);
   add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; resumes", "train-sft");

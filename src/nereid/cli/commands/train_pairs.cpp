@@ -1,0 +1,157 @@
+#include "nereid/cli/commands/train_pairs.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "nereid/base/deadline.h"
+#include "nereid/base/file.h"
+#include "nereid/base/json_field.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/base/program/progress.h"
+#include "nereid/base/thread_pool.h"
+#include "nereid/cli/output.h"
+#include "nereid/dataset/given_pairs.h"
+#include "nereid/dataset/pair_file.h"
+
+namespace nereid::cli {
+namespace {
+
+constexpr size_t kMostTaskText = size_t{16} << 20;
+constexpr int64_t kTasksAThread = 4;   // between two appends to the file
+constexpr size_t kMostGivenShown = 3;  // refusals in the report
+
+struct GivenPairsOptions {
+  std::vector<std::string> inputs;
+  std::string output, policy = "strict";
+  uint64_t seed = 0;
+  int variants = 2, threads = 0;
+};
+
+// Lines as `nereid harvest` and `nereid synth` write them: the text is `code` (or `task`), the rest is kept.
+Result<std::vector<dataset::GivenTask>> read_given_tasks(const std::vector<std::string>& files) {
+  std::vector<dataset::GivenTask> tasks;
+  for (const auto& file : files) {
+    NEREID_TRY(const std::string text, read_file(file));
+    int64_t number = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      const std::string where = fmt::format("{}:{}", file, ++number);
+      if (line.empty()) continue;
+      NEREID_TRY(Json json, parse_json(line, where));
+      dataset::GivenTask task{.number = tasks.size()};
+      const JsonField root(json, where);
+      NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
+      NEREID_TRY(task.source, field.text(kMostTaskText));
+      NEREID_TRY(std::string id, root.text_at("id"));
+      json.erase("code");
+      json["id"] = id.empty() ? fmt::format("task-{}", task.number) : std::move(id);
+      task.about = std::move(json);
+      tasks.push_back(std::move(task));
+    }
+  }
+  if (tasks.empty()) return input_error("expected at least one task, got none in {}", fmt::join(files, ", "));
+  return tasks;
+}
+
+void count_yield(dataset::Progress& progress, const dataset::Yield& yield) {
+  ++progress.next;
+  progress.programs += yield.lines.empty() ? 0 : 1;
+  progress.pairs += yield.lines.size();
+  progress.not_lowered += yield.not_lowered.empty() ? 0 : 1;
+  progress.degenerate += yield.degenerate.empty() ? 0 : 1;
+  for (const auto& [word, count] : yield.verdicts) progress.verdicts[word] += count;
+}
+
+// The tasks from where the file ends, some at a time, in order.
+Status write_given_pairs(const GivenPairsOptions& options, const std::vector<dataset::GivenTask>& tasks,
+                         dataset::PairFile& file, std::vector<std::string>& refused) {
+  dataset::Progress now = file.progress();
+  if (now.next >= tasks.size()) return ok_status();
+  ThreadPool pool(options.threads);
+  NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = pool.threads()}));
+  dataset::GivenPairMaker maker(*processes, {.variants = options.variants,
+                                             .seed = options.seed,
+                                             .policy = *verify::policy_from_string(options.policy)});
+  nereid::Progress progress("train pairs", std::ssize(tasks));
+  progress.advance(static_cast<int64_t>(now.next));
+  while (now.next < tasks.size()) {
+    const auto first = static_cast<size_t>(now.next);
+    const auto count = std::min(kTasksAThread * pool.threads(), static_cast<int64_t>(tasks.size() - first));
+    std::vector<std::optional<Result<dataset::Yield>>> yields(static_cast<size_t>(count));
+    pool.parallel_for(count, [&](int64_t i, int) {
+      const auto at = static_cast<size_t>(i);
+      if (!interrupted()) yields[at].emplace(maker.make(tasks[first + at]));
+    });
+    if (interrupted()) return Error{"interrupted; run the same command to resume", Blame::kInterrupted};
+    std::string lines;
+    for (const auto& made : yields) {
+      if (!made->ok()) return made->error();
+      const dataset::Yield& yield = **made;
+      count_yield(now, yield);
+      for (const auto* why : {&yield.first_refused, &yield.not_lowered})
+        if (!why->empty() && refused.size() < kMostGivenShown) refused.push_back(*why);
+      for (const auto& line : yield.lines) lines += line + "\n";
+    }
+    NEREID_TRY_STATUS(file.append(lines, now));
+    progress.advance(count);
+  }
+  return file.save();
+}
+
+Result<Answer> make_given_pairs(const GivenPairsOptions& options, bool json) {
+  NEREID_TRY(const auto tasks, read_given_tasks(options.inputs));
+  NEREID_TRY(auto file, dataset::PairFile::open(options.output,
+                                                fmt::format("tasks={} variants={} seed={} policy={}",
+                                                            fmt::join(options.inputs, ","), options.variants,
+                                                            options.seed, options.policy)));
+  const Stopwatch watch;
+  std::vector<std::string> refused;
+  NEREID_TRY_STATUS(write_given_pairs(options, tasks, file, refused));
+  const dataset::Progress& done = file.progress();
+  if (json) {
+    NEREID_TRY_STATUS(write_stdout(json_line({{"tasks", tasks.size()},
+                                              {"with_pairs", done.programs},
+                                              {"pairs", done.pairs},
+                                              {"not_lowered", done.not_lowered},
+                                              {"degenerate", done.degenerate},
+                                              {"verdicts", done.verdicts},
+                                              {"refused", refused},
+                                              {"seconds", watch.seconds()}})));
+    return Answer::kYes;
+  }
+  std::string text =
+      fmt::format("{}: {} pairs of {} of {} tasks; left out: {} that could not be lowered, {} degenerate\n",
+                  options.output, done.pairs, done.programs, tasks.size(), done.not_lowered, done.degenerate);
+  for (const auto& why : refused) text += "  not written: " + why + "\n";
+  NEREID_TRY_STATUS(write_text(text));
+  return Answer::kYes;
+}
+
+}  // namespace
+
+void add_pairs_command(CLI::App& train, Chosen& chosen) {
+  auto options = std::make_shared<GivenPairsOptions>();
+  auto* command = train.add_subcommand(
+      "pairs", "Write training pairs of given tasks: the compiler's verified answers; resumes");
+  command->add_option("FILE", options->inputs, "Files of lines with `code`, as `nereid harvest` writes them")
+      ->required();
+  command->add_option("-o,--output", options->output, "File of pairs, FILE.jsonl")->required();
+  command->add_option("--variants", options->variants, "Most answers to each task")
+      ->check(CLI::Range(1, 3))
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "Seed of the variants and of the verdicts")
+      ->capture_default_str();
+  command->add_option("--policy", options->policy, "Policy of the verdicts (see `nereid verify --help`)")
+      ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Number of threads; 0: one per core")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
+  add_json_flag(*command, chosen, "Print one JSON object: tasks, pairs, not_lowered, verdicts, ...");
+  command->callback([options, &chosen] {
+    chosen.run = [options, &chosen] { return make_given_pairs(*options, chosen.json); };
+  });
+}
+
+}  // namespace nereid::cli

@@ -1,0 +1,30 @@
+// Training pairs of tasks that are given as text (`nereid train pairs`): traced, lowered in the kinds of
+// brief pairs, each answer judged in processes of its own.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "nereid/dataset/maker.h"
+
+namespace nereid::dataset {
+
+struct GivenTask {
+  std::string source{};    // the file with class Model
+  nlohmann::json about{};  // what each of its lines has, `id` among it
+  uint64_t number = 0;     // seeds the choice of its variants
+};
+
+// Options of PairMaker, of which `wordings`, `brief` and `verify_every` are not looked at. An Error is a
+// fault of ours, or an interrupt; a task that cannot be traced or lowered has `not_lowered`. Thread-safe.
+class GivenPairMaker {
+ public:
+  GivenPairMaker(verify::VerifierProcesses& processes, const Options& options);
+  Result<Yield> make(const GivenTask& task);
+
+ private:
+  const Options options_;
+  const verify::VerifierBackends backends_;
+  verify::Judge judge_;
+};
+
+}  // namespace nereid::dataset
