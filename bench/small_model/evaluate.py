@@ -10,11 +10,12 @@ have a prefill.md responses are prefilled with a trace summary, as for a propose
 the task's text alone, and with --kind the prefill also names the kind of answer. Those of --count are small
 (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Besides,
 --large tasks of each level read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
-kinds that find the most. Every answer is judged by a CPU's replays under `strict`, small tasks on all kinds
-of input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock for model
-and compiler, and one time of each reference), and only an answer that is Verified there too counts. Without a
-GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names them) writes
-the answers to every N-th task and times them, in parallel; all cores judge.
+kinds that find the most. The files of a folder (--files FOLDER, repeatable) are tasks, too: of a level by the
+folder's name, from their text alone. Every answer is judged by a CPU's replays under `strict`, small tasks on
+all kinds of input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock
+for model and compiler, and one time of each reference), and only an answer that is Verified there too counts.
+Without a GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names
+them) writes the answers to every N-th task and times them, in parallel; all cores judge.
 
 OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric
 mean is over tasks, each the mean of its Verified samples' logarithms, with a 95 % interval by bootstrap over
@@ -87,7 +88,7 @@ def on_each_gpu(args, work):
 def tasks_of(args):
     """[(id, level, source, its traced forward in words)]."""
     found = []
-    for level in args.levels.split(","):
+    for level in args.levels:
         for end, count, bounds in (
             ("", args.count, ("--max-elements", args.max_elements, "--max-work", args.max_work)),
             ("large", args.large, LARGE),
@@ -118,11 +119,18 @@ def tasks_of(args):
                 (f"L{level}_{end}{i:04}", level, row["code"], row.get("forward", ""))
                 for i, row in enumerate(lines(path)[:count] if count else [])
             ]
+    for folder in args.files:
+        sources = {path.stem: path.read_text() for path in sorted(folder.glob("*.py"))}
+        found += [
+            (f"{folder.name}_{name}", folder.name, source, "")
+            for name, source in sources.items()
+            if "class Model" in source
+        ]
     return found
 
 
 def is_large(name):
-    return "_large" in name
+    return name.startswith("L") and name.split("_", 1)[-1].startswith("large")
 
 
 def compiled(args, tasks):
@@ -481,7 +489,7 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--gpus", type=int, default=1)
-    parser.add_argument("--levels", default="1,2,5,20")
+    parser.add_argument("--levels", default="1,2,5,20", help="none: files alone")
     parser.add_argument("--count", type=int, default=200, help="of each level")
     parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 24 to 80 MB")
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
@@ -493,6 +501,9 @@ def main():
         help="tokens less than so many times as probable as the likeliest are not drawn",
     )
     parser.add_argument("--tasks", type=pathlib.Path)
+    parser.add_argument(
+        "--files", type=pathlib.Path, action="append", default=[], help="a folder of further tasks"
+    )
     parser.add_argument("--seed", type=int, default=777)
     parser.add_argument(
         "--free",
@@ -536,6 +547,7 @@ def main():
     )
     args = parser.parse_args()
     args.say = lambda text: print(text, file=sys.stderr, flush=True)
+    args.levels = [] if args.levels == "none" else args.levels.split(",")
     args.out.mkdir(parents=True, exist_ok=True)
     args.free_options = ("--free-sizes", args.free, "--free-forms", args.free) if args.free else ()
     args.tasks = args.tasks or args.out / "tasks"
@@ -556,7 +568,7 @@ def main():
             else (("", lambda name: True),)
         ):
             figures = summary[f"{way}, {size}" if size else way] = {}
-            for level in [*args.levels.split(","), "all"]:
+            for level in [*args.levels, *(folder.name for folder in args.files), "all"]:
                 some = [
                     [row for row in of if level in (row["level"], "all") and kept(row["task"])]
                     for of in (rows, others or [])
