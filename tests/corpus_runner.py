@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 
+from sample import sampled
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PER_PAIR = ("policy", "trials", "form", "forbid")
 
@@ -170,6 +172,7 @@ def main():
         help="the time limit of candidates that are expected to hang (TimedOut is their first verdict)",
     )
     parser.add_argument("--only", default="", help="only candidates whose name holds this")
+    parser.add_argument("--parts", type=int, default=1, help="run one of so many parts (tests/sample.py)")
     parser.add_argument("--timeout", type=float, default=1500)
     parser.add_argument("--keep", type=pathlib.Path, help="keep the verdicts in this file")
     arguments = parser.parse_args()
@@ -187,6 +190,7 @@ def main():
     cases = [case for case in cases if case.keys.get("device", arguments.device) == arguments.device]
     if not cases:
         sys.exit(f"no candidates in {', '.join(map(str, arguments.folders))}")
+    cases = sampled(cases, arguments.parts, lambda case: case.id)
     watched = [folder.resolve() for folder in arguments.folders] + [ROOT / "tests" / "tasks", ROOT / "python"]
     before, started = snapshot(watched), time.time()
     failures = []

@@ -1,7 +1,7 @@
 """Every operator through `nereid lower`, and what it wrote through `nereid verify --policy strict` on the
 CPU.
 
-    python tests/lower/operators_test.py NEREID [--all | --part N/M] [--only TEXT] [--keep FOLDER]
+    python tests/lower/operators_test.py NEREID [--all | --parts N] [--only TEXT] [--keep FOLDER]
 
 Without --all: each case in float32 and, in turn, one of its variants. Exit code 1 names those that are not
 Verified.
@@ -17,6 +17,9 @@ import tempfile
 import algebra
 import operators
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from sample import sampled  # noqa: E402
+
 # Not lowered yet, with the operator that stands in the way: a line goes when it is wrong.
 NOT_YET = {
     "transformer_layer_train": "scaled_dot_product_attention draws its dropout inside of a kernel of PyTorch's"
@@ -31,9 +34,7 @@ def chosen(args):
         picked = list(cases)
     if args.only:
         picked = [case for case in picked if args.only in case.name or args.only == case.family]
-    if args.part:
-        part, parts = map(int, args.part.split("/"))
-        picked = picked[part::parts]
+    picked = sampled(picked, args.parts, lambda case: case.name)
     picked += [
         case
         for case, _, _ in algebra.CASES
@@ -63,7 +64,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("nereid")
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--part")
+    parser.add_argument("--parts", type=int, default=1, help="run one of so many parts (tests/sample.py)")
     parser.add_argument("--only")
     parser.add_argument("--keep")
     args = parser.parse_args()

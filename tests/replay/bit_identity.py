@@ -1,6 +1,6 @@
 """nereid-replay gives, to the last bit, what PyTorch gives eagerly on the CPU under the same seed.
 
-    bit_identity.py NEREID_REPLAY [--references FOLDER] [--part K/N] [NAME...]
+    bit_identity.py NEREID_REPLAY [--references FOLDER] [--parts N] [NAME...]
 
 Cases: torch.nn's layers and functions (tests/tracer/layers.py, functions.py) and the tasks of tests/tasks; or
 the files of FOLDER (tests/modules/write_references.py makes one). NAMEs choose those that contain one of
@@ -17,8 +17,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "tracer"), str(HERE.parents[1] / "python")]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tracer"), str(HERE.parents[1] / "python")]
 from layers import ROUNDED  # noqa: E402
+from sample import sampled  # noqa: E402
 
 SEED = 1234
 
@@ -95,13 +96,12 @@ def compare(folder, theirs):
     return None
 
 
-def sources(folder, wanted, part):
+def sources(folder, wanted, parts):
     cases = sources_of_folder(folder) if folder else all_sources()
     chosen = {
         name: source for name, source in cases.items() if not wanted or any(word in name for word in wanted)
     }
-    which, of = map(int, part.split("/"))
-    return dict(list(chosen.items())[which::of])
+    return {name: chosen[name] for name in sampled(chosen, parts)}
 
 
 def sources_of_folder(folder):
@@ -149,12 +149,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--references")
-    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--parts", type=int, default=1, help="run one of so many parts (tests/sample.py)")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        cases, replays, wrong = trace_all(sources(options.references, options.names, options.part), folder)
+        cases, replays, wrong = trace_all(sources(options.references, options.names, options.parts), folder)
         (folder / "cases.json").write_text(json.dumps(cases))
         if not cases:
             sys.exit(f"nothing was traced: {wrong}")

@@ -3,11 +3,12 @@ GPU.
 
     .venv/bin/python tests/ttir/differential.py [--all] [--device cpu|cuda] [--tool nereid-ttir-run] [WORD...]
 
-The kernels are those of cases.py: a quick choice of them, or all; WORDs choose by what a name holds. Their
-TTIR is made by Triton's front end for sm_90 and run by the executor, its sanitizer on. On the CPU the same
-data goes through Triton's interpreter, or PyTorch where that is no judge; with `--device cuda` the same
-kernels run through Triton on the GPU. Prints what differs and, for each group of cases, how many agreed to
-the bit and the largest difference in ulps; exit code 1 where anything differs by more than the case allows.
+The kernels are those of cases.py: today's half of a quick choice (tests/sample.py), or all; WORDs choose by
+what a name holds. Their TTIR is made by Triton's front end for sm_90 and run by the executor, its sanitizer
+on. On the CPU the same data goes through Triton's interpreter, or PyTorch where that is no judge; with
+`--device cuda` the same kernels run through Triton on the GPU. Prints what differs and, for each group of
+cases, how many agreed to the bit and the largest difference in ulps; exit code 1 where anything differs by
+more than the case allows.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE / "golden")]
+sys.path[:0] = [str(HERE), str(HERE / "golden"), str(HERE.parent)]
 
 
 def module_of(path):
@@ -266,6 +267,9 @@ def main():
         for c in cases.all_cases()
         if (options.all or not c.slow) and all(w in c.name for w in options.words)
     ]
+    from sample import sampled
+
+    wanted = sampled(wanted, 1 if options.all or options.words else 2, lambda case: case.name)
     with tempfile.TemporaryDirectory(prefix="nereid-differential-") as folder:
         pathlib.Path(folder, "kernels_under_test.py").write_text(
             cases.HEADER + "".join(c.source() for c in wanted)
