@@ -10,18 +10,20 @@ CTEST := OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --output-on-failure -
 # One part of the tests: make test PART=compiler (`ctest --test-dir build/release --print-labels` lists the parts).
 PART ?=
 
-.PHONY: setup setup-tests build demo test slow mutation dist sanitize format lint tidy clean
+.PHONY: setup setup-tests build build-tests demo test slow mutation dist sanitize format lint tidy clean
 setup: ; @tools/setup
 setup-tests: ; @tools/setup requirements-test.txt
 build: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
 	@cmake --build $(BUILD) -j $(JOBS)
+# What only tests run and another compiler builds: the libFuzzer targets.
+build-tests: build ; @[ $(PRESET) = sanitize ] || tools/fuzz 0
 # The main job on embedded examples: an honest candidate, a wrong one, a cheating one, and a module made fast.
 demo: setup
 	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET)
 	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail nereid-worker-pool
 	@tools/demo
-test: setup-tests build
+test: setup-tests build build-tests
 	@$(CTEST) -LE 'slow|gpu' $(if $(PART),-L '^$(PART)')
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
 slow: setup-tests build
