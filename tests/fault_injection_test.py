@@ -166,15 +166,20 @@ class Obeyed(unittest.TestCase):
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = pathlib.Path(self.temporary.name)
-        self.hogs = [
-            subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4 * os.cpu_count())
-        ]
+        self.hogs = []
 
     def tearDown(self):
         for hog in self.hogs:
             hog.kill()
             hog.wait()
         self.temporary.cleanup()
+
+    def make_busy(self):
+        """Only now, so that what is interrupted has not been slow to get there."""
+        for _ in range(4 * os.cpu_count()):
+            self.hogs.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+        while min(seconds_of(hog.pid) for hog in self.hogs) < 0.03:
+            time.sleep(0.02)
 
     def interrupt(self, command, when, kept, stop=None, signals=1):
         process = subprocess.Popen(
@@ -192,6 +197,7 @@ class Obeyed(unittest.TestCase):
         while process.poll() is None and not when(process.pid) and time.time() - started < 200:
             time.sleep(0.05)
         self.assertIsNone(process.poll(), "it ended before it was interrupted: the test says nothing")
+        self.make_busy()
         stopped = [
             pid
             for pid, words in descendants(process.pid).items()
