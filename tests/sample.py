@@ -1,6 +1,8 @@
-"""The part of a sweep that a test runs by default: another one each day, so that as many days as parts run it all.
+"""The part of a sweep that a test runs by default: another one each day, so that as many days as parts run it
+all.
 
-NEREID_TEST_PART=N takes part N (modulo the number of parts), NEREID_TEST_PART=all the whole sweep, as `make slow` does.
+NEREID_TEST_PART=N takes part N (modulo the number of parts), NEREID_TEST_PART=all the whole sweep, as
+`make slow` does.
 """
 
 import datetime
