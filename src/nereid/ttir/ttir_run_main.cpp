@@ -65,44 +65,72 @@ Result<Argument> argument_of(const Json& j) {
   return Argument(Scalar{bits});
 }
 
+// Launch and buffers of a document; `memory` holds what the buffers point to.
+struct Job {
+  Launch launch;
+  std::vector<Memory> memory;
+  std::vector<Buffer> buffers;
+};
+
+Result<Job> job_of(const Json& spec) {
+  Job job;
+  const auto grid = spec.value("grid", std::vector<int64_t>{1});
+  for (size_t k = 0; k < grid.size() && k < 3; ++k) job.launch.grid[k] = grid[k];
+  for (const Json& a : spec.value("arguments", Json::array())) {
+    NEREID_TRY(Argument argument, argument_of(a));
+    job.launch.arguments.push_back(std::move(argument));
+  }
+  const Json listed = spec.value("buffers", Json::array());
+  job.memory.resize(listed.size());
+  for (size_t k = 0; k < listed.size(); ++k) {
+    const Json& b = listed[k];
+    Memory& memory = job.memory[k];
+    if (b.contains("file")) {
+      NEREID_TRY(memory.bytes, read_file(b["file"].get<std::string>(), size_t{8} << 30));
+    } else {
+      memory.bytes.assign(b.at("bytes").get<size_t>(), '\0');
+    }
+    if (b.contains("output"))
+      memory.output = b["output"].is_string()   ? b["output"].get<std::string>()
+                      : b["output"].get<bool>() ? b.at("file").get<std::string>()
+                                                : "";
+    Buffer buffer;
+    buffer.data = reinterpret_cast<std::byte*>(memory.bytes.data());
+    buffer.bytes = static_cast<int64_t>(memory.bytes.size());
+    buffer.name = b.value("name", fmt::format("buffer {}", k));
+    buffer.element_bytes = b.value("element_bytes", int64_t{1});
+    if (b.contains("written")) {
+      memory.written.assign((memory.bytes.size() + 7) / 8 + 8, b["written"].get<bool>() ? 0xff : 0);
+      buffer.written = memory.written.data();
+    }
+    job.buffers.push_back(buffer);
+  }
+  return job;
+}
+
+// What the analyses say of the kernel, whatever it computes.
+Json analysis_of(const Kernel& kernel, const Launch& launch) {
+  Json out;
+  out["parameters"] = Json::array();
+  for (const Parameter& p : kernel.parameters())
+    out["parameters"].push_back({{"name", p.name}, {"type", p.type}});
+  out["facts"] = {{"uses_int_to_ptr", kernel.uses_int_to_ptr()},
+                  {"inline_assembly", kernel.inline_assembly()},
+                  {"branches_on_float_data", kernel.branches_on_float_data()}};
+  const Cost cost = kernel.cost(launch);
+  out["cost"] = {{"flops", cost.flops},
+                 {"bytes_read", cost.bytes_read},
+                 {"bytes_written", cost.bytes_written},
+                 {"exact", cost.exact}};
+  return out;
+}
+
 Result<Json> run(const Json& spec) {
   NEREID_TRY(const std::string text, read_file(spec.at("ttir").get<std::string>()));
   Stopwatch load_time;
   NEREID_TRY(const Kernel kernel, Kernel::load(text));
   const double load_seconds = load_time.seconds();
-
-  Launch launch;
-  const auto grid = spec.value("grid", std::vector<int64_t>{1});
-  for (size_t k = 0; k < grid.size() && k < 3; ++k) launch.grid[k] = grid[k];
-  for (const Json& a : spec.value("arguments", Json::array())) {
-    NEREID_TRY(Argument argument, argument_of(a));
-    launch.arguments.push_back(std::move(argument));
-  }
-  const Json listed = spec.value("buffers", Json::array());
-  std::vector<Memory> memory(listed.size());
-  std::vector<Buffer> buffers;
-  for (size_t k = 0; k < memory.size(); ++k) {
-    const Json& b = listed[k];
-    if (b.contains("file")) {
-      NEREID_TRY(memory[k].bytes, read_file(b["file"].get<std::string>(), size_t{8} << 30));
-    } else {
-      memory[k].bytes.assign(b.at("bytes").get<size_t>(), '\0');
-    }
-    if (b.contains("output"))
-      memory[k].output = b["output"].is_string()   ? b["output"].get<std::string>()
-                         : b["output"].get<bool>() ? b.at("file").get<std::string>()
-                                                   : "";
-    Buffer buffer;
-    buffer.data = reinterpret_cast<std::byte*>(memory[k].bytes.data());
-    buffer.bytes = static_cast<int64_t>(memory[k].bytes.size());
-    buffer.name = b.value("name", fmt::format("buffer {}", k));
-    buffer.element_bytes = b.value("element_bytes", int64_t{1});
-    if (b.contains("written")) {
-      memory[k].written.assign((memory[k].bytes.size() + 7) / 8 + 8, b["written"].get<bool>() ? 0xff : 0);
-      buffer.written = memory[k].written.data();
-    }
-    buffers.push_back(buffer);
-  }
+  NEREID_TRY(Job job, job_of(spec));
 
   const int threads = spec.value("threads", 0);
   ThreadPool pool(threads);
@@ -115,14 +143,14 @@ Result<Json> run(const Json& spec) {
   for (int r = 0; r < std::max(1, spec.value("repeat", 1)); ++r) {
     options.deadline = Deadline::after(spec.value("time_limit", 600.0));
     Stopwatch time;
-    NEREID_TRY(report, kernel.run(launch, buffers, options));
+    NEREID_TRY(report, kernel.run(job.launch, job.buffers, options));
     times.push_back(time.seconds());
   }
-  for (const Memory& m : memory)
+  for (const Memory& m : job.memory)
     if (!m.output.empty()) NEREID_TRY_STATUS(write_file_atomically(m.output, m.bytes));
 
   std::sort(times.begin(), times.end());
-  Json out;
+  Json out = analysis_of(kernel, job.launch);
   out["kernel"] = kernel.name();
   out["ok"] = report.ok();
   out["timed_out"] = report.timed_out;
@@ -140,17 +168,6 @@ Result<Json> run(const Json& spec) {
   out["load_seconds"] = load_seconds;
   out["seconds_min"] = times.front();
   out["seconds_median"] = times[times.size() / 2];
-  out["parameters"] = Json::array();
-  for (const Parameter& p : kernel.parameters())
-    out["parameters"].push_back({{"name", p.name}, {"type", p.type}});
-  out["facts"] = {{"uses_int_to_ptr", kernel.uses_int_to_ptr()},
-                  {"inline_assembly", kernel.inline_assembly()},
-                  {"branches_on_float_data", kernel.branches_on_float_data()}};
-  const Cost cost = kernel.cost(launch);
-  out["cost"] = {{"flops", cost.flops},
-                 {"bytes_read", cost.bytes_read},
-                 {"bytes_written", cost.bytes_written},
-                 {"exact", cost.exact}};
   return out;
 }
 

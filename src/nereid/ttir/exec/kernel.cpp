@@ -281,22 +281,32 @@ bool finish_waiting(std::vector<std::unique_ptr<Worker>>& workers, const Deadlin
   }
 }
 
-}  // namespace
-
-Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buffers,
-                           const RunOptions& options) const {
-  const Code& code = *program_->code;
+Status check_buffers(const std::vector<Buffer>& buffers) {
   if (static_cast<int64_t>(buffers.size()) > kMaxBuffers)
     return input_error("expected at most {} buffers, got {}", kMaxBuffers, buffers.size());
   for (const Buffer& b : buffers)
     if (b.bytes < 0 || b.bytes > (int64_t{1} << 45) || (b.bytes > 0 && b.data == nullptr))
       return input_error("buffer {}: {} bytes without data", b.name, b.bytes);
+  return ok_status();
+}
+
+Result<int64_t> program_count(const Launch& launch) {
   int64_t programs = 1;
   for (int64_t g : launch.grid) {
     if (g < 0 || g > (int64_t{1} << 31))
       return input_error("expected a grid of 0 to 2^31 programs, got {}", g);
     if (__builtin_mul_overflow(programs, g, &programs)) return input_error("a grid of too many programs");
   }
+  return programs;
+}
+
+}  // namespace
+
+Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buffers,
+                           const RunOptions& options) const {
+  const Code& code = *program_->code;
+  NEREID_TRY_STATUS(check_buffers(buffers));
+  NEREID_TRY(const int64_t programs, program_count(launch));
   NEREID_TRY(const auto bound, bind(launch, buffers.size(), code.parameter_types, program_->parameters));
 
   Sanitizer sanitizer;

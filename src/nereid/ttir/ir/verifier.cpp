@@ -113,6 +113,30 @@ Status Verifier::check(const Op& op) {
     case OpKind::kIsinf:
     case OpKind::kIsfinite:
       return is_float(in(0).elem) ? ok_status() : Status(wrong(op, "a float"));
+    case OpKind::kAdduiExtended:
+      if (!counts(op, 2, 2) || !is_integer(in(0).elem) || out(0) != in(0) || out(1).elem != Elem::kI1 ||
+          !same_shape(out(1), in(0)))
+        return wrong(op, "integers and a carry");
+      return ok_status();
+    case OpKind::kMulsiExtended:
+    case OpKind::kMuluiExtended:
+      if (!counts(op, 2, 2) || !is_integer(in(0).elem) || out(0) != in(0) || out(1) != in(0))
+        return wrong(op, "integers");
+      return ok_status();
+    case OpKind::kAddptr:
+      if (!counts(op, 2, 1) || in(0).elem != Elem::kPointer || !is_integer(in(1).elem) ||
+          in(1).elem == Elem::kI1 || !same_shape(in(0), in(1)))
+        return wrong(op, "a pointer and an integer of one shape");
+      return ok_status();
+    default:
+      return check_conversion(op);
+  }
+}
+
+Status Verifier::check_conversion(const Op& op) {
+  const auto in = [&](size_t k) -> const Type& { return type(op.operands[k]); };
+  const auto out = [&](size_t k) -> const Type& { return type(op.results[k]); };
+  switch (op.kind) {
     case OpKind::kExtsi:
     case OpKind::kExtui:
     case OpKind::kTrunci:
@@ -139,21 +163,16 @@ Status Verifier::check(const Op& op) {
       return check_cast(op, in(0).elem == Elem::kI64 && out(0).elem == Elem::kPointer);
     case OpKind::kPtrToInt:
       return check_cast(op, in(0).elem == Elem::kPointer && out(0).elem == Elem::kI64);
-    case OpKind::kAdduiExtended:
-      if (!counts(op, 2, 2) || !is_integer(in(0).elem) || out(0) != in(0) || out(1).elem != Elem::kI1 ||
-          !same_shape(out(1), in(0)))
-        return wrong(op, "integers and a carry");
-      return ok_status();
-    case OpKind::kMulsiExtended:
-    case OpKind::kMuluiExtended:
-      if (!counts(op, 2, 2) || !is_integer(in(0).elem) || out(0) != in(0) || out(1) != in(0))
-        return wrong(op, "integers");
-      return ok_status();
-    case OpKind::kAddptr:
-      if (!counts(op, 2, 1) || in(0).elem != Elem::kPointer || !is_integer(in(1).elem) ||
-          in(1).elem == Elem::kI1 || !same_shape(in(0), in(1)))
-        return wrong(op, "a pointer and an integer of one shape");
-      return ok_status();
+    default:
+      return check_effect(op);
+  }
+}
+
+// What reads the launch, touches memory or calls code of others.
+Status Verifier::check_effect(const Op& op) {
+  const auto in = [&](size_t k) -> const Type& { return type(op.operands[k]); };
+  const auto out = [&](size_t k) -> const Type& { return type(op.results[k]); };
+  switch (op.kind) {
     case OpKind::kLoad:
     case OpKind::kStore:
       return check_memory(op);
@@ -175,6 +194,28 @@ Status Verifier::check(const Op& op) {
     case OpKind::kAssume:
       if (!counts(op, 1, 0) || in(0).elem != Elem::kI1) return wrong(op, "a condition");
       return ok_status();
+    case OpKind::kInlineAsm:
+    case OpKind::kExternElementwise:
+      return check_external(op);
+    case OpKind::kMakeTensorDescriptor:
+    case OpKind::kDescriptorLoad:
+    case OpKind::kDescriptorStore:
+    case OpKind::kDescriptorReduce:
+    case OpKind::kDescriptorGather:
+    case OpKind::kDescriptorScatter:
+      return check_descriptor(op);
+    case OpKind::kDot:
+      return check_dot(op);
+    case OpKind::kDotScaled:
+      return check_dot_scaled(op);
+    default:
+      return check_control(op);
+  }
+}
+
+Status Verifier::check_control(const Op& op) {
+  const auto in = [&](size_t k) -> const Type& { return type(op.operands[k]); };
+  switch (op.kind) {
     case OpKind::kPrint:
     case OpKind::kBarrier:
     case OpKind::kTtgBarrier:
@@ -209,20 +250,6 @@ Status Verifier::check(const Op& op) {
       return check_reduction(op);
     case OpKind::kMapElementwise:
       return check_map(op);
-    case OpKind::kInlineAsm:
-    case OpKind::kExternElementwise:
-      return check_external(op);
-    case OpKind::kMakeTensorDescriptor:
-    case OpKind::kDescriptorLoad:
-    case OpKind::kDescriptorStore:
-    case OpKind::kDescriptorReduce:
-    case OpKind::kDescriptorGather:
-    case OpKind::kDescriptorScatter:
-      return check_descriptor(op);
-    case OpKind::kDot:
-      return check_dot(op);
-    case OpKind::kDotScaled:
-      return check_dot_scaled(op);
     default:
       return check_shape(op);
   }

@@ -33,7 +33,13 @@ class Verifier {
   bool counts(const Op& op, size_t operands, size_t results) const {
     return op.operands.size() == operands && op.results.size() == results;
   }
+  // Each leaves the kinds that it does not know to the next.
   Status check(const Op& op);
+  Status check_conversion(const Op& op);
+  Status check_effect(const Op& op);
+  Status check_control(const Op& op);
+  Status check_shape(const Op& op);
+  Status check_resized(const Op& op);
   Status check_same_type(const Op& op);
   Status check_cast(const Op& op, bool elems);
   Status check_memory(const Op& op);
@@ -56,7 +62,6 @@ class Verifier {
   Status check_descriptor(const Op& op);
   Status check_dot(const Op& op);
   Status check_dot_scaled(const Op& op);
-  Status check_shape(const Op& op);
   static constexpr int kLazyDescriptorRank = 5;
   const Module& module_;
   std::set<ValueId> defined_;

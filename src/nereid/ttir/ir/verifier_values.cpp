@@ -245,6 +245,17 @@ Status Verifier::check_shape(const Op& op) {
       }
       return ok_status();
     }
+    default:
+      return check_resized(op);
+  }
+}
+
+// Results that have other elements than the operand, or more or fewer of them.
+Status Verifier::check_resized(const Op& op) {
+  const auto in = [&](size_t k) -> const Type& { return type(op.operands[k]); };
+  const Type &a = in(0), &r = type(op.results[0]);
+  const auto rank = static_cast<size_t>(a.rank());
+  switch (op.kind) {
     case OpKind::kCat: {
       Type expected = a;
       if (!a.tensor || a.rank() != 1) return wrong(op, "one dimension");
@@ -268,8 +279,9 @@ Status Verifier::check_shape(const Op& op) {
     }
     case OpKind::kGather: {
       const int64_t axis = op.integer("axis", -1);
-      if (!a.tensor || axis < 0 || axis >= a.rank() || !same_elem || !is_integer(in(1).elem) ||
-          elem_bytes(in(1).elem) < 4 || in(1).rank() != a.rank() || r.shape != in(1).shape)
+      if (!a.tensor || axis < 0 || axis >= a.rank() || a.elem != r.elem || a.pointee != r.pointee ||
+          !is_integer(in(1).elem) || elem_bytes(in(1).elem) < 4 || in(1).rank() != a.rank() ||
+          r.shape != in(1).shape)
         return wrong(op, "an axis and indices of i32 or i64");
       for (size_t d = 0; d < rank; ++d)
         if (static_cast<int64_t>(d) != axis && a.shape[d] != r.shape[d])

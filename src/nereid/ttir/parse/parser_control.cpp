@@ -1,9 +1,86 @@
-// The formats of operations that have regions, or name blocks and functions.
+// The formats of operations that have regions, name blocks and functions, or have an effect but no result.
 #include <fmt/format.h>
 
 #include "nereid/ttir/parse/parser_impl.h"
 
 namespace nereid::ttir {
+
+bool Parser::parse_control(Op& op, std::vector<Type>& results) {
+  switch (op.kind) {
+    case OpKind::kPrint:
+      return parse_print(op);
+    case OpKind::kAssert:
+      return parse_assert(op);
+    case OpKind::kAssume:
+      return parse_uses(op.operands) && parse_attributes(op) && parse_trailing_types(op);
+    case OpKind::kBarrier:
+    case OpKind::kTtgBarrier:
+      return parse_attributes(op);
+    case OpKind::kScfIf:
+      return parse_if(op, results);
+    case OpKind::kScfFor:
+      return parse_for(op, results);
+    case OpKind::kScfWhile:
+      return parse_while(op, results);
+    case OpKind::kScfCondition:
+      return parse_condition(op);
+    case OpKind::kReturn:
+    case OpKind::kScfYield:
+    case OpKind::kReduceReturn:
+    case OpKind::kScanReturn:
+    case OpKind::kMapElementwiseReturn:
+      if (!parse_attributes(op)) return false;
+      if (scan_.peek_char() == '%' && !parse_uses(op.operands)) return false;
+      return parse_trailing_types(op);
+    case OpKind::kBr:
+    case OpKind::kCondBr:
+      return parse_branch(op);
+    case OpKind::kCall:
+      return parse_call(op, results);
+    default:
+      return scan_.unsupported(fmt::format("the printed form of {}", to_string(op.kind)));
+  }
+}
+
+// "prefix" {attributes} : %a, %b : T, T
+bool Parser::parse_print(Op& op) {
+  const auto prefix = scan_.quoted();
+  if (!prefix || !parse_attributes(op)) return false;
+  if (scan_.accept(":") && !parse_uses(op.operands)) return false;
+  return parse_trailing_types(op);
+}
+
+// %condition, "message" : T
+bool Parser::parse_assert(Op& op) {
+  ValueId condition;
+  if (!parse_use(condition) || !scan_.expect(",")) return false;
+  op.operands = {condition};
+  const auto message = scan_.quoted();
+  if (!message) return false;
+  Attribute text;
+  text.kind = Attribute::Kind::kText;
+  text.text = *message;
+  op.attributes["message"] = text;
+  return parse_attributes(op) && parse_trailing_types(op);
+}
+
+// (%condition) %a, %b : T, T
+bool Parser::parse_condition(Op& op) {
+  if (!scan_.expect("(")) return false;
+  if (!parse_uses_until(op.operands, ')') || !parse_attributes(op)) return false;
+  if (op.operands.size() != 1) return scan_.fail("expected one condition");
+  if (scan_.peek_char() != '%') return true;
+  std::vector<ValueId> passed;
+  if (!parse_uses(passed)) return false;
+  std::vector<Type> types;
+  if (!scan_.expect(":")) return false;
+  do {
+    types.emplace_back();
+    if (!parse_type(types.back())) return false;
+  } while (scan_.accept(","));
+  op.operands.insert(op.operands.end(), passed.begin(), passed.end());
+  return expect_types(passed, types);
+}
 
 bool Parser::parse_if(Op& op, std::vector<Type>& results) {
   ValueId condition;

@@ -65,14 +65,21 @@ class Parser {
   const Type& type_of(ValueId value) const { return module_.values[static_cast<size_t>(value)]; }
   bool expect_types(const std::vector<ValueId>& values, const std::vector<Type>& types);
 
-  // parser_ops.cpp: everything after the operation's name; result types go to `results`.
+  // parser_ops.cpp: everything after the operation's name; result types go to `results`. The first three
+  // leave the kinds that they do not know to the next.
   bool parse_format(Op& op, std::vector<Type>& results);
+  bool parse_conversion(Op& op, std::vector<Type>& results);
+  bool parse_control(Op& op, std::vector<Type>& results);
   bool parse_same_type(Op& op, std::vector<Type>& results);
   bool parse_cast(Op& op, std::vector<Type>& results, std::string_view arrow);
   bool parse_constant(Op& op, std::vector<Type>& results);
   bool parse_dense(Op& op, const Type& type, std::string_view body);
   bool parse_compare(Op& op, std::vector<Type>& results);
   bool parse_select(Op& op, std::vector<Type>& results);
+  bool parse_extended(Op& op, std::vector<Type>& results);
+  bool parse_classify(Op& op, std::vector<Type>& results);
+  bool parse_pair(Op& op, std::vector<Type>& results);
+  bool parse_gather(Op& op, std::vector<Type>& results);
   bool parse_load_store(Op& op, std::vector<Type>& results);
   bool parse_atomic(Op& op, std::vector<Type>& results);
   bool parse_dot(Op& op, std::vector<Type>& results);
@@ -80,6 +87,9 @@ class Parser {
   bool parse_inline_asm(Op& op, std::vector<Type>& results);
   bool parse_descriptor(Op& op, std::vector<Type>& results);
   bool parse_make_descriptor(Op& op, std::vector<Type>& results);
+  bool parse_print(Op& op);
+  bool parse_assert(Op& op);
+  bool parse_condition(Op& op);
   bool parse_if(Op& op, std::vector<Type>& results);
   bool parse_for(Op& op, std::vector<Type>& results);
   bool parse_while(Op& op, std::vector<Type>& results);

@@ -63,67 +63,22 @@ bool Parser::parse_format(Op& op, std::vector<Type>& results) {
       return parse_compare(op, results);
     case OpKind::kSelect:
       return parse_select(op, results);
-    case OpKind::kExtsi:
-    case OpKind::kExtui:
-    case OpKind::kTrunci:
-    case OpKind::kIndexCast:
-    case OpKind::kIndexCastui:
-    case OpKind::kExtf:
-    case OpKind::kTruncf:
-    case OpKind::kSitofp:
-    case OpKind::kUitofp:
-    case OpKind::kFptosi:
-    case OpKind::kFptoui:
-    case OpKind::kArithBitcast:
-      return parse_cast(op, results, "to");
     case OpKind::kAdduiExtended:
     case OpKind::kMulsiExtended:
-    case OpKind::kMuluiExtended: {
-      Type type;
-      if (!parse_uses(op.operands) || !parse_attributes(op) || !scan_.expect(":") || !parse_type(type))
-        return false;
-      Type second = type;
-      if (op.kind == OpKind::kAdduiExtended) {
-        if (!scan_.expect(",") || !parse_type(second)) return false;
-      }
-      results = {type, second};
-      return expect_types(op.operands, {type, type});
-    }
+    case OpKind::kMuluiExtended:
+      return parse_extended(op, results);
     case OpKind::kIsnan:
     case OpKind::kIsinf:
-    case OpKind::kIsfinite: {
-      Type type;
-      if (!parse_uses(op.operands) || !skip_flags() || !parse_attributes(op) || !scan_.expect(":") ||
-          !parse_type(type))
-        return false;
-      results = {type};
-      results[0].elem = Elem::kI1;
-      return expect_types(op.operands, {type});
-    }
-    case OpKind::kSplat:
-    case OpKind::kUnsplat:
-    case OpKind::kExpandDims:
-    case OpKind::kBroadcast:
-    case OpKind::kReshape:
-    case OpKind::kTrans:
-    case OpKind::kIntToPtr:
-    case OpKind::kPtrToInt:
-    case OpKind::kBitcast:
-    case OpKind::kHistogram:
-    case OpKind::kFpToFp:
-      return parse_cast(op, results, "->");
+    case OpKind::kIsfinite:
+      return parse_classify(op, results);
     case OpKind::kSplit: {
       if (!parse_cast(op, results, "->")) return false;
       results.push_back(results[0]);
       return true;
     }
     case OpKind::kCat:
-    case OpKind::kJoin: {
-      Type type;
-      results.emplace_back();
-      return parse_uses(op.operands) && parse_attributes(op) && scan_.expect(":") && parse_type(type) &&
-             expect_types(op.operands, {type, type}) && scan_.expect("->") && parse_type(results.back());
-    }
+    case OpKind::kJoin:
+      return parse_pair(op, results);
     case OpKind::kAddptr:
       if (!parse_uses(op.operands) || !parse_attributes(op) || !parse_trailing_types(op) ||
           op.operands.empty())
@@ -155,37 +110,8 @@ bool Parser::parse_format(Op& op, std::vector<Type>& results) {
       return parse_uses(op.operands) && parse_attributes(op) && scan_.expect(":") &&
              parse_function_type(inputs, results) && expect_types(op.operands, inputs);
     }
-    case OpKind::kGather: {
-      std::vector<Type> inputs;
-      ValueId source;
-      if (!parse_use(source)) return false;
-      op.operands = {source};
-      return parse_bracketed_uses(op.operands) && parse_attributes(op) && scan_.expect(":") &&
-             parse_function_type(inputs, results) && expect_types(op.operands, inputs);
-    }
-    case OpKind::kPrint: {
-      auto prefix = scan_.quoted();
-      if (!prefix || !parse_attributes(op)) return false;
-      if (scan_.accept(":") && !parse_uses(op.operands)) return false;
-      return parse_trailing_types(op);
-    }
-    case OpKind::kAssert: {
-      ValueId condition;
-      if (!parse_use(condition) || !scan_.expect(",")) return false;
-      op.operands = {condition};
-      auto message = scan_.quoted();
-      if (!message) return false;
-      Attribute text;
-      text.kind = Attribute::Kind::kText;
-      text.text = *message;
-      op.attributes["message"] = text;
-      return parse_attributes(op) && parse_trailing_types(op);
-    }
-    case OpKind::kAssume:
-      return parse_uses(op.operands) && parse_attributes(op) && parse_trailing_types(op);
-    case OpKind::kBarrier:
-    case OpKind::kTtgBarrier:
-      return parse_attributes(op);
+    case OpKind::kGather:
+      return parse_gather(op, results);
     case OpKind::kMakeTensorDescriptor:
       return parse_make_descriptor(op, results);
     case OpKind::kDescriptorLoad:
@@ -194,44 +120,81 @@ bool Parser::parse_format(Op& op, std::vector<Type>& results) {
     case OpKind::kDescriptorGather:
     case OpKind::kDescriptorScatter:
       return parse_descriptor(op, results);
-    case OpKind::kScfIf:
-      return parse_if(op, results);
-    case OpKind::kScfFor:
-      return parse_for(op, results);
-    case OpKind::kScfWhile:
-      return parse_while(op, results);
-    case OpKind::kScfCondition: {
-      if (!scan_.expect("(")) return false;
-      if (!parse_uses_until(op.operands, ')') || !parse_attributes(op)) return false;
-      if (op.operands.size() != 1) return scan_.fail("expected one condition");
-      if (scan_.peek_char() != '%') return true;
-      std::vector<ValueId> passed;
-      if (!parse_uses(passed)) return false;
-      std::vector<Type> types;
-      if (!scan_.expect(":")) return false;
-      do {
-        types.emplace_back();
-        if (!parse_type(types.back())) return false;
-      } while (scan_.accept(","));
-      op.operands.insert(op.operands.end(), passed.begin(), passed.end());
-      return expect_types(passed, types);
-    }
-    case OpKind::kReturn:
-    case OpKind::kScfYield:
-    case OpKind::kReduceReturn:
-    case OpKind::kScanReturn:
-    case OpKind::kMapElementwiseReturn:
-      if (!parse_attributes(op)) return false;
-      if (scan_.peek_char() == '%' && !parse_uses(op.operands)) return false;
-      return parse_trailing_types(op);
-    case OpKind::kBr:
-    case OpKind::kCondBr:
-      return parse_branch(op);
-    case OpKind::kCall:
-      return parse_call(op, results);
     default:
-      return scan_.unsupported(fmt::format("the printed form of {}", to_string(op.kind)));
+      return parse_conversion(op, results);
   }
+}
+
+bool Parser::parse_conversion(Op& op, std::vector<Type>& results) {
+  switch (op.kind) {
+    case OpKind::kExtsi:
+    case OpKind::kExtui:
+    case OpKind::kTrunci:
+    case OpKind::kIndexCast:
+    case OpKind::kIndexCastui:
+    case OpKind::kExtf:
+    case OpKind::kTruncf:
+    case OpKind::kSitofp:
+    case OpKind::kUitofp:
+    case OpKind::kFptosi:
+    case OpKind::kFptoui:
+    case OpKind::kArithBitcast:
+      return parse_cast(op, results, "to");
+    case OpKind::kSplat:
+    case OpKind::kUnsplat:
+    case OpKind::kExpandDims:
+    case OpKind::kBroadcast:
+    case OpKind::kReshape:
+    case OpKind::kTrans:
+    case OpKind::kIntToPtr:
+    case OpKind::kPtrToInt:
+    case OpKind::kBitcast:
+    case OpKind::kHistogram:
+    case OpKind::kFpToFp:
+      return parse_cast(op, results, "->");
+    default:
+      return parse_control(op, results);
+  }
+}
+
+// %a, %b : T; with a carry: T, T
+bool Parser::parse_extended(Op& op, std::vector<Type>& results) {
+  Type type;
+  if (!parse_uses(op.operands) || !parse_attributes(op) || !scan_.expect(":") || !parse_type(type))
+    return false;
+  Type second = type;
+  if (op.kind == OpKind::kAdduiExtended && (!scan_.expect(",") || !parse_type(second))) return false;
+  results = {type, second};
+  return expect_types(op.operands, {type, type});
+}
+
+// %a fastmath<...> : T
+bool Parser::parse_classify(Op& op, std::vector<Type>& results) {
+  Type type;
+  if (!parse_uses(op.operands) || !skip_flags() || !parse_attributes(op) || !scan_.expect(":") ||
+      !parse_type(type))
+    return false;
+  results = {type};
+  results[0].elem = Elem::kI1;
+  return expect_types(op.operands, {type});
+}
+
+// %a, %b : T -> U
+bool Parser::parse_pair(Op& op, std::vector<Type>& results) {
+  Type type;
+  results.emplace_back();
+  return parse_uses(op.operands) && parse_attributes(op) && scan_.expect(":") && parse_type(type) &&
+         expect_types(op.operands, {type, type}) && scan_.expect("->") && parse_type(results.back());
+}
+
+// %source[%indices] : (T, U) -> V
+bool Parser::parse_gather(Op& op, std::vector<Type>& results) {
+  std::vector<Type> inputs;
+  ValueId source;
+  if (!parse_use(source)) return false;
+  op.operands = {source};
+  return parse_bracketed_uses(op.operands) && parse_attributes(op) && scan_.expect(":") &&
+         parse_function_type(inputs, results) && expect_types(op.operands, inputs);
 }
 
 // %a, %b {attributes} : T

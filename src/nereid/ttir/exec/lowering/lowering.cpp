@@ -273,29 +273,6 @@ void Lowering::operation(const Op& op) {
       i.kernel = erase(select_kernel(elem_bytes(i.out_elem)));
       return;
     }
-    case OpKind::kExtsi:
-    case OpKind::kExtui:
-    case OpKind::kTrunci:
-    case OpKind::kIndexCast:
-    case OpKind::kIndexCastui:
-    case OpKind::kExtf:
-    case OpKind::kTruncf:
-    case OpKind::kSitofp:
-    case OpKind::kUitofp:
-    case OpKind::kFptosi:
-    case OpKind::kFptoui:
-    case OpKind::kFpToFp:
-      return lower_convert(op);
-    case OpKind::kArithBitcast:
-    case OpKind::kBitcast:
-      plain(handlers::bitcast, op);
-      return;
-    case OpKind::kIntToPtr:
-      plain(handlers::int_to_ptr, op);
-      return;
-    case OpKind::kPtrToInt:
-      plain(handlers::ptr_to_int, op);
-      return;
     case OpKind::kIsnan:
     case OpKind::kIsinf:
     case OpKind::kIsfinite:
@@ -324,6 +301,64 @@ void Lowering::operation(const Op& op) {
     case OpKind::kMakeRange:
       extra(plain(handlers::make_range, op)).numbers = {op.integer("start")};
       return;
+    case OpKind::kReduce:
+    case OpKind::kScan:
+      return lower_reduction(op);
+    case OpKind::kMapElementwise:
+      return lower_map(op);
+    case OpKind::kDot:
+    case OpKind::kDotScaled:
+      return lower_dot(op);
+    case OpKind::kLoad:
+    case OpKind::kStore:
+      return lower_memory(op);
+    case OpKind::kAtomicRmw:
+    case OpKind::kAtomicCas:
+      return lower_atomic(op);
+    case OpKind::kMakeTensorDescriptor:
+    case OpKind::kDescriptorLoad:
+    case OpKind::kDescriptorStore:
+    case OpKind::kDescriptorReduce:
+    case OpKind::kDescriptorGather:
+    case OpKind::kDescriptorScatter:
+      return lower_descriptor(op);
+    default:
+      return lower_conversion(op);
+  }
+}
+
+void Lowering::lower_conversion(const Op& op) {
+  switch (op.kind) {
+    case OpKind::kExtsi:
+    case OpKind::kExtui:
+    case OpKind::kTrunci:
+    case OpKind::kIndexCast:
+    case OpKind::kIndexCastui:
+    case OpKind::kExtf:
+    case OpKind::kTruncf:
+    case OpKind::kSitofp:
+    case OpKind::kUitofp:
+    case OpKind::kFptosi:
+    case OpKind::kFptoui:
+    case OpKind::kFpToFp:
+      return lower_convert(op);
+    case OpKind::kArithBitcast:
+    case OpKind::kBitcast:
+      plain(handlers::bitcast, op);
+      return;
+    case OpKind::kIntToPtr:
+      plain(handlers::int_to_ptr, op);
+      return;
+    case OpKind::kPtrToInt:
+      plain(handlers::ptr_to_int, op);
+      return;
+    default:
+      return lower_shape(op);
+  }
+}
+
+void Lowering::lower_shape(const Op& op) {
+  switch (op.kind) {
     case OpKind::kSplat:
       plain(handlers::splat, op);
       return;
@@ -359,27 +394,13 @@ void Lowering::operation(const Op& op) {
       if (op.operands.size() > 1) i.flags |= kHasMask;
       return;
     }
-    case OpKind::kReduce:
-    case OpKind::kScan:
-      return lower_reduction(op);
-    case OpKind::kMapElementwise:
-      return lower_map(op);
-    case OpKind::kDot:
-    case OpKind::kDotScaled:
-      return lower_dot(op);
-    case OpKind::kLoad:
-    case OpKind::kStore:
-      return lower_memory(op);
-    case OpKind::kAtomicRmw:
-    case OpKind::kAtomicCas:
-      return lower_atomic(op);
-    case OpKind::kMakeTensorDescriptor:
-    case OpKind::kDescriptorLoad:
-    case OpKind::kDescriptorStore:
-    case OpKind::kDescriptorReduce:
-    case OpKind::kDescriptorGather:
-    case OpKind::kDescriptorScatter:
-      return lower_descriptor(op);
+    default:
+      return lower_control(op);
+  }
+}
+
+void Lowering::lower_control(const Op& op) {
+  switch (op.kind) {
     case OpKind::kAssert: {
       if (in_region_) return;
       Instruction& i = plain(handlers::assertion, op);

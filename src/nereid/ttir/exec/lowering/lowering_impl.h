@@ -142,7 +142,11 @@ class Lowering {
   static int8_t axis_of(const std::string& name) {
     return static_cast<int8_t>(name == "y" ? 1 : name == "z" ? 2 : 0);
   }
+  // Each leaves the kinds that it does not know to the next.
   void operation(const Op& op);
+  void lower_conversion(const Op& op);
+  void lower_shape(const Op& op);
+  void lower_control(const Op& op);
 
   // ---- lowering_memory.cpp
   void lower_descriptor(const Op& op);
