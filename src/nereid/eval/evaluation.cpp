@@ -287,6 +287,146 @@ void compare(TaskResult& result, search::Compared compared) {
   result.compared = std::move(compared);
 }
 
+namespace {
+
+// Judges tasks on several threads, each result in the file before the next request of its thread.
+class Evaluation {
+ public:
+  Evaluation(search::Evaluator& evaluator, const std::vector<TaskFile>& tasks,
+             const std::vector<proposers::Proposer*>& proposers, const EvaluationOptions& options,
+             ResultFile file)
+      : evaluator_(evaluator),
+        tasks_(tasks),
+        proposers_(proposers),
+        options_(options),
+        file_(std::move(file)),
+        results_(tasks.size()) {}
+
+  Result<std::vector<TaskResult>> run() {
+    std::vector<std::thread> threads;
+    for (int i = 1; i < tasks_at_once(proposers_, options_); ++i) threads.emplace_back([this] { work(); });
+    work();
+    for (auto& thread : threads) thread.join();
+    if (interrupted()) return Error{"interrupted; run the same command to resume", Blame::kInterrupted};
+    if (trouble_) return *trouble_;
+    return std::move(results_);
+  }
+
+ private:
+  auto trace(const TaskFile& task_file, const std::string& source) {
+    return evaluator_.trace(task_file.path.filename().string(), source,
+                            Deadline::after(options_.budget + kTracePatience));
+  }
+  fs::path solution_of(const TaskFile& task_file) const {
+    return options_.folder / "solutions" / (task_file.id + ".py");
+  }
+  Result<TaskResult> judge(const TaskFile& task_file, const std::string& source);
+  Status write_solution(const TaskFile& task_file, const search::Task& task, const search::Outcome& outcome);
+  Status add_baselines(const TaskFile& task_file, const std::string& source, TaskResult& result);
+  Status one(size_t index);
+  void work();
+
+  search::Evaluator& evaluator_;
+  const std::vector<TaskFile>& tasks_;
+  const std::vector<proposers::Proposer*>& proposers_;
+  const EvaluationOptions& options_;
+  std::mutex mutex_;  // guards what follows
+  ResultFile file_;
+  std::vector<TaskResult> results_;
+  std::optional<Error> trouble_;
+  size_t next_ = 0;
+  int64_t done_ = 0;
+};
+
+Result<TaskResult> Evaluation::judge(const TaskFile& task_file, const std::string& source) {
+  auto task = trace(task_file, source);
+  if (!task.ok()) {
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    return TaskResult{.id = task_file.id,
+                      .task = sha256_hex(source),
+                      .verdict = VerdictKind::kError,
+                      .reason = task.error().message};
+  }
+  auto how = options_.search;
+  how.deadline = Deadline::after(options_.budget);
+  how.patience = Deadline::after(2 * options_.budget + 120);
+  const auto outcome = search::search(evaluator_, **task, proposers_, how);
+  if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+  if (outcome.best) NEREID_TRY_STATUS(write_solution(task_file, **task, outcome));
+  return result_of(task_file.id, **task, outcome, evaluator_.options().hardware,
+                   evaluator_.settings().tolerance.allow_tf32);
+}
+
+Status Evaluation::write_solution(const TaskFile& task_file, const search::Task& task,
+                                  const search::Outcome& outcome) {
+  const fs::path to = solution_of(task_file);
+  std::error_code ignored;
+  fs::create_directories(to.parent_path(), ignored);
+  return write_file_atomically(
+      to, search::result_file(task, *outcome.best,
+                              {.program = "nereid eval",
+                               .reference = task_file.id,
+                               .hardware = evaluator_.options().hardware,
+                               .versions = evaluator_.options().versions,
+                               .compiled = outcome.compiled ? &*outcome.compiled : nullptr}));
+}
+
+Status Evaluation::add_baselines(const TaskFile& task_file, const std::string& source, TaskResult& result) {
+  const auto task = trace(task_file, source);
+  if (!task.ok()) return ok_status();
+  NEREID_TRY(const std::string candidate, read_file(solution_of(task_file), size_t{16} << 20));
+  NEREID_TRY(auto compared, options_.baselines->measure(**task, candidate, Deadline::after(kBaselineSeconds),
+                                                        result.proposer == "compiler"));
+  const Json before = to_json(result);
+  compare(result, std::move(compared));
+  const std::lock_guard lock(mutex_);  // the last line of a task counts
+  if (to_json(result) != before) NEREID_TRY_STATUS(file_.append(line_of(to_json(result))));
+  return ok_status();
+}
+
+Status Evaluation::one(size_t index) {
+  const auto& task_file = tasks_[index];
+  NEREID_TRY(std::string text, read_file(task_file.path, size_t{16} << 20));
+  NEREID_TRY(const std::string source, with_included_files(std::move(text), {task_file.path.parent_path()}));
+  std::optional<TaskResult> known;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto* found = file_.find(task_file.id, sha256_hex(source))) known = *found;
+  }
+  TaskResult result;
+  if (known) {
+    result = *known;
+  } else {
+    NEREID_TRY(result, judge(task_file, source));
+    const std::lock_guard lock(mutex_);  // a verdict is kept before the next request
+    NEREID_TRY_STATUS(file_.append(line_of(to_json(result))));
+  }
+  if (options_.baselines != nullptr && result.verdict == VerdictKind::kVerified)
+    NEREID_TRY_STATUS(add_baselines(task_file, source, result));
+  const std::lock_guard lock(mutex_);
+  results_[index] = result;
+  ++done_;
+  if (options_.report) options_.report(result, done_, std::ssize(tasks_));
+  return ok_status();
+}
+
+void Evaluation::work() {
+  while (true) {
+    size_t index = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (trouble_ || interrupted() || next_ == tasks_.size()) return;
+      index = next_++;
+    }
+    if (const auto status = one(index); !status.ok()) {
+      const std::lock_guard lock(mutex_);
+      if (!trouble_) trouble_ = status.error();
+    }
+  }
+}
+
+}  // namespace
+
 Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std::vector<TaskFile>& tasks,
                                          const std::vector<proposers::Proposer*>& proposers,
                                          const EvaluationOptions& options) {
@@ -294,106 +434,7 @@ Result<std::vector<TaskResult>> evaluate(search::Evaluator& evaluator, const std
   fs::create_directories(options.folder / "solutions", failure);
   if (failure) return input_error("{}: {}", options.folder.string(), failure.message());
   NEREID_TRY(auto file, ResultFile::open(options.folder / "results.jsonl", options.question));
-  std::vector<TaskResult> results(tasks.size());
-  std::mutex mutex;  // guards what follows, and the file
-  std::optional<Error> trouble;
-  size_t next = 0;
-  int64_t done = 0;
-
-  const auto trace = [&](const TaskFile& task_file, const std::string& source) {
-    return evaluator.trace(task_file.path.filename().string(), source,
-                           Deadline::after(options.budget + kTracePatience));
-  };
-  const auto solution_of = [&](const TaskFile& task_file) {
-    return options.folder / "solutions" / (task_file.id + ".py");
-  };
-  const auto judge = [&](const TaskFile& task_file, const std::string& source) -> Result<TaskResult> {
-    auto task = trace(task_file, source);
-    if (!task.ok()) {
-      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-      return TaskResult{.id = task_file.id,
-                        .task = sha256_hex(source),
-                        .verdict = VerdictKind::kError,
-                        .reason = task.error().message};
-    }
-    auto how = options.search;
-    how.deadline = Deadline::after(options.budget);
-    how.patience = Deadline::after(2 * options.budget + 120);
-    const auto outcome = search::search(evaluator, **task, proposers, how);
-    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    if (outcome.best) {
-      const fs::path to = solution_of(task_file);
-      std::error_code ignored;
-      fs::create_directories(to.parent_path(), ignored);
-      NEREID_TRY_STATUS(write_file_atomically(
-          to, search::result_file(**task, *outcome.best,
-                                  {.program = "nereid eval",
-                                   .reference = task_file.id,
-                                   .hardware = evaluator.options().hardware,
-                                   .versions = evaluator.options().versions,
-                                   .compiled = outcome.compiled ? &*outcome.compiled : nullptr})));
-    }
-    return result_of(task_file.id, **task, outcome, evaluator.options().hardware,
-                     evaluator.settings().tolerance.allow_tf32);
-  };
-  const auto one = [&](size_t index) -> Status {
-    const auto& task_file = tasks[index];
-    NEREID_TRY(std::string own, read_file(task_file.path, size_t{16} << 20));
-    NEREID_TRY(const std::string source, with_included_files(std::move(own), {task_file.path.parent_path()}));
-    std::optional<TaskResult> known;
-    {
-      const std::lock_guard lock(mutex);
-      if (const auto* found = file.find(task_file.id, sha256_hex(source))) known = *found;
-    }
-    TaskResult result;
-    if (known) {
-      result = *known;
-    } else {
-      NEREID_TRY(result, judge(task_file, source));
-    }
-    if (!known) {  // a verdict is kept before the next request
-      const std::lock_guard lock(mutex);
-      NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
-    }
-    if (options.baselines != nullptr && result.verdict == VerdictKind::kVerified) {
-      if (const auto task = trace(task_file, source); task.ok()) {
-        NEREID_TRY(const std::string candidate, read_file(solution_of(task_file), size_t{16} << 20));
-        NEREID_TRY(auto compared,
-                   options.baselines->measure(**task, candidate, Deadline::after(kBaselineSeconds),
-                                              result.proposer == "compiler"));
-        const Json before = to_json(result);
-        compare(result, std::move(compared));
-        const std::lock_guard lock(mutex);  // the last line of a task counts
-        if (to_json(result) != before) NEREID_TRY_STATUS(file.append(line_of(to_json(result))));
-      }
-    }
-    const std::lock_guard lock(mutex);
-    results[index] = result;
-    ++done;
-    if (options.report) options.report(result, done, std::ssize(tasks));
-    return ok_status();
-  };
-  const auto work = [&] {
-    while (true) {
-      size_t index = 0;
-      {
-        const std::lock_guard lock(mutex);
-        if (trouble || interrupted() || next == tasks.size()) return;
-        index = next++;
-      }
-      if (const auto status = one(index); !status.ok()) {
-        const std::lock_guard lock(mutex);
-        if (!trouble) trouble = status.error();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < tasks_at_once(proposers, options); ++i) threads.emplace_back(work);
-  work();
-  for (auto& thread : threads) thread.join();
-  if (interrupted()) return Error{"interrupted; run the same command to resume", Blame::kInterrupted};
-  if (trouble) return *trouble;
-  return results;
+  return Evaluation(evaluator, tasks, proposers, options, std::move(file)).run();
 }
 
 }  // namespace nereid::eval

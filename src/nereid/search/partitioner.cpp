@@ -22,49 +22,8 @@ using trace::ValueId;
 
 constexpr size_t kMostJoined = 8;  // steps that are one node, because one writes in place what another made
 
-template <typename F>
-void each_node(const Nodes& set, F f) {
-  for (size_t n = set._Find_first(); n < kMostNodes; n = set._Find_next(n)) f(n);
-}
-
 void add_once(std::vector<ValueId>& list, ValueId id) {
   if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
-}
-
-// How Python reaches what is there before forward: arguments and state.
-std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves_of(const trace::Trace& trace,
-                                                                      const trace::Phase& forward) {
-  std::map<trace::StorageId, std::pair<std::string, ValueId>> leaves;
-  const auto storage = [&](ValueId id) { return trace.values[static_cast<size_t>(id)].storage; };
-  const std::function<void(const trace::Arg&, const std::string&)> walk = [&](const trace::Arg& arg,
-                                                                              const std::string& text) {
-    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node))
-      leaves.emplace(storage(ref->value), std::pair{text, ref->value});
-    if (const auto* list = std::get_if<trace::List>(&arg.node))
-      for (size_t i = 0; i < list->items.size(); ++i) walk(list->items[i], fmt::format("{}[{}]", text, i));
-    if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
-      for (const auto& item : dict->items)
-        walk(item.second, dict->kind == trace::Dict::Kind::kDict ? fmt::format("{}[\"{}\"]", text, item.first)
-                                                                 : fmt::format("{}.{}", text, item.first));
-  };
-  const auto* named = std::get_if<trace::Dict>(&forward.inputs.node);
-  const bool several = std::holds_alternative<trace::List>(forward.inputs.node) ||
-                       (named != nullptr && named->kind == trace::Dict::Kind::kDict);
-  walk(forward.inputs, several ? "inputs" : "inputs[0]");
-  for (const auto& state : trace.state) {
-    std::string text = "self", part;
-    for (const char c : state.name + ".") {
-      if (c != '.') {
-        part += c;
-        continue;
-      }
-      const bool number = std::all_of(part.begin(), part.end(), [](char d) { return d >= '0' && d <= '9'; });
-      text += number ? "[" + part + "]" : "." + part;
-      part.clear();
-    }
-    leaves.emplace(storage(state.value), std::pair{text, state.value});
-  }
-  return leaves;
 }
 
 // What a normalisation keeps for another mode, where it goes by its own input.
@@ -423,109 +382,6 @@ Subgraph Partitioner::alone(size_t node) const {
   Subgraph plain{.nodes = set};
   plain.eager_ms = Gpu{}.launch_seconds * 1e3;
   return plain;
-}
-
-Result<std::string> Partitioner::compose(const std::vector<Piece>& pieces) const {
-  const auto& trace = task_->trace;
-  const auto leaves = leaves_of(trace, *forward_);
-  std::map<ValueId, std::string> names;
-  std::set<size_t> written;  // view steps that have been
-  std::string body, classes, init;
-  std::set<std::string> imports = {"import torch", "import triton", "import triton.language as tl"};
-  size_t count = 0;
-  std::string device;
-  for (const auto& [storage, leaf] : leaves)
-    if (leaf.first.starts_with("inputs") || device.empty()) device = leaf.first + ".device";
-
-  std::function<Result<std::string>(ValueId)> name_of = [&](ValueId id) -> Result<std::string> {
-    if (const auto known = names.find(id); known != names.end()) return known->second;
-    if (const auto view = view_.find(id); view != view_.end() && written.insert(view->second).second) {
-      NEREID_TRY(const std::string text, render::call_python(call(view->second), name_of, device));
-      body += "        " +
-              render::targets_python(call(view->second).result,
-                                     [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
-              " = " + text + "\n";
-      return names.at(id);
-    }
-    const auto leaf = leaves.find(value(id).storage);
-    if (leaf == leaves.end())
-      return input_error("a tensor is neither an argument of forward, nor state, nor made in it");
-    const auto& whole = value(leaf->second.second);
-    const auto& v = value(id);
-    if (whole.sizes == v.sizes && whole.strides == v.strides && whole.offset == v.offset &&
-        whole.dtype == v.dtype)
-      return leaf->second.first;
-    return input_error("a view of {} was made before forward", leaf->second.first);
-  };
-
-  std::map<std::string, std::string> class_of;  // of each candidate's text
-  size_t parts = 0;
-  for (const auto& piece : pieces) {
-    const Subgraph& subgraph = *piece.subgraph;
-    if (piece.candidate.empty()) {
-      for (const size_t step : steps_of(subgraph.nodes)) {
-        NEREID_TRY(const std::string text, render::call_python(call(step), name_of, device));
-        body += "        " +
-                render::targets_python(call(step).result,
-                                       [&](ValueId v) { return names[v] = fmt::format("t{}", count++); }) +
-                " = " + text + "\n";
-      }
-      continue;
-    }
-    auto& made = class_of[piece.candidate];
-    if (made.empty()) {
-      const std::string prefix = fmt::format("subgraph_{}_", ++parts);
-      const render::Part part = render::as_part(piece.candidate, prefix);
-      imports.insert(part.imports.begin(), part.imports.end());
-      std::vector<std::string> ops;
-      each_node(subgraph.nodes, [&](size_t n) {
-        for (const size_t step : nodes_[n]) ops.push_back(call(step).op.substr(6));
-      });
-      classes += fmt::format("\n\n# Fragment {}, by {}: {}.\n{}", parts, piece.proposer, fmt::join(ops, ", "),
-                             part.text);
-      made = prefix;
-      init += fmt::format("        self.{}run = {}ModelNew()\n", prefix, prefix);
-    }
-    std::vector<std::string> args, results;
-    bool other_sizes = false;
-    for (size_t i = 0; i < subgraph.inputs.size(); ++i) {
-      const ValueId id = subgraph.inputs[i];
-      NEREID_TRY(auto name, name_of(id));
-      // With the declared strides; what another candidate returned may have others than in the trace.
-      if (!render::is_contiguous(value(id)) || !leaves.contains(value(id).storage)) name += ".contiguous()";
-      if (i < subgraph.sizes.size() && subgraph.sizes[i] != value(id).sizes) {
-        other_sizes = true;
-        name += fmt::format(".reshape({})", fmt::join(subgraph.sizes[i], ", "));
-      }
-      args.push_back(std::move(name));
-    }
-    for (const auto& [sizes, number] : subgraph.numbers)
-      args.push_back(fmt::format("torch.full([{}], {}, device={})", fmt::join(sizes, ", "),
-                                 render::float_text(number), device));
-    for (const ValueId id : subgraph.outputs) results.push_back(names[id] = fmt::format("t{}", count++));
-    // What was written in place has several values in a trace.
-    each_node(subgraph.nodes, [&](size_t n) {
-      for (const size_t step : nodes_[n])
-        for (const ValueId id : trace::tensors_in(call(step).result))
-          if (const auto same = same_place(subgraph.outputs, id)) names[id] = names.at(*same);
-    });
-    body +=
-        fmt::format("        {} = self.{}run({})\n", fmt::join(results, ", "), made, fmt::join(args, ", "));
-    for (const ValueId id : other_sizes ? subgraph.outputs : std::vector<ValueId>())
-      body += fmt::format("        {0} = {0}.reshape([{1}])\n", names[id], fmt::join(value(id).sizes, ", "));
-  }
-  NEREID_TRY(const std::string output, render::tree_python(forward_->output, name_of, device, true));
-  const auto* named = std::get_if<trace::Dict>(&forward_->inputs.node);
-  const bool keyed = named != nullptr && named->kind == trace::Dict::Kind::kDict;
-  std::string text;
-  for (const auto& line : imports) text += line + "\n";
-  text += "\n" + task_->source + classes;
-  text += fmt::format(
-      "\n\nclass ModelNew({}):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, "
-      "**kwargs)\n{}\n"
-      "    def forward(self, {}inputs):\n{}        return {}\n",
-      trace.class_name, init, keyed ? "**" : "*", body, output);
-  return text;
 }
 
 }  // namespace nereid::search

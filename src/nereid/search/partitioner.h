@@ -25,6 +25,11 @@ namespace nereid::search {
 inline constexpr size_t kMostNodes = 512;
 using Nodes = std::bitset<kMostNodes>;
 
+template <typename F>
+void each_node(const Nodes& set, F f) {
+  for (size_t n = set._Find_first(); n < kMostNodes; n = set._Find_next(n)) f(n);
+}
+
 struct Subgraph {
   Nodes nodes{};
   std::string source{};  // a task in KernelBench's format; equal for subgraphs that do the same
@@ -81,6 +86,8 @@ class Partitioner {
   Result<std::string> compose(const std::vector<Piece>& pieces) const;
 
  private:
+  class Composition;
+
   explicit Partitioner(const Task& task) : task_(&task) {}
   Status read();
   std::vector<bool> reaches_output() const;  // of each step
