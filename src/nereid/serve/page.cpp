@@ -2,8 +2,9 @@
 
 namespace nereid::serve {
 
-std::string_view live_page() {
-  static constexpr std::string_view kPage = R"html(<!doctype html>
+namespace {
+
+constexpr std::string_view kPage = R"html(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>nereid serve</title>
 <style>
@@ -125,7 +126,9 @@ setInterval(() => { if (!document.hidden) refresh(); }, 2000);
 </script>
 </body></html>
 )html";
-  return kPage;
-}
+
+}  // namespace
+
+std::string_view live_page() { return kPage; }
 
 }  // namespace nereid::serve

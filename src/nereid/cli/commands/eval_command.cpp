@@ -58,17 +58,41 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
                      f.forbid.empty() ? "" : fmt::format(", without {}", fmt::join(f.forbid, " and ")));
 }
 
+// Files below the folder that are no tasks, on stderr.
+void report_others(const std::string& folder, const std::vector<std::string>& others) {
+  if (others.empty()) return;
+  fmt::print(stderr, "{}: {} no task{}, without class Model or get_inputs(): {}{}\n", folder,
+             others.size() == 1 ? "1 file is" : fmt::format("{} files are", others.size()),
+             others.size() == 1 ? "" : "s",
+             fmt::join(others.begin(),
+                       others.begin() + std::min<std::ptrdiff_t>(std::ssize(others), kMostNamed), ", "),
+             std::ssize(others) > kMostNamed ? ", ..." : "");
+}
+
+Json report_json(const EvalOptions& options, const SearchSetup& setup, const std::string& question,
+                 const eval::Summary& summary, const std::vector<eval::TaskResult>& results) {
+  int64_t errors = 0;
+  Json list = Json::array();
+  for (const auto& r : results) {
+    errors += r.verdict == verify::VerdictKind::kError ? 1 : 0;
+    list.push_back(eval::to_json(r));
+    list.back()["baselines"] = eval::to_json(r.compared);
+  }
+  Json whole = eval::to_json(summary);
+  whole["hardware"] = setup.hardware, whole["versions"] = setup.versions, whole["question"] = question;
+  whole["folders"] = Json::object();
+  for (const auto& [name, of_folder] : eval::by_folder(results))
+    whole["folders"][name] = eval::to_json(of_folder);
+  whole["timed_out"] = eval::timed_out(results);
+  whole["errors"] = errors, whole["output"] = options.output, whole["results"] = std::move(list);
+  return whole;
+}
+
 Result<Answer> run(const EvalOptions& options, bool json) {
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
   std::vector<std::string> others;
   NEREID_TRY(const auto tasks, eval::find_tasks(options.tasks, &others));
-  if (!others.empty())
-    fmt::print(stderr, "{}: {} no task{}, without class Model or get_inputs(): {}{}\n", options.tasks,
-               others.size() == 1 ? "1 file is" : fmt::format("{} files are", others.size()),
-               others.size() == 1 ? "" : "s",
-               fmt::join(others.begin(),
-                         others.begin() + std::min<std::ptrdiff_t>(std::ssize(others), kMostNamed), ", "),
-               std::ssize(others) > kMostNamed ? ", ..." : "");
+  report_others(options.tasks, others);
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));
@@ -116,21 +140,9 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   if (!setup->evaluator->trouble().empty())
     fmt::print(stderr, "nereid: not all was remembered: {}\n", setup->evaluator->trouble());
   std::vector<eval::Score> scores;
-  int64_t errors = 0;
-  Json list = Json::array();
-  for (const auto& r : *results) {
-    scores.push_back(r.score);
-    errors += r.verdict == verify::VerdictKind::kError ? 1 : 0;
-    list.push_back(eval::to_json(r));
-    list.back()["baselines"] = eval::to_json(r.compared);
-  }
+  for (const auto& r : *results) scores.push_back(r.score);
   const auto summary = eval::summarize(scores);
-  Json whole = eval::to_json(summary);
-  whole["hardware"] = setup->hardware, whole["versions"] = setup->versions, whole["question"] = question;
-  whole["folders"] = Json::object();
-  for (const auto& [name, own] : eval::by_folder(*results)) whole["folders"][name] = eval::to_json(own);
-  whole["timed_out"] = eval::timed_out(*results);
-  whole["errors"] = errors, whole["output"] = options.output, whole["results"] = std::move(list);
+  const Json whole = report_json(options, *setup, question, summary, *results);
   const std::filesystem::path folder = options.output;
   const std::string text = whole.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   NEREID_TRY_STATUS(write_file_atomically(folder / "summary.json", text));
@@ -140,7 +152,7 @@ Result<Answer> run(const EvalOptions& options, bool json) {
                                                                                  .versions = setup->versions,
                                                                                  .question = question})));
   NEREID_TRY_STATUS(json ? write_stdout(json_line(whole)) : write_text(eval::text_table(*results, summary)));
-  return errors > 0 ? Answer::kNo : Answer::kYes;
+  return whole["errors"] > 0 ? Answer::kNo : Answer::kYes;
 }
 
 }  // namespace

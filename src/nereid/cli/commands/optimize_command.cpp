@@ -230,6 +230,81 @@ Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& t
   return made.judged.back().judged.kind == verify::VerdictKind::kError ? Answer::kOurError : Answer::kNo;
 }
 
+// What can be wrong with the files that options name, before anything is computed.
+Status check_files(const OptimizeOptions& options) {
+  NEREID_TRY_STATUS(can_be_written("-o", options.output));
+  NEREID_TRY_STATUS(is_not("-o", options.output, options.reference));
+  if (options.report.empty()) return ok_status();
+  NEREID_TRY_STATUS(can_be_written("--report", options.report));
+  NEREID_TRY_STATUS(is_not("--report", options.report, options.reference));
+  if (std::filesystem::absolute(options.report).lexically_normal() ==
+      std::filesystem::absolute(options.output).lexically_normal())
+    return input_error("--report {}: expected another file than -o", options.report);
+  return ok_status();
+}
+
+// `spent`: seconds since the command began; `reference_seconds`: of these, for the reference's trace.
+search::SearchOptions search_options(const OptimizeOptions& options, double budget, double spent,
+                                     double reference_seconds) {
+  // What follows the search, from what it has taken so far: traces of the reference and, three times, of the
+  // result (search/guarded.h); of a module that captures itself one more and a verdict.
+  const auto to_finish = [reference_seconds, captures = options.cuda_graph](const search::Judged& best) {
+    const double traced = best.traced_seconds > 0 ? best.traced_seconds : reference_seconds;
+    const double judged = best.seconds > 0 ? best.seconds : traced;
+    return reference_seconds + 3 * traced + (captures ? traced + judged : 0);
+  };
+  return {.deadline = Deadline::after(budget - spent),
+          .patience = Deadline::after(2 * budget + 120 - spent),
+          .samples = options.search.samples,
+          .every_sample = options.search.every_sample,
+          .first_is_enough = options.search.first,
+          .repairs = options.search.once ? 0 : options.search.repairs,
+          .fallbacks = !options.search.once,
+          .subgraphs = !options.search.whole_only && !options.search.once,
+          .tuning = !options.search.once,
+          .to_finish = to_finish};
+}
+
+// Times PyTorch in the asked ways; torch.compile's kernels go to the outcome.
+Result<search::Baselines> time_baselines(const SearchSetup& setup, const search::Task& task,
+                                         const std::vector<std::string>& ways, search::Outcome& outcome,
+                                         Progress& progress) {
+  progress.say("timing PyTorch");
+  NEREID_TRY(const auto clock,
+             search::BaselineClock::make(*setup.evaluator, setup.installation, {.ways = ways}));
+  auto compared = clock->measure(task, outcome.best->source, Deadline::after(kBaselineSeconds),
+                                 outcome.best->proposer == "compiler");
+  if (compared.ok()) {
+    outcome.compiled = std::move(compared->kernels);
+    return std::move(compared->baselines);
+  }
+  if (!interrupted())  // the best is kept all the same
+    progress.note("nereid: PyTorch was not timed: " + compared.error().message);
+  return search::Baselines();
+}
+
+// Writes the best to -o, with its guard.
+Status write_best(const OptimizeOptions& options, const SearchSetup& setup, const search::Task& task,
+                  const search::Baselines& baselines, search::Outcome& outcome, Progress& progress) {
+  NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup.installation.package));
+  NEREID_TRY(auto file, search::guarded(*setup.evaluator, task, outcome.best->source, guard,
+                                        {.fallback = options.fallback,
+                                         .direct = outcome.best->proposer == "compiler",
+                                         .graph = graph_of(options),
+                                         .deadline = Deadline::after(kGraphSeconds)}));
+  outcome.best->source = std::move(file.source);
+  if (options.fallback && interrupted())
+    progress.note("nereid: interrupted: the file is written without --fallback");
+  const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
+                                      .reference = task.name,
+                                      .hardware = setup.hardware,
+                                      .versions = setup.versions,
+                                      .compiled = outcome.compiled ? &*outcome.compiled : nullptr,
+                                      .baselines = baselines,
+                                      .assumptions = std::move(file.assumptions)};
+  return write_file_atomically(options.output, search::result_file(task, *outcome.best, provenance));
+}
+
 Result<Answer> run(const OptimizeOptions& options, bool json) {
   const Stopwatch watch;
   NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
@@ -238,15 +313,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
         "{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks",
         options.reference, options.reference);
   NEREID_TRY(const std::string source, read_module(options.reference, options.module));
-  NEREID_TRY_STATUS(can_be_written("-o", options.output));
-  NEREID_TRY_STATUS(is_not("-o", options.output, options.reference));
-  if (!options.report.empty()) {
-    NEREID_TRY_STATUS(can_be_written("--report", options.report));
-    NEREID_TRY_STATUS(is_not("--report", options.report, options.reference));
-    if (std::filesystem::absolute(options.report).lexically_normal() ==
-        std::filesystem::absolute(options.output).lexically_normal())
-      return input_error("--report {}: expected another file than -o", options.report);
-  }
+  NEREID_TRY_STATUS(check_files(options));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
   NEREID_TRY(const auto ways, ways_of(options.search, setup->evaluator->settings().device));
   const std::string name = std::filesystem::path(options.reference).filename().string();
@@ -255,25 +322,9 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   const double begun = watch.seconds();
   NEREID_TRY(const auto task, setup->evaluator->trace(name, source, Deadline::after(std::max(budget, 60.0))));
   if (!options.dynamic.empty()) return run_dynamic(options, *task, *setup, budget, progress, json);
-  const double reference_seconds = watch.seconds() - begun;
-  // What follows the search, from what it has taken so far: traces of the reference and, three times, of the
-  // result (search/guarded.h); of a module that captures itself one more and a verdict.
-  const auto to_finish = [&](const search::Judged& best) {
-    const double traced = best.traced_seconds > 0 ? best.traced_seconds : reference_seconds;
-    const double judged = best.seconds > 0 ? best.seconds : traced;
-    return reference_seconds + 3 * traced + (options.cuda_graph ? traced + judged : 0);
-  };
+  const double spent = watch.seconds();
   auto outcome = search::search(*setup->evaluator, *task, setup->proposers,
-                                {.deadline = Deadline::after(budget - watch.seconds()),
-                                 .patience = Deadline::after(2 * budget + 120 - watch.seconds()),
-                                 .samples = options.search.samples,
-                                 .every_sample = options.search.every_sample,
-                                 .first_is_enough = options.search.first,
-                                 .repairs = options.search.once ? 0 : options.search.repairs,
-                                 .fallbacks = !options.search.once,
-                                 .subgraphs = !options.search.whole_only && !options.search.once,
-                                 .tuning = !options.search.once,
-                                 .to_finish = to_finish},
+                                search_options(options, budget, spent, spent - begun),
                                 [&](const search::Event& event) { report(*task, event, progress); });
   if (!setup->evaluator->trouble().empty())
     progress.note("nereid: not all was remembered: " + setup->evaluator->trouble());
@@ -284,38 +335,11 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
                  *fault->fault};
   search::Baselines baselines;
   if (outcome.best && !ways.empty() && !interrupted()) {
-    progress.say("timing PyTorch");
-    NEREID_TRY(const auto clock,
-               search::BaselineClock::make(*setup->evaluator, setup->installation, {.ways = ways}));
-    auto compared = clock->measure(*task, outcome.best->source, Deadline::after(kBaselineSeconds),
-                                   outcome.best->proposer == "compiler");
-    if (compared.ok())
-      baselines = std::move(compared->baselines), outcome.compiled = std::move(compared->kernels);
-    else if (!interrupted())  // the best is kept all the same
-      progress.note("nereid: PyTorch was not timed: " + compared.error().message);
+    NEREID_TRY(baselines, time_baselines(*setup, *task, ways, outcome, progress));
   }
   const bool written =
       outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));
-  if (written) {
-    NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup->installation.package));
-    NEREID_TRY(auto file, search::guarded(*setup->evaluator, *task, outcome.best->source, guard,
-                                          {.fallback = options.fallback,
-                                           .direct = outcome.best->proposer == "compiler",
-                                           .graph = graph_of(options),
-                                           .deadline = Deadline::after(kGraphSeconds)}));
-    outcome.best->source = std::move(file.source);
-    if (options.fallback && interrupted())
-      progress.note("nereid: interrupted: the file is written without --fallback");
-    const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
-                                        .reference = name,
-                                        .hardware = setup->hardware,
-                                        .versions = setup->versions,
-                                        .compiled = outcome.compiled ? &*outcome.compiled : nullptr,
-                                        .baselines = baselines,
-                                        .assumptions = std::move(file.assumptions)};
-    NEREID_TRY_STATUS(
-        write_file_atomically(options.output, search::result_file(*task, *outcome.best, provenance)));
-  }
+  if (written) NEREID_TRY_STATUS(write_best(options, *setup, *task, baselines, outcome, progress));
   if (!options.report.empty())
     NEREID_TRY_STATUS(
         write_file_atomically(options.report, search::report_page(*task, outcome,
@@ -344,7 +368,8 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
       ->add_option("REFERENCE", options->reference, "Task file: class Model, get_inputs(), get_init_inputs()")
       ->required();
   command->add_option("-o,--output", options->output, "File for ModelNew")->required();
-  command->add_option("--report", options->report, "File for a page of the whole search: OUT.html");
+  command->add_option("--report", options->report,
+                      "File for a page of the whole search: OUT.html");
   command
       ->add_option("--dynamic", options->dynamic,
                    "batch: kernels for any batch size (first dimension of forward's first tensor), verified "

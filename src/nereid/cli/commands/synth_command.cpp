@@ -375,12 +375,7 @@ Result<Answer> run(SynthOptions options, bool json) {
            fmt::format("interrupted: {} of {} programs were written", counts.made, options.count)});
 }
 
-}  // namespace
-
-void add_synth_command(CLI::App& app, Chosen& chosen) {
-  auto* command = app.add_subcommand("synth", "Sample programs of the operator space as PyTorch tasks");
-  command->footer(kSynthHelp);
-  auto options = std::make_shared<SynthOptions>();
+void add_sampling_options(CLI::App* command, SynthOptions* options) {
   command->add_option("--level", options->level, "Number of operators of each program")
       ->required()
       ->check(CLI::Range(1, synth::kHighestLevel));
@@ -435,6 +430,9 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
                    "CPU; always with --pairs)")
       ->check(CLI::IsMember({"estimate", "replay"}))
       ->capture_default_str();
+}
+
+void add_pair_options(CLI::App* command, SynthOptions* options) {
   auto* forward = command->add_flag("--forward", options->forward,
                                     "Add `forward` to each line: the trace summary for a response prefill; "
                                     "empty where only Python can trace it");
@@ -473,6 +471,16 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
       ->capture_default_str()
       ->needs(pairs);
+}
+
+}  // namespace
+
+void add_synth_command(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("synth", "Sample programs of the operator space as PyTorch tasks");
+  command->footer(kSynthHelp);
+  auto options = std::make_shared<SynthOptions>();
+  add_sampling_options(command, options.get());
+  add_pair_options(command, options.get());
   command->add_option("--threads", options->threads, "Number of threads; 0: one per core")
       ->check(CLI::Range(0, 256));
   add_json_flag(*command, chosen,
