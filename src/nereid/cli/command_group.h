@@ -39,7 +39,7 @@ class CommandGroup {
  private:
   std::function<void()> chooses(CLI::App& command, Run run) {
     if (each_) each_(command, *options_);
-    add_json_flag(command, chosen_, "One object, or one a line");
+    add_json_flag(command, chosen_, "Print one JSON object, or one per line");
     return [options = options_, &chosen = chosen_, run] {
       chosen.run = [options, &chosen, run] { return run(*options, chosen.json); };
     };

@@ -115,7 +115,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                   "Time budget for each task: no proposal starts after it, as 30s or 5m")
       ->capture_default_str();
   add_verification_flags(command, flags);
-  command.add_option("--samples", flags.samples, "Samples of each proposer that samples")
+  command.add_option("--samples", flags.samples, "Samples of each proposer that is a language model")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command
@@ -128,7 +128,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                      "GPU architecture of the compiler's kernels: sm_80, sm_90 or sm_100 (default: this "
                      "machine's GPU, else sm_90)");
   command.add_flag("--allow-tf32", flags.allow_tf32,
-                   "Products of float32 may be computed in TF32, by the compiler and in the verdict");
+                   "Allow TF32 in float32 contractions, in kernels and in the verdict");
   command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes if the task does not fit into memory");
   command.add_flag("--against-compile", flags.against_compile,
                    "Time all baselines of PyTorch (see --baselines)");

@@ -428,9 +428,9 @@ Result<Answer> run(bool json) {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("doctor", "Say what this machine can do, and what is missing");
+  CLI::App* command = app.add_subcommand("doctor", "Report what this machine can do, and what is missing");
   command->footer(kDoctorHelp);
-  add_json_flag(*command, chosen, "One object: can, and checks with name, state, found, fix");
+  add_json_flag(*command, chosen, "Print one JSON object: can, and checks with name, state, found, fix");
   command->callback([&chosen] { chosen.run = [&chosen] { return run(chosen.json); }; });
 }
 

@@ -132,7 +132,7 @@ Result<Answer> run_package(const PackageOptions& options, bool json) {
 
 void add_formats_commands(CLI::App& app, Chosen& chosen) {
   auto import = std::make_shared<ImportOptions>();
-  CLI::App* command = app.add_subcommand("import", "Make tasks of other benchmarks' files");
+  CLI::App* command = app.add_subcommand("import", "Convert files of other benchmarks into tasks");
   command->footer(kImportExamples);
   command->add_option("FORMAT", import->format, "Format of PATH")
       ->required()
@@ -144,7 +144,7 @@ void add_formats_commands(CLI::App& app, Chosen& chosen) {
       [import, &chosen] { chosen.run = [import, &chosen] { return run_import(*import, chosen.json); }; });
 
   auto package = std::make_shared<PackageOptions>();
-  command = app.add_subcommand("package", "Put written kernels into a format that others load");
+  command = app.add_subcommand("package", "Package kernels for Hugging Face's kernels and other formats");
   command->footer(kPackageExamples);
   command->add_option("PATH", package->path, "File that `nereid optimize` wrote, or a folder of them")
       ->required();

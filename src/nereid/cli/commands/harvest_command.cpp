@@ -124,7 +124,7 @@ void add_harvest_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::ExistingFile);
   command->add_option("-o,--output", flags->output, "Folder of tasks; the same command resumes")->required();
   command->add_option("--python", flags->python,
-                      "Interpreter that holds the packages and torch (default: nereid's own)");
+                      "Python interpreter with the packages and torch (default: the one that nereid uses)");
   command->add_option("--limit", flags->limit, "Most tasks of each package (default: no limit)");
   command->add_option("--max-operators", flags->max_operators, "Most operators of a task (default: 12)")
       ->check(CLI::Range(1, 64));

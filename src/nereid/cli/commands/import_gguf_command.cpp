@@ -52,11 +52,11 @@ Result<Answer> become_converter(const ImportGgufOptions& options, bool json) {
 
 void add_import_gguf_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<ImportGgufOptions>();
-  CLI::App* command = app.add_subcommand("import-gguf", "Make a checkpoint folder of a GGUF file");
+  CLI::App* command = app.add_subcommand("import-gguf", "Convert a GGUF file into a checkpoint folder");
   command->footer(kExamples);
   command->add_option("FILE", options->file, "GGUF file")->required()->check(CLI::ExistingFile);
   command->add_option("-o,--output", options->output, "Folder to write, new or empty")->required();
-  command->add_option("--dtype", options->dtype, "Of the weights: bfloat16, float16 or float32")
+  command->add_option("--dtype", options->dtype, "Type of the weights: bfloat16, float16 or float32")
       ->check(CLI::IsMember({"bfloat16", "float16", "float32"}))
       ->capture_default_str();
   command->add_option("--tokenizer", options->tokenizer, "tokenizer.json to copy (default: made of the file)")

@@ -204,7 +204,7 @@ void add_ops_command(CLI::App& app, Chosen& chosen) {
   command
       ->add_option(
           "--sizes", options->variant,
-          "Number of the set of small sizes that forms are shown at; from 3 on windows and layers are random")
+          "Index of the set of small sizes to show forms at; from 3 on windows and layers are random")
       ->check(CLI::Range(0, 9999));
   add_json_flag(
       *command, chosen,

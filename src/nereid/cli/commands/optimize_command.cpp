@@ -369,7 +369,7 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
       ->required();
   command->add_option("-o,--output", options->output, "File for ModelNew")->required();
   command->add_option("--report", options->report,
-                      "File for a page of the whole search: OUT.html");
+                      "Write a report page (HTML): graph, kernels, times, sources");
   command
       ->add_option("--dynamic", options->dynamic,
                    "batch: kernels for any batch size (first dimension of forward's first tensor), verified "

@@ -174,67 +174,74 @@ Result<Answer> serve(ServeOptions options) {
 void add_serve_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<ServeOptions>();
   auto& server = options->server;
-  CLI::App* command =
-      app.add_subcommand("serve", "The judge as an HTTP service, for trainers on this machine or others");
+  CLI::App* command = app.add_subcommand("serve", "Serve verdicts and rewards over HTTP, for trainers");
   command->footer(kServeExamples);
-  command->add_option("--address", server.address, "An IP address of this machine")->capture_default_str();
-  command->add_option("--port", server.port, "0: any that is free; the first line on stdout is the address")
+  command->add_option("--address", server.address, "IP address to listen on")->capture_default_str();
+  command
+      ->add_option("--port", server.port,
+                   "TCP port; 0: any free port; the first line on stdout is the address")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  command->add_option("--tasks", options->tasks, "Folder with references that requests may name: NAME.py")
+  command->add_option("--tasks", options->tasks, "Folder of references that requests name: NAME.py")
       ->check(CLI::ExistingDirectory);
   command
       ->add_option("--tokens", options->tokens,
-                   "A file with a line NAME TOKEN for each client; without it everybody may ask")
+                   "File with a line NAME TOKEN for each client (default: clients need no token)")
       ->check(CLI::ExistingFile);
-  command->add_flag("--no-tokens", options->no_tokens, "Other machines may ask without a token");
+  command->add_flag("--no-tokens", options->no_tokens, "Serve other machines without tokens");
   command->add_option(
       "--store", options->store,
-      "File with what was accepted and answered (default: serve.db in $XDG_DATA_HOME/nereid)");
-  command->add_option("--keep", options->keep_days, "Days that answers are kept")
+      "File of accepted requests and their answers (default: serve.db in $XDG_DATA_HOME/nereid)");
+  command->add_option("--keep", options->keep_days, "Days to keep answers")
       ->check(CLI::Range(0.001, 36500.0))
       ->capture_default_str();
   command
       ->add_option("--reward", options->reward,
-                   "Objective where a request names none: binary, hierarchical, uniform, decoupled")
+                   "Default reward objective of a request: binary, hierarchical, uniform or decoupled")
       ->check(CLI::IsMember({"binary", "hierarchical", "uniform", "decoupled"}))
       ->capture_default_str();
   command
       ->add_option("--speedup-limit", server.questions.reward.speedup_limit,
-                   "A speed-up counts no more than this")
+                   "Upper limit of the speed-up in rewards")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
   add_verification_flags(*command, *options);
-  command->add_option("--seed", options->seed, "Of the trials' inputs (default: fresh)")->check(a_seed());
-  command->add_flag("--time", options->time, "Time what is verified, for the speed-up in rewards (GPU only)");
-  command->add_flag("--ignore-rules", options->ignore_rules,
-                    "Rewards are what they would be if rules did not count");
-  command->add_option("--jobs", options->jobs, "Pairs that a judge judges at a time (default: one a core)")
+  command->add_option("--seed", options->seed, "Seed of the trials' inputs (default: fresh)")
+      ->check(a_seed());
+  command->add_flag("--time", options->time,
+                    "Time Verified candidates, for the speed-up in rewards (GPU only)");
+  command->add_flag("--ignore-rules", options->ignore_rules, "Compute rewards as if rules were not checked");
+  command
+      ->add_option("--jobs", options->jobs,
+                   "Pairs that each judge process judges in parallel (default: one per core)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--gpus", options->gpus, "A judge for each of these GPUs: 0,1,2 (default: one judge)");
-  command->add_option("--queue", options->service.queue, "Pairs that may wait; more get 429 and Retry-After")
+  command->add_option("--gpus", options->gpus,
+                      "GPUs, one judge process for each: 0,1,2 (default: one process)");
+  command
+      ->add_option("--queue", options->service.queue,
+                   "Most waiting pairs; further ones get 429 with Retry-After")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   command
       ->add_option("--queue-per-client", options->service.per_client,
-                   "Of one client (default: three quarters of --queue)")
+                   "Most waiting pairs of one client (default: three quarters of --queue)")
       ->default_val(0)
       ->default_str("")
       ->check(CLI::Range(1, 1 << 24));
-  command->add_option("--max-body", server.limits.body, "Bytes of a request; more get 413")
+  command->add_option("--max-body", server.limits.body, "Most bytes of a request; larger ones get 413")
       ->check(CLI::Range(size_t{1024}, size_t{1} << 30))
       ->capture_default_str();
   command
       ->add_option("--request-timeout", server.limits.seconds,
-                   "Seconds for a request to arrive, and for its answer to be taken")
+                   "Seconds for a request to arrive, and for the client to read its answer")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   command
       ->add_option("--timeout", server.timeout,
-                   "Seconds that a request waits for its verdict; then it gets 503, and may ask again")
+                   "Seconds that a request waits for its verdict; then it gets 503 and may be sent again")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  command->add_option("--grace", server.grace, "Seconds for what was accepted, after SIGINT or SIGTERM")
+  command->add_option("--grace", server.grace, "Seconds to judge accepted pairs after SIGINT or SIGTERM")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   command->callback([options, &chosen] { chosen.run = [options] { return serve(*options); }; });

@@ -443,7 +443,7 @@ void add_pair_options(CLI::App* command, SynthOptions* options) {
                     ->excludes(forward);
   command
       ->add_option("--variants", options->variants,
-                   "With --pairs: most variants of each task, the compiler's own first")
+                   "With --pairs: most variants of each task, the compiler's default first")
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->needs(pairs);

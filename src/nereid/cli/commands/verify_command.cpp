@@ -256,9 +256,10 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_flag("--allow-tf32", options.allow_tf32,
                    "Allow TF32 in float32 contractions, as PyTorch's `high` precision does");
   command.add_flag("--time", options.time, "Measure the times of candidate and reference (GPU only)");
-  command.add_flag("--fast-inputs", options.fast_inputs,
-                   "Use few input distributions: huge, outliers, negative; for tasks of more than 256 MiB "
-                   "huge alone and one own draw");
+  command.add_flag(
+      "--fast-inputs", options.fast_inputs,
+      "Use few input distributions: huge, outliers, negative; above 256 MiB of inputs only huge, "
+      "and one draw of the task's own");
   command.add_flag("--time-only", options.time_only,
                    "With --batch: time candidates that an earlier run Verified, each reference once; a "
                    "line's `trace` must be that verdict's");
