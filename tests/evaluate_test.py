@@ -23,9 +23,13 @@ elif command == "lower":
     open(options["-o"], "w").write("compiled " + open(rest[0]).read())
 elif command == "generate":
     for i, line in enumerate(open(options["--prompts"])):
-        task = json.loads(line)["messages"][-1]["content"]
+        task, *turns = [message["content"] for message in json.loads(line)["messages"]]
+        if turns:
+            assert turns[0] == f"answer to {task}" and f"evidence for {turns[-2]}" in turns[-1], turns
         for sample in range(int(options["-n"])):
-            print(json.dumps({"index": i, "sample": sample, "text": f"answer to {task}", "tokens": [1, 2], "finish_reason": "end"}))
+            print(json.dumps({"index": i, "sample": sample, "text": f"repaired by turn {len(turns)}: {task}" if turns else f"answer to {task}", "tokens": [1, 2], "finish_reason": "end"}))
+elif command == "verify" and "--explain" in rest:
+    print("evidence for " + open("answer.md").read())
 elif command == "verify":
     with open(options["-o"], "w") as out:
         for line in open(options["--batch"]):
@@ -33,6 +37,8 @@ elif command == "verify":
             number, timed = int(pair["reference_source"].split()[1]), "--time-only" in rest
             own = pair["candidate_source"].startswith("answer")
             word = "Mismatch" if own and number == 2 else "Unsafe" if own and number == 3 and timed else "Verified"
+            if pair["candidate_source"].startswith("repaired"):
+                word = "Verified" if number == 2 and " 4: " in pair["candidate_source"] else "Mismatch"
             assert not timed or pair["trace"] == pair["candidate_source"]
             large = pair["reference_source"].endswith("large")
             assert timed or ("--fast-inputs" in rest) == large
@@ -68,6 +74,48 @@ with tempfile.TemporaryDirectory() as name:
         )
         assert done.returncode == 0, done.stderr
         return json.loads((folder / out / "summary.json").read_text()), done.stdout
+
+    # Task 2 is right in its third turn, task 3 never; drawn samples are wrong where the greedy one is.
+    summary, text = evaluated("repair", "--turns", 3, "--samples", 2)
+    repair = summary["repair"]
+    assert (repair["wrong_first"], repair["right_after_turns"], repair["right_by_samples"]) == (4, 2, 0), (
+        repair
+    )
+    assert "of 4 tasks with a wrong greedy answer 2 are right after 3 turns, 0 in one of 2 drawn" in text, (
+        text
+    )
+    turns = [
+        (row["task"], row["sample"], row["verdict"])
+        for row in map(json.loads, open(folder / "repair/results.jsonl"))
+        if row["sample"].startswith("turn") and row["level"] == "1"
+    ]
+    assert turns == [
+        ("L1_0002", "turn2", "Mismatch"),
+        ("L1_0003", "turn2", "Mismatch"),
+        ("L1_0002", "turn3", "Verified"),
+        ("L1_0003", "turn3", "Mismatch"),
+    ], turns
+
+    # A wrong answer, its evidence and the right one are a line of training data; right answers give none.
+    pairs = [
+        {"id": f"p{i}", "split": "train", "task": f"task {i}", "plan": f"plan {i}\n", "code": f"code {i}\n"}
+        for i in range(4)
+    ]
+    (folder / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in [*pairs, pairs[2]]))
+    subprocess.run(
+        [sys.executable, ROOT / "bench/small_model/repair_data.py", "model", "pairs.jsonl", "repair.jsonl"],
+        check=True,
+        cwd=folder,
+        env={**os.environ, "NEREID": f"{sys.executable} {folder / 'nereid.py'}"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    (line,) = map(json.loads, open(folder / "repair.jsonl"))  # greedy and drawn answers are equal: one line
+    asked, wrong, told, right = line["messages"]
+    assert (line["id"], line["split"], line["wrong"]) == ("p2", "train", "Mismatch"), line
+    assert (asked["content"], wrong["content"]) == ("task 2", "answer to task 2"), line
+    assert "evidence for answer to task 2" in told["content"] and told["role"] == "user", told
+    assert right["content"] == "<think>\nplan 2\n</think>\n\n```python\ncode 2\n```", right
 
     summary, text = evaluated("before", "--samples", 3)
     for way, samples in (("greedy", 1), ("drawn", 3)):

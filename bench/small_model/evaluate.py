@@ -15,7 +15,9 @@ folder's name, from their text alone. Every answer is judged by a CPU's replays 
 all kinds of input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock
 for model and compiler, and one time of each reference), and only an answer that is Verified there too counts.
 Without a GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names
-them) writes the answers to every N-th task and times them, in parallel; all cores judge.
+them) writes the answers to every N-th task and times them, in parallel; all cores judge. With --turns 3 a
+model is asked twice more after a wrong answer, in one conversation with the verdicts' evidence; with
+--samples 2 the summary compares this with as many fresh samples.
 
 OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric
 mean is over tasks, each the mean of its Verified samples' logarithms, with a 95 % interval by bootstrap over
@@ -37,10 +39,12 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 import time
 
 # As in runs/small-rl-data.
 LARGE = ("--max-elements", "2^24", "--max-work", "2^27", "--min-bytes", "24000000", "--max-bytes", "80000000")
+MOST_EVIDENCE = 8000  # as proposers/conversation.cpp
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
 
@@ -156,8 +160,8 @@ def compiled(args, tasks):
         return {name: source for name, source in pool.map(one, tasks) if source}
 
 
-def write_answers(args, path, temperature, samples):
-    prompts = lines(args.out / "prompts.jsonl")
+def write_answers(args, prompts, path, temperature, samples):
+    """Answers to these prompts, as lines of a file."""
 
     def of_gpu(number):
         asked, said = (args.out / f"{kind}-{number}.part" for kind in ("prompts", path.stem))
@@ -198,20 +202,27 @@ def write_answers(args, path, temperature, samples):
     write_lines(path, [answer for answers in on_each_gpu(args, of_gpu) for answer in answers])
 
 
-def answers_of(args, tasks):
-    """[(task id, sample, answer)], and what writing them took."""
-    prompts = pathlib.Path(args.model) / "prompts"
-    system, task, begin = (
+def prompts_of(model, sources):
+    """A conversation for each task, as a proposer begins it; without a response prefill."""
+    prompts = pathlib.Path(model) / "prompts"
+    system, task = (
         (prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text
-        for name, text in (("system", ""), ("task", "{{source}}"), ("prefill", ""))
+        for name, text in (("system", ""), ("task", "{{source}}"))
     )
     before = [{"role": "system", "content": system.strip()}] if system.strip() else []
-    asked = [
+    return [
         {"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]}
-        for _, _, source, _ in tasks
+        for source in sources
     ]
+
+
+def answers_of(args, tasks):
+    """[(task id, sample, answer)], and what writing them took."""
+    prefill = pathlib.Path(args.model) / "prompts/prefill.md"
+    begin = prefill.read_text() if prefill.exists() else ""
+    asked = prompts_of(args.model, [source for _, _, source, _ in tasks])
     if args.kind and not begin:
-        sys.exit(f"--kind: expected a model with a response prefill, got no {prompts / 'prefill.md'}")
+        sys.exit(f"--kind: expected a model with a response prefill, got no {prefill}")
     if begin and not args.from_text:
         for one, (_, _, _, forward) in zip(asked, tasks):
             if forward:
@@ -228,7 +239,7 @@ def answers_of(args, tasks):
             continue
         started, path = time.time(), args.out / f"{way}.jsonl"
         if not (args.go_on and path.exists()):
-            write_answers(args, path, temperature, samples)
+            write_answers(args, asked, path, temperature, samples)
         answers = lines(path)
         tokens = sum(len(answer["tokens"]) for answer in answers)
         cut = sum(answer["finish_reason"] == "length" for answer in answers)
@@ -296,6 +307,26 @@ def judged(args, name, pairs, *options):
         pair["id"]: verdicts.get(distinct[pair["reference_source"], pair["candidate_source"]])
         for pair in pairs
     }
+
+
+def row_of(name, level, sample, said, text):
+    """A line of results.jsonl: an answer (or a file) with its verdict."""
+    said = said or {"verdict": "Error", "reason": "no verdict was there in time"}
+    code = text.split("```", 2)[1:2] or [text]  # of an answer: two plans may have one program
+    row = {
+        "task": name,
+        "level": level,
+        "sample": sample,
+        "program": hashlib.sha256(code[0].encode()).hexdigest()[:16],
+        "verdict": said["verdict"],
+        "rule": said.get("rule"),
+        "reason": said["reason"],
+    }
+    if said.get("verdict_without_rules"):  # what a Disallowed one would be if rules did not count
+        row["verdict_without_rules"] = said["verdict_without_rules"]["verdict"]
+    if said.get("times") and said["verdict"] == "Verified":
+        row["ms"], row["reference_ms"] = said["times"]["candidate_ms"], said["times"]["reference_ms"]
+    return row
 
 
 def results_of(args, tasks, answers, compiler):
@@ -366,29 +397,119 @@ def results_of(args, tasks, answers, compiler):
     rows = []
     for pair in pairs:
         name, sample = pair["id"].rsplit(".", 1)
-        said = (
-            times.get(pair["id"])
-            or verdicts[pair["id"]]
-            or {"verdict": "Error", "reason": "no verdict was there in time"}
-        )
-        code = pair["candidate_source"].split("```", 2)[1:2] or [
-            pair["candidate_source"]
-        ]  # of an answer: two plans may have one program
-        row = {
-            "task": name,
-            "level": levels[name],
-            "sample": sample,
-            "program": hashlib.sha256(code[0].encode()).hexdigest()[:16],
-            "verdict": said["verdict"],
-            "rule": said.get("rule"),
-            "reason": said["reason"],
-        }
-        if said.get("verdict_without_rules"):  # what a Disallowed one would be if rules did not count
-            row["verdict_without_rules"] = said["verdict_without_rules"]["verdict"]
-        if said.get("times") and said["verdict"] == "Verified":
-            row["ms"], row["reference_ms"] = said["times"]["candidate_ms"], said["times"]["reference_ms"]
-        rows.append(row)
+        said = times.get(pair["id"]) or verdicts[pair["id"]]
+        rows.append(row_of(name, levels[name], sample, said, pair["candidate_source"]))
     return rows
+
+
+def evidence_of(args, source, answer):
+    """The verdict in prose, as a search gives it to a proposer that repairs."""
+    with tempfile.TemporaryDirectory() as folder:
+        task, text = pathlib.Path(folder, "model.py"), pathlib.Path(folder, "answer.md")
+        task.write_text(source), text.write_text(answer)
+        options = (
+            "--device",
+            "cpu",
+            "--policy",
+            "strict",
+            "--seed",
+            args.seed,
+            "--time-limit",
+            args.time_limit,
+        )
+        done = subprocess.run(
+            [*NEREID, "verify", "model.py", "answer.md", "--explain", *map(str, options)],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+        )
+    return done.stdout[:MOST_EVIDENCE]
+
+
+def repair_text(model, evidence):
+    """What a model is told of its wrong answer: by its own repair.md, else by the package's."""
+    for path in (pathlib.Path(model) / "prompts/repair.md", ROOT / "python/nereid/prompts/repair.md"):
+        if path.exists() and path.read_text().strip():
+            return path.read_text().rstrip("\n").replace("{{evidence}}", evidence)
+    sys.exit(f"{model}: expected a prompts/repair.md")
+
+
+def repaired(args, tasks, answers, rows):
+    """Rows of turns 2 to --turns, each of the tasks that were wrong before; `turns.jsonl` keeps what was
+    said."""
+    found, asked = [], dict(zip((task[0] for task in tasks), lines(args.out / "prompts.jsonl")))
+    text = {name: answer for name, sample, answer in answers if sample == "greedy"}
+    wrong = {
+        row["task"]: row
+        for row in rows
+        if row["sample"] == "greedy"
+        and row["verdict"] not in ("Verified", "Error")
+        and not is_large(row["task"])
+    }
+    for turn in range(2, args.turns + 1):
+        some = [task for task in tasks if task[0] in wrong]
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            evidence = list(pool.map(lambda task: evidence_of(args, task[2], text[task[0]]), some))
+        for (name, *_), seen in zip(some, evidence):
+            said = [
+                {"role": "assistant", "content": text[name]},
+                {"role": "user", "content": repair_text(args.model, seen)},
+            ]
+            asked[name] = {"messages": [*asked[name]["messages"], *said]}
+        some = [task for task in some if characters(asked[task[0]]) <= args.most_characters]
+        if not some:
+            break
+        write_answers(args, [asked[task[0]] for task in some], args.out / f"turn{turn}.jsonl", 0, 1)
+        for answer in lines(args.out / f"turn{turn}.jsonl"):
+            text[some[answer["index"]][0]] = answer["text"]
+        pairs = [
+            {"id": f"{task[0]}.turn{turn}", "reference_source": task[2], "candidate_source": text[task[0]]}
+            for task in some
+        ]
+        verdicts = judged(
+            args,
+            f"turn{turn}",
+            [{**pair, "form": "answer"} for pair in pairs],
+            "--device",
+            "cpu",
+            "--time-limit",
+            str(args.time_limit),
+        )
+        wrong = {}
+        for task in some:
+            said = verdicts[f"{task[0]}.turn{turn}"]
+            row = row_of(task[0], task[1], f"turn{turn}", said, text[task[0]])
+            found.append(row)
+            if row["verdict"] not in ("Verified", "Error"):
+                wrong[task[0]] = row
+    write_lines(args.out / "turns.jsonl", [{"task": name, **prompt} for name, prompt in asked.items()])
+    return found
+
+
+def characters(prompt):
+    return sum(len(message["content"]) for message in prompt["messages"])
+
+
+def repair_summary(rows):
+    """Of the tasks whose greedy answer is wrong: how many are right in a later turn, and in a drawn
+    sample."""
+    kinds = {"greedy": set(), "turn": set(), "drawn": set()}
+    wrong = set()
+    for row in rows:
+        for kind, right in kinds.items():
+            if row["sample"].startswith(kind) and row["verdict"] == "Verified":
+                right.add(row["task"])
+        if (
+            row["sample"] == "greedy"
+            and row["verdict"] not in ("Verified", "Error")
+            and not is_large(row["task"])
+        ):
+            wrong.add(row["task"])
+    found = {"wrong_first": len(wrong)}
+    for name, kind in (("right_after_turns", "turn"), ("right_by_samples", "drawn")):
+        right = len(wrong & kinds[kind])
+        found[name], found[f"{name}_interval"] = right, wilson(right, len(wrong))
+    return found
 
 
 def wilson(right, of, z=1.96):
@@ -493,6 +614,15 @@ def main():
     parser.add_argument("--count", type=int, default=200, help="of each level")
     parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 24 to 80 MB")
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
+    parser.add_argument(
+        "--turns",
+        type=int,
+        default=1,
+        help="ask again after a wrong greedy answer to a small task, with the verdict's evidence, until so many answers are there",
+    )
+    parser.add_argument(
+        "--most-characters", type=int, default=16000, help="a conversation that is longer is not continued"
+    )
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument(
         "--min-p",
@@ -559,6 +689,9 @@ def main():
     answers = [] if args.model == "-" else answers_of(args, tasks)
     rows = results_of(args, tasks, answers, compiler)
     write_lines(args.out / "results.jsonl", rows)
+    if args.turns > 1:
+        rows += repaired(args, tasks, answers, rows)
+        write_lines(args.out / "results.jsonl", rows)
     others = lines(args.against) if args.against else None
     summary = {"model": args.model, "device": args.device, "samples_of_each": args.samples}
     for way in ("greedy", "drawn") if args.samples else ("greedy",):
@@ -580,6 +713,12 @@ def main():
                         one,
                     )
                 )
+    if args.turns > 1:
+        summary["repair"] = repair = repair_summary(rows)
+        print(
+            f"of {repair['wrong_first']} tasks with a wrong greedy answer {repair['right_after_turns']} are right"
+            f" after {args.turns} turns, {repair['right_by_samples']} in one of {args.samples} drawn samples"
+        )
     if args.against:
         from compare import compare, read, summary_line as comparison_line
 
