@@ -111,10 +111,10 @@ with tempfile.TemporaryDirectory() as name:
         stderr=subprocess.DEVNULL,
     )
     (line,) = map(json.loads, open(folder / "repair.jsonl"))  # greedy and drawn answers are equal: one line
-    asked, wrong, told, right = line["messages"]
+    asked, wrong, repair, right = line["messages"]
     assert (line["id"], line["split"], line["wrong"]) == ("p2", "train", "Mismatch"), line
     assert (asked["content"], wrong["content"]) == ("task 2", "answer to task 2"), line
-    assert "evidence for answer to task 2" in told["content"] and told["role"] == "user", told
+    assert "evidence for answer to task 2" in repair["content"] and repair["role"] == "user", repair
     assert right["content"] == "<think>\nplan 2\n</think>\n\n```python\ncode 2\n```", right
 
     summary, text = evaluated("before", "--samples", 3)

@@ -427,7 +427,7 @@ def evidence_of(args, source, answer):
 
 
 def repair_text(model, evidence):
-    """What a model is told of its wrong answer: by its own repair.md, else by the package's."""
+    """The question after a wrong answer: by its own repair.md, else by the package's."""
     for path in (pathlib.Path(model) / "prompts/repair.md", ROOT / "python/nereid/prompts/repair.md"):
         if path.exists() and path.read_text().strip():
             return path.read_text().rstrip("\n").replace("{{evidence}}", evidence)

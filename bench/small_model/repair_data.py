@@ -1,13 +1,15 @@
-"""Training data for repair from a model's own failures: its wrong answer, the verdict's evidence, the right answer.
+"""Training data for repair from a model's own failures: its wrong answer, the verdict's evidence, the right
+answer.
 
     python3 bench/small_model/repair_data.py MODEL PAIRS.jsonl OUT.jsonl [--device cuda] [--count 1000] [--samples 1]
     nereid train data OUT.jsonl PAIRS.jsonl -o data/repair -t MODEL/tokenizer.json
 
-PAIRS are lines of `nereid synth --pairs` or `nereid train pairs`. The model answers each of --count tasks from
-its text alone, greedily and --samples times at --temperature; a CPU judges the answers under `strict`. Each
-distinct wrong answer of a task becomes a conversation, a line of `nereid train data`: the question, the answer,
-the evidence in the words of the model's repair.md (or the package's), and the pair's own plan and code. Answers
-that were cut off are left out: they cannot be continued. WORK (OUT.jsonl.work) keeps answers and verdicts.
+PAIRS are lines of `nereid synth --pairs` or `nereid train pairs`. The model answers each of --count tasks
+from its text alone, greedily and --samples times at --temperature; a CPU judges the answers under `strict`.
+Each distinct wrong answer of a task becomes a conversation, a line of `nereid train data`: the question, the
+answer, the evidence in the words of the model's repair.md (or the package's), and the pair's own plan and
+code. Answers that were cut off are left out: they cannot be continued. WORK (OUT.jsonl.work) keeps answers
+and verdicts.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Every `nereid COMMAND --option` that a page shows exists: commands and options are those of docs/cli.md, which is
-generated from --help, and files of runs/ and models/ are there. What the commands print is tested by commands_test.py,
-on the pages that it runs."""
+"""Every `nereid COMMAND --option` that a page shows exists: commands and options are those of docs/cli.md,
+which is generated from --help, and files of runs/ and models/ are there. What the commands print is tested by
+commands_test.py, on the pages that it runs."""
 
 import pathlib
 import re
