@@ -8,11 +8,12 @@
 # case; with TORCH one for all, for libtorch takes longer to load than most cases do), every *_fuzz.cpp a fuzz
 # target, *_main.cpp is left to the folder. TORCH shares the precompiled headers that hold libtorch's, PCH
 # names one for this folder's sources alone; TEST_DEPS is what only tests link, TEST_SOURCES what they compile
-# besides; OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm
-# worker from each other; WAITING is for folders that wait for others and need not be fast; NOT_FUZZED names
-# sources that no fuzz target needs; FOLDERS adds subfolders to the library.
+# besides; SINGLE_TEST is for tests that share what is slow to start (one ctest entry for all);
+# OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from
+# each other; WAITING is for folders that wait for others and need not be fast; NOT_FUZZED names sources that
+# no fuzz target needs; FOLDERS adds subfolders to the library.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;TEST_SOURCES;NOT_FUZZED;FOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;SINGLE_TEST;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;TEST_SOURCES;NOT_FUZZED;FOLDERS" ${ARGN})
   set(patterns *.cpp)
   foreach(folder ${arg_FOLDERS})
     list(APPEND patterns ${folder}/*.cpp)
@@ -73,7 +74,7 @@ function(nereid_folder name)
       target_link_libraries(${name}_test PRIVATE nereid_test_flags)
       target_precompile_headers(${name}_test REUSE_FROM ${precompiled_test})
     endif()
-    if(arg_TORCH)
+    if(arg_TORCH OR arg_SINGLE_TEST)
       add_test(NAME ${name}_test COMMAND ${name}_test)
       set_tests_properties(${name}_test PROPERTIES TIMEOUT 600 LABELS ${name})
     else()

@@ -31,7 +31,7 @@ def quick(number):
 
 
 class Server:
-    def __init__(self, nereid, folder, *more, tasks=True, jobs=2, port=0, warm=True):
+    def __init__(self, nereid, folder, *more, tasks=True, jobs=2, port=0, warm=True, store=None):
         self.folder = folder
         words = [
             nereid,
@@ -47,7 +47,7 @@ class Server:
             "--jobs",
             str(jobs),
         ]
-        words += ["--store", str(pathlib.Path(folder) / "serve.db"), *map(str, more)]
+        words += ["--store", store or str(pathlib.Path(folder) / "serve.db"), *map(str, more)]
         words += ["--tasks", str(TESTS / "tasks")] if tasks else []
         self.process = subprocess.Popen(
             words,

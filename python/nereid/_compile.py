@@ -595,8 +595,10 @@ def _content_key(task, options):
 
 
 def cache_folder() -> Path:
-    """Where verified kernels are kept: `compiled` next to the store (`nereid store`)."""
-    if store := os.environ.get("NEREID_STORE"):
+    """Where verified kernels are kept: `compiled` next to the store (`nereid store`), or where that is by
+    default."""
+    store = os.environ.get("NEREID_STORE", "")
+    if store and not store.startswith(("postgresql://", "postgres://")):
         return Path(store).absolute().parent / "compiled"
     data = os.environ.get("XDG_DATA_HOME", "")
     home = Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share"

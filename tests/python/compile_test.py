@@ -16,6 +16,7 @@ import tempfile
 import threading
 import tomllib
 import unittest
+import unittest.mock
 import warnings
 
 os.environ["TRITON_INTERPRET"] = "1"
@@ -571,6 +572,11 @@ class Cache(Base):
                 self.same(self.compiled(module)(x), module(x))
         finally:
             os.environ["NEREID_STORE"] = _store.name + "/store.db"
+
+    def test_a_store_in_a_database_has_the_default_folder(self):
+        changed = {"NEREID_STORE": "postgresql://me:secret@db/kernels", "XDG_DATA_HOME": "/data"}
+        with unittest.mock.patch.dict(os.environ, changed):
+            self.assertEqual(_compile.cache_folder(), pathlib.Path("/data/nereid/compiled"))
 
 
 class EntryPoint(unittest.TestCase):

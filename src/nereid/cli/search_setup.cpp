@@ -136,7 +136,8 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                      "Time these baselines, separated by commas: eager, graph (eager as a CUDA graph), "
                      "compile, max-autotune, inductor (its kernels replayed), eager-tf32, compile-tf32, "
                      "max-autotune-tf32");
-  command.add_option("--store", flags.store, "File of earlier results (see `nereid store --help`)");
+  command.add_option("--store", flags.store,
+                     "File or postgresql:// URI of earlier results (see `nereid store --help`)");
   command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into subgraphs");
   command.add_flag(
       "--every-sample", flags.every_sample,
@@ -192,8 +193,7 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
   if (setup->hardware.empty()) setup->hardware = "an unnamed GPU";
   setup->versions = store::versions(setup->installation, NEREID_VERSION);
   if (!flags.forget) {
-    auto store = store::Store::open(flags.store.empty() ? store::Store::default_path()
-                                                        : std::filesystem::path(flags.store));
+    auto store = store::Store::open(flags.store.empty() ? store::Store::default_address() : flags.store);
     if (store.ok())
       setup->store = *std::move(store);
     else if (!flags.store.empty() && store.error().blame == Blame::kInput)  // a full disk is no wrong name

@@ -17,11 +17,13 @@
 #include "nereid/serve/reward.h"
 #include "nereid/serve/task_store.h"
 #include "nereid/serve/tokens.h"
+#include "tests/support/postgres_server.h"
 
 namespace nereid::serve {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 TEST(FairQueue, GivesEachPrincipalAndEachOfItsClientsTurns) {
   FairQueue queue;
@@ -181,15 +183,22 @@ TEST(Tokens, AreKnownWhole) {
     EXPECT_FALSE(tokens->name(none).has_value()) << none;
 }
 
-TEST(TaskStore, KeepsWhatWasAcceptedAndAnswered) {
-  const auto folder = TemporaryFolder::create();
-  const auto path = folder->path() / "serve.db";
+// With a file, and with a database.
+struct TaskStoreTest : testing::TestWithParam<const char*> {
+  TemporaryFolder folder = std::move(TemporaryFolder::create()).value();
+  const bool file = std::string_view(GetParam()) == "sqlite";
+  std::string address = file ? (folder.path() / "serve.db").string() : PostgresServer::shared().uri();
+};
+INSTANTIATE_TEST_SUITE_P(Backends, TaskStoreTest, testing::Values("sqlite", "postgres"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(TaskStoreTest, KeepsWhatWasAcceptedAndAnswered) {
   const std::string bytes = "\xed\xa0\x80 is no UTF-8";
   using State = StoredTask::State;
   {
-    auto store = TaskStore::open(path);
+    auto store = TaskStore::open(address);
     ASSERT_TRUE(store.ok()) << store.error().message;
-    EXPECT_FALSE(TaskStore::open(path).ok());  // another server
+    EXPECT_THAT(TaskStore::open(address).error().message, HasSubstr("used by another server"));
     const StoredTask one{.id = "1", .client = {"ada", ""}, .line = bytes, .receipt = "{}", .accepted = 5};
     StoredTask two = one;
     two.id = "2", two.accepted = 4;
@@ -199,7 +208,7 @@ TEST(TaskStore, KeepsWhatWasAcceptedAndAnswered) {
     ASSERT_TRUE((*store)->settle("1", State::kAnswered, "{}", 7).ok());
     ASSERT_TRUE((*store)->accept({one}).ok());  // an answer stays
   }
-  auto store = TaskStore::open(path);
+  auto store = TaskStore::open(address);
   ASSERT_TRUE(store.ok()) << store.error().message;
   const auto waiting = (*store)->waiting();
   ASSERT_EQ(waiting->size(), 1U);
@@ -210,6 +219,39 @@ TEST(TaskStore, KeepsWhatWasAcceptedAndAnswered) {
   EXPECT_EQ(*(*store)->prune(8), 1);
   EXPECT_FALSE((*store)->find("1")->has_value());
   EXPECT_EQ((*store)->waiting()->size(), 1U);
+}
+
+TEST_P(TaskStoreTest, KeepsAnOrderAndRefusesANewerSchema) {
+  {
+    auto store = TaskStore::open(address);
+    ASSERT_TRUE(store.ok()) << store.error().message;
+    std::vector<StoredTask> tasks;
+    for (const char* id : {"5", "3", "4"})
+      tasks.push_back({.id = id, .client = {}, .line = "l", .receipt = "{}", .accepted = 9});
+    tasks.back().accepted = 8;
+    ASSERT_TRUE((*store)->accept(tasks).ok());
+    std::string order;
+    const auto waiting = (*store)->waiting();
+    ASSERT_TRUE(waiting.ok());
+    for (const auto& task : *waiting) order += task.id;
+    EXPECT_EQ(order.substr(order.size() - 3), "453");
+    for (const auto& task : tasks)
+      ASSERT_TRUE((*store)->settle(task.id, StoredTask::State::kAnswered, "{}", 10 + task.accepted).ok());
+    EXPECT_EQ((*store)->latest(2)->size(), 2U);
+    EXPECT_EQ((*store)->latest(1)->front().id, "3");
+    if (file) return;
+    // The lock comes back with a lost connection.
+    PostgresServer::shared()("terminate");
+    ASSERT_TRUE((*store)->settle("5", StoredTask::State::kAnswered, "{}", 30).ok());
+    EXPECT_FALSE(TaskStore::open(address).ok());
+  }
+  auto database = store::Database::open(
+      *store::Address::parse(address),
+      {.part = "other", .application = 0, .stranger = "", .sqlite = {}, .postgres = {}});
+  ASSERT_TRUE(database.ok());
+  ASSERT_TRUE((*database)->run("UPDATE schema_versions SET version = 9 WHERE part = 'tasks'").ok());
+  EXPECT_THAT(TaskStore::open(address).error().message, HasSubstr("has schema 9"));
+  ASSERT_TRUE((*database)->run("UPDATE schema_versions SET version = 1 WHERE part = 'tasks'").ok());
 }
 
 // A judge that answers each line with it, and ends at lines that say so.

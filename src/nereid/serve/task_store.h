@@ -1,17 +1,15 @@
-// What was accepted and what came of it, in one SQLite file: nothing accepted is lost to a kill -9, and the
-// same question costs once.
+// What was accepted and what came of it, in one SQLite file or PostgreSQL database: nothing accepted is lost
+// to a kill -9, and the same question costs once.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "nereid/base/file.h"
 #include "nereid/base/result.h"
 #include "nereid/serve/fair_queue.h"
-#include "nereid/store/sqlite.h"
+#include "nereid/store/database.h"
 
 namespace nereid::serve {
 
@@ -30,10 +28,11 @@ struct StoredTask {
   double accepted = 0, answered = 0;  // seconds since 1970
 };
 
-// For one thread. One process at a time uses a file: `open` of a second one is an error.
+// For one thread. One process at a time uses a file or a database: `open` of a second one is an error.
 class TaskStore {
  public:
-  static Result<std::unique_ptr<TaskStore>> open(const std::filesystem::path& path);
+  // A path or a postgresql:// URI (`store::Address`).
+  static Result<std::unique_ptr<TaskStore>> open(const std::string& address);
 
   // All or nothing. An id that is here already stays as it is, but for a fault, which waits again.
   Status accept(const std::vector<StoredTask>& tasks);
@@ -46,17 +45,12 @@ class TaskStore {
   Result<std::vector<StoredTask>> latest(int64_t most);
   // Removes what was answered before `before`; returns how many.
   Result<int64_t> prune(double before);
-  const std::filesystem::path& path() const { return path_; }
 
  private:
-  TaskStore(store::Connection connection, Fd lock, std::filesystem::path path)
-      : connection_(std::move(connection)), lock_(std::move(lock)), path_(std::move(path)) {}
-  Status prepare_schema();
+  explicit TaskStore(std::unique_ptr<store::Database> database) : database_(std::move(database)) {}
   Result<std::vector<StoredTask>> select(const std::string& sql, int64_t most);
 
-  store::Connection connection_;
-  Fd lock_;
-  std::filesystem::path path_;
+  std::unique_ptr<store::Database> database_;
 };
 
 }  // namespace nereid::serve

@@ -5,17 +5,11 @@
 #include <ctime>
 
 #include "nereid/base/hash.h"
-#include "nereid/base/program/home.h"
 
 namespace nereid::store {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr int64_t kApplication = 0x4e657265;  // "Nere", in the file's header
-
-// What takes a file from version N to N + 1 stands at N. None is ever changed once it was released.
-constexpr std::array<const char*, Store::kSchema> kMigrations = {R"(
+constexpr std::array<const char*, Store::kSchema> kSqlite = {R"(
 CREATE TABLE records (
   key TEXT PRIMARY KEY, kind TEXT NOT NULL, task TEXT NOT NULL, subject TEXT NOT NULL, question TEXT NOT NULL,
   hardware TEXT NOT NULL, versions TEXT NOT NULL, word TEXT NOT NULL, milliseconds REAL,
@@ -24,50 +18,75 @@ CREATE INDEX records_by_time ON records (made);
 CREATE INDEX records_by_task ON records (task, kind);
 CREATE TABLE texts (hash TEXT PRIMARY KEY, text TEXT NOT NULL, made INTEGER NOT NULL) WITHOUT ROWID;
 )"};
+// BYTEA: any bytes, whatever the encoding of the database.
+constexpr std::array<const char*, Store::kSchema> kPostgres = {R"(
+CREATE TABLE records (
+  key BYTEA PRIMARY KEY, kind BYTEA NOT NULL, task BYTEA NOT NULL, subject BYTEA NOT NULL, question BYTEA NOT NULL,
+  hardware BYTEA NOT NULL, versions BYTEA NOT NULL, word BYTEA NOT NULL, milliseconds DOUBLE PRECISION,
+  document BYTEA NOT NULL, made BIGINT NOT NULL);
+CREATE INDEX records_by_time ON records (made);
+CREATE INDEX records_by_task ON records (task, kind);
+CREATE TABLE texts (hash BYTEA PRIMARY KEY, text BYTEA NOT NULL, made BIGINT NOT NULL);
+)"};
+// Reads everything: the parts that a key is made of (`Key::hash`), documents, and texts under their hashes.
+constexpr const char* kPostgresCheck = R"(
+(SELECT 'the record ' || encode(key, 'escape') || ' is not what its key says' FROM records
+ WHERE sha256(document) IS NULL OR key <> convert_to(encode(sha256((
+   SELECT string_agg(convert_to(octet_length(part) || ':', 'UTF8') || part || ','::bytea, ''::bytea ORDER BY place)
+   FROM unnest(ARRAY[kind, task, subject, question, hardware, versions]) WITH ORDINALITY AS parts (part, place)
+ )), 'hex'), 'UTF8') LIMIT 10)
+UNION ALL
+(SELECT 'the text ' || encode(hash, 'escape') || ' is not what its hash says' FROM texts
+ WHERE hash <> convert_to(encode(sha256(text), 'hex'), 'UTF8') LIMIT 10)
+)";
+constexpr Layout kRecordsLayout = {.part = "records",
+                                   .application = 0x4e657265,  // "Nere"
+                                   .stranger = "no store of Nereid's",
+                                   .sqlite = kSqlite,
+                                   .postgres = kPostgres,
+                                   .postgres_check = kPostgresCheck};
 
 constexpr const char* kColumns =
     "kind, task, subject, question, hardware, versions, word, milliseconds, document, made";
 constexpr int64_t kTextGrace = 3600;  // seconds that a text may be there before its record
 
-Record record_of(const Statement& row) {
+Record record_of(Row& row) {
+  const auto take = [&](size_t column) { return std::move(std::get<std::string>(row.values.at(column))); };
   Record record;
-  record.key = {kind_from_string(row.text(0)).value_or(Kind::kRun),
-                row.text(1),
-                row.text(2),
-                row.text(3),
-                row.text(4),
-                row.text(5)};
-  record.state = row.text(6);
+  record.key = {
+      kind_from_string(row.text(0)).value_or(Kind::kRun), take(1), take(2), take(3), take(4), take(5)};
+  record.state = take(6);
   if (!row.is_null(7)) record.milliseconds = row.number(7);
-  record.document = row.text(8);
+  record.document = take(8);
   record.made = row.integer(9);
   return record;
 }
 
 // The condition of a filter with its parameters.
 struct Where {
-  std::string sql = " WHERE 1";
-  std::vector<std::string> texts;
-  std::optional<int64_t> before;
+  std::string sql = " WHERE 1 = 1";
+  std::vector<Value> parameters;
 
-  explicit Where(const Filter& filter) : before(filter.made_before) {
-    if (before) sql += " AND made < ?1";
-    const auto add = [&](const char* condition, std::string text) {
-      if (text.empty()) return;
-      texts.push_back(std::move(text));
-      sql += fmt::format(" AND {} ?{}", condition, texts.size() + 1);
-    };
+  explicit Where(const Filter& filter) {
     if (filter.kind) add("kind =", std::string(to_string(*filter.kind)));
-    const auto prefix = [](const std::string& text) { return text.empty() ? text : text + "*"; };
-    add("key GLOB", prefix(filter.key));
-    add("task GLOB", prefix(filter.task));
-    add("word =", filter.state);
-    add("subject =", filter.subject);
-    add("versions !=", filter.other_versions_than);
+    begins("key", filter.key);
+    begins("task", filter.task);
+    if (!filter.state.empty()) add("word =", filter.state);
+    if (!filter.subject.empty()) add("subject =", filter.subject);
+    if (!filter.other_versions_than.empty()) add("versions !=", filter.other_versions_than);
+    if (filter.made_before) add("made <", *filter.made_before);
   }
-  void bind(Statement& statement) const {
-    if (before) statement.bind(1, *before);
-    for (size_t i = 0; i < texts.size(); ++i) statement.bind(static_cast<int>(i) + 2, texts[i]);
+  void add(const char* condition, Value value) {
+    parameters.push_back(std::move(value));
+    sql += fmt::format(" AND {} ${}", condition, parameters.size());
+  }
+
+ private:
+  // A range, which an index serves.
+  void begins(const char* column, const std::string& prefix) {
+    if (prefix.empty()) return;
+    add(fmt::format("{} >=", column).c_str(), prefix);
+    add(fmt::format("{} <", column).c_str(), prefix + "\x7f");
   }
 };
 
@@ -93,153 +112,111 @@ std::string Key::hash() const {
   return sha256_hex(all);
 }
 
-fs::path Store::default_path() {
-  const auto environment = [](const char* name) -> fs::path {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const auto file = environment("NEREID_STORE"); !file.empty()) return file;
-  if (const auto data = environment("XDG_DATA_HOME"); data.is_absolute()) return data / "nereid" / "store.db";
-  if (const auto home = home_folder(); !home.empty())
-    return home / ".local" / "share" / "nereid" / "store.db";
-  return fs::temp_directory_path() / "nereid-store.db";
+std::string Store::default_address() {
+  const char* named = std::getenv("NEREID_STORE");
+  return named != nullptr && *named != 0 ? named : data_file("store.db").string();
 }
 
-Result<std::unique_ptr<Store>> Store::open(const fs::path& path) {
-  std::error_code failure;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
-  if (failure) return input_error("the store {}: {}", path.string(), failure.message());
-  NEREID_TRY(auto connection, Connection::open(path));
-  std::unique_ptr<Store> store(new Store(std::move(connection), path));
-  NEREID_TRY_STATUS(store->prepare_schema());
-  return store;
-}
-
-Status Store::prepare_schema() {
-  // Before anything is written: the file may be another program's database.
-  NEREID_TRY(const int64_t tables, connection_.integer("SELECT count(*) FROM sqlite_master"));
-  NEREID_TRY(int64_t application, connection_.integer("PRAGMA application_id"));
-  if (tables > 0 && application != kApplication)
-    return input_error("{} is a database, but no store of Nereid's", path_.string());
-  NEREID_TRY_STATUS(connection_.write_ahead());
-  // A kill loses nothing that was committed; only a power cut may lose the last transactions, whole.
-  NEREID_TRY_STATUS(connection_.run("PRAGMA synchronous=NORMAL"));
-  NEREID_TRY(int64_t version, connection_.integer("PRAGMA user_version"));
-  if (version == kSchema) return ok_status();
-  NEREID_TRY(auto transaction, Transaction::begin(connection_));
-  NEREID_TRY(version, connection_.integer("PRAGMA user_version"));  // another process may have been quicker
-  if (version > kSchema)
-    return input_error("the store {} has schema {}, this program knows {}: it was written by a newer one",
-                       path_.string(), version, kSchema);
-  for (int64_t from = version; from < kSchema; ++from)
-    NEREID_TRY_STATUS(connection_.run(kMigrations[static_cast<size_t>(from)]));
-  NEREID_TRY_STATUS(connection_.run(
-      fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplication, kSchema).c_str()));
-  return transaction.commit();
+Result<std::unique_ptr<Store>> Store::open(const std::string& text) {
+  NEREID_TRY(const auto address, Address::parse(text));
+  NEREID_TRY(auto database, Database::open(address, kRecordsLayout));
+  return std::unique_ptr<Store>(new Store(std::move(database)));
 }
 
 Status Store::put(const Record& record) {
   const std::lock_guard lock(mutex_);
-  NEREID_TRY(auto statement,
-             connection_.prepare(fmt::format("INSERT OR REPLACE INTO records (key, {}) "
-                                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                                             kColumns)));
-  statement.bind(1, record.key.hash()).bind(2, to_string(record.key.kind)).bind(3, record.key.task);
-  statement.bind(4, record.key.subject).bind(5, record.key.question).bind(6, record.key.hardware);
-  statement.bind(7, record.key.versions).bind(8, record.state).bind(10, record.document);
-  if (record.milliseconds)
-    statement.bind(9, *record.milliseconds);
-  else
-    statement.bind_null(9);
-  statement.bind(11, record.made != 0 ? record.made : static_cast<int64_t>(std::time(nullptr)));
-  NEREID_TRY([[maybe_unused]] const bool row, statement.step());
+  const Key& key = record.key;
+  const int64_t made = record.made != 0 ? record.made : static_cast<int64_t>(std::time(nullptr));
+  std::vector<Value> values = {key.hash(),   std::string(to_string(key.kind)),
+                               key.task,     key.subject,
+                               key.question, key.hardware,
+                               key.versions, record.state,
+                               Value(),      record.document,
+                               made};
+  if (record.milliseconds) values[8] = *record.milliseconds;
+  NEREID_TRY(
+      [[maybe_unused]] const auto none,
+      database_->run(fmt::format("INSERT INTO records (key, {}) "
+                                 "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) "
+                                 "ON CONFLICT (key) DO UPDATE SET word = excluded.word, milliseconds = "
+                                 "excluded.milliseconds, document = excluded.document, made = excluded.made",
+                                 kColumns),
+                     values));
   return ok_status();
 }
 
 Result<std::optional<Record>> Store::find(const Key& key) {
   const std::lock_guard lock(mutex_);
-  NEREID_TRY(auto statement,
-             connection_.prepare(fmt::format("SELECT {} FROM records WHERE key = ?1", kColumns)));
-  statement.bind(1, key.hash());
-  NEREID_TRY(const bool row, statement.step());
-  return row ? std::optional(record_of(statement)) : std::nullopt;
+  NEREID_TRY(auto rows,
+             database_->run(fmt::format("SELECT {} FROM records WHERE key = $1", kColumns), {key.hash()}));
+  return rows.empty() ? std::nullopt : std::optional(record_of(rows.front()));
 }
 
 Result<std::vector<Record>> Store::list(const Filter& filter) {
   const std::lock_guard lock(mutex_);
-  const Where where(filter);
-  NEREID_TRY(auto statement,
-             connection_.prepare(fmt::format("SELECT {} FROM records{} ORDER BY made DESC, key LIMIT {}",
-                                             kColumns, where.sql, filter.most)));
-  where.bind(statement);
+  Where where(filter);
+  where.parameters.emplace_back(filter.most);
+  NEREID_TRY(auto rows,
+             database_->run(fmt::format("SELECT {} FROM records{} ORDER BY made DESC, key LIMIT ${}",
+                                        kColumns, where.sql, where.parameters.size()),
+                            where.parameters, Pace::kLong));
   std::vector<Record> found;
-  while (true) {
-    NEREID_TRY(const bool row, statement.step());
-    if (!row) return found;
-    found.push_back(record_of(statement));
-  }
+  found.reserve(rows.size());
+  for (Row& row : rows) found.push_back(record_of(row));
+  return found;
 }
 
 Result<int64_t> Store::count(const Filter& filter) {
   const std::lock_guard lock(mutex_);
   const Where where(filter);
-  NEREID_TRY(auto statement, connection_.prepare("SELECT count(*) FROM records" + where.sql));
-  where.bind(statement);
-  NEREID_TRY([[maybe_unused]] const bool row, statement.step());
-  return statement.integer(0);
+  NEREID_TRY(const auto rows,
+             database_->run("SELECT count(*) FROM records" + where.sql, where.parameters, Pace::kLong));
+  return rows.front().integer(0);
 }
 
 Result<int64_t> Store::prune(const Filter& filter) {
   const std::lock_guard lock(mutex_);
   const Where where(filter);
   int64_t removed = 0;
-  {
-    NEREID_TRY(auto transaction, Transaction::begin(connection_));
-    {
-      NEREID_TRY(auto statement, connection_.prepare("DELETE FROM records" + where.sql));
-      where.bind(statement);
-      NEREID_TRY([[maybe_unused]] const bool row, statement.step());
-      removed = connection_.changes();
-      NEREID_TRY(auto texts,
-                 connection_.prepare("DELETE FROM texts WHERE made < ?1 AND hash NOT IN (SELECT task FROM "
-                                     "records) AND hash NOT IN (SELECT subject FROM records) AND hash "
-                                     "NOT IN (SELECT word FROM records)"));
-      texts.bind(1, static_cast<int64_t>(std::time(nullptr)) - kTextGrace);
-      NEREID_TRY([[maybe_unused]] const bool none, texts.step());
-    }
-    NEREID_TRY_STATUS(transaction.commit());
-  }
-  if (removed > 0) NEREID_TRY_STATUS(connection_.run("VACUUM"));
+  NEREID_TRY_STATUS(database_->transaction([&]() -> Status {
+    NEREID_TRY(const auto records,
+               database_->run("DELETE FROM records" + where.sql, where.parameters, Pace::kLong));
+    NEREID_TRY(
+        [[maybe_unused]] const auto texts,
+        database_->run("DELETE FROM texts WHERE hash IN (SELECT hash FROM texts WHERE made < $1 EXCEPT "
+                       "SELECT task FROM records EXCEPT SELECT subject FROM records EXCEPT SELECT word FROM "
+                       "records)",
+                       {static_cast<int64_t>(std::time(nullptr)) - kTextGrace}, Pace::kLong));
+    removed = records.changed;
+    return ok_status();
+  }));
+  if (removed > 0) NEREID_TRY_STATUS(database_->compact());
   return removed;
 }
 
 Result<std::string> Store::keep_text(std::string_view text) {
   const std::string hash = sha256_hex(text);
   const std::lock_guard lock(mutex_);
-  NEREID_TRY(auto statement,
-             connection_.prepare("INSERT OR IGNORE INTO texts (hash, text, made) VALUES (?1, ?2, ?3)"));
-  statement.bind(1, hash).bind(2, text).bind(3, static_cast<int64_t>(std::time(nullptr)));
-  NEREID_TRY([[maybe_unused]] const bool row, statement.step());
+  NEREID_TRY([[maybe_unused]] const auto none,
+             database_->run("INSERT INTO texts (hash, text, made) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                            {hash, std::string(text), static_cast<int64_t>(std::time(nullptr))}));
   return hash;
 }
 
 Result<std::optional<std::string>> Store::text(const std::string& hash) {
   const std::lock_guard lock(mutex_);
-  NEREID_TRY(auto statement, connection_.prepare("SELECT text FROM texts WHERE hash = ?1"));
-  statement.bind(1, hash);
-  NEREID_TRY(const bool row, statement.step());
-  return row ? std::optional(statement.text(0)) : std::nullopt;
+  NEREID_TRY(const auto rows, database_->run("SELECT text FROM texts WHERE hash = $1", {hash}));
+  return rows.empty() ? std::nullopt : std::optional(rows.front().text(0));
 }
 
 Result<std::string> Store::check() {
   const std::lock_guard lock(mutex_);
-  NEREID_TRY(auto statement, connection_.prepare("PRAGMA integrity_check(10)"));
-  std::string trouble;
-  while (true) {
-    NEREID_TRY(const bool row, statement.step());
-    if (!row) return trouble;
-    if (statement.text(0) != "ok") trouble += (trouble.empty() ? "" : "; ") + statement.text(0);
-  }
+  return database_->check();
+}
+
+Result<int64_t> Store::bytes() {
+  const std::lock_guard lock(mutex_);
+  return database_->bytes();
 }
 
 }  // namespace nereid::store

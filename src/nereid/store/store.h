@@ -1,17 +1,15 @@
-// What was found out before: verdicts, times, proposals and runs, in one SQLite file that any number of
-// processes may read and write at once.
+// What was found out before: verdicts, times, proposals and runs, in one SQLite file or PostgreSQL database
+// that any number of processes may read and write at once.
 //
 // Every record is found by what its answer depends on (`Key`): the task, what was asked about it, the
 // hardware and the versions. A record is written whole or not at all, also where its writer is killed. Long
 // texts (sources) are kept once each, by content.
 //
-//   NEREID_TRY(auto store, Store::open(Store::default_path()));
+//   NEREID_TRY(auto store, Store::open(Store::default_address()));
 //   NEREID_TRY(const auto known, store->find(key));
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,7 +17,7 @@
 #include <vector>
 
 #include "nereid/base/result.h"
-#include "nereid/store/sqlite.h"
+#include "nereid/store/database.h"
 
 namespace nereid::store {
 
@@ -59,37 +57,37 @@ struct Filter {
 class Store {
  public:
   // $NEREID_STORE, else $XDG_DATA_HOME/nereid/store.db, else ~/.local/share/nereid/store.db.
-  static std::filesystem::path default_path();
-  // Makes the file and its folder where they are not there. An error (blamed on the input) where the file is
-  // no store, or a newer program's.
-  static Result<std::unique_ptr<Store>> open(const std::filesystem::path& path);
+  static std::string default_address();
+  // A path or a postgresql:// URI (`Address`). Makes the tables, and a file's folder, where they are not
+  // there. An error (blamed on the input) where it is no store, or a newer program's.
+  static Result<std::unique_ptr<Store>> open(const std::string& address);
 
   // Replaces what was there for this key.
   Status put(const Record& record);
   Result<std::optional<Record>> find(const Key& key);
   Result<std::vector<Record>> list(const Filter& filter);
   Result<int64_t> count(const Filter& filter);
-  // Removes these records, then texts that no record names; returns how many records went. The file is
-  // written anew, smaller.
+  // Removes these records, then texts that no record names; returns how many records went. A file is written
+  // anew, smaller.
   Result<int64_t> prune(const Filter& filter);
 
   // A text by content. `keep_text` returns its SHA-256.
   Result<std::string> keep_text(std::string_view text);
   Result<std::optional<std::string>> text(const std::string& hash);
 
-  // SQLite's own check of the whole file: empty where all is well.
+  // SQLite's own check of the whole file; in PostgreSQL that every record can be read and every text is what
+  // its hash says. Empty where all is well.
   Result<std::string> check();
-  const std::filesystem::path& path() const { return path_; }
+  Result<int64_t> bytes();
+  // For people: the path, or the URI without a password.
+  const std::string& name() const { return database_->name(); }
   static constexpr int kSchema = 1;
 
  private:
-  Store(Connection connection, std::filesystem::path path)
-      : connection_(std::move(connection)), path_(std::move(path)) {}
-  Status prepare_schema();
+  explicit Store(std::unique_ptr<Database> database) : database_(std::move(database)) {}
 
   std::mutex mutex_;
-  Connection connection_;
-  std::filesystem::path path_;
+  std::unique_ptr<Database> database_;
 };
 
 }  // namespace nereid::store

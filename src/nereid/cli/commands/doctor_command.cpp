@@ -330,12 +330,21 @@ Check folder_check(const std::string& name, const fs::path& folder, const std::s
 }
 
 Check store_check() {
-  const fs::path path = store::Store::default_path();
+  const std::string address = store::Store::default_address();
+  const fs::path path = address;
   const char* fix =
       "verdicts are not remembered: set NEREID_STORE to a file in a folder that you may write to";
+  if (const auto parsed = store::Address::parse(address); !parsed.ok() || !parsed->is_file()) {
+    const auto store = store::Store::open(address);
+    return store.ok()
+               ? fine("store", (*store)->name())
+               : warning("store", store.error().message,
+                         "verdicts are not remembered: name a PostgreSQL database that can be reached, or a "
+                         "file, in NEREID_STORE");
+  }
   Check folder = folder_check("store", fs::absolute(path).parent_path(), fix);
   if (folder.state != State::kOk) return folder;
-  auto store = store::Store::open(path);
+  const auto store = store::Store::open(address);
   if (!store.ok()) return warning("store", store.error().message, fix);
   if (::access(path.c_str(), W_OK) != 0)
     return warning("store", fmt::format("{}: {}", path.string(), std::strerror(errno)), fix);

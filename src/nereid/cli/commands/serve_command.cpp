@@ -1,12 +1,10 @@
 // `nereid serve`: the judge as a service. serve/ has the server.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
 #include "nereid/base/number_option.h"
-#include "nereid/base/program/home.h"
 #include "nereid/base/program/installation.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/common.h"
@@ -15,6 +13,7 @@
 #include "nereid/gpu/nvml.h"
 #include "nereid/sandbox/zygote/subprocess.h"
 #include "nereid/serve/server.h"
+#include "nereid/store/address.h"
 #include "nereid/store/identity.h"
 
 namespace nereid::cli {
@@ -44,14 +43,6 @@ struct ServeOptions : VerificationFlags {
   double keep_days = 7;
   bool time = false, ignore_rules = false, no_tokens = false;
 };
-
-fs::path default_store() {
-  const char* data = std::getenv("XDG_DATA_HOME");
-  if (data != nullptr && fs::path(data).is_absolute()) return fs::path(data) / "nereid" / "serve.db";
-  if (const auto home = home_folder(); !home.empty())
-    return home / ".local" / "share" / "nereid" / "serve.db";
-  return fs::temp_directory_path() / "nereid-serve.db";
-}
 
 // `nereid verify --batch -` with this server's options.
 std::vector<std::string> judge_words(const ServeOptions& options, const std::string& device) {
@@ -141,8 +132,8 @@ Result<Answer> serve(ServeOptions options) {
   server.questions.reward.objective = *serve::objective_from_string(options.reward);
   server.questions.identity =
       fmt::format("{}\n{}\n{}", joined(words), options.service.versions, options.service.hardware);
-  NEREID_TRY(auto tasks,
-             serve::TaskStore::open(options.store.empty() ? default_store() : fs::path(options.store)));
+  NEREID_TRY(auto tasks, serve::TaskStore::open(options.store.empty() ? store::data_file("serve.db").string()
+                                                                      : options.store));
 
   serve::JudgeSpec spec{.words = {(installation.bin / "nereid").string()},
                         .environment = sandbox::own_environment(),
@@ -189,9 +180,9 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
                    "File with a line NAME TOKEN for each client (default: clients need no token)")
       ->check(CLI::ExistingFile);
   command->add_flag("--no-tokens", options->no_tokens, "Serve other machines without tokens");
-  command->add_option(
-      "--store", options->store,
-      "File of accepted requests and their answers (default: serve.db in $XDG_DATA_HOME/nereid)");
+  command->add_option("--store", options->store,
+                      "File or postgresql:// URI for accepted requests and their answers (default: serve.db "
+                      "in $XDG_DATA_HOME/nereid)");
   command->add_option("--keep", options->keep_days, "Days to keep answers")
       ->check(CLI::Range(0.001, 36500.0))
       ->capture_default_str();

@@ -15,27 +15,29 @@ namespace {
 constexpr const char* kStoreExamples =
     R"(The results of `optimize` and `eval` are kept, so that no work is done twice: verdicts, times, proposals
 (with their source) and runs, each under the task, the question, the hardware and the versions it depends on.
-It is one SQLite file: --store, else $NEREID_STORE, else $XDG_DATA_HOME/nereid/store.db, else
-~/.local/share/nereid/store.db. It may be deleted at any time.
+The store is --store, else $NEREID_STORE, else $XDG_DATA_HOME/nereid/store.db, else
+~/.local/share/nereid/store.db. It may be deleted at any time. A path is an SQLite file;
+postgresql://USER@HOST:PORT/DATABASE is the schema `nereid` of a PostgreSQL database, which many machines may
+share. Its password belongs into ~/.pgpass or $PGPASSWORD, for other users see command lines.
 
 Examples:
-  nereid store                                    number of records of each kind, and the file
+  nereid store                                    number of records of each kind, and the store's size
   nereid store list --kind verdict --state Mismatch
   nereid store show 3fa8                          one record (by its key's first digits), with its source
   nereid store prune --older-than 30d             remove old records
   nereid store prune --other-versions --dry-run   number of records of other builds
-  nereid store check                              SQLite's own check of the file; exit code 1: it is damaged)";
+  nereid store check                              is it whole? exit code 1: it is damaged
+  NEREID_STORE=postgresql://me@db/kernels nereid store)";
 
 struct StoreOptions {
-  std::string path;
+  std::string address;
   std::string kind, task, state, key, older_than;
   bool other_versions = false, dry_run = false, all = false;
   int64_t limit = 40;
 };
 
 Result<std::unique_ptr<store::Store>> open(const StoreOptions& options) {
-  return store::Store::open(options.path.empty() ? store::Store::default_path()
-                                                 : std::filesystem::path(options.path));
+  return store::Store::open(options.address.empty() ? store::Store::default_address() : options.address);
 }
 
 std::string time_text(int64_t made) {
@@ -80,8 +82,7 @@ Json record_json(const store::Record& record) {
 
 Result<Answer> summarize(const StoreOptions& options, bool json) {
   NEREID_TRY(const auto store, open(options));
-  std::error_code failure;
-  const auto bytes = std::filesystem::file_size(store->path(), failure);
+  NEREID_TRY(const int64_t bytes, store->bytes());
   Json counts = Json::object();
   for (const auto kind :
        {store::Kind::kVerdict, store::Kind::kTime, store::Kind::kProposal, store::Kind::kRun}) {
@@ -89,13 +90,13 @@ Result<Answer> summarize(const StoreOptions& options, bool json) {
     counts[std::string(to_string(kind))] = count;
   }
   if (json) {
-    NEREID_TRY_STATUS(write_stdout(json_line({{"path", store->path().string()},
-                                              {"bytes", failure ? 0 : bytes},
+    NEREID_TRY_STATUS(write_stdout(json_line({{"path", store->name()},
+                                              {"bytes", bytes},
                                               {"schema", store::Store::kSchema},
                                               {"records", counts}})));
     return Answer::kYes;
   }
-  std::string text = fmt::format("{}: {:.1f} MB\n", store->path().string(), static_cast<double>(bytes) / 1e6);
+  std::string text = fmt::format("{}: {:.1f} MB\n", store->name(), static_cast<double>(bytes) / 1e6);
   for (const auto& [kind, count] : counts.items())
     text += fmt::format("{:>8} {}{}\n", count.get<int64_t>(), kind, count == 1 ? "" : "s");
   NEREID_TRY_STATUS(write_text(text));
@@ -185,8 +186,9 @@ void add_filters(CLI::App& command, StoreOptions& options) {
 void add_store_command(CLI::App& app, Chosen& chosen) {
   CommandGroup<StoreOptions> store(app, chosen, "store", "Show and prune the store of earlier results",
                                    summarize, [](CLI::App& command, StoreOptions& options) {
-                                     command.add_option("--store", options.path,
-                                                        "Store file (see `nereid store --help`)");
+                                     command.add_option(
+                                         "--store", options.address,
+                                         "File or postgresql:// URI (see `nereid store --help`)");
                                    });
   store.command().footer(kStoreExamples);
   StoreOptions& options = store.options();
@@ -202,7 +204,7 @@ void add_store_command(CLI::App& app, Chosen& chosen) {
   add_filters(pruning, options);
   pruning.add_flag("--all", options.all, "Remove every record");
   pruning.add_flag("--dry-run", options.dry_run, "Only print how many");
-  store.add("check", "Check the store file", check);
+  store.add("check", "Check that the store is whole", check);
 }
 
 }  // namespace nereid::cli

@@ -101,7 +101,11 @@ Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_by
 
 std::vector<std::string> own_environment() {
   std::vector<std::string> list;
-  for (char** entry = environ; *entry != nullptr; ++entry) list.emplace_back(*entry);
+  const auto secret = [](std::string_view variable) {
+    return variable.starts_with("PGPASSWORD=") || variable.starts_with("NEREID_STORE=postgres");
+  };
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!secret(*entry)) list.emplace_back(*entry);
   return list;
 }
 

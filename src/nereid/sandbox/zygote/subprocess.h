@@ -28,7 +28,7 @@ Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_by
 // glibc's heap in huge pages, for a program that will fork (compaction.h says what for).
 inline constexpr const char* kHugeHeap = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
 
-// This process's environment, as "NAME=value".
+// This process's environment, as "NAME=value", for a child: without the passwords of the store.
 std::vector<std::string> own_environment();
 
 }  // namespace nereid::sandbox
