@@ -4,9 +4,11 @@ show.
 tests/postgres_store_test.py PATH/TO/nereid
 """
 
+import hashlib
 import json
 import os
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -96,6 +98,35 @@ class Command(Case):
         self.assertIn("is not what its key says", self.json("store", "check", code=1)[0]["trouble"])
         self.assertEqual(self.json("store", "prune", "--older-than", "1d"), [{"removed": 2}])
         self.assertEqual(self.json("store", "check"), [{"ok": True, "trouble": ""}])
+
+    def test_copying(self):
+        """A file to a database and back; what is there already stays."""
+        first, second = self.folder / "first.db", self.folder / "second.db"
+        self.run_nereid("store", NEREID_STORE=str(first))
+        source, keys = "import torch", []
+        text = hashlib.sha256(source.encode()).hexdigest()
+        with sqlite3.connect(first) as base:
+            for made in range(300):
+                parts = ("verdict", text, f"candidate {made}", "strict", "cpu", "0.1")
+                keys.append(
+                    hashlib.sha256("".join(f"{len(part)}:{part}," for part in parts).encode()).hexdigest()
+                )
+                row = (keys[-1], *parts, "Verified", None, '{"x": 1}', 1000 + made)
+                base.execute(f"INSERT INTO records VALUES ({','.join('?' * len(row))})", row)
+            base.execute("INSERT INTO texts VALUES (?, ?, 1)", (text, source))
+        copy = ("store", "copy", "--store")
+        self.assertEqual(self.json(*copy, first, self.uri), [{"copied": 300, "present": 0}])
+        self.assertEqual(self.json("store", "check"), [{"ok": True, "trouble": ""}])
+        self.server.sql(
+            f"DELETE FROM nereid.records WHERE made >= 1200; UPDATE nereid.records SET word = 'Mismatch', made = 2000 WHERE key = '{keys[0]}'"
+        )
+        self.assertIn(
+            "100 records copied to postgresql://secret@/postgres", self.run_nereid(*copy, first, self.uri)[0]
+        )
+        self.assertEqual(self.json(*copy, self.uri, second), [{"copied": 300, "present": 0}])
+        self.assertEqual(self.json(*copy, second, first), [{"copied": 1, "present": 299}])
+        shown = self.json("store", "show", keys[0], "--store", first)[0]
+        self.assertEqual((shown["state"], shown["made"], shown["task_source"]), ("Mismatch", 2000, source))
 
     def test_what_is_wrong(self):
         for uri, said in (

@@ -2,6 +2,8 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/program/installation.h"
+#include "nereid/base/program/interrupt.h"
+#include "nereid/base/program/progress.h"
 #include "nereid/cli/command_group.h"
 #include "nereid/cli/common.h"
 #include "nereid/cli/output.h"
@@ -27,10 +29,11 @@ Examples:
   nereid store prune --older-than 30d             remove old records
   nereid store prune --other-versions --dry-run   number of records of other builds
   nereid store check                              is it whole? exit code 1: it is damaged
+  nereid store copy postgresql://me@db/kernels    from this store to a database; again: what is new
   NEREID_STORE=postgresql://me@db/kernels nereid store)";
 
 struct StoreOptions {
-  std::string address;
+  std::string address, target;
   std::string kind, task, state, key, older_than;
   bool other_versions = false, dry_run = false, all = false;
   int64_t limit = 40;
@@ -172,6 +175,41 @@ Result<Answer> check(const StoreOptions& options, bool json) {
   return trouble.empty() ? Answer::kYes : Answer::kNo;
 }
 
+// One record with its texts, where the other store has none as new for its key.
+Result<bool> copy_record(store::Store& from, store::Store& to, const store::Record& record) {
+  NEREID_TRY(const auto there, to.find(record.key));
+  if (there && there->made >= record.made) return false;
+  for (const std::string& hash : {record.key.task, record.key.subject, record.state}) {
+    NEREID_TRY(const auto text, from.text(hash));
+    if (!text) continue;
+    NEREID_TRY([[maybe_unused]] const auto kept, to.keep_text(*text));
+  }
+  NEREID_TRY_STATUS(to.put(record));
+  return true;
+}
+
+// In 256 parts, by the first digits of keys, so that a part fits into memory.
+Result<Answer> copy(const StoreOptions& options, bool json) {
+  NEREID_TRY(const auto from, open(options));
+  NEREID_TRY(const auto to, store::Store::open(options.target));
+  NEREID_TRY(const int64_t count, from->count({}));
+  Progress progress("copying", count);
+  int64_t copied = 0, present = 0;
+  for (int part = 0; part < 256; ++part) {
+    NEREID_TRY(const auto records, from->list({.key = fmt::format("{:02x}", part), .most = INT64_MAX}));
+    for (const auto& record : records) {
+      if (interrupted()) return Error{"interrupted: the same command goes on from here", Blame::kInterrupted};
+      NEREID_TRY(const bool fresh, copy_record(*from, *to, record));
+      ++(fresh ? copied : present);
+      progress.advance();
+    }
+  }
+  NEREID_TRY_STATUS(write_stdout(json ? json_line({{"copied", copied}, {"present", present}})
+                                      : fmt::format("{} record{} copied to {}, {} there already\n", copied,
+                                                    copied == 1 ? "" : "s", to->name(), present)));
+  return Answer::kYes;
+}
+
 void add_filters(CLI::App& command, StoreOptions& options) {
   command.add_option("--kind", options.kind, "Kind of records (default: all)")
       ->check(CLI::IsMember({"verdict", "time", "proposal", "run"}));
@@ -204,6 +242,9 @@ void add_store_command(CLI::App& app, Chosen& chosen) {
   add_filters(pruning, options);
   pruning.add_flag("--all", options.all, "Remove every record");
   pruning.add_flag("--dry-run", options.dry_run, "Only print how many");
+  store.add("copy", "Copy records to another store, those that it has not", copy)
+      .add_option("TO", options.target, "File or postgresql:// URI")
+      ->required();
   store.add("check", "Check that the store is whole", check);
 }
 
