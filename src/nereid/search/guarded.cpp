@@ -38,17 +38,18 @@ Status captured(Evaluator& evaluator, const Task& task, const std::string& text,
   return input_error("--cuda-graph: the module that captures itself is not verified: {}", judged.reason);
 }
 
-}  // namespace
+// Without traces of the file.
+Result<Guarded> guarded_untraced(const Task& task, const std::string& source, const compiler::Guard& guard,
+                                 bool direct) {
+  const compiler::Assumptions assumptions{
+      .reference = task.trace, .candidate = task.trace, .state_known = false, .direct = direct};
+  NEREID_TRY(std::string text, guard.around(source, assumptions));
+  return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
+}
 
-Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
-                        const compiler::Guard& guard, const GuardOptions& options) {
+Result<Guarded> guarded_traced(Evaluator& evaluator, const Task& task, const std::string& source,
+                               const compiler::Guard& guard, const GuardOptions& options) {
   const bool graph = options.graph != compiler::Assumptions::Graph::kNone;
-  if (interrupted()) {
-    const compiler::Assumptions assumptions{
-        .reference = task.trace, .candidate = task.trace, .state_known = false, .direct = options.direct};
-    NEREID_TRY(std::string text, guard.around(source, assumptions));
-    return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
-  }
   NEREID_TRY(const trace::Trace candidate, evaluator.trace_of(task, source, "ModelNew"));
   const std::string traced = bytes_of(candidate);
   const compiler::Assumptions assumptions{.reference = task.trace,
@@ -68,6 +69,17 @@ Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::strin
         "with its guard the file for {} has another trace than the verified one; nothing is written",
         task.name);
   return Guarded{std::move(text), compiler::assumptions_text(assumptions)};
+}
+
+}  // namespace
+
+Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
+                        const compiler::Guard& guard, const GuardOptions& options) {
+  if (!interrupted()) {
+    auto file = guarded_traced(evaluator, task, source, guard, options);
+    if (file.ok() || file.error().blame != Blame::kInterrupted) return file;
+  }
+  return guarded_untraced(task, source, guard, options.direct);
 }
 
 Result<bool> mode_matters(Evaluator& evaluator, const Task& task, const std::string& source) {

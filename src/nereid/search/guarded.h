@@ -24,8 +24,8 @@ struct GuardOptions {
 };
 // Traces the candidate with and without its guard, which must be the same program, and both files in the
 // other mode, which says whether the mode matters. An Error is blamed on the input where a fallback cannot be
-// had. After an interrupt nothing can be traced: then the guard takes the mode to matter and the state to be
-// what the constructor makes, and there is no fallback.
+// had. After an interrupt, also one while it traces, nothing can be traced: then the guard takes the mode to
+// matter and the state to be what the constructor makes, and there is no fallback.
 Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
                         const compiler::Guard& guard, const GuardOptions& options);
 

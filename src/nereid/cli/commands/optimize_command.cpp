@@ -270,10 +270,13 @@ Result<search::Baselines> time_baselines(const SearchSetup& setup, const search:
                                          const std::vector<std::string>& ways, search::Outcome& outcome,
                                          Progress& progress) {
   progress.say("timing PyTorch");
-  NEREID_TRY(const auto clock,
-             search::BaselineClock::make(*setup.evaluator, setup.installation, {.ways = ways}));
-  auto compared = clock->measure(task, outcome.best->source, Deadline::after(kBaselineSeconds),
-                                 outcome.best->proposer == "compiler");
+  const auto clock = search::BaselineClock::make(*setup.evaluator, setup.installation, {.ways = ways});
+  if (!clock.ok()) {
+    if (clock.error().blame == Blame::kInterrupted) return search::Baselines();  // the best is kept
+    return clock.error();
+  }
+  auto compared = (*clock)->measure(task, outcome.best->source, Deadline::after(kBaselineSeconds),
+                                    outcome.best->proposer == "compiler");
   if (compared.ok()) {
     outcome.compiled = std::move(compared->kernels);
     return std::move(compared->baselines);
