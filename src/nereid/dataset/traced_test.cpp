@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
 #include <map>
 
 #include "nereid/dataset/variants.h"
@@ -89,22 +90,27 @@ class TracedTest : public testing::Test {
   }
   static void TearDownTestSuite() { delete tracer_; }
 
-  // So many programs of the level, from the seed on, made of these operators.
+  // So many programs of the level, from the seed on, made of these operators; compared in the end, many in
+  // each of the tracer's processes.
   void compare(int level, uint64_t seed, size_t count, const std::vector<const ops::Operator*>& operators,
                double free_forms = 0) {
-    const synth::Space space(operators, {.elements = 5, .work = 7});
-    synth::Maker maker(space, {.level = level, .seed = seed, .free_forms = free_forms});
+    const auto& space = spaces_.emplace_back(operators, synth::Bounds{.elements = 5, .work = 7});
+    auto& maker = makers_.emplace_back(
+        space, synth::MakerConfig{.level = level, .seed = seed, .free_forms = free_forms});
     if (maker.sampler().empty()) return;
-    std::vector<synth::Made> all;
-    for (uint64_t index = 0; all.size() < count && index < 4 * count; ++index) {
+    size_t made_of_these = 0;
+    for (uint64_t index = 0; made_of_these < count && index < 4 * count; ++index) {
       synth::Made made;
       maker.draw(index, 0, made);
       if (made.outcome != synth::Outcome::kMade) continue;
       maker.write(made);
-      all.push_back(std::move(made));
+      programs_.push_back(std::move(made));
+      ++made_of_these;
     }
-    for (size_t at = 0; at < all.size(); at += kGroup)
-      compare(std::span(all).subspan(at, std::min(kGroup, all.size() - at)));
+  }
+  void TearDown() override {
+    for (size_t at = 0; at < programs_.size(); at += kGroup)
+      compare(std::span(programs_).subspan(at, std::min(kGroup, programs_.size() - at)));
   }
 
   void compare(std::span<const synth::Made> programs) {
@@ -147,6 +153,9 @@ class TracedTest : public testing::Test {
 
   static constexpr size_t kGroup = 50;
   static inline tracer::Tracer* tracer_ = nullptr;
+  std::deque<synth::Space> spaces_;  // programs refer to them
+  std::deque<synth::Maker> makers_;
+  std::vector<synth::Made> programs_;
   int compared_ = 0;
 };
 
