@@ -21,6 +21,9 @@ if command == "synth":
     open(options["-o"], "w").writelines(json.dumps({"code": f"task {i}" + " large" * ("--min-bytes" in options), "forward": f"#1 relu(x{i})\\n" * (i != 1)}) + "\\n" for i in range(int(options["--count"])))
 elif command == "lower":
     open(options["-o"], "w").write("compiled " + open(rest[0]).read())
+elif command == "tokenize":
+    for text in open(rest[-1]).read().split("\\0")[:-1]:
+        print(json.dumps({"tokens": 13 if "task 7" in text else 12}))
 elif command == "generate":
     for i, line in enumerate(open(options["--prompts"])):
         task, *turns = [message["content"] for message in json.loads(line)["messages"]]
@@ -37,6 +40,8 @@ elif command == "verify":
             number, timed = int(pair["reference_source"].split()[1]), "--time-only" in rest
             own = pair["candidate_source"].startswith("answer")
             word = "Mismatch" if own and number == 2 else "Unsafe" if own and number == 3 and timed else "Verified"
+            if not pair["candidate_source"]:
+                word = "Malformed"
             if pair["candidate_source"].startswith("repaired"):
                 word = "Verified" if number == 2 and " 4: " in pair["candidate_source"] else "Mismatch"
             assert not timed or pair["trace"] == pair["candidate_source"]
@@ -95,6 +100,16 @@ with tempfile.TemporaryDirectory() as name:
         ("L1_0002", "turn3", "Verified"),
         ("L1_0003", "turn3", "Mismatch"),
     ], turns
+
+    # A prompt that leaves no room in the context has an empty answer.
+    (folder / "short").mkdir()
+    (folder / "short/config.json").write_text('{"max_position_embeddings": 276}')
+    (folder / "short/tokenizer.json").write_text("{}")
+    summary, _ = evaluated("short-context", model=folder / "short")
+    answers = [json.loads(line) for line in open(folder / "short-context/greedy.jsonl")]
+    empty = sorted(answer["index"] for answer in answers if not answer["text"])
+    assert len(answers) == 16 and empty == [7, 15], answers
+    assert summary["greedy"]["all"]["verdicts"]["Malformed"] == 2, summary
 
     # A wrong answer, its evidence and the right one are a line of training data; right answers give none.
     pairs = [

@@ -44,6 +44,7 @@ import time
 
 # As in runs/small-rl-data.
 LARGE = ("--max-elements", "2^24", "--max-work", "2^27", "--min-bytes", "24000000", "--max-bytes", "80000000")
+ROOM_IN_CONTEXT = 256  # tokens, for the chat template and the first of an answer
 MOST_EVIDENCE = 8000  # as proposers/conversation.cpp
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
@@ -160,12 +161,42 @@ def compiled(args, tasks):
         return {name: source for name, source in pool.map(one, tasks) if source}
 
 
+def that_fit(args, prompts):
+    """Indices of the prompts that leave room in the model's context."""
+    config, tokenizer = (pathlib.Path(args.model) / name for name in ("config.json", "tokenizer.json"))
+    if not config.exists() or not tokenizer.exists():
+        return list(range(len(prompts)))
+    most = json.loads(config.read_text())["max_position_embeddings"] - ROOM_IN_CONTEXT
+    texts = args.out / "texts.part"
+    texts.write_text(
+        "".join(
+            "\n".join(
+                [*(message["content"] for message in prompt["messages"]), prompt.get("prefill", "")]
+            ).replace("\0", " ")
+            + "\0"
+            for prompt in prompts
+        )
+    )
+    done = run("tokenize", "-t", tokenizer, "--null", "--json", texts, stdout=subprocess.PIPE)
+    texts.unlink()
+    tokens = [json.loads(line)["tokens"] for line in done.stdout.splitlines()]
+    return [
+        index
+        for index, (prompt, count) in enumerate(zip(prompts, tokens, strict=True))
+        if count + 8 * len(prompt["messages"]) <= most
+    ]
+
+
 def write_answers(args, prompts, path, temperature, samples):
-    """Answers to these prompts, as lines of a file."""
+    """Answers to these prompts, as lines of a file; an empty one to what does not fit into the context."""
+    fits = that_fit(args, prompts)
 
     def of_gpu(number):
+        own = fits[number :: args.gpus]
+        if not own:
+            return []
         asked, said = (args.out / f"{kind}-{number}.part" for kind in ("prompts", path.stem))
-        write_lines(asked, prompts[number :: args.gpus])
+        write_lines(asked, [prompts[index] for index in own])
         with open(said, "w") as file:
             run(
                 "generate",
@@ -191,7 +222,7 @@ def write_answers(args, prompts, path, temperature, samples):
                 stdout=file,
                 env=on_gpu(args, number),
             )
-        answers = [{**answer, "index": number + args.gpus * answer["index"]} for answer in lines(said)]
+        answers = [{**answer, "index": own[answer["index"]]} for answer in lines(said)]
         for answer in answers:  # as it would read had it been written: special tokens are left out
             answer["text"] = (
                 prompts[answer["index"]].get("prefill", "").removeprefix("<think>") + answer["text"]
@@ -199,7 +230,12 @@ def write_answers(args, prompts, path, temperature, samples):
         asked.unlink(), said.unlink()
         return answers
 
-    write_lines(path, [answer for answers in on_each_gpu(args, of_gpu) for answer in answers])
+    unasked = [
+        {"index": index, "sample": sample, "text": "", "tokens": [], "finish_reason": "length"}
+        for index in sorted(set(range(len(prompts))) - set(fits))
+        for sample in range(samples)
+    ]
+    write_lines(path, [answer for answers in on_each_gpu(args, of_gpu) for answer in answers] + unasked)
 
 
 def prompts_of(model, sources):
@@ -456,7 +492,6 @@ def repaired(args, tasks, answers, rows):
                 {"role": "user", "content": repair_text(args.model, seen)},
             ]
             asked[name] = {"messages": [*asked[name]["messages"], *said]}
-        some = [task for task in some if characters(asked[task[0]]) <= args.most_characters]
         if not some:
             break
         write_answers(args, [asked[task[0]] for task in some], args.out / f"turn{turn}.jsonl", 0, 1)
@@ -484,10 +519,6 @@ def repaired(args, tasks, answers, rows):
                 wrong[task[0]] = row
     write_lines(args.out / "turns.jsonl", [{"task": name, **prompt} for name, prompt in asked.items()])
     return found
-
-
-def characters(prompt):
-    return sum(len(message["content"]) for message in prompt["messages"])
 
 
 def repair_summary(rows):
@@ -619,9 +650,6 @@ def main():
         type=int,
         default=1,
         help="ask again after a wrong greedy answer to a small task, with the verdict's evidence, until so many answers are there",
-    )
-    parser.add_argument(
-        "--most-characters", type=int, default=16000, help="a conversation that is longer is not continued"
     )
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument(
