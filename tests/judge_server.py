@@ -31,7 +31,9 @@ def quick(number):
 
 
 class Server:
-    def __init__(self, nereid, folder, *more, tasks=True, jobs=2, port=0, warm=True, store=None):
+    def __init__(
+        self, nereid, folder, *more, tasks=True, jobs=2, port=0, warm=True, store=None, environ=None
+    ):
         self.folder = folder
         words = [
             nereid,
@@ -54,7 +56,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "NEREID_KEEP_WARM": "60" if warm else "0"},
+            env={**os.environ, "NEREID_KEEP_WARM": "60" if warm else "0", **(environ or {})},
         )
         line = self.process.stdout.readline()
         if not line.startswith("http://"):

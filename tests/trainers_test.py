@@ -20,6 +20,8 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
+import environments  # noqa: E402
+from environments import run  # noqa: E402
 from judge_server import GOOD, WRONG, Server  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv.pop(1)).resolve()) if len(sys.argv) > 1 else ""
@@ -37,60 +39,10 @@ PACKAGES = {
 WITHOUT = {"trl": ["torch", "triton"]}
 
 
-def run(words, **options):
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, **options)
-    if done.returncode != 0:
-        raise AssertionError(
-            f"{words}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-        )
-    return done.stdout
-
-
 def environment(name):
-    """The folder with the programs of an environment that holds this trainer."""
-    folder = ENVIRONMENTS / name
-    stamp = folder / "installed"
-    wanted = "\n".join(PACKAGES[name])
-    if stamp.exists() and stamp.read_text() == wanted:
-        return folder / "bin"
-    base = pathlib.Path(os.environ.get("NEREID_PYTHON", ROOT / ".venv/bin/python"))
-    run([base, "-m", "venv", "--without-pip", folder])
-    python = folder / "bin/python"
-    packages = PACKAGES[name]
-    if name in WITHOUT:  # torch comes from the checkout's environment
-        own = run([base, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
-        theirs = run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).strip()
-        pathlib.Path(theirs, "zz_base.pth").write_text(own + "\n")
-    if uv(base):
-        overrides = folder / "overrides.txt"
-        overrides.write_text(
-            "".join(f"{package}; python_version < '3'\n" for package in WITHOUT.get(name, ()))
-        )
-        more = ["--no-deps"] if name == "verl" else ["--override", overrides]
-        environ = dict(os.environ)
-        for ours, theirs in (("PIP_CERT", "SSL_CERT_FILE"), ("PIP_INDEX_URL", "UV_DEFAULT_INDEX")):
-            if ours in environ:
-                environ.setdefault(theirs, environ[ours])
-        run([uv(base), "pip", "install", "--python", python, *more, *packages], env=environ)
-    else:
-        run(
-            [
-                base,
-                "-m",
-                "pip",
-                "--python",
-                python,
-                "install",
-                *(["--no-deps"] if name == "verl" else []),
-                *packages,
-            ]
-        )
-    stamp.write_text(wanted)
-    return folder / "bin"
-
-
-def uv(base):
-    return base.parent / "uv" if (base.parent / "uv").exists() else None
+    return environments.environment(
+        ENVIRONMENTS / name, PACKAGES[name], WITHOUT.get(name, ()), dependencies=name != "verl"
+    )
 
 
 class Trainers(unittest.TestCase):

@@ -29,6 +29,8 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
+bool is_report(std::string_view line) { return line.starts_with("{\"fleet\":"); }
+
 Result<std::unique_ptr<JudgeProcess>> JudgeProcess::start(JudgeSpec spec, Events events) {
   std::unique_ptr<JudgeProcess> judge(new JudgeProcess(std::move(spec), std::move(events)));
   judge->wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -98,9 +100,11 @@ void JudgeProcess::kill_program() {
   if (said_.empty()) said_ = how_it_ended(status);
 }
 
-// Where it is idle, and workers are to be kept warm for the next command: by itself, for nothing more comes.
+// By itself, for nothing more comes: where it is idle, and workers are to be kept warm for the next command;
+// and a fleet, whose judges are not its children.
 void JudgeProcess::let_it_end() {
-  if (under_way_ > 0 || !outgoing_.empty() || sandbox::seconds_kept_warm() == 0) return;
+  const bool idle = under_way_ == 0 && outgoing_.empty();
+  if (!spec_.fleet && (!idle || sandbox::seconds_kept_warm() == 0)) return;
   to_.reset();
   const Deadline patience = Deadline::after(kSecondsToEnd);
   char bytes[4096];
@@ -200,14 +204,15 @@ bool JudgeProcess::exchange() {
 void JudgeProcess::read_lines() {
   size_t from = 0;
   for (size_t end; (end = incoming_.find('\n', from)) != incoming_.npos; from = end + 1) {
+    std::string line = incoming_.substr(from, end - from);
     ++lines_;
-    under_way_ -= std::min<size_t>(under_way_, 1);
+    if (!is_report(line)) under_way_ -= std::min<size_t>(under_way_, 1);
     uint64_t generation = 0;
     {
       const std::lock_guard lock(mutex_);
       generation = generation_;
     }
-    events_.on_line(generation, incoming_.substr(from, end - from));
+    events_.on_line(generation, std::move(line));
   }
   incoming_.erase(0, from);
 }

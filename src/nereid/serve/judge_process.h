@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -24,7 +25,11 @@ struct JudgeSpec {
   std::vector<std::string> environment;  // "NAME=value"
   double patience = 600;                 // seconds without a line while something is asked
   double most_seconds_between = 10;      // of a process that dies and dies again, from one start to the next
+  bool fleet = false;  // it asks judges elsewhere, reports (`is_report`), and ends at once when stdin does
 };
+
+// Of a fleet's line: it says how the fleet is, and answers nothing.
+bool is_report(std::string_view line);
 
 class JudgeProcess {
  public:

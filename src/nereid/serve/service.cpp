@@ -22,6 +22,8 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions options, std::uni
   service->judges_.resize(places.size());
   for (size_t i = 0; i < places.size(); ++i) {
     service->judges_[i].name = places[i].name;
+    service->judges_[i].is_fleet = places[i].spec.fleet;
+    service->judges_[i].pairs = places[i].judges * (service->options_.jobs + 1);
     const JudgeProcess::Events events = {
         .on_line =
             [raw = service.get(), i, post](uint64_t generation, std::string line) {
@@ -117,7 +119,7 @@ void Service::dispatch() {
       judge.alone = ask(judge, id);
     }
     if (judge.alone || !suspects_.empty()) continue;
-    while (judge.under_way.size() < options_.jobs + 1) {
+    while (judge.under_way.size() < judge.pairs) {
       const auto id = queue_.pop();
       if (!id) break;
       ask(judge, *id);
@@ -140,6 +142,7 @@ bool Service::ask(Judge& judge, const std::string& id) {
 void Service::take_line(size_t number, uint64_t generation, const std::string& line) {
   Judge& judge = judges_[number];
   if (generation != judge.generation) return;
+  if (is_report(line)) return take_report(judge, line);
   auto verdict = parse_json(line, "the judge's answer");
   const std::string id = verdict.ok() && verdict->is_object() ? verdict->value("id", Json()).dump() : "";
   const auto found =
@@ -158,7 +161,7 @@ void Service::take_line(size_t number, uint64_t generation, const std::string& l
   if (kind == "Error" && verdict->value("blame", "ours") == "ours") {
     const std::string reason = verdict->value("reason", "no reason was given");
     pending.under_way = false;
-    if (++pending.errors < options_.errors)
+    if (++pending.errors < options_.errors && !judge.is_fleet)
       suspects_.push_back(task);
     else
       settle(task, State::kFault, fmt::format("the judge failed: {}", reason));
@@ -169,6 +172,14 @@ void Service::take_line(size_t number, uint64_t generation, const std::string& l
   dispatch();
 }
 
+void Service::take_report(Judge& judge, const std::string& line) {
+  auto report = parse_json(line, "the fleet's report");
+  if (!report.ok()) return statistics_.error(report.error().message);
+  for (const Json& message : report->value("errors", Json::array()))
+    if (message.is_string()) statistics_.error(message.get<std::string>());
+  judge.report = report->value("fleet", Json::object());
+}
+
 void Service::take_death(size_t number, uint64_t generation, const std::string& why) {
   Judge& judge = judges_[number];
   if (generation != judge.generation) return;
@@ -176,10 +187,15 @@ void Service::take_death(size_t number, uint64_t generation, const std::string& 
   judge.alone = judge.lives = false;
   statistics_.error(fmt::format("the judge {} ended with {} pairs under way and is started again: {}",
                                 judge.name, judge.under_way.size(), why));
+  judge.report = Json();
   const std::set<std::string> left = std::exchange(judge.under_way, {});
   for (const std::string& id : left) {
     Pending& pending = pending_.at(id);
     pending.under_way = false;
+    if (judge.is_fleet) {  // no pair runs in that process: none is to blame
+      queue_.push(pending.client, id);
+      continue;
+    }
     if (++pending.deaths < options_.deaths)
       suspects_.push_front(id);
     else
@@ -301,7 +317,26 @@ void Service::give_up() {
 }
 
 bool Service::healthy() const {
-  return std::ranges::any_of(judges_, [](const Judge& judge) { return judge.lives; });
+  return std::ranges::any_of(judges_, [](const Judge& judge) { return judge.ready(); });
+}
+
+// A row for each judge of a fleet, or one that says that it has none yet.
+void Service::add_judges(const Judge& judge, Json& judges) const {
+  const Json actors = judge.report.is_object() ? judge.report.value("actors", Json::array()) : Json::array();
+  for (const Json& actor : actors)
+    judges.push_back({{"name", judge.name + " " + actor.value("name", "")},
+                      {"running", true},
+                      {"under_way", actor.value("under_way", 0)},
+                      {"jobs", options_.jobs},
+                      {"verdicts", actor.value("verdicts", 0)},
+                      {"restarts", 0}});
+  if (judge.is_fleet && !actors.empty()) return;
+  judges.push_back({{"name", judge.name},
+                    {"running", judge.ready()},
+                    {"under_way", judge.under_way.size()},
+                    {"jobs", judge.is_fleet ? 0 : options_.jobs},
+                    {"verdicts", judge.verdicts},
+                    {"restarts", judge.restarts}});
 }
 
 Json Service::status() {
@@ -310,12 +345,7 @@ Json Service::status() {
   size_t under_way = 0;
   for (const Judge& judge : judges_) {
     under_way += judge.under_way.size();
-    judges.push_back({{"name", judge.name},
-                      {"running", judge.lives},
-                      {"under_way", judge.under_way.size()},
-                      {"jobs", options_.jobs},
-                      {"verdicts", judge.verdicts},
-                      {"restarts", judge.restarts}});
+    add_judges(judge, judges);
   }
   if (const auto newest = store_->latest(kLatest); newest.ok())
     for (const StoredTask& task : *newest) {
@@ -360,13 +390,32 @@ Json Service::status() {
           {"errors", std::move(errors)}};
 }
 
+std::string Service::fleet_metrics() const {
+  std::string text;
+  for (const Judge& judge : judges_) {
+    if (!judge.report.is_object()) continue;
+    text += metric_head("nereid_fleet_wanted_judges", "gauge", "Judges that the fleet's queue asks for.") +
+            metric("nereid_fleet_wanted_judges", "", "", judge.report.value("wanted", 0.0)) +
+            metric_head("nereid_fleet_starting_judges", "gauge", "Judges that have no place yet, or begin.") +
+            metric("nereid_fleet_starting_judges", "", "", judge.report.value("starting", 0.0)) +
+            metric_head("nereid_fleet_lost_total", "counter", "Judges that were lost with their node.") +
+            metric("nereid_fleet_lost_total", "", "", judge.report.value("lost", 0.0));
+  }
+  return text;
+}
+
 std::string Service::metrics() {
   std::string text;
   const auto one = [&](const char* name, const char* type, const char* help, double value) {
     text += metric_head(name, type, help) + metric(name, "", "", value);
   };
   size_t under_way = 0, running = 0;
-  for (const Judge& judge : judges_) under_way += judge.under_way.size(), running += judge.lives ? 1 : 0;
+  for (const Judge& judge : judges_) {
+    under_way += judge.under_way.size();
+    running += judge.is_fleet && judge.report.is_object() ? judge.report.value("actors", Json::array()).size()
+               : judge.lives && !judge.is_fleet           ? 1
+                                                          : 0;
+  }
   one("nereid_start_time_seconds", "gauge", "When this server started, in seconds since 1970.",
       statistics_.started);
   one("nereid_queue_pairs", "gauge", "Pairs that wait for a judge.",
@@ -382,6 +431,7 @@ std::string Service::metrics() {
       static_cast<double>(statistics_.faults));
   one("nereid_judge_restarts_total", "counter", "Judges that were started again.",
       static_cast<double>(statistics_.restarts));
+  text += fleet_metrics();
   text += metric_head("nereid_verdicts_total", "counter", "Verdicts by kind.");
   for (const auto& [kind, count] : statistics_.verdicts)
     text += metric("nereid_verdicts_total", "verdict", kind, static_cast<double>(count));

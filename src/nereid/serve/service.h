@@ -35,10 +35,11 @@ struct ServiceOptions {
   std::string versions, hardware;  // for receipts
 };
 
-// One judge: where it runs and how.
+// One judge, or a fleet of them: where it runs and how.
 struct JudgePlace {
-  std::string name;  // "cpu", "cuda:0"
+  std::string name;  // "cpu", "cuda:0", "ray"
   JudgeSpec spec;
+  size_t judges = 1;  // at most, of a fleet
 };
 
 // What came of a question.
@@ -99,10 +100,15 @@ class Service {
   struct Judge {
     std::string name;
     std::unique_ptr<JudgeProcess> process;
+    size_t pairs = 2;  // that it has at a time
+    // A fleet asks again by itself where its judges die or fail. Its last report; null until it runs.
+    bool is_fleet = false;
+    Json report{};
     uint64_t generation = 1;
     std::set<std::string> under_way;
     bool alone = false;  // a question that may have killed a judge before: it is judged alone
     bool lives = true;
+    bool ready() const { return lives && (!is_fleet || !report.is_null()); }
     int64_t restarts = 0, verdicts = 0;
   };
   Service(ServiceOptions options, std::unique_ptr<TaskStore> store)
@@ -111,12 +117,15 @@ class Service {
   void dispatch();
   bool ask(Judge& judge, const std::string& id);
   void take_line(size_t judge, uint64_t generation, const std::string& line);
+  void take_report(Judge& judge, const std::string& line);
   void take_death(size_t judge, uint64_t generation, const std::string& why);
   void take_start(size_t judge, uint64_t generation);
   void settle(const std::string& id, StoredTask::State state, const std::string& result);
   void save(const std::string& id, StoredTask::State state, const std::string& result);
   std::optional<Answered> find(const std::string& id);
   void fire(uint64_t number);
+  void add_judges(const Judge& judge, Json& judges) const;
+  std::string fleet_metrics() const;
 
   ServiceOptions options_;
   std::unique_ptr<TaskStore> store_;

@@ -9,6 +9,7 @@
 #include "nereid/cli/command.h"
 #include "nereid/cli/common.h"
 #include "nereid/cli/output.h"
+#include "nereid/cli/serve_fleet.h"
 #include "nereid/cli/version.h"
 #include "nereid/gpu/nvml.h"
 #include "nereid/sandbox/zygote/subprocess.h"
@@ -32,11 +33,15 @@ Examples:
   nereid serve --tasks tasks/ &                        a reference may be the name of a file in tasks/
   curl -s localhost:8000/v1/verify -d '{"reference": "softmax", "completion": "..."}' | jq .reward
   nereid serve --address 0.0.0.0 --tokens tokens.txt   for other machines; a line of tokens.txt is NAME TOKEN
-  nereid serve --gpus 0,1,2,3 --jobs 4 --time          four judges, each on a GPU of its own)";
+  nereid serve --gpus 0,1,2,3 --jobs 4 --time          four judges, each on a GPU of its own
+  nereid serve --ray auto --ray-actors 4:64 --device cuda    a judge on each GPU of a Ray cluster, as the queue asks)";
+
+constexpr int kFleetJobs = 4;  // a judge's, where --jobs does not say
 
 struct ServeOptions : VerificationFlags {
   serve::ServerOptions server;
   serve::ServiceOptions service;
+  FleetOptions fleet;
   std::string tasks, tokens, store, reward = "hierarchical", gpus;
   std::optional<uint64_t> seed;
   int jobs = 0;
@@ -100,25 +105,70 @@ Json gpu_states(const std::vector<std::string>& gpus) {
   return states;
 }
 
-Result<Answer> serve(ServeOptions options) {
+Status check(const ServeOptions& options, bool cuda) {
   if (!serve::is_loopback(options.server.address) && options.tokens.empty() && !options.no_tokens)
     return input_error(
         "--address {}: expected --tokens FILE, for other machines reach this address (--no-tokens lets "
         "everybody ask)",
         options.server.address);
-  NEREID_TRY(const auto device, device_from(options.device));
-  const bool cuda = device == replay::Device::kCuda;
   if (options.time && !cuda) return input_error("--time needs a GPU");
   if (!options.gpus.empty() && !cuda) return input_error("--gpus: expected --device cuda or auto, and a GPU");
-  NEREID_TRY(auto gpus, gpu_list(options.gpus));
+  if (!options.gpus.empty() && !options.fleet.address.empty())
+    return input_error("--gpus and --ray: expected one of them; --ray takes the cluster's GPUs");
+  return ok_status();
+}
+
+// With --ray, `auto` is the GPU if the cluster has one now.
+Result<bool> on_gpus(const ServeOptions& options, const Installation& installation) {
+  if (options.fleet.address.empty()) {
+    NEREID_TRY(const auto device, device_from(options.device));
+    return device == replay::Device::kCuda;
+  }
+  NEREID_TRY(const auto cluster, probe_cluster(installation, options.fleet));
+  return options.device == "cuda" || (options.device == "auto" && cluster.gpus > 0);
+}
+
+Result<std::vector<serve::JudgePlace>> judge_places(const ServeOptions& options,
+                                                    const Installation& installation,
+                                                    std::vector<std::string> words, bool cuda,
+                                                    const std::vector<std::string>& gpus) {
+  words.insert(words.end(), {"--jobs", fmt::to_string(options.service.jobs)});
+  const double patience = 120 + 10 * options.time_limit;
+  std::vector<serve::JudgePlace> places;
+  if (!options.fleet.address.empty()) {
+    NEREID_TRY(auto place,
+               fleet_place(installation, options.fleet, words, options.service.jobs, cuda, patience));
+    places.push_back(std::move(place));
+    return places;
+  }
+  serve::JudgeSpec spec{.words = {(installation.bin / "nereid").string()},
+                        .environment = sandbox::own_environment(),
+                        .patience = patience};
+  spec.words.insert(spec.words.end(), words.begin(), words.end());
+  for (const std::string& gpu : gpus) {
+    auto own = spec;
+    std::erase_if(own.environment,
+                  [](const auto& variable) { return variable.starts_with("CUDA_VISIBLE_DEVICES="); });
+    own.environment.push_back("CUDA_VISIBLE_DEVICES=" + gpu);
+    places.push_back({.name = "cuda:" + gpu, .spec = std::move(own)});
+  }
+  if (places.empty()) places.push_back({.name = cuda ? "cuda:0" : "cpu", .spec = std::move(spec)});
+  return places;
+}
+
+Result<Answer> serve(ServeOptions options) {
+  const bool fleet = !options.fleet.address.empty();
   NEREID_TRY(const auto installation, Installation::locate());
+  NEREID_TRY(const bool cuda, on_gpus(options, installation));
+  NEREID_TRY_STATUS(check(options, cuda));
+  NEREID_TRY(auto gpus, gpu_list(options.gpus));
   const auto words = judge_words(options, cuda ? "cuda" : "cpu");
 
   options.service.versions = store::versions(installation, NEREID_VERSION);
-  options.service.hardware = cuda ? store::gpu_name() : "cpu";
+  options.service.hardware = !cuda ? "cpu" : fleet ? "GPUs of a Ray cluster" : store::gpu_name();
   options.service.keep = options.keep_days * 86400;
-  options.service.jobs = static_cast<size_t>(
-      options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.service.jobs = static_cast<size_t>(options.jobs > 0 ? options.jobs : fleet ? kFleetJobs : cores);
   if (options.service.per_client == 0)
     options.service.per_client = std::max<size_t>(1, options.service.queue * 3 / 4);
 
@@ -132,24 +182,10 @@ Result<Answer> serve(ServeOptions options) {
   server.questions.reward.objective = *serve::objective_from_string(options.reward);
   server.questions.identity =
       fmt::format("{}\n{}\n{}", joined(words), options.service.versions, options.service.hardware);
+  NEREID_TRY(const auto places, judge_places(options, installation, words, cuda, gpus));
   NEREID_TRY(auto tasks, serve::TaskStore::open(options.store.empty() ? store::data_file("serve.db").string()
                                                                       : options.store));
-
-  serve::JudgeSpec spec{.words = {(installation.bin / "nereid").string()},
-                        .environment = sandbox::own_environment(),
-                        .patience = 120 + 10 * options.time_limit};
-  spec.words.insert(spec.words.end(), words.begin(), words.end());
-  spec.words.insert(spec.words.end(), {"--jobs", fmt::to_string(options.service.jobs)});
-  std::vector<serve::JudgePlace> places;
-  for (const std::string& gpu : gpus) {
-    auto own = spec;
-    std::erase_if(own.environment,
-                  [](const auto& variable) { return variable.starts_with("CUDA_VISIBLE_DEVICES="); });
-    own.environment.push_back("CUDA_VISIBLE_DEVICES=" + gpu);
-    places.push_back({"cuda:" + gpu, std::move(own)});
-  }
-  if (places.empty()) places.push_back({cuda ? "cuda:0" : "cpu", std::move(spec)});
-  if (cuda && gpus.empty()) gpus = {"0"};
+  if (cuda && gpus.empty() && !fleet) gpus = {"0"};
   server.gpus = [gpus] { return gpu_states(gpus); };
 
   const std::string address =
@@ -204,10 +240,11 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
   command->add_flag("--ignore-rules", options->ignore_rules, "Compute rewards as if rules were not checked");
   command
       ->add_option("--jobs", options->jobs,
-                   "Pairs that each judge process judges in parallel (default: one per core)")
+                   "Pairs that each judge process judges in parallel (default: one per core; with --ray 4)")
       ->check(CLI::Range(1, 1024));
   command->add_option("--gpus", options->gpus,
                       "GPUs, one judge process for each: 0,1,2 (default: one process)");
+  add_fleet_options(*command, options->fleet);
   command
       ->add_option("--queue", options->service.queue,
                    "Most waiting pairs; further ones get 429 with Retry-After")

@@ -1,0 +1,1 @@
+"""Judges on a Ray cluster, for `nereid serve --ray`."""
