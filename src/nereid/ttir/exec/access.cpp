@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include "nereid/ttir/exec/affine.h"
 #include "nereid/ttir/exec/sanitizer.h"
@@ -282,6 +286,50 @@ void note_lane_rows(Machine& m, const Access& a, const Rows& r, LaneAccess kind)
   });
 }
 
+// Whether elements of different lanes may be at one address.
+bool may_coincide(const Rows& r, int bytes) {
+  std::array<std::pair<int64_t, int64_t>, kLazyRank> dims{};  // stride, size; a size of 0: there is none
+  for (int d = 0; d < r.rank; ++d) dims[static_cast<size_t>(d)] = {std::abs(r.stride[d]), r.size[d]};
+  std::ranges::sort(dims);
+  int64_t reach = bytes;
+  for (const auto& [stride, size] : dims) {
+    if (size == 0) continue;
+    if (stride < reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+// One element of a store: where it goes, and its lane.
+struct Stored {
+  int64_t address = 0, lane = 0;
+};
+
+// Two lanes of one store that write different numbers to one address: nothing decides which of them remains.
+void report_rivals(Machine& m, const Access& a, std::vector<Stored>& elements, const std::byte* from) {
+  const auto data = [&](const Stored& s) { return from + s.lane * a.bytes; };
+  const auto before = [](const Stored& x, const Stored& y) { return x.address < y.address; };
+  if (!std::is_sorted(elements.begin(), elements.end(), before))
+    std::stable_sort(elements.begin(), elements.end(), before);
+  for (size_t k = 1; k < elements.size(); ++k) {
+    const Stored &x = elements[k - 1], &y = elements[k];
+    if (x.address != y.address || std::memcmp(data(x), data(y), static_cast<size_t>(a.bytes)) == 0) continue;
+    return report(m, FindingKind::kOrderDependent, a.location, buffer_of(x.address), offset_of(x.address),
+                  "by two lanes of one store with different numbers");
+  }
+}
+void report_rivals(Machine& m, const Access& a, const Rows& r, const std::byte* from) {
+  if (!may_coincide(r, a.bytes)) return;
+  std::vector<Stored> elements;
+  const int64_t n = r.rank == 0 ? 1 : r.size[r.rank - 1];
+  walk(r, [&](int64_t address, int64_t lane) {
+    for (int64_t k = 0; k < n; ++k)
+      elements.push_back({address + (n == 1 ? 0 : k * r.stride[r.rank - 1]),
+                          lane + (n == 1 ? 0 : k * r.lane_stride[r.rank - 1])});
+  });
+  report_rivals(m, a, elements, from);
+}
+
 }  // namespace
 
 bool passes_data(const Machine& m, int64_t address) {
@@ -366,6 +414,7 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
           note_write(m, a.location, address, bytes, lanes_of(a));
         });
         if (passes_data(m, r.low)) note_lane_rows(m, a, r, LaneAccess::kWrite);
+        if (step != 0) report_rivals(m, a, r, from);
       }
       walk(r, [&](int64_t address, int64_t lane) {
         write_row(a.bytes, data + offset_of(address), stride, from + lane * step * a.bytes, lane_stride, n);
@@ -374,7 +423,11 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
     }
   }
   m.lane_log.next();
+  std::vector<Stored> elements;
+  const bool may_rival = sanitize && step != 0 && a.lanes > 1;
+  if (may_rival) elements.reserve(static_cast<size_t>(a.lanes));
   for_each_lane(m, a, [&](int64_t lane, int64_t address) {
+    if (may_rival) elements.push_back({address, lane});
     if (sanitize) {
       report_if_misaligned(m, a.location, address, a.bytes);
       note_write(m, a.location, address, a.bytes, lanes_of(a));
@@ -383,6 +436,7 @@ void write_tile(Machine& m, const Access& a, const std::byte* from, int step) {
     std::memcpy(m.buffer(buffer_of(address)).data + offset_of(address), from + lane * step * a.bytes,
                 static_cast<size_t>(a.bytes));
   });
+  if (may_rival) report_rivals(m, a, elements, from);
 }
 
 }  // namespace nereid::ttir

@@ -44,7 +44,8 @@ std::string sentence(const Finding& f, const RawFinding& raw, const Buffer* buff
       return fmt::format("missing barrier: element {} of {} is accessed at {}, {}", f.index, f.buffer, where,
                          raw.detail);
     case FindingKind::kOrderDependent:
-      return raw.detail;
+      return fmt::format("order dependent: element {} of {} is written at {}, {}", f.index, f.buffer, where,
+                         raw.detail);
   }
   return where;
 }
