@@ -77,12 +77,19 @@ class Follower {
 
   void follow(const trace::Call& call) {
     const bool same = takes(same_, call), derived = takes(derived_, call);
-    if (!same && !derived) return;
     const auto name = trace::split_name(call.op).name;
+    use_.limited |= takes(floats_, call) &&
+                    (compares(name) || one_of(name, {"histc", "bucketize", "searchsorted", "_to_copy"}));
+    if (!same && !derived) return;
     const auto listed = trace::listed(call.op);
     if (listed == trace::Listed::kView || listed == trace::Listed::kQuery ||
         listed == trace::Listed::kAllocation)
       return spread(call, same && !derived, true);
+    const bool second = call.args.size() > 1 && (holds(same_, call.args[1]) || holds(derived_, call.args[1]));
+    use_.limited |=
+        one_of(name, {"eq", "ne", "lt", "le", "gt", "ge", "isin"}) ||
+        (second && one_of(name, {"bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__",
+                                 "pow", "float_power", "ldexp", "repeat_interleave"}));
     if (one_of(name, {"eq", "ne", "lt", "le", "gt", "ge", "isin", "logical_not", "logical_and", "logical_or",
                       "logical_xor", "masked_fill", "where", "any", "all", "isnan"})) {
       for (size_t i = name == "where" ? 1 : 0; i < call.args.size() && one_of(name, {"where", "masked_fill"});
@@ -105,6 +112,10 @@ class Follower {
     use_.compared_alone = false;
   }
 
+  static bool compares(std::string_view name) {
+    return one_of(name, {"eq", "ne", "lt", "le", "gt", "ge", "isin"});
+  }
+
   bool makes_masks(const trace::Call& call) const {
     const auto made = trace::tensors_in(call.result);
     return std::ranges::all_of(made, [&](ValueId v) { return value(v).dtype == trace::DType::kBool; });
@@ -116,6 +127,7 @@ class Follower {
     if (!compares) use_.compared_alone = false;
     for (const auto made : trace::tensors_in(call.result)) {
       const auto type = value(made).dtype;
+      if (same && trace::is_floating(type)) floats_.insert(storage_of(made));
       if (!trace::is_integral(type) || (type == trace::DType::kBool && !same)) continue;
       if (same_.contains(storage_of(made))) continue;
       (same ? same_ : derived_).insert(storage_of(made));
@@ -198,6 +210,7 @@ class Follower {
   const trace::Trace& trace_;
   const bool is_mask_;
   std::set<StorageId> same_, derived_;  // hold these integers; hold integers made of them
+  std::set<StorageId> floats_;          // hold these integers as floating-point numbers
   IntegerUse use_;
 };
 

@@ -18,7 +18,13 @@ struct IntegerUse {
   // They are only compared, or make masks.
   bool compared_alone = true;
 
+  // They are compared, or an operator takes them to which not all numbers mean something (a shift, an
+  // exponent, a count of repetitions).
+  bool limited = false;
+
   bool indexes() const { return bound != kNoBound; }
+  // They are numbers that the forward computes with, and nothing else: any number is legal.
+  bool numbers_alone() const { return !indexes() && !obscure && !compared_alone && !limited; }
 };
 
 // The judged forward names NaNs or infinities (nan_to_num, isnan, x != x, isfinite, nansum, fmax): what it

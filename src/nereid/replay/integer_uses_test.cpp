@@ -60,6 +60,19 @@ TEST(IntegerUses, WhatIsComparedAloneIsAMask) {
   EXPECT_FALSE(t.use().obscure);
 }
 
+TEST(IntegerUses, NumbersThatAreNeitherComparedNorLookedUpBy) {
+  Task t;
+  const auto x = t.s.tensor({8});
+  EXPECT_FALSE(t.use().numbers_alone()) << "nothing is computed with them";
+  t.call("aten::mul.Tensor", {tensor_arg(x), tensor_arg(t.i)}, {8});
+  EXPECT_TRUE(t.use().numbers_alone());
+  Task shift = t;
+  shift.call("aten::bitwise_left_shift.Tensor", {tensor_arg(t.i), tensor_arg(t.i)}, {8}, DType::kI64);
+  EXPECT_FALSE(shift.use().numbers_alone());
+  t.call("aten::lt.Tensor", {tensor_arg(x), tensor_arg(t.i)}, {8}, DType::kBool);
+  EXPECT_FALSE(t.use().numbers_alone());
+}
+
 TEST(IntegerUses, EachPlaceOfAnIndexHasItsDimension) {
   Task t;
   const auto table = t.s.tensor({3, 50, 9});

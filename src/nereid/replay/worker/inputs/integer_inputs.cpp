@@ -2,19 +2,30 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "nereid/replay/worker/inputs/inputs.h"
+#include "nereid/replay/worker/inputs/integer_helpers.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {
 namespace {
 
-constexpr int64_t kMostLooked = int64_t{1} << 22;  // elements: a larger tensor's structure is not looked for
-
-const auto kLong = at::TensorOptions().dtype(c10::kLong);
-
-bool all(const at::Tensor& truths) { return truths.all().item().toBool(); }
+std::pair<double, double> range_of_type(c10::ScalarType type) {
+  switch (type) {
+    case c10::kByte:
+      return {0, 255};
+    case c10::kChar:
+      return {-128, 127};
+    case c10::kShort:
+      return {-0x1p15, 0x1p15 - 1};
+    case c10::kInt:
+      return {-0x1p31, 0x1p31 - 1};
+    default:
+      return {-0x1p53, 0x1p53};
+  }
+}
 
 // Rows of numbers that mean something: what is negative among others that are not marks a place, and stays.
 struct Sample {
@@ -33,14 +44,14 @@ struct Sample {
 // A power of two, of at most 16: what alignment asks for.
 int64_t common_factor(const at::Tensor& numbers) {
   int64_t factor = 16;
-  while (factor > 1 && !all(numbers.remainder(factor).eq(0))) factor /= 2;
+  while (factor > 1 && !all_true(numbers.remainder(factor).eq(0))) factor /= 2;
   return factor;
 }
 
 bool distinct_in_rows(const at::Tensor& rows) {
   if (rows.size(1) < 2) return true;
   const auto sorted = std::get<0>(rows.sort(1));
-  return all(sorted.diff(1, 1).ne(0));
+  return all_true(sorted.diff(1, 1).ne(0));
 }
 
 Sample look_at(const at::Tensor& rows, const IntegerLimits& limits) {
@@ -54,8 +65,8 @@ Sample look_at(const at::Tensor& rows, const IntegerLimits& limits) {
     return s;
   }
   const auto steps = rows.diff(1, 1);
-  s.sorted = all(steps.ge(0)), s.descending = !s.sorted && all(steps.le(0));
-  s.strict = all(steps.ne(0)) && (s.sorted || s.descending);
+  s.sorted = all_true(steps.ge(0)), s.descending = !s.sorted && all_true(steps.le(0));
+  s.strict = all_true(steps.ne(0)) && (s.sorted || s.descending);
   s.distinct = s.strict || distinct_in_rows(rows);
   s.all_distinct = s.distinct && (rows.size(0) == 1 || distinct_in_rows(rows.reshape({1, -1})));
   s.permutation = s.all_distinct && s.low == 0 && s.high == rows.numel() - 1;
@@ -65,7 +76,8 @@ Sample look_at(const at::Tensor& rows, const IntegerLimits& limits) {
   const auto is_one_of = [&](const std::vector<int64_t>& known) {
     return std::ranges::find(known, sum) != known.end();
   };
-  if (s.low >= 0 && s.high > 1 && all(sums.eq(sum)) && (is_one_of(limits.sizes) || is_one_of(limits.numbers)))
+  if (s.low >= 0 && s.high > 1 && all_true(sums.eq(sum)) &&
+      (is_one_of(limits.sizes) || is_one_of(limits.numbers)))
     s.sum = sum;
   return s;
 }
@@ -117,7 +129,7 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
     return sorted_rows(s.rows.size(0), columns, 0, use.bound - 1, true, generator);
   }
   if (columns < 3 || s.rows.size(0) > 1) {
-    if (!all(first.eq(low)) || !all(last.eq(high))) return std::nullopt;  // ends of their own
+    if (!all_true(first.eq(low)) || !all_true(last.eq(high))) return std::nullopt;  // ends of their own
     if (columns < 3) return std::nullopt;
   }
   const int64_t from = low / s.factor, to = high / s.factor, step = s.strict ? 1 : 0;
@@ -131,7 +143,7 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
   const auto step_now = std::max<int64_t>(s.rows.diff(1, 1).max().item().toLong(), 1);
   const auto longest = smallest_from(limits.numbers, step_now);
   if (longest && *longest < high - low) shorten_steps(made, *longest / s.factor * s.factor);
-  if (s.strict && !all(made.diff(1, 1).gt(0))) return std::nullopt;
+  if (s.strict && !all_true(made.diff(1, 1).gt(0))) return std::nullopt;
   return made;
 }
 
@@ -220,9 +232,9 @@ bool is_unstructured(const at::Tensor& rows, const IntegerLimits& limits) {
   const auto first = some.narrow(1, 0, std::min(rows.size(1), kColumns)).to(at::kCPU, c10::kLong);
   if (first.size(1) < 2 || distinct_in_rows(first)) return false;
   const auto steps = first.diff(1, 1);
-  if (all(steps.ge(0)) || all(steps.le(0))) return false;
+  if (all_true(steps.ge(0)) || all_true(steps.le(0))) return false;
   const auto sums = some.sum(1, false, c10::kLong).to(at::kCPU);
-  if (!all(sums.eq(sums[0]))) return true;
+  if (!all_true(sums.eq(sums[0]))) return true;
   const auto sum = sums[0].item().toLong();
   const auto is_one_of = [sum](const std::vector<int64_t>& known) {
     return std::ranges::find(known, sum) != known.end();
@@ -252,12 +264,37 @@ std::optional<bool> redraw_unstructured(at::Tensor tensor, InputDistribution kin
   return true;
 }
 
+// Numbers that are computed with, without order or meaning among them: of either sign, and up to 64 times as
+// large, within their type.
+bool widen_numbers(at::Tensor tensor, const IntegerUse& use, const IntegerLimits& limits,
+                   at::Generator generator) {
+  constexpr double kOctaves = 6;
+  const auto type = tensor.scalar_type();
+  if (!use.numbers_alone() || type == c10::kBool || tensor.numel() < 2 || tensor.numel() > kMostLooked)
+    return false;
+  const auto own = as_long(tensor);
+  const auto s = look_at(own.reshape({own.dim() < 2 ? 1 : own.numel() / own.size(-1), -1}), limits);
+  if (s.constant() || s.sorted || s.descending || s.distinct || s.sum || (s.low >= 0 && s.high <= 1))
+    return false;
+  const auto drawn = [&] {
+    return at::rand(own.sizes(), generator, at::TensorOptions().dtype(c10::kDouble));
+  };
+  const auto larger = own.to(c10::kDouble).mul(drawn().mul(kOctaves).exp2());
+  const auto signed_numbers = at::where(drawn().lt(0.5), larger.neg(), larger).round();
+  const auto [least, most] = range_of_type(type);
+  const auto made = (least < 0 ? signed_numbers : larger.round()).clamp(least, most).to(c10::kLong);
+  if (made.equal(own)) return false;
+  tensor.copy_(made);
+  return true;
+}
+
 }  // namespace
 
 bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
                      const IntegerLimits& limits, at::Generator generator) {
   const auto type = tensor.scalar_type();
   if (!c10::isIntegralType(type, true) || tensor.numel() == 0) return false;
+  if (kind == InputDistribution::kFlipped) return widen_numbers(tensor, use, limits, generator);
   if (type == c10::kBool) return redraw_truths(tensor, kind, generator);
   if (const auto drawn = redraw_unstructured(tensor, kind, use, limits, generator)) return *drawn;
   const bool looked = tensor.numel() <= kMostLooked;
@@ -265,7 +302,7 @@ bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse
   const auto flat =
       own.reshape({tensor.dim() < 2 ? 1 : tensor.numel() / std::max<int64_t>(tensor.size(-1), 1), -1});
   const auto marks = flat.lt(0);
-  const bool marked = marks.any().item().toBool() && !all(marks);
+  const bool marked = marks.any().item().toBool() && !all_true(marks);
   if (!looked && marked) return false;
   Sample sample = look_at(marked ? flat.clamp_min(0) : flat, limits);
   if (marked) {  // values among marks have no order
@@ -281,192 +318,12 @@ bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse
   return true;
 }
 
-bool hang_together(const at::Tensor& first, const at::Tensor& second) {
-  const auto whole = [](const at::Tensor& t) { return t.to(at::kCPU, c10::kLong).contiguous(); };
-  if (first.numel() > kMostLooked || second.numel() > kMostLooked || first.numel() < 2 || second.numel() < 2)
-    return false;
-  const auto a = whole(first), b = whole(second);
-  const auto constant = [](const at::Tensor& t) { return all(t.eq(t.reshape({-1})[0])); };
-  if (constant(a) || constant(b)) return false;
-  const auto x = a.reshape({-1}), y = b.reshape({-1});
-  if (a.sizes() == b.sizes() && (all(a.le(b)) || all(a.ge(b)))) return true;  // begins and ends; equal ones
-  if (a.dim() == 1 && b.dim() == 1) {
-    const auto sums = x.cumsum(0);
-    if (y.numel() == x.numel() && (sums.equal(y) || sums.sub(x).equal(y))) return true;
-    if (y.numel() == x.numel() + 1 && y[0].item().toLong() == 0 && sums.equal(y.narrow(0, 1, x.numel())))
-      return true;
-    if (y.numel() == x.numel() && (x.argsort(0, false).equal(y) || std::get<0>(x.sort()).equal(y)))
-      return true;
-  }
-  if (x.min().item().toLong() >= 0 && x.max().item().toLong() < y.numel() + 1 && b.dim() == 1) {
-    const auto counts = x.bincount({}, y.numel());
-    if (counts.numel() == y.numel() && counts.equal(y)) return true;
-    if (counts.numel() + 1 == y.numel() && counts.cumsum(0).equal(y.narrow(0, 1, counts.numel())))
-      return true;
-  }
-  // Lengths and the mask that they make.
-  return a.dim() == 1 && b.dim() == 2 && b.size(0) == a.size(0) &&
-         all(at::arange(b.size(1), kLong).lt(a.unsqueeze(1)).eq(b.ne(0)));
-}
-
-namespace {
-
-// How one input follows from another; `sample` has the other's shape, and its numbers so far.
-struct Rule {
-  enum class Of { kNumbers, kSums, kPlaces } of{};  // kPlaces: what is counted are indices into the other
-  at::Tensor (*follow)(const at::Tensor& from, const at::Tensor& sample);
-};
-const Rule kRules[] = {
-    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x; }},
-    {Rule::Of::kSums, [](const at::Tensor& x, const at::Tensor&) { return x.cumsum(0); }},
-    {Rule::Of::kSums, [](const at::Tensor& x, const at::Tensor&) { return x.cumsum(0).sub(x); }},
-    {Rule::Of::kSums,
-     [](const at::Tensor& x, const at::Tensor&) { return at::cat({at::zeros({1}, kLong), x.cumsum(0)}); }},
-    {Rule::Of::kNumbers,  // ends of begins
-     [](const at::Tensor& x, const at::Tensor& y) { return at::cat({x.slice(0, 1), y.slice(0, -1)}); }},
-    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.slice(0, 1); }},
-    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.slice(0, 0, -1); }},
-    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.diff(); }},
-    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return x.argsort(0, false); }},
-    {Rule::Of::kNumbers, [](const at::Tensor& x, const at::Tensor&) { return std::get<0>(x.sort()); }},
-    {Rule::Of::kPlaces, [](const at::Tensor& x, const at::Tensor& y) { return x.bincount({}, y.numel()); }},
-    {Rule::Of::kPlaces,
-     [](const at::Tensor& x, const at::Tensor& y) {
-       return at::cat({at::zeros({1}, kLong), x.bincount({}, y.numel() - 1).cumsum(0)});
-     }},
-    {Rule::Of::kNumbers,  // a mask of lengths
-     [](const at::Tensor& x, const at::Tensor& y) {
-       return y.dim() == 2 ? at::arange(y.size(1), kLong).lt(x.unsqueeze(1)).to(c10::kLong) : x;
-     }},
-};
-
-at::Tensor as_long(const at::Tensor& tensor) {
-  return tensor.to(at::kCPU, c10::kLong, false, true).contiguous();
-}
-
-// The rule by which `b` follows from `a`; null where there is none.
-const Rule* rule_between(const at::Tensor& a, const at::Tensor& b) {
-  const bool line = a.dim() == 1;
-  const bool places = line && b.dim() == 1 && b.numel() > 1 && a.min().item().toLong() >= 0 &&
-                      a.max().item().toLong() < b.numel();
-  for (const auto& rule : kRules) {
-    if ((!line && &rule != kRules) || (rule.of == Rule::Of::kPlaces && !places)) continue;
-    if (const auto made = rule.follow(a, b); made.sizes() == b.sizes() && made.equal(b)) return &rule;
-  }
-  return nullptr;
-}
-
-bool related(const at::Tensor& a, const at::Tensor& b) {
-  if (hang_together(a, b) || hang_together(b, a)) return true;
-  const auto looked = [](const at::Tensor& t) {
-    return t.numel() > 1 && t.numel() <= kMostLooked && t.dim() == 1 && !all(t.eq(t[0]));
-  };
-  if (!looked(a) || !looked(b)) return false;
-  const auto x = as_long(a), y = as_long(b);
-  return rule_between(x, y) != nullptr || rule_between(y, x) != nullptr;
-}
-
-// A single number that says something of the other tensor.
-bool summarizes(int64_t number, const at::Tensor& other) {
-  const auto flat = other.reshape({-1});
-  const auto highest = flat.max().item().toLong();
-  return number == highest || number == highest + 1 || number == flat.sum().item().toLong() ||
-         number == flat[-1].item().toLong() || number == flat.diff().max().item().toLong() ||
-         number == flat.numel() || number == flat.numel() - 1;
-}
-
-// Inputs of one call, of which some say something of others.
-class Together {
- public:
-  Together(const std::vector<IntegerInput>& inputs, InputDistribution kind, IntegerLimits limits,
-           at::Generator generator)
-      : inputs_(inputs),
-        kind_(kind),
-        limits_(std::move(limits)),
-        generator_(std::move(generator)),
-        related_(inputs.size()),
-        done_(inputs.size()) {}
-
-  bool redraw() {
-    for (size_t i = 0; i < inputs_.size(); ++i) relate(i);
-    bool any = false;
-    for (size_t i = 0; i < inputs_.size(); ++i) any |= !done_[i] && redraw_from(i);
-    return any;
-  }
-
- private:
-  void relate(size_t i) {
-    const auto& a = inputs_[i].tensor;
-    done_[i] = inputs_[i].fixed || a.numel() == 0;
-    const bool single = a.numel() == 1 && a.scalar_type() != c10::kBool;
-    if (single) limits_.numbers.push_back(as_long(a).item().toLong());
-    for (size_t j = 0; j < inputs_.size(); ++j) {
-      const auto& b = inputs_[j].tensor;
-      if (i == j) continue;
-      if (single && b.numel() > 1 && b.numel() <= kMostLooked && b.scalar_type() != c10::kBool)
-        done_[i] = done_[i] || summarizes(limits_.numbers.back(), as_long(b));
-      if (related(a, b)) related_[i].push_back(j);
-    }
-  }
-
-  // Redraws an input from which all that are related to it follow.
-  bool redraw_from(size_t i) {
-    const auto& root = inputs_[i];
-    if (related_[i].empty())
-      return done_[i] = redraw_integers(root.tensor, kind_, root.use, limits_, generator_);
-    const auto before = as_long(root.tensor);
-    std::vector<std::pair<size_t, const Rule*>> followers;
-    bool sums = false;
-    for (const size_t j : related_[i]) {
-      const bool bound = done_[j] || reaches_beyond(j, i);
-      const auto* rule = bound ? nullptr : rule_between(before, as_long(inputs_[j].tensor));
-      if (rule == nullptr) return false;
-      followers.emplace_back(j, rule), sums |= rule->of == Rule::Of::kSums;
-    }
-    auto limits = limits_;
-    const auto total = before.sum();
-    if (sums) limits.sizes.push_back(total.item().toLong());
-    if (!redraw_integers(root.tensor, kind_, root.use, limits, generator_)) return false;
-    const auto now = as_long(root.tensor);
-    if (sums && !now.sum().equal(total)) {  // what they add up to would end elsewhere
-      root.tensor.copy_(before);
-      return false;
-    }
-    for (const auto& [j, rule] : followers) {
-      inputs_[j].tensor.copy_(rule->follow(now, as_long(inputs_[j].tensor)));
-      done_[j] = true;
-    }
-    return done_[i] = true;
-  }
-
-  // `j` is related to something that `i` is not.
-  bool reaches_beyond(size_t j, size_t i) const {
-    return std::ranges::any_of(related_[j], [&](size_t other) {
-      return other != i && std::ranges::find(related_[i], other) == related_[i].end();
-    });
-  }
-
-  const std::vector<IntegerInput>& inputs_;
-  const InputDistribution kind_;
-  IntegerLimits limits_;
-  at::Generator generator_;
-  std::vector<std::vector<size_t>> related_;
-  std::vector<bool> done_;  // redrawn, or to stay
-};
-
-}  // namespace
-
-bool redraw_together(const std::vector<IntegerInput>& inputs, InputDistribution kind, IntegerLimits limits,
-                     at::Generator generator) {
-  return Together(inputs, kind, std::move(limits), std::move(generator)).redraw();
-}
-
 bool is_banded(const at::Tensor& tensor) {
   auto t = tensor.detach();
   while (t.dim() > 2 && t.size(0) == 1) t = t.squeeze(0);
   if (t.dim() != 2 || t.size(0) < 2 || t.size(1) < 2) return false;
   const auto low = t.min(), high = t.max();
-  if (!all(t.eq(low).logical_or(t.eq(high)))) return false;
+  if (!all_true(t.eq(low).logical_or(t.eq(high)))) return false;
   const auto rows = t.size(0), columns = t.size(1);
   return t.narrow(0, 0, rows - 1)
       .narrow(1, 0, columns - 1)

@@ -196,6 +196,27 @@ TEST_F(IntegerInputs, LargeTensorsKeepTheStructureThatTheyHave) {
   EXPECT_TRUE(all(counts.sum(1).eq(sum)));
 }
 
+TEST_F(IntegerInputs, NumbersThatAreComputedWithGetAnotherSignAndSize) {
+  const auto flipped = InputDistribution::kFlipped;
+  const IntegerUse computed{.compared_alone = false};
+  auto numbers = at::randint(0, 100, {16, 64}, at::kLong);
+  ASSERT_TRUE(redraw(numbers, flipped, computed));
+  EXPECT_LT(number(numbers.min()), -100);
+  EXPECT_GT(number(numbers.max()), 100);
+  auto bytes = at::randint(0, 100, {16, 64}, at::kByte);
+  ASSERT_TRUE(redraw(bytes, flipped, computed));
+  EXPECT_GT(number(bytes.to(at::kLong).max()), 127);
+  for (const IntegerUse use : {IntegerUse{}, IntegerUse{.bound = 1000, .compared_alone = false},
+                               IntegerUse{.obscure = true, .compared_alone = false},
+                               IntegerUse{.compared_alone = false, .limited = true}}) {
+    auto kept = at::randint(0, 100, {16, 64}, at::kLong);
+    EXPECT_FALSE(redraw(kept, flipped, use));
+  }
+  auto sorted = at::arange(64, at::kLong), flags = at::randint(0, 2, {16, 64}, at::kLong);
+  EXPECT_FALSE(redraw(sorted, flipped, computed));
+  EXPECT_FALSE(redraw(flags, flipped, computed));
+}
+
 TEST_F(IntegerInputs, NoStepPassesTheLongest) {
   for (const auto kind : kKinds)
     for (int round = 0; round < 20; ++round) {
