@@ -53,6 +53,38 @@ struct Exponents {
   bool logarithm = false;
 };
 
+// A normalisation's weight and bias: their positions among its arguments (-1: there is none), and whether
+// they belong to dimension 1 or to the last ones.
+struct AffineNorm {
+  std::string_view name;
+  int weight, bias;
+  bool of_channels;
+};
+constexpr AffineNorm kAffineNorms[] = {{"layer_norm", 2, 3, false},      {"native_layer_norm", 2, 3, false},
+                                       {"rms_norm", 2, -1, false},       {"_fused_rms_norm", 2, -1, false},
+                                       {"group_norm", 2, 3, true},       {"native_group_norm", 1, 2, true},
+                                       {"batch_norm", 1, 2, true},       {"native_batch_norm", 1, 2, true},
+                                       {"cudnn_batch_norm", 1, 2, true}, {"instance_norm", 1, 2, true}};
+
+const AffineNorm* affine_norm(const trace::Step& step) {
+  const auto* call = std::get_if<trace::Call>(&step);
+  if (!call) return nullptr;
+  const auto* norm = std::ranges::find(kAffineNorms, trace::split_name(call->op).name, &AffineNorm::name);
+  return norm == std::end(kAffineNorms) ? nullptr : norm;
+}
+
+struct Affine {
+  at::Tensor weight, bias;
+  bool of_channels = false;
+
+  at::Tensor over(const at::Tensor& parameter, const at::Tensor& made) const {
+    if (!of_channels || made.dim() < 2) return parameter;
+    std::vector<int64_t> sizes(static_cast<size_t>(made.dim()), 1);
+    sizes[1] = parameter.numel();
+    return parameter.reshape(sizes);
+  }
+};
+
 }  // namespace
 
 std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& options,
@@ -72,6 +104,7 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   if (change.exchange) replay_->exchange_operands(change.exchange);
   if (change.watch) replay_->watch_results(change.watch);
   if (change.rounding) round_on_the_way(*change.rounding, change.coarse, change.exchange);
+  if (change.in_parts) round_parts(change.exchange);
   if (change.mark_overflow)
     replay_->watch_results([this](StorageId id, const at::Tensor& made) {
       if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
@@ -123,10 +156,50 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
       });
 }
 
+bool Float64Reference::has_parts() const {
+  return std::ranges::any_of(judged_steps(), [](const trace::Step& step) { return affine_norm(step); });
+}
+
+void Float64Reference::round_parts(const Replay::Exchange& then) {
+  const auto affine = std::make_shared<std::map<StorageId, Affine>>();  // by the storage of the result
+  replay_->exchange_operands([this, affine, then](int step, ValueId id, const at::Tensor& operand) {
+    const auto& steps = judged_steps();
+    const auto* norm = static_cast<size_t>(step) < steps.size() ? affine_norm(steps[step]) : nullptr;
+    if (norm != nullptr) {
+      const auto& call = std::get<trace::Call>(steps[step]);
+      const auto results = trace::tensors_in(call.result);
+      const auto is = [&](int position) {
+        if (position < 0 || static_cast<size_t>(position) >= call.args.size()) return false;
+        const auto given = trace::tensors_in(call.args[static_cast<size_t>(position)]);
+        return given.size() == 1 && given[0] == id;
+      };
+      if (!results.empty() && (is(norm->weight) || is(norm->bias))) {
+        auto& of = (*affine)[upcast_.trace.values[results[0]].storage];
+        of.of_channels = norm->of_channels;
+        (is(norm->weight) ? of.weight : of.bias) = operand.detach();
+      }
+    }
+    return then ? then(step, id, operand) : operand;
+  });
+  replay_->watch_results([this, affine](StorageId id, const at::Tensor& made) {
+    const auto was = upcast_.was[id];
+    if (!was) return;
+    const auto round = [&](const at::Tensor& x) { return x.to(scalar_type(real_of(*was))).to(c10::kDouble); };
+    if (auto of = affine->extract(id)) {
+      const auto& [weight, bias, of_channels] = of.mapped();
+      auto normalised = bias.defined() ? made.sub(of.mapped().over(bias, made)) : made;
+      const auto by = weight.defined() ? of.mapped().over(weight, made) : at::ones({}, made.options());
+      const auto parts = round(normalised.div(by)).mul(by);
+      made.copy_(at::where(by.eq(0), made, bias.defined() ? parts.add(of.mapped().over(bias, made)) : parts));
+    }
+    made.copy_(round(made));
+  });
+}
+
 std::map<StorageId, double> Float64Reference::terms_of_sums() const {
   std::map<StorageId, double> terms;
   const auto& trace = upcast_.trace;
-  for (const auto& step : program_->phases()[program_->judged()].phase->steps) {
+  for (const auto& step : judged_steps()) {
     const auto* call = std::get_if<trace::Call>(&step);
     if (!call) continue;
     const auto results = trace::tensors_in(call->result);
@@ -152,7 +225,7 @@ std::map<StorageId, double> Float64Reference::terms_of_sums() const {
 }
 
 const trace::Call* Float64Reference::call_on(int step, ValueId value) const {
-  const auto& steps = program_->phases()[program_->judged()].phase->steps;
+  const auto& steps = judged_steps();
   if (step < 0 || static_cast<size_t>(step) >= steps.size()) return nullptr;
   const auto* call = std::get_if<trace::Call>(&steps[static_cast<size_t>(step)]);
   if (!call || call->args.empty()) return nullptr;

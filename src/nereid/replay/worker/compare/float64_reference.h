@@ -31,6 +31,10 @@ struct Change {
   // besides: of rows that are all one number the mean is that number, exactly, in float64 alone. A softmax
   // may subtract a maximum that is rounded from what is not (`move_exponents`).
   std::optional<at::Generator> rounding = {};
+  // Normalisations with a weight or a bias are taken in two steps, each rounded to the output's dtype: the
+  // normalised numbers, then their product with the weight and the sum. Numbers of a row that come from one
+  // grid are rounded alike when they are only moved and scaled: no independent signs show what that gives.
+  bool in_parts = false;
   Replay::Exchange exchange = {};                 // of operands, after `rounding`
   Replay::Watcher watch = {};                     // of results, where nothing else watches them
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
@@ -51,13 +55,20 @@ class Float64Reference {
   std::vector<at::Tensor> run(Replay& own, const RunOptions& options,
                               const std::vector<trace::ValueId>& outputs, Change change);
 
+  // Whether `Change::in_parts` makes a difference.
+  bool has_parts() const;
+
   const Footprint& footprint() const { return program_->footprint(); }
   const trace::Trace& trace() const { return upcast_.trace; }
 
  private:
   static trace::DType real_of(trace::DType type);
+  const std::vector<trace::Step>& judged_steps() const {
+    return program_->phases()[program_->judged()].phase->steps;
+  }
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
   void round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then);
+  void round_parts(const Replay::Exchange& then);
   // How many terms are added up in each element of a call's result, by its storage, in the judged forward.
   std::map<trace::StorageId, double> terms_of_sums() const;
   // The call whose first argument the value is; null where it is another's.

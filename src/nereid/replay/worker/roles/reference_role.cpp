@@ -369,7 +369,8 @@ class ReferenceRole : public Role {
 
   bool change_inputs(int call, InputDistribution kind, at::Generator& generator) {
     if (kind >= InputDistribution::kLowest) return change_integers(call, kind, generator);
-    bool any = false;
+    bool any = kind == InputDistribution::kFlipped && change_integers(call, kind, generator);
+    widened_ |= any;
     for (const auto value : inputs_of(call))
       if (loaded_.replay->bound(trace().values[value].storage))
         any |= apply_distribution(loaded_.replay->value(value), kind, generator, &widened_);
@@ -598,6 +599,7 @@ class ReferenceRole : public Role {
     auto* recomputed = float64_reference({}, "f64");
     for (int i = 0; i < (coarse_ ? kTimesToRoundCoarse : kTimesToRound); ++i)
       widen(outputs, *recomputed, {.coarse = coarse_, .rounding = make_generator(trial.seed + 777 + i)});
+    if (coarse_ && recomputed->has_parts()) widen(outputs, *recomputed, {.coarse = true, .in_parts = true});
   }
 
   // How often inputs are moved: what that does to an output of many elements shows in two tries; to a single
