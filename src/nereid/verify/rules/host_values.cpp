@@ -196,15 +196,15 @@ class Finder {
   }
 
   // Numbers of the judged call that the other calls do not have in their place: of tensors made on the host,
-  // and of launches' grids, arguments and offsets.
+  // of launches' grids, arguments and offsets, and of operands' offsets.
   size_t numbers_that_vary() {
     size_t count = 0;
     for (const auto& given : constants(false)) count += std::max<size_t>(given.numbers.size(), 1);
-    const auto now = launch_numbers(facts_.judged());
+    const auto now = numbers_of_steps(facts_.judged());
     std::vector<std::map<std::string, Numbers>> others;
     for (size_t p = 0; p < facts_.phases.size(); ++p)
       if (facts_.phases[p].kind == trace::PhaseKind::kForward && static_cast<int>(p) != facts_.judged())
-        others.push_back(launch_numbers(static_cast<int>(p)));
+        others.push_back(numbers_of_steps(static_cast<int>(p)));
     for (const auto& [slot, numbers] : now) {
       const auto as_before = [&](const auto& other) {
         const auto at = other.find(slot);
@@ -214,11 +214,23 @@ class Finder {
     }
     return count;
   }
-  std::map<std::string, Numbers> launch_numbers(int phase) const {
+  // Where the operands of an operator begin.
+  void add_places(const trace::Call& call, std::map<std::string, Numbers>& slots) const {
+    for (size_t a = 0; a < call.args.size(); ++a)
+      for (const auto v : trace::tensors_in(call.args[a]))
+        slots[fmt::format("{}:{}", call.op, a)].push_back(
+            static_cast<double>(trace_.values[static_cast<size_t>(v)].offset));
+  }
+  std::map<std::string, Numbers> numbers_of_steps(int phase) const {
     std::map<std::string, Numbers> slots;
-    for (const auto& step : trace_.phases[static_cast<size_t>(phase)].steps) {
-      const auto* launch = std::get_if<trace::Launch>(&step);
-      if (launch == nullptr) continue;
+    const auto& steps = trace_.phases[static_cast<size_t>(phase)].steps;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const auto* launch = std::get_if<trace::Launch>(&steps[i]);
+      if (launch == nullptr) {
+        const auto& facts = facts_.phases[static_cast<size_t>(phase)].steps[i];
+        if (!facts.reads.empty() || !facts.writes.empty()) add_places(std::get<trace::Call>(steps[i]), slots);
+        continue;
+      }
       const auto& one = launch->alternatives.front();
       const auto& kernel = trace_.kernels[static_cast<size_t>(one.kernel)];
       const auto add = [&](const std::string& slot, double number) {
