@@ -69,6 +69,54 @@ class Phases(Case):
         self.assertTrue(state["kept"]["persistent"] and not state["lost"]["persistent"])
         self.assertTrue(state["a.bias"]["parameter"] and not state["kept"]["parameter"])
 
+    BUFFER = "self.register_buffer('m', torch.zeros(4))"
+
+    def test_a_name_that_gets_another_tensor_is_a_copy_into_its_own(self):
+        answer = self.module(self.BUFFER, "self.m = self.m * 0.5 + a[0]\nreturn a - self.m")
+        last = forward_steps(answer)[-1]
+        held = answer["trace"]["state"][0]["value"]
+        self.assertEqual("aten::copy_", last["call"])
+        self.assertEqual([{"v": held}, held], [last["args"][0], last["result"]["v"]])
+        reads = [arg for step in forward_steps(answer) for arg in step["args"][:1]]
+        self.assertIn({"v": held}, reads[:-1], "the next call reads what has the name")
+
+    def test_a_tensor_that_gets_other_data_is_a_copy_too(self):
+        answer = self.module(self.BUFFER, "y = a - self.m\nself.m.data = torch.ones(4)\nreturn y")
+        self.assertEqual("aten::copy_", calls(answer)[-1])
+
+    def test_a_name_without_its_tensor_is_noted(self):
+        for change in ("del self.m", "self.m = torch.zeros(5)", "self.m = None"):
+            answer = self.module(self.BUFFER, f"y = a * 2\nif hasattr(self, 'm'): {change}\nreturn y")
+            self.assertIn("forward leaves m without the tensor that it had", answer["trace"]["notes"], change)
+
+    def test_a_tensor_that_is_returned_is_not_overwritten(self):
+        answer = self.module(self.BUFFER, "old = self.m\nself.m = a[0] * 2\nreturn old")
+        self.assertNotIn("aten::copy_", calls(answer))
+        self.assertEqual(["forward leaves m without the tensor that it had"], answer["trace"]["notes"])
+
+    def test_an_input_that_becomes_another_view_is_noted(self):
+        answer = self.module(None, "y = a * 2\na.t_()\nreturn y")
+        self.assertEqual(["forward leaves input 0 as another view"], answer["trace"]["notes"])
+
+    def test_untouched_state_leaves_no_step(self):
+        answer = self.module("self.m = nn.BatchNorm1d(4)", "self.m(a)")
+        self.assertNotIn("aten::copy_", calls(answer))
+
+    def test_an_input_that_is_given_twice_is_two(self):
+        source = source_of(None, "a * b", "x, x").replace(
+            "return [x, x]", "x = torch.randn(3, 4)\n    return [x, x]"
+        )
+        answer = trace(source, "case")
+        inputs = [phase for phase in answer["trace"]["phases"] if phase["phase"] == "make_inputs"][2][
+            "inputs"
+        ]
+        self.assertEqual(2, len({storage["name"] for storage in (storage_of(answer, arg) for arg in inputs)}))
+
+    def test_topk_in_any_order_is_the_descending_one(self):
+        answer = self.module(None, "torch.topk(a, 2, sorted=False)[0]")
+        step = next(step for step in forward_steps(answer) if step["call"] == "aten::topk")
+        self.assertEqual(4, len(step["args"]))
+
     def test_moves_and_conversions_keep_what_is_shared(self):
         init = "self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4, bias=False)\nself.b.weight = self.a.weight\nself.half()\nself.cuda()"
         answer = self.module(init, "self.b(self.a(a.half()))")

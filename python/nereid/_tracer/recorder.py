@@ -207,6 +207,12 @@ class Recorder(TorchDispatchMode):
         finally:
             del guards
 
+    def view_of(self, value):
+        """A fake tensor that is the value of this id."""
+        of = self.values[value]
+        dtype = arguments.DTYPE_OF_NAME[of["t"]]
+        return self.view(self.storages[of["s"]], dtype, of["n"], of["d"], of["o"])
+
     def constant(self, real, device, requires_grad=False):
         """A fake tensor whose content is that of a real one; the trace carries the data."""
         with self.lock:
@@ -341,6 +347,8 @@ class Recorder(TorchDispatchMode):
             args = self._adopt_all(args)
             if kwargs:
                 kwargs = {key: self._adopt_one(arg) for key, arg in kwargs.items()}
+            if facts.leaves_order_open:
+                args = args[: facts.leaves_order_open]
             if facts.takes_storage:
                 func, facts, args, kwargs = self._storage_as_tensor(args, kwargs)
             if kind == Kind.READ:

@@ -35,6 +35,7 @@ from . import (
     tracing,
     triton_front_end,
 )
+from .bindings import Bindings
 from .errors import KernelDoesNotCompile, Malformed
 from .known_values import KnownValues
 from .pointers import Pointers
@@ -80,6 +81,7 @@ class Phases:
         self.recorder.known.kernels = self.launches.kernels
         self.phases, self.phase = [], "module"
         self.init_inputs, self.state = [], []
+        self.bindings = Bindings(self.recorder)
         tracing.start(self.recorder)
         fake_tensors.set_pointers(self.pointers)
         triton_front_end.set_session(self.launches)
@@ -142,15 +144,29 @@ class Phases:
     def _make_inputs(self, module, given, call):
         if given is not None:
             return given.inputs(call)
-        inputs = _to_cuda(module.get_inputs())
+        self.given = set()  # values of the inputs of this call
+        inputs = _with_tensors(module.get_inputs(), self._input)
         if isinstance(inputs, tuple):
             inputs = tuple(inputs)  # a named one is no more than its places here
         self._name_inputs(inputs)
         return inputs
 
+    def _input(self, tensor):
+        """An input on the GPU. One that is given twice is two inputs: a caller may give different ones."""
+        tensor = tensor.cuda()
+        value = self.recorder.value_of(tensor)
+        if value in self.given:
+            copy = tensor.clone()
+            tensor = copy if copy.stride() == tensor.stride() else tensor
+        self.given.add(value)
+        return tensor
+
     def _call(self, instance, inputs):
         call = instance if callable(instance) else instance.forward
-        return call(**inputs) if isinstance(inputs, dict) else call(*_listed(inputs))
+        self.bindings.give(tensors_with_paths(inputs))
+        output = call(**inputs) if isinstance(inputs, dict) else call(*_listed(inputs))
+        self.bindings.settle(instance, lambda: [tensor for _, tensor in tensors_with_paths(output)])
+        return output
 
     # -- what is known of storages --------------------------------------------------------------------------
 
@@ -186,6 +202,7 @@ class Phases:
             self.state.append(
                 {"name": name, "value": value, "parameter": is_parameter, "persistent": name not in transient}
             )
+            self.bindings.hold(name, tensor, value)
 
     def _encode_output(self, output):
         return self.recorder.encode(output)
@@ -278,24 +295,25 @@ def _listed(inputs):
     return inputs if isinstance(inputs, (list, tuple)) else [inputs]
 
 
-def _to_cuda(inputs, depth=0):
+def _with_tensors(inputs, change, depth=0):
+    """Nested inputs with `change` applied to every tensor."""
     if isinstance(inputs, torch.Tensor):
-        return inputs.cuda()
+        return change(inputs)
     if depth > arguments.MAX_DEPTH:
         return inputs
     if type(inputs) is list:
-        return [_to_cuda(item, depth + 1) for item in inputs]
+        return [_with_tensors(item, change, depth + 1) for item in inputs]
     if type(inputs) is tuple:
-        return tuple(_to_cuda(item, depth + 1) for item in inputs)
+        return tuple(_with_tensors(item, change, depth + 1) for item in inputs)
     if type(inputs) is dict:
-        return {key: _to_cuda(item, depth + 1) for key, item in inputs.items()}
+        return {key: _with_tensors(item, change, depth + 1) for key, item in inputs.items()}
     if isinstance(inputs, tuple) and hasattr(type(inputs), "_fields"):
-        return tuple.__new__(type(inputs), [_to_cuda(item, depth + 1) for item in inputs])
+        return tuple.__new__(type(inputs), [_with_tensors(item, change, depth + 1) for item in inputs])
     fields = _fields_with_tensors(inputs)
     if fields:
         inputs = copy.copy(inputs)
         for name, item in fields.items():
-            object.__setattr__(inputs, name, _to_cuda(item, depth + 1))
+            object.__setattr__(inputs, name, _with_tensors(item, change, depth + 1))
     return inputs
 
 

@@ -340,6 +340,8 @@ class AnalysisMaker {
     facts.kind = trace::to_string(c);
     facts.place = call.place;
     facts.work = work_of(c);
+    if (facts.work == Work::kFree && settles_sign(access))
+      facts.work = Work::kPointwise, facts.kind = trace::to_string(trace::OpClass::kPointwise);
     facts.cast = cast_of(access);
     add_data(call, facts);
     add_numbers(call, c, facts);
@@ -378,6 +380,14 @@ class AnalysisMaker {
     };
     for (size_t i = 0; i < call.args.size(); ++i) add(std::to_string(i), call.args[i]);
     for (const auto& [key, arg] : call.kwargs) add(key, arg);
+  }
+
+  // A copy of a view that is negated or conjugated when it is read computes that.
+  bool settles_sign(const trace::StepAccess& access) const {
+    return !access.writes.empty() && std::ranges::any_of(access.reads, [&](const trace::Access& read) {
+      const auto& value = trace_.values[static_cast<size_t>(read.value)];
+      return value.neg || value.conj;
+    });
   }
 
   StepAnalysis::Cast cast_of(const trace::StepAccess& access) const {

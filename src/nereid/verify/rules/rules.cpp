@@ -9,6 +9,7 @@
 #include "nereid/verify/rules/assembly.h"
 #include "nereid/verify/rules/dataflow.h"
 #include "nereid/verify/rules/host_values.h"
+#include "nereid/verify/rules/left_notes.h"
 
 namespace nereid::verify {
 namespace {
@@ -90,6 +91,7 @@ class Checker {
       return std::move(report_);
     launches_on_every_path();
     inputs_are_left_alone();
+    nothing_else_is_left();
     memory_is_bounded();
     reuse_between_calls();
     outputs_are_fresh();
@@ -219,6 +221,12 @@ class Checker {
         return;
       }
     }
+  }
+
+  void nothing_else_is_left() {
+    for (auto& evidence : left_to_the_caller(*reference_.trace, *candidate_.trace))
+      if (policy_ != Policy::kHybrid || evidence.rule != "aten-compute")
+        report_.broken.push_back(std::move(evidence));
   }
 
   void memory_is_bounded() {
@@ -496,7 +504,8 @@ class Checker {
         remark("flags", fmt::format("The candidate sets {} to {}; the reference has {}.", flag, value,
                                     theirs->second));
     }
-    for (const auto& note : candidate_.trace->notes) remark("note", note);
+    for (const auto& note : candidate_.trace->notes)
+      if (!says_what_is_left(note)) remark("note", note);
   }
 
   const TraceAnalysis& reference_;
