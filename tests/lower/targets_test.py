@@ -31,12 +31,21 @@ LARGE = {
     "attention": ("F.scaled_dot_product_attention(x, y, z)", ", ".join(["torch.randn(2, 16, 1024, 128)"] * 3), ", z"),
     "rows": ("torch.softmax(x, -1) + y", "torch.randn(64, 100000), torch.randn(100000)", ""),
     "transposed": ("x.t() * 2 + y", "torch.randn(4096, 4096), torch.randn(4096, 4096)", ""),
+    "lstm": ("self.f(x, y)[0]", "torch.randn(4, 128, 64), None", "", "nn.LSTM(64, 512)"),
+    "gru_half": ("self.f(x, y)[0]", "torch.randn(4, 256, 64, dtype=torch.half), None", "",
+                 "nn.GRU(64, 640, dtype=torch.half)"),
+    "rnn": ("self.f(x, y)[0]", "torch.randn(4, 64, 64), None", "", "nn.RNN(64, 1000)"),
 }  # fmt: skip
 PROGRAM = """import torch
+import torch.nn as nn
 import torch.nn.functional as F
 
 
-class Model(torch.nn.Module):
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = {layer}
+
     def forward(self, x, y{more}):
         return {result}
 
@@ -105,9 +114,10 @@ def main():
         os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
         files = [HERE.parent / "tasks" / f"{name}.py" for name in options.tasks or TASKS]
         files = [file for file in files if file.is_file()]
-        for name, (result, inputs, more) in {} if options.tasks else LARGE.items():
+        for name, (result, inputs, more, *layer) in ({} if options.tasks else LARGE).items():
             files.append(folder / f"{name}.py")
-            files[-1].write_text(PROGRAM.format(result=result, inputs=inputs, more=more))
+            layer = layer[0] if layer else None
+            files[-1].write_text(PROGRAM.format(result=result, inputs=inputs, more=more, layer=layer))
         for target in LIMITS:
             written = folder / target
             subprocess.run(

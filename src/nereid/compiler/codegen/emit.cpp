@@ -35,7 +35,12 @@ class TileEmitter {
   }
 
   Result<KernelText> run() {
-    const bool wide = rows_ * columns_ >= (int64_t{1} << 31);
+    if (tile_.parts > 1) {
+      in_parts();
+      finish();
+      return std::move(out_);
+    }
+    const bool wide = is_wide();
     const std::string all = wide ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
     const bool shared = tile_.column_tiles > 1;
     const std::string program = shared ? fmt::format("({} // tiles)", all) : all;
@@ -69,6 +74,7 @@ class TileEmitter {
     }
   }
 
+  bool is_wide() const { return rows_ * columns_ >= (int64_t{1} << 31); }
   const Node& node_of(const Member& member) const { return graph_.nodes[static_cast<size_t>(member.node)]; }
   bool uses_column(ExprId id) const { return has_columns_ && graph_.exprs.uses(id, kColumn); }
   std::string shared_text() const {
@@ -108,7 +114,9 @@ class TileEmitter {
     std::string place = write_.place(names_.pointer(graph_, id), at);
     if (has_columns_ && tile_.rows > 1 && !member.whole && !at.uses(kRow))
       place += " + tl.zeros([BLOCK_ROWS, 1], tl.int32)";
-    const std::string where = write_.mask_of(dimensions, {write_.beyond(id, member.at)});
+    const bool once = tile_.parts > 1 && !member.whole;  // all programs of the row have it
+    const std::string where =
+        write_.mask_of(dimensions, {write_.beyond(id, member.at), once ? "part == 0" : ""});
     write_.line(where.empty() ? fmt::format("tl.store({}, {})", place, text)
                               : fmt::format("tl.store({}, {}, mask={})", place, text, where));
   }
@@ -164,6 +172,103 @@ class TileEmitter {
       else
         keep_result(member, write_.let(wish, reduced(member, masked(member, block))));
     }
+  }
+
+  // The programs of a row hold a part of it each, and exchange what they reduce it to.
+  void in_parts() {
+    names_.taken.insert({"part", "parts", "turn"});
+    write_.line(fmt::format("part = tl.program_id(0) % {}", tile_.parts));
+    write_.line(fmt::format("column = part * BLOCK_COLUMNS + {}", column_range()));
+    write_.line(fmt::format("parts = tl.arange(0, {})", power_of_two(tile_.parts)));
+    write_.begin_loop({kRow, kColumn});
+    if (is_wide()) write_.line("row = turn.to(tl.int64)");
+    std::vector<Partial> partials;
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const Member& member = members_[m];
+      const auto reads = graph_.reads(node_of(member));
+      if (std::ranges::any_of(partials, [&](const Partial& partial) {
+            return std::ranges::find(reads, node_of(*partial.member).out) != reads.end();
+          }))
+        exchange(partials);
+      if (partials.empty()) write_earlier_steps(m);
+      if (member.reduction == Reduction::kNone) {
+        keep_result(member, write_.value(member.body));
+        continue;
+      }
+      const std::string block = masked(member, wide(member));
+      partials.push_back({&member, write_.let(identifier(node_of(member).name) + "_of_part",
+                                              reduced_text(member.reduction, block, 0, out_.helpers))});
+    }
+    exchange(partials);
+    write_.end_loop(fmt::format("for {} in range(tl.program_id(0) // {}, {}, {}):",
+                                is_wide() ? "turn" : "row", tile_.parts, rows_, tile_.groups));
+  }
+
+  // What a program reduced its part of a row to.
+  struct Partial {
+    const Member* member;
+    std::string text;
+  };
+
+  // All partial results of the row, when all of its programs have stored theirs.
+  void exchange(std::vector<Partial>& partials) {
+    if (partials.empty()) return;
+    const int64_t first = exchanged_;
+    exchanged_ += static_cast<int64_t>(partials.size());
+    const auto place = [&](size_t i) {
+      const int64_t before = (first + static_cast<int64_t>(i)) * rows_;
+      return fmt::format("{} + {} * {}", shared_memory(parts_, "parts", DType::kF32),
+                         before == 0 ? "row" : fmt::format("({} + row)", before), tile_.parts);
+    };
+    for (size_t i = 0; i < partials.size(); ++i)
+      write_.line(fmt::format("tl.store({} + part, {})", place(i), partials[i].text));
+    const std::string counter = fmt::format("{} + row{}", shared_memory(arrived_, "arrived", DType::kI32),
+                                            first == 0 ? "" : fmt::format(" + {}", first * rows_));
+    write_.line(fmt::format("tl.atomic_add({}, 1, sem=\"release\")", counter));
+    write_.line(fmt::format("while tl.atomic_add({}, 0, sem=\"acquire\") < {}:", counter, tile_.parts));
+    write_.line("    pass");
+    for (size_t i = 0; i < partials.size(); ++i) {
+      const Member& member = *partials[i].member;
+      const bool all = power_of_two(tile_.parts) == tile_.parts;
+      const std::string where =
+          all ? "" : fmt::format(", mask=parts < {}, other={}", tile_.parts, nothing(member));
+      const std::string block =
+          write_.let(identifier(node_of(member).name) + "_of_parts",
+                     fmt::format("tl.load({} + parts{}, cache_modifier=\".cg\")", place(i), where));
+      keep_result(member, write_.let(identifier(node_of(member).name),
+                                     reduced_text(member.reduction, block, 0, out_.helpers)));
+    }
+    partials.clear();
+  }
+
+  // Memory that the programs of a row share: an element for each reduction, row and part, or for each
+  // exchange and row. Its size is known when all is written.
+  std::string shared_memory(TensorId& id, const std::string& name, DType type) {
+    if (id < 0) {
+      id = static_cast<TensorId>(graph_.tensors.size());
+      graph_.tensors.push_back({.type = type,
+                                .sizes = {},
+                                .strides = {},
+                                .node = members_.front().node,
+                                .name = out_.name + "_" + name});
+    }
+    return names_.pointer(graph_, id);
+  }
+
+  void finish_parts() {
+    const auto size = [&](TensorId id, Extents sizes) {
+      Tensor& tensor = graph_.tensors[static_cast<size_t>(id)];
+      tensor.strides = row_major(sizes);
+      tensor.sizes = std::move(sizes);
+    };
+    size(parts_, {exchanged_ * rows_, tile_.parts});
+    size(arrived_, {exchanged_ * rows_});
+    out_.starts = {{arrived_, -1, false}};
+    out_.cooperative = true;
+    out_.registers = tile_.registers;
+    out_.programs = tile_.parts * tile_.groups;
+    out_.grid = std::to_string(out_.programs);
+    out_.choice.persistent = true;
   }
 
   // What later members do of steps before this one's, as far as no result that it reads is still to come.
@@ -312,6 +417,7 @@ class TileEmitter {
     out_.grid = product_text({blocks_text(rows_, tile_.rows), shared_text()});
     out_.num_warps = tile_.warps;
     out_.choice = {.rows = tile_.rows, .columns = has_columns_ ? tile_.columns : 0, .warps = out_.num_warps};
+    if (tile_.parts > 1) finish_parts();
     close_kernel(out_, graph_, names_, kernel_, write_.take_lines());
   }
 
@@ -325,6 +431,10 @@ class TileEmitter {
   KernelNames names_;
   ExprWriter write_;
   std::vector<Member> members_;
+  // Of a row's programs: partial results, counters of those that have stored theirs, and how many reductions
+  // have been exchanged.
+  TensorId parts_ = -1, arrived_ = -1;
+  int64_t exchanged_ = 0;
   KernelText out_;
 };
 

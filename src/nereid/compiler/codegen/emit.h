@@ -16,7 +16,8 @@ struct PointerParameter {
   TensorId tensor = -1;
 };
 
-// What is copied before a kernel's first step: into a tensor, or into its first element.
+// What is copied before a kernel's first step: into a tensor, or into its first element. Zeros where `from`
+// is none.
 struct StepStart {
   TensorId into = -1, from = -1;
   bool first = false;
@@ -35,14 +36,19 @@ struct KernelText {
   std::vector<PointerParameter> pointers;
   std::vector<BlockConstant> constants;
   int64_t programs = 1;
-  std::string grid;                   // `programs` as Python; empty: as a number
-  int num_warps = 4, num_stages = 0;  // 0: Triton's own
-  std::vector<std::string> helpers;   // functions that it calls, by name: see `helper_text`
-  std::string comment;                // what it computes, in words
-  KernelChoice choice;                // how it is cut
+  std::string grid;                       // `programs` as Python; empty: as a number
+  int num_warps = 4, num_stages = 0;      // 0: Triton's own
+  std::vector<std::string> helpers;       // functions that it calls, by name: see `helper_text`
+  std::string comment;                    // what it computes, in words
+  KernelChoice choice;                    // how it is cut
+  std::vector<KernelChoice> others = {};  // ways to cut it that only its writer knows
   bool contraction = false;
   int64_t steps = 0;  // launches one after the other, by a parameter `step`; 0: one, without it
   std::vector<StepStart> starts;
+  // Its programs wait for each other: launch_cooperative_grid=True. Seconds of one of its steps.
+  bool cooperative = false;
+  int registers = 0;  // a thread may have; 0: as many as the compiler takes
+  double step_seconds = 0;
   // Whether a product and a sum may be rounded as one. Not where a distance from the largest, or the mean, of
   // such values is taken: an unrounded product is beyond the largest rounded one, and the exponential of
   // that distance is infinite where the products are large.

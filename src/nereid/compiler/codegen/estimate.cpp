@@ -92,6 +92,10 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
     made.contraction_flops = one * static_cast<double>(r.steps);
     made.flops = made.contraction_flops + 10 * static_cast<double>(element_count(first.sizes));
     made.seconds = target.launch_seconds * static_cast<double>(std::max<int64_t>(text.steps - 1, 0));
+    if (text.cooperative) {
+      made.seconds = target.launch_seconds + text.step_seconds * static_cast<double>(r.steps);
+      return made;
+    }
   } else if (text.contraction) {
     made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
   }
@@ -113,7 +117,8 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
   const auto add = [&](const KernelChoice& choice) {
     if (to_string(choice) != to_string(text.choice)) found.push_back(choice);
   };
-  if (text.steps > 0) {
+  for (const KernelChoice& other : text.others) add(other);
+  if (text.steps > 0 || text.cooperative) {
     for (const int64_t m : {16, 32, 64})
       for (const int64_t n : {16, 32, 64})
         for (const int64_t k : {32, 64, 128})

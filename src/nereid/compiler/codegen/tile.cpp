@@ -27,6 +27,15 @@ constexpr double kLongCode = 2500;            // instructions
 constexpr int64_t kManyWaves = 32;            // after so many the first, in which all is new, does not count
 constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
 
+// Of a part of a row that a program holds: elements, warps and registers of a thread, so that three programs
+// are resident on a processor: while one waits for others of its row, two load or store. In all 3 * 256 * 80
+// of 65,536 registers, of which 32 a thread hold the part.
+constexpr int64_t kPart = 8192, kPartsOfProcessor = 3;
+constexpr int kPartWarps = 8, kPartRegisters = 80;
+constexpr int64_t kSharedElements = int64_t{1} << 21;  // of fewer all reads but the first are from the cache
+constexpr int64_t kHeldColumns = 16384;                // of a row that one program holds, of 32 registers
+constexpr int64_t kRowsOfPrograms = 128;               // with so many, a program that takes a row is busy
+
 // Votes for rows (positive) or columns being adjacent in memory.
 int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
   int votes = 0;
@@ -61,9 +70,11 @@ double instructions_of(const Expr& expr) {
 
 class TileCutter {
  public:
-  explicit TileCutter(int64_t processors) : processors_(processors) {}
+  explicit TileCutter(const Target& target) : target_(target), processors_(target.multiprocessors) {}
 
   Tile run(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice) {
+    if (!choice.masked && (choice.persistent || (choice.rows == 0 && choice.columns == 0)))
+      if (const auto tile = in_parts(graph, kernel, choice)) return *tile;
     by_default(graph, kernel);
     if (!kernel.columns.empty() && !only_maps(kernel)) kept_short(graph, kernel);
     if (choice.rows > 0 || choice.columns > 0) warps_ = 0;
@@ -87,6 +98,66 @@ class TileCutter {
   static bool only_maps(const TileKernel& kernel) {
     return std::ranges::all_of(kernel.members,
                                [](const Member& m) { return m.reduction == Reduction::kNone && !m.scan; });
+  }
+
+  // Its sums and extrema are of float32, and there are no others.
+  static bool exchanges(const Graph& graph, const TileKernel& kernel) {
+    bool any = false;
+    for (const Member& member : kernel.members) {
+      if (member.reduction == Reduction::kNone && !member.scan) continue;
+      const bool known = member.reduction == Reduction::kSum || member.reduction == Reduction::kMax ||
+                         member.reduction == Reduction::kMin;
+      if (!known || member.scan || graph.exprs[member.body].type != DType::kF32) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  // Tensors of which every row has columns of its own.
+  static int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {
+    std::set<TensorId> wide;
+    const auto rank = static_cast<int>(kernel.rows.size());
+    const auto uses = [&](ExprId id, int from, size_t count) {
+      for (size_t d = 0; d < count; ++d)
+        if (graph.exprs.uses(id, from + static_cast<int>(d))) return true;
+      return false;
+    };
+    for (const Member& member : kernel.members)
+      for (const ExprId id : graph.exprs.below(member.body))
+        if (graph.exprs[id].kind == Expr::Kind::kLoad && uses(id, rank, kernel.columns.size()) &&
+            (kernel.row_count() == 1 || uses(id, 0, kernel.rows.size())))
+          wide.insert(graph.exprs[id].tensor);
+    for (const Member& member : kernel.members) wide.erase(graph.nodes[static_cast<size_t>(member.node)].out);
+    return static_cast<int64_t>(wide.size());
+  }
+
+  // A long row that would be read again, and of which nothing else is held.
+  static bool is_held(const Graph& graph, const TileKernel& kernel) {
+    return exchanges(graph, kernel) && wide_loads(graph, kernel) == 1 && work_of(graph, kernel).turns > 1;
+  }
+
+  std::optional<Tile> in_parts(const Graph& graph, const TileKernel& kernel,
+                               const KernelChoice& choice) const {
+    const int64_t rows = kernel.row_count(), columns = kernel.column_count();
+    if (kernel.columns.empty() || !is_shared_row(rows, columns, target_) || !exchanges(graph, kernel))
+      return {};
+    if (rows_are_inner(graph, kernel) > 0 || (rows >= kRowsOfPrograms && work_of(graph, kernel).turns < 2))
+      return {};
+    const int64_t wide = wide_loads(graph, kernel);
+    if (wide < 1 || wide > 2) return {};
+    Tile tile{.columns = wide == 1 ? kPart : kPart / 2, .registers = kPartRegisters, .warps = kPartWarps};
+    if (choice.columns > 0) tile.columns = power_of_two(choice.columns);
+    if (choice.warps > 0) tile.warps = choice.warps;
+    if (choice.columns == 0 && wide == 1 && columns <= kHeldColumns && rows >= kRowsOfPrograms) return {};
+    // Rather shorter parts than many lanes without an element.
+    const auto idle = [&] { return (columns + tile.columns - 1) / tile.columns * tile.columns - columns; };
+    if (choice.columns == 0 && idle() > columns / 8) tile.columns /= 2;
+    if (tile.columns > 2 * kPart || tile.warps > kPartWarps) return {};
+    tile.parts = (columns + tile.columns - 1) / tile.columns;
+    const int64_t resident = kPartsOfProcessor * processors_;
+    if (tile.parts < 2 || tile.parts > resident) return {};
+    tile.groups = std::min(rows, resident / tile.parts);
+    return tile;
   }
 
   // Its reductions need no finished result of each other, and nothing is written for each column.
@@ -131,8 +202,9 @@ class TileCutter {
     } else {
       // A few hundred programs must have much under way each.
       const int64_t turn = all_rows < 4 * processors_ ? kMostColumns : kTileElements;
-      columns_ =
-          std::min<int64_t>(power_of_two(all_columns), all_columns > kMostColumns ? turn : kMostColumns);
+      const int64_t most =
+          all_columns <= kHeldColumns && is_held(graph, kernel) ? kHeldColumns : kMostColumns;
+      columns_ = std::min<int64_t>(power_of_two(all_columns), all_columns > most ? turn : most);
       rows_ = std::clamp<int64_t>(kTileElements / columns_, 1, power_of_two(all_rows));
     }
   }
@@ -212,6 +284,7 @@ class TileCutter {
         }
   }
 
+  const Target& target_;
   const int64_t processors_;
   int64_t rows_ = 1, columns_ = 1;
   int warps_ = 0;  // 0: by the block's size
@@ -228,8 +301,13 @@ bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double ele
   return instructions * elements > kLongCode;
 }
 
+bool is_shared_row(int64_t rows, int64_t columns, const Target& target) {
+  return columns > kPart && rows * columns >= kSharedElements &&
+         columns <= kPartsOfProcessor * target.multiprocessors * kPart;
+}
+
 Tile cut(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, const Target& target) {
-  return TileCutter(target.multiprocessors).run(graph, kernel, choice);
+  return TileCutter(target).run(graph, kernel, choice);
 }
 
 }  // namespace nereid::compiler

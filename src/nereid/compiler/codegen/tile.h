@@ -15,8 +15,17 @@ struct Tile {
   int64_t rows = 1, columns = 1;  // of a block
   bool looped = false;            // a program goes over its columns in several blocks
   int64_t column_tiles = 1;       // programs that share a row: of maps, which need no whole row
+  // Programs that share a row and wait for each other: each holds a part of it in registers, and they
+  // exchange what they reduce it to. 1: none do.
+  int64_t parts = 1;
+  int64_t groups = 1;  // rows at once, then
+  int registers = 0;   // a thread may have; 0: as many as the compiler takes
   int warps = 4;
 };
+
+// Whether rows of so many columns, which are read more than once, are better shared among programs: they are
+// long, and a row fits the registers of as many programs as are resident together.
+bool is_shared_row(int64_t rows, int64_t columns, const Target& target);
 
 // Whether it takes long to fetch the code that computes `bodies` for so many elements a thread.
 bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double elements);

@@ -754,6 +754,7 @@ TensorId Importer::in_memory(trace::ValueId id, const std::string& name) {
 
 TensorId Importer::add(Node node, DType type) {
   node.place = call_->place;
+  node.tf32 = tf32_, node.under_flag = under_flag_;
   return graph_.add_node(std::move(node), type);
 }
 

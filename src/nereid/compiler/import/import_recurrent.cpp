@@ -1,5 +1,5 @@
-// Recurrent cells, and layers of them: what the inputs give is one product for all steps, then each step is a
-// launch (Recurrence in graph.h).
+// Recurrent cells, and layers of them: what the inputs give is one product for all steps, then come the steps
+// (Recurrence in graph.h).
 #include <algorithm>
 
 #include "nereid/compiler/import/import.h"
@@ -180,6 +180,7 @@ class Layers {
     const DType stored = import_.result().dtype;
     const TensorId states = import_.add(node, stored);
     last_hidden_.push_back(states);
+    import_.recurrence_of(states).arrived = import_.add_out({batch_}, DType::kI32, name_of() + "_arrived");
     if (cell_ == Cell::kLstm) {
       last_cell_.push_back(import_.add_out({batch_, hidden_}, stored, name_of() + "_cell"));
       import_.recurrence_of(states).cell_state = last_cell_.back();
@@ -199,7 +200,7 @@ class Layers {
     const Index t = Index::dimension(0), sample = Index::dimension(1), gate = Index::dimension(2),
                 k = Index::dimension(3);
     Exprs& exprs = import_.exprs();
-    import_.contraction_under("matmul.allow_tf32");
+    import_.contraction_under("cudnn.allow_tf32");  // a GPU's PyTorch calls cuDNN
     const Value a(exprs, layer > 0      ? below(t, sample, k, extents)
                          : batch_first_ ? import_.read(x, {sample, t, k}, extents)
                                         : import_.read(x, {t, sample, k}, extents));

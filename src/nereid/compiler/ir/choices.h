@@ -33,8 +33,10 @@ struct KernelChoice {
   int64_t m = 0, n = 0, k = 0;    // of a contraction's block
   int warps = 0, stages = 0;
   std::string precision = {};  // of a float32 contraction: "tf32", "tf32x3", "bf16x3", "bf16x6", "ieee"
-  bool persistent = false;     // of a contraction: one program a processor, which goes on from tile to tile
-  bool masked = false;         // as Choices says it
+  // Of a contraction: one program a processor, which goes on from tile to tile. Of a recurrent layer: all
+  // steps in one cooperative launch.
+  bool persistent = false;
+  bool masked = false;  // as Choices says it
   bool operator==(const KernelChoice&) const = default;
 };
 std::string to_string(const KernelChoice& choice);  // "m=64, n=128, k=32, warps=4"

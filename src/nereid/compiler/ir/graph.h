@@ -44,8 +44,8 @@ struct Flash {
   bool tf32 = false;                            // PyTorch's flags let the factors be rounded
 };
 
-// A recurrent layer in one direction: steps one after the other, each a launch of one kernel. The node makes
-// the hidden states, [steps + 1, batch, hidden], of which the first is where it starts.
+// A recurrent layer in one direction: steps one after the other. The node makes the hidden states, [steps +
+// 1, batch, hidden], of which the first is where it starts.
 enum class Cell : uint8_t { kTanh, kRelu, kGru, kLstm };
 struct Recurrence {
   Cell cell = Cell::kTanh;
@@ -56,6 +56,7 @@ struct Recurrence {
   TensorId start = -1;       // [batch, hidden]
   TensorId cell_start = -1;  // the same, of an LSTM's cell
   TensorId cell_state = -1;  // the same, which every step changes in place
+  TensorId arrived = -1;     // [batch]: counters of programs that are done with a step
   bool backwards = false;    // step s is at time steps - 1 - s
 };
 

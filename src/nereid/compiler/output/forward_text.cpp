@@ -176,11 +176,17 @@ class ForwardWriter {
     }
     args.push_back(fmt::format("num_warps={}", kernel.num_warps));
     if (kernel.num_stages > 0) args.push_back(fmt::format("num_stages={}", kernel.num_stages));
+    if (kernel.registers > 0) args.push_back(fmt::format("maxnreg={}", kernel.registers));
+    if (kernel.cooperative) args.emplace_back("launch_cooperative_grid=True");
     if (!kernel.fused_multiply_add) args.emplace_back("enable_fp_fusion=False");
     const std::string grid = kernel.grid.empty() ? std::to_string(kernel.programs) : kernel.grid;
     const std::string head = fmt::format("{}[({},)]", kernel.name, grid);
     for (const StepStart& start : kernel.starts) {
       NEREID_TRY(const std::string into, name_of(start.into));
+      if (start.from < 0) {
+        line(fmt::format("{}.zero_()", into));
+        continue;
+      }
       NEREID_TRY(const std::string from, name_of(start.from));
       line(fmt::format("{}{}.copy_({})", into, start.first ? "[0]" : "", from));
     }

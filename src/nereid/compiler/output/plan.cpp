@@ -87,6 +87,9 @@ std::string cut(const Graph& graph, const TileKernel& kernel, const LoweredKerne
   if (maps)
     return fmt::format("tiles of {} x {} of {} x {}, {} programs", c.rows, c.columns, kernel.row_count(),
                        kernel.column_count(), lowered.programs);
+  if (c.persistent)
+    return fmt::format("{} of a row's {} a program, {} programs, which exchange what they reduce", c.columns,
+                       kernel.column_count(), lowered.programs);
   const bool looped = c.columns < kernel.column_count();
   return fmt::format("{} rows of {} a program{}, {} programs", c.rows, kernel.column_count(),
                      looped ? fmt::format(", {} at a time", c.columns) : "", lowered.programs);

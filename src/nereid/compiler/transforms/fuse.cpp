@@ -215,6 +215,25 @@ class Fuser {
     return maker < 0 || found == kernel.members.end() ? nullptr : &*found;
   }
 
+  // Of a node's dimension: what it is among the kernel's, or of which group of so many it is one.
+  struct KnownDimension {
+    std::optional<Index> index;
+    int64_t group = 1;
+  };
+  using Known = std::vector<KnownDimension>;
+
+  // The dimension that an index says the group of, and the group's length: a channel's in a group norm.
+  static std::optional<std::pair<int, int64_t>> group_of(const Index& index, const Extents& sizes,
+                                                         int64_t size) {
+    if (index.constant() != 0 || index.terms().size() != 1) return std::nullopt;
+    const auto& [atom, factor] = index.terms()[0];
+    if (atom.kind != Atom::Kind::kQuotient || factor != 1) return std::nullopt;
+    for (size_t d = 0; d < sizes.size(); ++d)
+      if (*atom.of == Index::dimension(static_cast<int>(d)) && sizes[d] == size * atom.by)
+        return std::pair(static_cast<int>(d), atom.by);
+    return std::nullopt;
+  }
+
   // Which of the kernel's dimensions each of the node's is.
   std::optional<std::vector<Index>> mapping(const TileKernel& kernel, NodeId id) {
     const Node& each = node(id);
@@ -224,7 +243,7 @@ class Fuser {
       if (!same || after_contraction || is_contraction(graph_, each)) return std::nullopt;
       return identity_map(each.extents().size());
     }
-    std::vector<std::optional<Index>> known(each.sizes.size());
+    Known known(each.sizes.size());
     bool follows = false;
     for (const ExprId read : exprs().below(each.body)) {
       const Expr& expr = exprs()[read];
@@ -238,19 +257,26 @@ class Fuser {
         }
         const int64_t size = graph_.tensors[static_cast<size_t>(expr.tensor)].sizes[d];
         if (expr.at[d].is_constant() && size == 1) continue;
+        if (const auto group = group_of(expr.at[d], each.sizes, size)) {
+          KnownDimension& place = known[static_cast<size_t>(group->first)];
+          if (place.index && (!(*place.index == maker->at[d]) || place.group != group->second))
+            return std::nullopt;
+          place = {maker->at[d], group->second};
+          continue;
+        }
         const auto digits = digits_of(expr.at[d], each.sizes, size);
         if (digits.empty()) return std::nullopt;
         for (const auto& [dimension, stride] : digits) {
           const int64_t extent = each.sizes[static_cast<size_t>(dimension)];
           Index own = quotient(maker->at[d], stride, kernel.extents());
           if (digits.size() > 1 && stride * extent < size) own = remainder(own, extent, kernel.extents());
-          auto& place = known[static_cast<size_t>(dimension)];
-          if (place && !(*place == own)) return std::nullopt;
-          place = own;
+          KnownDimension& place = known[static_cast<size_t>(dimension)];
+          if (place.index && (!(*place.index == own) || place.group != 1)) return std::nullopt;
+          place.index = own;
         }
       }
     }
-    return follows ? complete(kernel, each, std::move(known), after_contraction)
+    return follows ? complete(kernel, each, known, after_contraction)
                    : horizontal(kernel, each, after_contraction);
   }
 
@@ -276,34 +302,59 @@ class Fuser {
 
   // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
   // The columns of a contraction are gone after its loop.
-  std::optional<std::vector<Index>> complete(const TileKernel& kernel, const Node& each,
-                                             std::vector<std::optional<Index>> known,
+  std::optional<std::vector<Index>> complete(const TileKernel& kernel, const Node& each, const Known& known,
                                              bool after_contraction) {
     for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
       for (size_t other = 0; other < d; ++other)
-        if (known[d] && known[other] && *known[d] == *known[other] && !known[d]->is_constant())
+        if (known[d].index && known[other].index && *known[d].index == *known[other].index &&
+            !known[d].index->is_constant())
           return std::nullopt;
     std::set<int> covered;
-    for (const auto& index : known)
+    for (const auto& [index, group] : known)
       for (size_t d = 0; index && d < kernel.extents().size(); ++d)
         if (index->uses(static_cast<int>(d))) covered.insert(static_cast<int>(d));
     for (size_t r = 0; r < kernel.rows.size(); ++r)
       if (kernel.rows[r] > 1 && !covered.contains(static_cast<int>(r))) return std::nullopt;
-    std::vector<Index> map(each.sizes.size());
-    Extents rest;
+    Extents rest;  // of what does not follow
+    bool groups = false;
     for (size_t d = 0; d < each.sizes.size(); ++d) {
-      if (known[d]) {
-        map[d] = *known[d];
-        if (map[d].bounds(kernel.extents()).high < each.sizes[d] - 1) return std::nullopt;
-        continue;
-      }
-      if (each.sizes[d] == 1) continue;
-      map[d] = Index::dimension(static_cast<int>(kernel.rows.size() + rest.size()));
-      if (covered.contains(static_cast<int>(kernel.rows.size() + rest.size()))) return std::nullopt;
-      rest.push_back(each.sizes[d]);
+      if (known[d].index && known[d].group == 1) continue;
+      groups = groups || known[d].group > 1;
+      if (known[d].index || each.sizes[d] > 1)
+        rest.push_back(known[d].index ? known[d].group : each.sizes[d]);
     }
-    if (!rest.empty() && (after_contraction || rest != kernel.columns)) return std::nullopt;
+    const auto columns = columns_as(kernel, rest, groups);
+    const bool taken = !covered.empty() && *covered.rbegin() >= static_cast<int>(kernel.rows.size());
+    if (!columns || (!rest.empty() && (after_contraction || taken))) return std::nullopt;
+    std::vector<Index> map(each.sizes.size());
+    size_t next = 0;
+    for (size_t d = 0; d < each.sizes.size(); ++d) {
+      const auto& [index, group] = known[d];
+      if (index)
+        map[d] = group == 1 ? *index : *index * group + (*columns)[next++];
+      else if (each.sizes[d] > 1)
+        map[d] = (*columns)[next++];
+      if (index && map[d].bounds(kernel.extents()).high < each.sizes[d] - 1) return std::nullopt;
+    }
     return map;
+  }
+
+  // The kernel's columns as dimensions of these sizes; nothing where they are others.
+  static std::optional<std::vector<Index>> columns_as(const TileKernel& kernel, const Extents& sizes,
+                                                      bool folded) {
+    if (sizes.empty()) return std::vector<Index>{};
+    const auto first = static_cast<int>(kernel.rows.size());
+    std::vector<Index> all;
+    if (sizes == kernel.columns) {
+      for (size_t c = 0; c < sizes.size(); ++c) all.push_back(Index::dimension(first + static_cast<int>(c)));
+      return all;
+    }
+    if (!folded || element_count(sizes) != kernel.column_count()) return std::nullopt;
+    Index linear;
+    const auto strides = row_major(kernel.columns);
+    for (size_t c = 0; c < strides.size(); ++c)
+      linear = linear + Index::dimension(first + static_cast<int>(c)) * strides[c];
+    return unravel(linear, sizes, kernel.extents());
   }
 
   // Horizontal fusion: a map that reads nothing of a kernel's, with what has the same shape: one launch for

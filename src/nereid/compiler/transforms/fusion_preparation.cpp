@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
@@ -239,8 +240,18 @@ class RowSplitter {
   void run() {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
+    std::map<TensorId, std::vector<TensorId>> readers;  // what those that read a tensor read, too
+    for (const Node& node : before)
+      for (const TensorId id : node.special() ? std::vector<TensorId>{} : graph_.reads(node)) {
+        auto& all = readers[id];
+        const auto also = graph_.reads(node);
+        all.insert(all.end(), also.begin(), also.end());
+      }
     for (Node& node : before) {
-      if (!anywhere_ && is_long(node))
+      if (is_shared(node, readers[node.out])) shared_.insert(node.out);
+      if (shared_.contains(node.out))
+        add(std::move(node));
+      else if (!anywhere_ && is_long(node))
         split_before(cut(std::move(node)));
       else if (const int64_t parts = anywhere_ ? parts_of(node) : 1; parts > 1)
         split(node, parts);
@@ -253,6 +264,21 @@ class RowSplitter {
   bool is_row_reduction(const Node& node) const {
     return !node.special() && !node.scan && node.reduction != Reduction::kNone &&
            !is_contraction(graph_, node);
+  }
+
+  // Programs share its rows (tile.h), because who reads its result reads the rows, too: a softmax, a norm.
+  bool is_shared(const Node& node, const std::vector<TensorId>& read_with) const {
+    if (!is_row_reduction(node) || graph_.exprs[node.body].type != DType::kF32) return false;
+    if (node.reduction != Reduction::kSum && node.reduction != Reduction::kMax &&
+        node.reduction != Reduction::kMin)
+      return false;
+    if (!is_shared_row(element_count(node.sizes), element_count(node.reduced), target_)) return false;
+    const int64_t elements = element_count(node.extents());
+    return !rows_are_inner(node) && std::ranges::any_of(graph_.reads(node), [&](TensorId id) {
+      return shared_.contains(id) ||
+             (element_count(graph_.tensors[static_cast<size_t>(id)].sizes) >= elements &&
+              std::ranges::find(read_with, id) != read_with.end());
+    });
   }
 
   bool is_long(const Node& node) const {
@@ -412,6 +438,7 @@ class RowSplitter {
   Graph& graph_;
   const Target& target_;
   bool anywhere_;
+  std::set<TensorId> shared_ = {};  // results of rows that programs share
 };
 
 }  // namespace
