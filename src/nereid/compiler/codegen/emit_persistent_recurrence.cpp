@@ -67,8 +67,8 @@ std::vector<PersistentTile> tiles_of(const Recurrence& of, const Node& node, DTy
   std::vector<PersistentTile> found;
   const int64_t bytes = trace::element_bytes(stored);
   const bool half = stored == DType::kF16 || stored == DType::kBF16;
-  // Without warp groups' products the weights would be registers of every warp.
-  if (target.name == "sm_80" || !(half || (stored == DType::kF32 && node.tf32)) || of.arrived < 0)
+  // Without warp groups' products the weights would be registers of every warp; sm_100's are not tried.
+  if (target.name != "sm_90" || !(half || (stored == DType::kF32 && node.tf32)) || of.arrived < 0)
     return found;
   for (const int64_t m : {16, 32, 64, 128})
     for (const int64_t n : {8, 16, 32, 64}) {
