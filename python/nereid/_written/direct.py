@@ -18,12 +18,13 @@ class _Unrecorded(Exception):
     """Why a call has no direct launches."""
 
 
-def _direct(forward, tensors, cell):
+def _direct(forward: object, tensors: list, cell: list) -> object:
     """The result of `forward`; leaves in cell[0] the function of `tensors` that later calls run, if
     possible."""
     driver = _driver() if cell[1] < _DIRECT_TRIES else None
     if driver is None:
         return forward()
+    import contextlib
     import threading
 
     from triton.runtime import jit
@@ -34,18 +35,15 @@ def _direct(forward, tensors, cell):
     try:
         cell[1] += 1
         result, steps = _recorded(forward, driver)
-        try:
+        # _Unrecorded, or a Triton or a PyTorch that is not as expected: `forward` does it all.
+        with contextlib.suppress(Exception):
             cell[0] = _Launches(tensors, steps, result, driver).function()
-        except (
-            Exception
-        ):  # _Unrecorded, or a Triton or a PyTorch that is not as expected: `forward` does it all
-            pass
         return result
     finally:
         lock.release()
 
 
-def _driver():
+def _driver() -> object:
     """Triton's own driver; None if kernels are interpreted, or if launches are watched or replaced."""
     try:
         import torch
@@ -64,19 +62,19 @@ def _driver():
             and not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
             and not any(chain.calls for chain in _hooks())
         )
-    except Exception:  # there is no GPU, or another PyTorch or Triton
+    except Exception:  # noqa: BLE001 (there is no GPU, or another PyTorch or Triton)
         return None
     return active if known else None
 
 
-def _hooks():
+def _hooks() -> list:
     """The functions that Triton calls around each launch, for a profiler."""
     from triton import knobs
 
     return [knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook]
 
 
-def _recorded(forward, driver):
+def _recorded(forward: object, driver: object) -> tuple:
     """The result of a call, and its steps in order: ("launch", kernel, compiled kernel, grid, arguments),
     ("call", operator, arguments, keywords, result), ("other", why) for what cannot be recorded."""
     import threading
@@ -88,22 +86,24 @@ def _recorded(forward, driver):
 
     class Watch(TorchDispatchMode):
         @classmethod
-        def _should_skip_dynamo(cls):  # else its first operator imports torch._dynamo: seconds
+        def _should_skip_dynamo(cls) -> bool:  # else its first operator imports torch._dynamo: seconds
             return False
 
-        def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        def __torch_dispatch__(
+            self, operator: object, types: object, args: tuple = (), kwargs: dict | None = None
+        ) -> object:
             made = operator(*args, **(kwargs or {}))
             steps.append(("call", operator, args, kwargs or {}, made))
             return made
 
-    def launched(kernel, *args, grid, warmup, **options):
+    def launched(kernel: object, *args: object, grid: object, warmup: bool, **options: object) -> object:
         compiled = run(kernel, *args, grid=grid, warmup=warmup, **options)
         if threading.get_ident() == thread and not warmup:
             try:
                 bound = kernel.device_caches[driver.get_current_device()][4](*args, **options)[0]
                 sizes = tuple(grid(bound) if callable(grid) else grid)
                 steps.append(("launch", kernel, compiled, sizes, list(bound.values())))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 steps.append(("other", repr(error)))
         return compiled
 
@@ -118,7 +118,7 @@ def _recorded(forward, driver):
 class _Launches:
     """A function of the given tensors that does the recorded steps."""
 
-    def __init__(self, tensors, steps, result, driver):
+    def __init__(self, tensors: list, steps: list, result: object, driver: object) -> None:
         import torch
 
         self.torch, self.driver, self.tensors, self.steps, self.result = torch, driver, tensors, steps, result
@@ -147,7 +147,7 @@ class _Launches:
                 raise _Unrecorded("two tensors share memory")
             parts.append((low, high, i))
 
-    def constant(self, value):
+    def constant(self, value: object) -> str:
         """A name, or the text of a plain one."""
         if value is None or type(value) in (bool, int):
             return repr(value)
@@ -155,7 +155,7 @@ class _Launches:
         self.names[name] = value
         return name
 
-    def home_of(self, tensor):
+    def home_of(self, tensor: object) -> tuple:
         address = tensor.untyped_storage().data_ptr()
         for low, high, i in self.given.get(address, ()):
             if low <= tensor.data_ptr() < high:
@@ -165,7 +165,7 @@ class _Launches:
             raise _Unrecorded("a tensor that is neither given nor made in the call")
         return found
 
-    def pointer(self, tensor):
+    def pointer(self, tensor: object) -> str:
         kind, where, *more = self.home_of(tensor)
         base = tensor.untyped_storage().data_ptr()
         if kind == "given":
@@ -180,22 +180,22 @@ class _Launches:
         distance = tensor.data_ptr() - base
         return f"{name} + {distance}" if distance else name
 
-    def tensor(self, tensor):
+    def tensor(self, tensor: object) -> str:
         kind, where, *_ = self.home_of(tensor)
         whole = self.tensors[where] if kind == "given" else self.names.get(f"like {where}")
         name = f"t{where}" if kind == "given" else where
         if whole is None:
             raise _Unrecorded("memory without a tensor")
-        if (whole.dtype, whole.shape, whole.stride()) == (tensor.dtype, tensor.shape, tensor.stride()):
-            if whole.storage_offset() == tensor.storage_offset():
-                return name
+        looks = [(t.dtype, t.shape, t.stride(), t.storage_offset()) for t in (whole, tensor)]
+        if looks[0] == looks[1]:
+            return name
         if whole.dtype != tensor.dtype:
             raise _Unrecorded("a view of another type")
         further = tensor.storage_offset() - whole.storage_offset()
         layout = f"{tuple(tensor.shape)}, {tensor.stride()}"
         return f"{name}.as_strided({layout}, {name}.storage_offset() + {further})"
 
-    def text(self, value):
+    def text(self, value: object) -> str:
         """A tree with its tensors by name."""
         if isinstance(value, self.torch.Tensor):
             return self.tensor(value)
@@ -212,21 +212,21 @@ class _Launches:
             raise _Unrecorded(f"a value of type {type(value).__name__}")
         return self.constant(value)
 
-    def flat(self, value):
+    def flat(self, value: object) -> list:
         if isinstance(value, self.torch.Tensor):
             return [value]
         if isinstance(value, dict):
             value = list(value.values())
         return [t for item in value for t in self.flat(item)] if isinstance(value, (list, tuple)) else []
 
-    def storages(self, values):
+    def storages(self, values: list) -> set:
         return {t.untyped_storage().data_ptr() for value in values for t in self.flat(value)}
 
-    def is_allocation(self, operator):
+    def is_allocation(self, operator: object) -> bool:
         aten = self.torch.ops.aten
         return operator in (aten.empty.memory_format, aten.empty_strided.default)
 
-    def function(self):
+    def function(self) -> object:
         whole = self.storages([self.result])  # what must be a tensor, and not a part of the scratch
         for kind, operator, *rest in self.steps:
             if kind == "call" and not self.is_allocation(operator) and not operator.is_view:
@@ -279,10 +279,10 @@ class _Launches:
         self.names.update(runtime=knobs.runtime, config=config, driver=self.driver, AGAIN=_direct)
         self.names.update(JIT=JITFunction, run=JITFunction.run, kept=self.kept)
         names = {name: value for name, value in self.names.items() if not name.startswith("like ")}
-        exec("\n    ".join([*head, *self.lines, f"return {result}"]), names)
+        exec("\n    ".join([*head, *self.lines, f"return {result}"]), names)  # noqa: S102 (text of our own)
         return names["launches"]
 
-    def make(self, made, text):
+    def make(self, made: list, text: str) -> None:
         names = [f"m{len(self.lines)}_{i}" for i in range(len(made))]
         self.lines.append(f"{', '.join(names)} = {text}")
         for name, tensor in zip(names, made):
@@ -294,7 +294,7 @@ class _Launches:
             self.home[tensor.untyped_storage().data_ptr()] = ("made", name, f"a{name}")
             self.names[f"like {name}"] = tensor
 
-    def call(self, operator, args, kwargs, made):
+    def call(self, operator: object, args: tuple, kwargs: dict, made: object) -> None:
         tags = self.torch.Tag
         if {tags.data_dependent_output, tags.dynamic_output_shape} & set(operator.tags):
             raise _Unrecorded(f"{operator} reads data")
@@ -309,7 +309,7 @@ class _Launches:
         else:
             raise _Unrecorded(f"{operator} returns a part of what it was given")
 
-    def launch(self, kernel, compiled, grid, arguments):
+    def launch(self, kernel: object, compiled: object, grid: tuple, arguments: list) -> None:
         compiled = compiled.result() if hasattr(compiled, "result") else compiled
         self.hooks[id(kernel.pre_run_hooks)] = kernel.pre_run_hooks
         self.kept.append(compiled)  # its code stays loaded

@@ -16,16 +16,16 @@ class _Captured:
 
     calls, key, why = 0, None, None
 
-    def __init__(self):
+    def __init__(self) -> None:
         import threading
 
         self.lock = threading.Lock()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return _Captured, ()
 
 
-def _graphed(cls, fresh):
+def _graphed(cls: type, fresh: bool) -> None:
     """`fresh`: each call returns its own results; else all calls return the graph's."""
     import functools
     import inspect
@@ -37,15 +37,15 @@ def _graphed(cls, fresh):
     plain, available = cls.forward, functools.cache(torch.cuda.is_available)
     simple = (bool, int, float, str, type(None), torch.dtype, torch.device)
 
-    def leaves_of(tree):
+    def leaves_of(tree: object) -> tuple:
         if type(tree) is tuple and all(isinstance(item, torch.Tensor) for item in tree):
             return tree, None
         return tree_flatten(tree)
 
-    def rebuilt(leaves, form):
+    def rebuilt(leaves: list, form: object) -> object:
         return tuple(leaves) if form is None else tree_unflatten(leaves, form)
 
-    def separate(tensor):
+    def separate(tensor: torch.Tensor) -> bool:
         """No two elements are at one address."""
         end = 0
         for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
@@ -55,11 +55,11 @@ def _graphed(cls, fresh):
                 end += (size - 1) * stride
         return True
 
-    def place(tensor):
+    def place(tensor: torch.Tensor) -> tuple:
         """Memory with the shape and the strides of a tensor."""
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
 
-    def capture(self, held, leaves, form, kwargs):
+    def capture(self: object, held: _Captured, leaves: list, form: object, kwargs: dict) -> None:
         for leaf in leaves:
             if not (isinstance(leaf, simple) or (isinstance(leaf, torch.Tensor) and separate(leaf))):
                 raise ValueError(f"an input is a {type(leaf).__name__} that has no static buffer")
@@ -81,10 +81,10 @@ def _graphed(cls, fresh):
                     raise ValueError("a result shares memory with an input, with the module or with another")
                 seen.add(storage)
             elif not isinstance(leaf, simple):
-                raise ValueError(f"a result is a {type(leaf).__name__}")
+                raise TypeError(f"a result is a {type(leaf).__name__}")
 
     @functools.wraps(plain)
-    def forward(self, *args, **kwargs):
+    def forward(self: object, *args: object, **kwargs: object) -> object:
         held = self.__dict__.get("_graph_captured")
         if held is None:
             held = self.__dict__["_graph_captured"] = _Captured()
@@ -113,7 +113,7 @@ def _graphed(cls, fresh):
                 held.key = None
                 try:
                     capture(self, held, leaves, form, kwargs)
-                except (RuntimeError, ValueError) as error:
+                except (RuntimeError, TypeError, ValueError) as error:
                     held.why = str(error)
                     warnings.warn(f"{cls.__name__} runs without a CUDA graph: {held.why}", stacklevel=2)
                     return plain(self, *args, **kwargs)

@@ -15,18 +15,18 @@ class NotVerified(RuntimeError):
 class _Tensor:
     """A tensor as it was traced. A size or a stride is a number, or (a, b) for a * batch + b."""
 
-    def __init__(self, dtype, shape, strides, device="cuda"):
+    def __init__(self, dtype: str, shape: tuple, strides: tuple, device: str = "cuda") -> None:
         self.dtype, self.shape, self.strides, self.device = dtype, shape, strides, device
 
 
 class _Object:
     """An object by its fields, of a class of any name."""
 
-    def __init__(self, name, fields=None):
+    def __init__(self, name: str, fields: dict | None = None) -> None:
         self.name, self.fields = name, fields or {}
 
 
-def _global(name):
+def _global(name: str) -> object:
     """The function or class that a package has under "module:name"."""
     import functools
     import importlib
@@ -40,14 +40,15 @@ class _Seen:
 
     known = None
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.batches = {}  # where any batch passes: what was known at other ones
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return _Seen, ()
 
 
-def _guard(cls, verified, fallback=None, direct=None):
+def _guard(cls: type, verified: dict, fallback: object = None, direct: object = None) -> None:
+    import cmath
     import inspect
     import math
     import os
@@ -56,9 +57,8 @@ def _guard(cls, verified, fallback=None, direct=None):
 
     import torch
 
-    cuda = (
-        ("cuda", "cpu") if os.environ.get("TRITON_INTERPRET") == "1" else ("cuda",)
-    )  # the interpreter runs on a CPU
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    cuda = ("cuda", "cpu") if interpreted else ("cuda",)  # the interpreter runs on a CPU
     guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
     fast = getattr(guards, "TensorGuards", None)  # compares tensors in C++; without it Python does
     grad_enabled = torch.is_grad_enabled
@@ -78,19 +78,19 @@ def _guard(cls, verified, fallback=None, direct=None):
 
     # -- in full: why a call is not one of those that were verified, or None ---------------------------------
 
-    def named(signature, given):
+    def named(signature: inspect.Signature, given: list | tuple | dict) -> dict:
         args, kwargs = ((), given) if isinstance(given, dict) else (given, {})
         bound = signature.bind(None, *args, **kwargs)
         bound.apply_defaults()
         return dict(list(bound.arguments.items())[1:])
 
-    def size(wanted, batch):
+    def size(wanted: int | tuple, batch: int | None) -> int:
         return wanted[0] * batch + wanted[1] if isinstance(wanted, tuple) else wanted
 
-    def tensor_text(dtype, shape, strides, device):
+    def tensor_text(dtype: str, shape: tuple, strides: tuple, device: object) -> str:
         return f"a {dtype} tensor of shape {tuple(shape)} and strides {tuple(strides)} on {device}"
 
-    def tensor_differs(where, want, got, batch):
+    def tensor_differs(where: str, want: _Tensor, got: object, batch: int | None) -> str | None:
         shape = tuple(size(n, batch) for n in want.shape)
         strides = tuple(size(n, batch) for n in want.strides)
         expected = tensor_text(want.dtype, shape, strides, want.device)
@@ -113,14 +113,14 @@ def _guard(cls, verified, fallback=None, direct=None):
             return f"{where}: expected a tensor on {current}, got one on {got.device}"
         return None
 
-    def value_text(value):
+    def value_text(value: object) -> str:
         return (
             repr(value)[:80]
             if isinstance(value, (type(None), bool, int, float, str))
             else f"a {type(value).__name__}"
         )
 
-    def differs(where, want, got, batch):
+    def differs(where: str, want: object, got: object, batch: int | None) -> str | None:
         if isinstance(want, _Tensor):
             return tensor_differs(where, want, got, batch)
         if isinstance(want, (list, tuple)):
@@ -153,10 +153,11 @@ def _guard(cls, verified, fallback=None, direct=None):
         if isinstance(want, torch.device):
             same = str(got).partition(":")[0] == want.type
         else:
-            same = got is want or (type(got) is type(want) and (got == want or (got != got and want != want)))
+            nan = all(isinstance(n, (float, complex)) and cmath.isnan(n) for n in (want, got))
+            same = got is want or nan or (type(got) is type(want) and got == want)
         return None if same else f"{where}: expected {value_text(want)}, got {value_text(got)}"
 
-    def batch_of(want, got):
+    def batch_of(want: object, got: object) -> int | None:
         """Of the first input whose leading size is the batch."""
         if (
             isinstance(want, _Tensor)
@@ -175,12 +176,18 @@ def _guard(cls, verified, fallback=None, direct=None):
             pairs = ((item, getattr(got, name, None)) for name, item in want.fields.items())
         return next(filter(None, (batch_of(a, b) for a, b in pairs)), None)
 
-    def arguments_differ(what, signature, wanted, given, batch=None):
+    def arguments_differ(
+        what: str,
+        signature: inspect.Signature,
+        wanted: list | tuple | dict,
+        given: dict,
+        batch: int | None = None,
+    ) -> str | None:
         want, got = named(signature, wanted), given
         found = (differs(f"{what} {name}", item, got.get(name), batch) for name, item in want.items())
         return next(filter(None, found), None)
 
-    def module_differs(self):
+    def module_differs(self: object) -> str | None:
         if not is_module:
             return None
         held = {
@@ -202,11 +209,11 @@ def _guard(cls, verified, fallback=None, direct=None):
                     return f"{which}: {built}, got training={module.training}"
         return None
 
-    def needs_gradient(self, given):
+    def needs_gradient(self: object, given: dict) -> bool:
         tensors = [*flat(list(given.values())), *(module_tensors(self) if is_module else ())]
         return any(t.requires_grad for t in tensors)
 
-    def call_differs(self, args, kwargs):
+    def call_differs(self: object, args: tuple, kwargs: dict) -> str | None:
         try:
             bound = of_forward.bind(self, *args, **kwargs)
         except TypeError as error:  # the original's names are not known to one that takes (*inputs)
@@ -240,7 +247,7 @@ def _guard(cls, verified, fallback=None, direct=None):
 
     # -- at speed: whether a call looks as one that was checked in full --------------------------------------
 
-    def flat(tree, found=None):
+    def flat(tree: object, found: list | None = None) -> list:
         """The tensors of nested inputs, in order."""
         found = [] if found is None else found
         if isinstance(tree, torch.Tensor):
@@ -255,7 +262,7 @@ def _guard(cls, verified, fallback=None, direct=None):
             flat(vars(tree), found)
         return found
 
-    def module_tensors(self):
+    def module_tensors(self: torch.nn.Module) -> list:
         return [
             t
             for m in self.modules()
@@ -264,13 +271,13 @@ def _guard(cls, verified, fallback=None, direct=None):
             if t is not None
         ]
 
-    def key(tensors):
+    def key(tensors: list | tuple) -> list:
         return [
             (t.dtype, t.shape, t.stride(), t.device, t.requires_grad, t.is_neg(), t.is_conj())
             for t in tensors
         ]
 
-    def remember(self, args):
+    def remember(self: object, args: tuple) -> None:
         """Leaves in self what makes the next check fast, if all arguments are tensors, numbers and texts."""
         simple = (torch.Tensor, int, float, str, type(None))
         state = module_tensors(self) if is_module else []
@@ -291,7 +298,7 @@ def _guard(cls, verified, fallback=None, direct=None):
         else:
             wanted = key(tensors)
 
-            def check(*now):
+            def check(*now: torch.Tensor) -> bool:
                 return key(now) == wanted
 
         seen = self.__dict__["_guard_seen"]
@@ -317,14 +324,14 @@ def _guard(cls, verified, fallback=None, direct=None):
         seen.known = seen.batches[leading(args)] = known
         self.__dict__["_guard_seen"] = seen
 
-    def leading(args):
+    def leading(args: tuple) -> int | None:
         return (
             next((a.shape[0] for a in args if isinstance(a, torch.Tensor) and a.dim() > 0), None)
             if any_batch
             else None
         )
 
-    def looks_the_same(known, args):
+    def looks_the_same(known: tuple, args: tuple) -> list | None:
         """All tensors of the call and the module, or None."""
         (given, count, check, others, holders, nests, inside, modes, training), gradient, device, _ = known
         if len(args) != given or (gradient and grad_enabled()) or autocasts():
@@ -343,7 +350,7 @@ def _guard(cls, verified, fallback=None, direct=None):
             return None
         return tensors if device is None or torch.cuda.current_device() == device else None
 
-    def launched(self, args, known, tensors):
+    def launched(self: object, args: tuple, known: tuple, tensors: list) -> object:
         """The result of a call that looks the same as an earlier one; directly if that was recorded."""
         launches = known[3][0]
         if launches is not None:
@@ -357,7 +364,7 @@ def _guard(cls, verified, fallback=None, direct=None):
 
     # -- around the class ------------------------------------------------------------------------------------
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self: object, *args: object, **kwargs: object) -> None:
         own_init(self, *args, **kwargs)
         bound = of_init.bind(self, *args, **kwargs)
         bound.apply_defaults()
@@ -385,7 +392,7 @@ def _guard(cls, verified, fallback=None, direct=None):
             held["_guard_init"] = (args, kwargs)
         self.__dict__.update(held)
 
-    def forward(self, *args, **kwargs):
+    def forward(self: object, *args: object, **kwargs: object) -> object:
         seen = self.__dict__["_guard_seen"]
         known = seen.known
         try:
@@ -415,7 +422,7 @@ def _guard(cls, verified, fallback=None, direct=None):
             raise NotVerified(f"{why}. {advice}.")
         return in_pytorch(self, args, kwargs)
 
-    def in_pytorch(self, args, kwargs):
+    def in_pytorch(self: object, args: tuple, kwargs: dict) -> object:
         """The original forward, on this module's own parameters and buffers."""
         reference = references.get(self)
         if reference is None:

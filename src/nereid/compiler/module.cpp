@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 
 #include "nereid/compiler/codegen/emit_expr.h"
-#include "nereid/compiler/codegen/emit_reduction.h"
+#include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/import/import.h"
+#include "nereid/compiler/output/class_names.h"
 #include "nereid/compiler/output/collapsed_dims.h"
 #include "nereid/compiler/output/forward_text.h"
+#include "nereid/compiler/output/function_text.h"
+#include "nereid/compiler/output/kernel_name.h"
 #include "nereid/compiler/output/plan.h"
-#include "nereid/compiler/output/python_text.h"
 #include "nereid/compiler/output/shared_kernels.h"
 #include "nereid/compiler/output/source_file.h"
 #include "nereid/compiler/output/symbolic_sizes.h"
@@ -23,32 +26,13 @@
 #include "nereid/compiler/transforms/split_factors.h"
 #include "nereid/compiler/transforms/thin_channels.h"
 #include "nereid/compiler/transforms/update_in_place.h"
+#include "nereid/render/imports.h"
+#include "nereid/render/line_breaks.h"
 
 namespace nereid::compiler {
 namespace {
 
-constexpr size_t kLongName = 44;
 constexpr size_t kCutsKept = 3;
-
-// After what it computes: "linear_gelu_kernel". Of a long list the first words and the last.
-std::string kernel_name(const Graph& graph, const TileKernel& kernel, std::set<std::string>& taken) {
-  std::vector<std::string> words = words_of(graph, kernel);
-  // What is only on the way to something else names nothing where there is something else.
-  const auto on_the_way = [](const std::string& word) {
-    return std::ranges::any_of(std::array{"_rest", "_scale", "_max", "_sum", "_parts"},
-                               [&](const char* end) { return word.ends_with(end); });
-  };
-  if (!std::ranges::all_of(words, on_the_way)) std::erase_if(words, on_the_way);
-  std::string name;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string word = identifier(words[i]);
-    const bool last = i + 1 == words.size();
-    if (name.size() + word.size() > kLongName && !last) continue;
-    if (!name.empty() && name.size() + word.size() > kLongName + 16) break;
-    name += (name.empty() ? "" : "_") + word;
-  }
-  return unique_name(name + "_kernel", taken);
-}
 
 // As forward calls them.
 void name_inputs(const trace::Trace& trace, const SourceFile& file, Graph& graph) {
@@ -84,23 +68,14 @@ class ModuleWriter {
     name_apart();
     NEREID_TRY_STATUS(write_kernels());
     for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
-    for (size_t k = 0; k < texts_.size(); ++k) write_symbolic_sizes(fused_.kernels[k], texts_[k]);
     if (choices_.share_equal) share();
+    for (size_t k = 0; k < texts_.size(); ++k) write_symbolic_sizes(fused_.kernels[k], texts_[k]);
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
     const auto merged = collapsed_dims(trace_, known_);
     forward = with_collapsed_dims(SymbolicSizes(all_shapes_, known_).rewrite(forward), merged);
     for (KernelText& kernel : texts_) kernel.text = with_collapsed_dims(kernel.text, merged);
     module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
-    module_.text = "\"\"\"" + module_.plan + "\"\"\"\n" + imports(file_) + "\n";
-    if (!file_.needed.empty()) module_.text += file_.needed + "\n\n";
-    std::set<std::string> helpers;
-    for (const auto& kernel : texts_) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
-    for (const auto& helper : helpers) module_.text += helper_text(helper) + "\n\n";
-    for (const auto& kernel : texts_)
-      if (!kernel.text.empty()) module_.text += kernel.text + "\n\n";
-    module_.text += fmt::format("class ModelNew({}):\n{}{}", file_.bases, file_.members,
-                                file_.members.empty() ? "" : "\n") +
-                    forward;
+    module_.text = "\"\"\"" + module_.plan + "\"\"\"\n\n" + code(forward);
     return std::move(module_);
   }
 
@@ -135,11 +110,12 @@ class ModuleWriter {
                                            node.kept_for.empty() ? "" : "; ", node.kept_for));
         continue;
       }
-      const std::string name = kernel_name(graph_, kernel, names);
+      const std::string name = unique_name(name_of_work(words_of(graph_, kernel)) + "_kernel", names);
       const auto chosen = choices_.kernels.find(name);
       KernelChoice choice = chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second;
       choice.masked = choices_.masked;
       NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name, choice, target_));
+      texts_.back().text = without_unused(texts_.back().text);
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, target_);
       module_.seconds += cost.seconds;
@@ -168,9 +144,29 @@ class ModuleWriter {
 
   void share() {
     share_equal_kernels(texts_);
+    number_functions();
     auto kernel = module_.kernels.begin();
     for (size_t k = 0; k < texts_.size(); ++k)
       if (fused_.kernels[k].kept < 0) (kernel++)->function = texts_[k].name;
+  }
+
+  // "linear_kernel", "linear_kernel_2" of the functions that are left, whatever numbers their kernels have.
+  void number_functions() {
+    std::set<std::string> taken;
+    std::map<std::string, std::string> numbered;
+    for (KernelText& text : texts_) {
+      if (text.text.empty()) continue;
+      const std::string name = text.name, head = "def " + name + "(";
+      const std::string number = unique_name(name.substr(0, name.rfind("_kernel") + 7), taken);
+      numbered[name] = number;
+      if (const size_t at = text.text.find(head); at != text.text.npos)
+        text.text.replace(at, head.size(), "def " + number + "(");
+    }
+    for (KernelText& text : texts_)
+      if (!text.name.empty()) text.name = numbered.at(text.name);
+    for (std::string& rewrite : graph_.rewrites)
+      if (const auto known = numbered.find(rewrite.substr(0, rewrite.find(' '))); known != numbered.end())
+        rewrite.replace(0, known->first.size(), known->second);
   }
 
   // By what the kernel goes over and by what it is given, as the program sees it, too.
@@ -216,24 +212,33 @@ class ModuleWriter {
     return {std::move(name), tensor.sizes, tensor.strides, written};
   }
 
-  std::string imports(const SourceFile& file) const {
-    std::vector<std::string> all = file.imports;
-    const auto need = [&](const std::string& line) {
-      if (std::ranges::find(all, line) == all.end()) all.push_back(line);
-    };
-    need("import torch\n");
-    need("import triton\n");
-    need("import triton.language as tl\n");
-    const auto names_libdevice = [](const std::string& text) { return text.find("libdevice.") != text.npos; };
-    const auto uses_libdevice = [&](const KernelText& k) {
-      return names_libdevice(k.text) || std::ranges::any_of(k.helpers, [&](const std::string& helper) {
-               return names_libdevice(helper_text(helper));
-             });
-    };
-    if (std::ranges::any_of(texts_, uses_libdevice)) need("from triton.language.extra import libdevice\n");
-    std::string text;
-    for (const auto& line : all) text += line;
-    return text;
+  // What follows the plan: imports, what the class needs, helpers, kernels, the class. Blank lines are those
+  // that PEP 8 wants; lines of the task's own stay as they are.
+  std::string code(const std::string& forward) const {
+    std::vector<std::string> parts;
+    if (!file_.needed.empty()) parts.push_back(file_.needed);
+    std::set<std::string> helpers;
+    for (const auto& kernel : texts_) helpers.insert(kernel.helpers.begin(), kernel.helpers.end());
+    for (const auto& helper : with_callees(std::move(helpers))) parts.push_back(helper_text(helper));
+    for (const auto& kernel : texts_)
+      if (!kernel.text.empty()) parts.push_back(render::with_line_breaks(with_hints(kernel.text)));
+    parts.push_back(fmt::format("class ModelNew({}):\n{}{}", file_.bases, file_.members,
+                                file_.members.empty() ? "" : "\n") +
+                    render::with_line_breaks(forward));
+    std::string body;
+    for (const auto& part : parts) body += (body.empty() ? "" : "\n\n") + part;
+    const bool apart = body.starts_with("class ") || body.starts_with("def ") || body.starts_with("@");
+    return imports(body) + (apart ? "\n\n" : "\n") + body;
+  }
+
+  std::string imports(const std::string& body) const {
+    render::Imports all;
+    for (const auto& statement : file_.imports) all.add(statement);
+    all.add("import torch");
+    all.add("import triton");
+    all.add("import triton.language as tl");
+    all.add("from triton.language.extra import libdevice");
+    return all.text(body);
   }
 
   const trace::Trace& trace_;

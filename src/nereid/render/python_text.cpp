@@ -21,14 +21,15 @@ bool dotted_name(const std::string& text) {
 
 class ArgumentWriter {
  public:
-  ArgumentWriter(const NameOf& name_of, const std::string& device, bool objects = false)
-      : name_of_(name_of), device_(device), objects_(objects) {}
+  ArgumentWriter(const NameOf& name_of, const std::string& device, Names names)
+      : name_of_(name_of), device_(device), names_(names) {}
 
   Result<std::string> operator()(const trace::Arg& arg) const {
     if (std::holds_alternative<trace::None>(arg.node)) return std::string("None");
     if (const auto* flag = std::get_if<bool>(&arg.node)) return std::string(*flag ? "True" : "False");
     if (const auto* whole = std::get_if<int64_t>(&arg.node)) return std::to_string(*whole);
     if (const auto* real = std::get_if<double>(&arg.node)) return float_text(*real);
+    if (const auto* z = std::get_if<std::complex<double>>(&arg.node)) return complex_text(*z);
     if (const auto* text = std::get_if<trace::Text>(&arg.node)) return quoted_text(text->text);
     if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) return name_of_(ref->value);
     if (const auto* named = std::get_if<trace::Named>(&arg.node)) return of(*named);
@@ -41,7 +42,9 @@ class ArgumentWriter {
   Result<std::string> of(const trace::Named& named) const {
     if (named.kind == "dtype")
       if (const auto type = trace::dtype_from_string(named.name)) return dtype_text(*type);
-    if (named.kind == "device") return named.name == "cpu" ? std::string("\"cpu\"") : device_;
+    if (named.kind == "device")
+      return named.name == "cpu" && names_ != Names::kFile ? std::string("\"cpu\"") : device_;
+    if (named.kind == "global" && names_ == Names::kFile) return name_of_global(named.name);
     if ((named.kind == "layout" || named.kind == "memory_format") && dotted_name(named.name))
       return "torch." + named.name;
     return input_error("a {} has no text", named.kind);
@@ -57,7 +60,7 @@ class ArgumentWriter {
   }
   Result<std::string> of(const trace::Dict& dict) const {
     std::vector<std::string> items;
-    if (objects_ && dict.kind != trace::Dict::Kind::kDict) return object(dict);
+    if (names_ != Names::kNone && dict.kind != trace::Dict::Kind::kDict) return object(dict);
     for (const auto& item : dict.items) {
       NEREID_TRY(auto text, (*this)(item.second));
       items.push_back(quoted_text(item.first) + ": " + text);
@@ -65,7 +68,16 @@ class ArgumentWriter {
     return fmt::format("{{{}}}", fmt::join(items, ", "));
   }
 
+  // "Color.RED" of an enumeration.
+  Result<std::string> member(const trace::Dict& dict) const {
+    const auto name = std::ranges::find(dict.items, "name", &trace::DictItem::first);
+    const auto* text = name == dict.items.end() ? nullptr : std::get_if<trace::Text>(&name->second.node);
+    if (text == nullptr) return input_error("an object of class {} has no text", dict.type);
+    return fmt::format("{}.{}", name_of_global(dict.type), text->text);
+  }
+
   Result<std::string> object(const trace::Dict& dict) const {
+    if (names_ == Names::kFile && dict.kind == trace::Dict::Kind::kEnum) return member(dict);
     const size_t colon = std::min(dict.type.find(':'), dict.type.size() - 1);
     const std::string module = dict.type.substr(0, colon), name = dict.type.substr(colon + 1);
     if (!dotted_name(name) || (!module.empty() && !dotted_name(module)) ||
@@ -76,14 +88,15 @@ class ArgumentWriter {
       NEREID_TRY(auto text, (*this)(item.second));
       items.push_back(item.first + "=" + text);
     }
-    const std::string from =
-        module.empty() ? "" : fmt::format("__import__(\"importlib\").import_module(\"{}\").", module);
+    const std::string from = module.empty() || names_ == Names::kFile
+                                 ? ""
+                                 : fmt::format("__import__(\"importlib\").import_module(\"{}\").", module);
     return fmt::format("{}{}({})", from, name, fmt::join(items, ", "));
   }
 
   const NameOf& name_of_;
   const std::string& device_;
-  const bool objects_;
+  const Names names_;
 };
 
 bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -150,11 +163,12 @@ std::string tuple_text(const std::vector<int64_t>& numbers) {
 
 std::string dtype_text(trace::DType type) { return fmt::format("torch.{}", trace::torch_name(type)); }
 
-Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, const std::string& device) {
+Result<std::string> call_python(const trace::Call& call, const NameOf& name_of, const std::string& device,
+                                Names names) {
   const size_t colons = call.op.find("::");
   const std::string name = colons == call.op.npos ? "" : call.op.substr(colons + 2);
   if (!call.op.starts_with("aten::") || !dotted_name(name)) return input_error("{} has no text", call.op);
-  const ArgumentWriter writer(name_of, device);
+  const ArgumentWriter writer(name_of, device, names);
   std::vector<std::string> args;
   for (const auto& arg : call.args) {
     NEREID_TRY(auto text, writer(arg));
@@ -179,8 +193,14 @@ std::string targets_python(const trace::Arg& result, const std::function<std::st
 }
 
 Result<std::string> tree_python(const trace::Arg& arg, const NameOf& name_of, const std::string& device,
-                                bool objects) {
-  return ArgumentWriter(name_of, device, objects)(arg);
+                                Names names) {
+  return ArgumentWriter(name_of, device, names)(arg);
+}
+
+std::string name_of_global(const std::string& name) { return name.substr(name.find(':') + 1); }
+
+std::string complex_text(std::complex<double> z) {
+  return fmt::format("complex({}, {})", float_text(z.real()), float_text(z.imag()));
 }
 
 Part as_part(const std::string& source, const std::string& prefix) {
@@ -198,6 +218,8 @@ Part as_part(const std::string& source, const std::string& prefix) {
     if (margin) dropped = line.starts_with("def get_inputs") || line.starts_with("def get_init_inputs");
     if (dropped) continue;
     if (margin && (line.starts_with("import ") || line.starts_with("from "))) {
+      if (line.find('(') != line.npos)
+        for (std::string more; line.find(')') == line.npos && std::getline(lines, more);) line += "\n" + more;
       part.imports.push_back(line);
       continue;
     }

@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include "nereid/render/imports.h"
+#include "nereid/render/line_breaks.h"
 #include "nereid/render/python_text.h"
 #include "nereid/render/subgraph_source.h"
 #include "nereid/search/partitioner.h"
@@ -56,6 +58,8 @@ Leaves leaves_of(const trace::Trace& trace, const trace::Phase& forward) {
 class Partitioner::Composition {
  public:
   explicit Composition(const Partitioner& of) : of_(of), leaves_(leaves_of(of.task_->trace, *of.forward_)) {
+    for (const char* own : {"import torch", "import triton", "import triton.language as tl"})
+      imports_.add(own);
     for (const auto& [storage, leaf] : leaves_)
       if (leaf.first.starts_with("inputs") || device_.empty()) device_ = leaf.first + ".device";
   }
@@ -67,18 +71,17 @@ class Partitioner::Composition {
   }
 
   Result<std::string> text() {
-    NEREID_TRY(const std::string output, render::tree_python(of_.forward_->output, names(), device_, true));
+    NEREID_TRY(const std::string output,
+               render::tree_python(of_.forward_->output, names(), device_, render::Names::kModules));
     const auto* named = std::get_if<trace::Dict>(&of_.forward_->inputs.node);
     const bool keyed = named != nullptr && named->kind == trace::Dict::Kind::kDict;
-    std::string text;
-    for (const auto& line : imports_) text += line + "\n";
-    text += "\n" + of_.task_->source + classes_;
-    text += fmt::format(
+    std::string text = of_.task_->source + classes_;
+    text += render::with_line_breaks(fmt::format(
         "\n\nclass ModelNew({}):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, "
         "**kwargs)\n{}\n"
         "    def forward(self, {}inputs):\n{}        return {}\n",
-        of_.task_->trace.class_name, init_, keyed ? "**" : "*", body_, output);
-    return text;
+        of_.task_->trace.class_name, init_, keyed ? "**" : "*", body_, output));
+    return imports_.text(text) + "\n" + text;
   }
 
  private:
@@ -120,13 +123,14 @@ class Partitioner::Composition {
     const size_t number = class_of_.size();
     prefix = fmt::format("subgraph_{}_", number);
     const render::Part part = render::as_part(piece.candidate, prefix);
-    imports_.insert(part.imports.begin(), part.imports.end());
+    for (const std::string& statement : part.imports) imports_.add(statement);
     std::vector<std::string> ops;
     each_node(piece.subgraph->nodes, [&](size_t n) {
       for (const size_t step : of_.nodes_[n]) ops.push_back(of_.call(step).op.substr(6));
     });
-    classes_ += fmt::format("\n\n# Fragment {}, by {}: {}.\n{}", number, piece.proposer, fmt::join(ops, ", "),
-                            part.text);
+    classes_ += render::with_line_breaks(
+        fmt::format("\n\n# Fragment {}, by {}: {}.\n", number, piece.proposer, fmt::join(ops, ", ")));
+    classes_ += part.text;
     init_ += fmt::format("        self.{}run = {}ModelNew()\n", prefix, prefix);
     return prefix;
   }
@@ -172,7 +176,7 @@ class Partitioner::Composition {
   std::string device_, body_, classes_, init_;
   std::map<ValueId, std::string> names_;
   std::set<size_t> written_;  // view steps
-  std::set<std::string> imports_ = {"import torch", "import triton", "import triton.language as tl"};
+  render::Imports imports_;
   std::map<std::string, std::string> class_of_;  // prefixes, by candidate
   size_t count_ = 0;
 };

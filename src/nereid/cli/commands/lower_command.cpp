@@ -13,6 +13,7 @@
 #include "nereid/cli/version.h"
 #include "nereid/compiler/module.h"
 #include "nereid/compiler/output/guard.h"
+#include "nereid/render/line_breaks.h"
 #include "nereid/trace/format/codec.h"
 #include "nereid/trace/notation.h"
 #include "nereid/tracer/tracer.h"
@@ -70,8 +71,9 @@ Result<Written> lower_file(tracer::Tracer& tracer, const std::string& file, cons
   std::istringstream lines(
       fmt::format("Written by `nereid lower` (nereid {}) for {}; not verified: `nereid verify` does.\n{}",
                   NEREID_VERSION, request.path, compiler::assumptions_text(assumptions)));
-  module->text.clear();
-  for (std::string line; std::getline(lines, line);) module->text += "# " + trace::safe_text(line) + "\n";
+  std::string head;
+  for (std::string line; std::getline(lines, line);) head += "# " + trace::safe_text(line) + "\n";
+  module->text = render::with_line_breaks(head);
   module->text += "\n" + *guarded;
   return Written(*std::move(module));
 }

@@ -7,6 +7,7 @@
 
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/emit_reduction.h"
+#include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/codegen/tile.h"
 
 namespace nereid::compiler {
@@ -520,8 +521,7 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
   for (const auto& constant : kernel.constants) parameters.push_back(constant.name + ": tl.constexpr");
   kernel.comment = fmt::format("{}", fmt::join(words_of(graph, of), ", "));
   kernel.fused_multiply_add = !rounds_products(graph, of);
-  std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
-  if (head.size() > 110) head = fmt::format("def {}(\n    {},\n):", kernel.name, fmt::join(parameters, ", "));
+  const std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
   const char* jit = kernel.steps > 0 ? "@triton.jit(do_not_specialize=[\"step\"])" : "@triton.jit";
   kernel.text = fmt::format("{}\n{}\n    # {}\n", jit, head, kernel.comment);
   for (const auto& line : lines) kernel.text += "    " + line + "\n";

@@ -319,6 +319,26 @@ std::string ExprWriter::load(const Expr& expr, const Given& given, const std::st
                          where.empty() ? "" : fmt::format(", mask={}, other={}", where, other)));
 }
 
+// "~x" for x == False and its kin, "is_nan(x)" for x != x.
+std::optional<std::string> ExprWriter::of_a_truth_value(const Expr& expr,
+                                                        const std::vector<std::string>& args,
+                                                        const std::string& own) {
+  if (expr.fn != Fn::kEqual && expr.fn != Fn::kNotEqual) return std::nullopt;
+  const bool equal = expr.fn == Fn::kEqual;
+  const auto wish = [&](const std::string& otherwise) { return own.empty() ? otherwise : identifier(own); };
+  if (expr.args[0] == expr.args[1])
+    return let(wish(equal ? "is_number" : "nan"), fmt::format("{}is_nan({})", equal ? "~" : "", args[0]));
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const Expr &flag = graph_.exprs[expr.args[i]], &other = graph_.exprs[expr.args[1 - i]];
+    if (flag.kind != Expr::Kind::kConstant || flag.type != DType::kBool || other.type != DType::kBool ||
+        other.kind == Expr::Kind::kConstant)
+      continue;
+    const std::string& value = args[1 - i];
+    return equal == (flag.integer != 0) ? value : let(wish("not_" + value), "~" + value);
+  }
+  return std::nullopt;
+}
+
 std::string ExprWriter::apply(ExprId id, const Expr& expr) {
   if (expr.fn == Fn::kWhere)
     if (auto padded = padded_load(id, expr)) return *padded;
@@ -326,6 +346,7 @@ std::string ExprWriter::apply(ExprId id, const Expr& expr) {
   for (const ExprId arg : expr.args) args.push_back(made(arg));
   const std::string own = graph_.exprs.name_of(id);
   const std::string wish = identifier(own.empty() ? std::string(info(expr.fn).name) : own);
+  if (auto logical = of_a_truth_value(expr, args, own)) return *logical;
   if (expr.fn == Fn::kCast) {
     const bool named = std::isalpha(static_cast<unsigned char>(args[0].front())) != 0;
     const std::string type = type_text(expr.type);

@@ -76,6 +76,8 @@ class ExprWriter {
   // of the tensor's dimensions.
   std::string coordinate(const Index& index, size_t from_end);
   std::string apply(ExprId id, const Expr& expr);
+  std::optional<std::string> of_a_truth_value(const Expr& expr, const std::vector<std::string>& args,
+                                              const std::string& own);
   std::string within(const Expr& expr);
 
   Graph& graph_;

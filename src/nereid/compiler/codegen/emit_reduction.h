@@ -14,7 +14,7 @@ inline bool is_place(Reduction reduction) {
 
 // The literal that changes nothing: of integers the least or the largest there is.
 std::string nothing_text(Reduction reduction, DType type);
-// The function that combines two elements, or two pairs of an element and its place: see `helper_text`. Of
+// The function that combines two elements, or two pairs of an element and its place: see helpers.h. Of
 // equal elements a reduction names the first, a scan the last.
 std::string combine_name(Reduction reduction, bool scan);
 // "a + b", "larger_of(a, b)": two accumulators; of a floating-point scan (a
@@ -25,9 +25,5 @@ std::string reduced_text(Reduction reduction, const std::string& block, int axis
                          std::vector<std::string>& helpers, bool scan = false);
 std::string scanned_text(Reduction reduction, const std::string& block, int axis, DType type,
                          std::vector<std::string>& helpers);
-// Helpers that stand for functions of one value: found in a kernel's text by their names.
-const std::vector<std::string>& function_helpers();
-// "@triton.jit" and the function; combine functions for reductions.
-std::string helper_text(const std::string& name);
 
 }  // namespace nereid::compiler

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "nereid/compiler/import/import.h"
-#include "nereid/compiler/output/python_text.h"
 #include "nereid/render/python_text.h"
 
 namespace nereid::compiler {
@@ -43,12 +42,23 @@ std::string ones_like(const Importer& import, const trace::Value& value) {
 }
 
 // The call's arguments from number `first` on, a generator left out.
-std::string arguments_from(const Importer& import, size_t first) {
+Result<std::string> arguments_from(const Importer& import, size_t first) {
   std::vector<std::string> all;
-  const auto text = [](const trace::Arg& arg) { return arg_python(arg, {}, "device"); };
-  for (size_t i = first; i < import.call().args.size(); ++i) all.push_back(text(import.call().args[i]));
-  for (const auto& [key, arg] : import.call().kwargs)
-    if (key != "generator") all.push_back(fmt::format("{}={}", key, text(arg)));
+  const auto no_tensor = [&](trace::ValueId) -> Result<std::string> {
+    return input_error("{}: an argument is a tensor", import.call().op);
+  };
+  const auto text = [&](const trace::Arg& arg) {
+    return render::tree_python(arg, no_tensor, "device", render::Names::kFile);
+  };
+  for (size_t i = first; i < import.call().args.size(); ++i) {
+    NEREID_TRY(std::string argument, text(import.call().args[i]));
+    all.push_back(std::move(argument));
+  }
+  for (const auto& [key, arg] : import.call().kwargs) {
+    if (key == "generator") continue;
+    NEREID_TRY(const std::string argument, text(arg));
+    all.push_back(fmt::format("{}={}", key, argument));
+  }
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
@@ -68,8 +78,9 @@ OperatorImport filled_by(const std::string& method) {
   return [method](Importer& import) -> Status {
     if (import.call().op == "aten::bernoulli" || import.tensor(import.arg(1, "p")))
       return import.cannot("the probabilities of its draws are computed");
-    return define_drawn(import, fmt::format("{}.{}({})", memory_like(import, import.result()), method,
-                                            arguments_from(import, 1)));
+    NEREID_TRY(const std::string arguments, arguments_from(import, 1));
+    return define_drawn(import,
+                        fmt::format("{}.{}({})", memory_like(import, import.result()), method, arguments));
   };
 }
 
@@ -105,11 +116,10 @@ Status normal_draw(Importer& import) {
   const DType type = compute_type(out.dtype);
   const bool computed = import.tensor(deviation).has_value();
   const std::string fill =
-      computed
-          ? "normal_()"
-          : fmt::format("normal_({}, {})",
-                        import.tensor(mean) ? "0.0" : arg_python(trace::Arg{import.number(mean, 0)}, {}, ""),
-                        arg_python(trace::Arg{import.number(deviation, 1)}, {}, ""));
+      computed ? "normal_()"
+               : fmt::format("normal_({}, {})",
+                             import.tensor(mean) ? "0.0" : render::float_text(import.number(mean, 0)),
+                             render::float_text(import.number(deviation, 1)));
   Value value = drawn(import, out, memory_like(import, out) + "." + fill, "normal");
   if (computed) value = value * Value(import.exprs(), import.operand(deviation, out.sizes, type));
   if (computed || import.tensor(mean))
@@ -156,7 +166,7 @@ Status dropout(Importer& import) {
   if (!train || p == 0) return import.define(out, value.id(), "dropout");
   if (p == 1) return import.define(out, (value * 0).id(), "dropout");
   trace::Value mask = feature ? channels_of(x) : x;
-  const std::string rate = arg_python(trace::Arg{p}, {}, "");
+  const std::string rate = render::float_text(p);
   if (native) {
     mask = import.result(1);
     const Value keeps = kept_by(
@@ -169,8 +179,7 @@ Status dropout(Importer& import) {
   if (alpha) {
     mask.strides = feature ? mask.strides : import.result().strides;
     const Value keeps = kept_by(
-        import, mask,
-        fmt::format("{}.bernoulli_({})", memory_like(import, mask), arg_python(trace::Arg{1 - p}, {}, "")),
+        import, mask, fmt::format("{}.bernoulli_({})", memory_like(import, mask), render::float_text(1 - p)),
         "dropout_mask");
     constexpr double kAlpha = 1.7580993408473766;  // PyTorch's, of SELU
     const double scale = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p)), shift = kAlpha * scale * p;

@@ -10,11 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "nereid/compiler/output/python_tokens.h"
+#include "nereid/render/line_breaks.h"
+#include "nereid/render/python_tokens.h"
 
 namespace nereid::compiler {
 namespace {
 
+using render::tokens_of;
 using std::string_view;
 
 // 33 of "33" and of "33.0".
@@ -72,7 +74,7 @@ Status pass_batch(std::string& code, const std::string& kernel) {
   const std::string head = "def " + kernel + "(";
   const size_t definition = code.find("@triton.jit\n" + head);
   if (definition == code.npos) return differs("there is no kernel", kernel);
-  code.insert(code.find_first_not_of(" \n", definition + 12 + head.size()), "batch, ");
+  code.insert(code.find_first_not_of(" \n", definition + 12 + head.size()), "batch: tl.tensor, ");
   const std::string launch = kernel + "[(";
   size_t launches = 0;
   for (size_t at = code.find(launch); at != code.npos; at = code.find(launch, at + 1)) {
@@ -93,7 +95,9 @@ bool prime(int64_t n) {
 
 }  // namespace
 
-Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, const std::string& input) {
+Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& broken, const std::string& input) {
+  std::array<WrittenFor, 3> written = broken;  // where lines are broken depends on their numbers' lengths
+  for (WrittenFor& each : written) each.code = render::without_line_breaks(each.code);
   const std::array<int64_t, 3> batches = {written[0].batch, written[1].batch, written[2].batch};
   const std::vector<string_view> tokens = tokens_of(written[0].code);
   const std::array<std::vector<string_view>, 3> all = {tokens, tokens_of(written[1].code),
@@ -141,10 +145,10 @@ Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& written, cons
   }
   for (const std::string& kernel : kernels) NEREID_TRY_STATUS(pass_batch(made, kernel));
   const size_t forward = made.find("    def forward(", std::min(made.find("\nclass ModelNew"), made.size()));
-  const size_t body = forward == made.npos ? forward : made.find("):\n", forward);
+  const size_t body = forward == made.npos ? forward : made.find(":\n        ", forward);
   if (body == made.npos) return differs("there is no", "forward");
-  made.insert(body + 3, fmt::format("        batch = {}.shape[0]\n", input));
-  return made;
+  made.insert(body + 2, fmt::format("        batch = {}.shape[0]\n", input));
+  return render::with_line_breaks(made);
 }
 
 std::array<int64_t, 3> batches_around(int64_t batch, const std::vector<int64_t>& taken) {

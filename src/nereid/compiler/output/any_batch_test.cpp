@@ -61,12 +61,11 @@ TEST(AnyBatchTest, NumbersBecomeFunctionsOfTheBatch) {
   const auto made = for_any_batch(written(module_for), "x");
   ASSERT_TRUE(made.ok()) << made.error().message;
   for (const char* text :
-       {"def scale_kernel(batch, x_ptr,", "mask=i < batch * 24) / batch, mask=i < (24 * batch))",
+       {"def scale_kernel(batch: tl.tensor, x_ptr,", "mask=i < batch * 24) / batch, mask=i < (24 * batch))",
         "def other_kernel(y_ptr,", "    tiles = tl.cdiv(batch, BLOCK)\n",
         "    def forward(self, x, y=2):\n        batch = x.shape[0]\n", "torch.empty((batch, 24)",
-        "scale_kernel[(triton.cdiv((24 * batch), 64),)](\n            batch, x, y, BLOCK=64,",
-        "](batch, y, y, BLOCK=64)", "other_kernel[(1,)](y, BLOCK=64)",
-        "as_strided((batch, 3), (24, 1), (24 * batch - 24))"})
+        "scale_kernel[(triton.cdiv((24 * batch), 64),)](batch, x, y, BLOCK=64)", "](batch, y, y, BLOCK=64)",
+        "other_kernel[(1,)](y, BLOCK=64)", "as_strided((batch, 3), (24, 1), (24 * batch - 24))"})
     EXPECT_THAT(*made, HasSubstr(text));
 }
 

@@ -9,8 +9,11 @@
 
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/ir/constant_data.h"
-#include "nereid/compiler/output/python_text.h"
+#include "nereid/compiler/output/class_names.h"
+#include "nereid/compiler/output/forward_head.h"
+#include "nereid/compiler/output/function_text.h"
 #include "nereid/render/python_text.h"
+#include "nereid/render/python_tokens.h"
 
 namespace nereid::compiler {
 namespace {
@@ -39,8 +42,9 @@ class ForwardWriter {
     }
     NEREID_TRY(const std::string returned, output());
     line("return " + returned);
-    std::string text = fmt::format("    def forward({}):\n", source_.signature);
-    if (needs_device_) {
+    body_ = without_unused_names(body_);
+    std::string text = "    " + forward_head(trace_, source_) + "\n";
+    if (reads_device()) {
       NEREID_TRY(const std::string device, this->device());
       text += fmt::format("        device = {}\n", device);
     }
@@ -51,6 +55,17 @@ class ForwardWriter {
   void line(const std::string& text) { body_ += "        " + text + "\n"; }
   const Tensor& tensor(TensorId id) const { return graph_.tensors[static_cast<size_t>(id)]; }
   const trace::Value& value(trace::ValueId id) const { return trace_.values[static_cast<size_t>(id)]; }
+
+  bool reads_device() const {
+    std::string_view before;
+    const auto tokens = render::tokens_of(body_);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const bool keyword = i + 1 < tokens.size() && tokens[i + 1] == "=";
+      if (tokens[i] == "device" && before != "." && !keyword) return true;
+      before = tokens[i];
+    }
+    return false;
+  }
 
   std::string fresh(const std::string& wish) { return unique_name(identifier(wish), taken_); }
 
@@ -133,7 +148,6 @@ class ForwardWriter {
   }
 
   Result<std::string> constant(const Tensor& of, const trace::Storage& storage) {
-    needs_device_ = true;
     const auto numbers = constant_numbers(storage, of.type);
     if (numbers.empty())
       return input_error("{}: a constant of a type that cannot be written out", trace_.file);
@@ -148,7 +162,6 @@ class ForwardWriter {
   }
 
   std::string allocation(const Tensor& of) {
-    needs_device_ = true;
     const bool dense = of.strides == row_major(of.sizes);
     return dense ? fmt::format("torch.empty({}, device=device, dtype={})", render::tuple_text(of.sizes),
                                render::dtype_text(of.type))
@@ -191,11 +204,7 @@ class ForwardWriter {
       line(fmt::format("{}{}.copy_({})", into, start.first ? "[0]" : "", from));
     }
     if (kernel.steps > 0) line(fmt::format("for step in range({}):", kernel.steps));
-    const std::string indent = kernel.steps > 0 ? "    " : "";
-    std::string one = fmt::format("{}({})", head, fmt::join(args, ", "));
-    if (one.size() > 104 - indent.size())
-      one = fmt::format("{0}(\n        {1}    {2},\n        {1})", head, indent, fmt::join(args, ", "));
-    line(indent + one);
+    line(fmt::format("{}{}({})", kernel.steps > 0 ? "    " : "", head, fmt::join(args, ", ")));
     return ok_status();
   }
 
@@ -218,13 +227,15 @@ class ForwardWriter {
     }
     std::vector<std::string> made;
     for (const TensorId out : node.outs) made.push_back(names_[out] = fresh(tensor(out).name));
-    needs_device_ = true;
     if (!node.draw.empty()) {
       line(fmt::format("{} = {}", made.front(), node.draw));
       return ok_status();
     }
     line("# PyTorch's own: there is no kernel for it here.");
-    const std::string call = call_python(*node.call, [&](trace::ValueId id) { return given[id]; }, "device");
+    NEREID_TRY(const std::string call,
+               render::call_python(
+                   *node.call, [&](trace::ValueId id) -> Result<std::string> { return given[id]; }, "device",
+                   render::Names::kFile));
     line(fmt::format("{} = {}", fmt::join(made, ", "), call));
     return ok_status();
   }
@@ -238,8 +249,10 @@ class ForwardWriter {
       results.push_back(std::move(name));
     }
     size_t next = 0;
-    return arg_python(
-        trace_.phases.back().output, [&](trace::ValueId) { return results.at(next++); }, "device");
+    return render::tree_python(
+        trace_.phases.back().output,
+        [&](trace::ValueId) -> Result<std::string> { return results.at(next++); }, "device",
+        render::Names::kFile);
   }
 
   const trace::Trace& trace_;
@@ -248,7 +261,6 @@ class ForwardWriter {
   const std::vector<KernelText>& texts_;
   const SourceFile& source_;
   std::string body_;
-  bool needs_device_ = false;
   std::map<TensorId, std::string> names_;
   std::set<std::string> taken_;
 };

@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "nereid/base/file.h"
-#include "nereid/compiler/output/python_text.h"
 #include "nereid/compiler/output/source_file.h"
+#include "nereid/render/line_breaks.h"
 #include "nereid/render/python_text.h"
-
 #include "nereid/trace/dataflow.h"
 #include "nereid/trace/notation.h"
 
@@ -65,8 +64,8 @@ class ExpectedText {
   std::string operator()(const trace::None&) const { return "None"; }
   std::string operator()(bool flag) const { return flag ? "True" : "False"; }
   std::string operator()(int64_t whole) const { return std::to_string(whole); }
-  std::string operator()(double real) const { return arg_python(Arg{real}, {}, ""); }
-  std::string operator()(const std::complex<double>& z) const { return arg_python(Arg{z}, {}, ""); }
+  std::string operator()(double real) const { return render::float_text(real); }
+  std::string operator()(const std::complex<double>& z) const { return render::complex_text(z); }
   std::string operator()(const trace::Text& text) const { return python_string(text.text); }
   std::string operator()(const trace::TensorRef& ref) const { return tensor(ref.value); }
   std::string operator()(const trace::Named& named) const {
@@ -206,29 +205,29 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
     text += body + "\n\n";
   }
   if (a.direct) text += direct_ + "\n\n";
-  text += "_guard(\n    ModelNew,\n    {\n";
-  text += fmt::format("        \"inputs\": {},\n", given.arguments(a.reference.phases.back().inputs));
-  text += fmt::format("        \"constructor\": {},\n", given.arguments(a.reference.init_inputs));
+  std::string call = "_guard(\n    ModelNew,\n    {\n";
+  call += fmt::format("        \"inputs\": {},\n", given.arguments(a.reference.phases.back().inputs));
+  call += fmt::format("        \"constructor\": {},\n", given.arguments(a.reference.init_inputs));
   if (a.state_known) {
-    text += "        \"state\": {\n";
+    call += "        \"state\": {";
     for (const trace::State& state : a.candidate.state)
-      text += fmt::format("            {}: {},\n", python_string(state.name), held.tensor(state.value));
-    text += "        },\n";
+      call += fmt::format("\n            {}: {},", python_string(state.name), held.tensor(state.value));
+    call += a.candidate.state.empty() ? "},\n" : "\n        },\n";
   } else {
-    text += "        \"state\": None,  # as the constructor makes it\n";
+    call += "        \"state\": None,  # as the constructor makes it\n";
   }
-  text += fmt::format("        \"modes\": {},  # whether train() and eval() make a difference\n",
+  call += fmt::format("        \"modes\": {},  # whether train() and eval() make a difference\n",
                       a.modes ? "True" : "False");
   if (!a.fallback.empty())
-    text += fmt::format("        \"writes\": {},  # whether forward writes to its arguments or its state\n",
+    call += fmt::format("        \"writes\": {},  # whether forward writes to its arguments or its state\n",
                         writes_to_what_it_is_given(a.reference) ? "True" : "False");
   if (a.other_batch != nullptr)
-    text += fmt::format("        \"batch\": ({}, {}),  # the least and the largest\n", a.passing.first,
+    call += fmt::format("        \"batch\": ({}, {}),  # the least and the largest\n", a.passing.first,
                         a.passing.second);
-  text += "    },\n";
-  if (!a.fallback.empty()) text += "    _reference,\n";
-  if (a.direct) text += "    direct=_direct,\n";
-  return text + ")\n";
+  call += "    },\n";
+  if (!a.fallback.empty()) call += "    _reference,\n";
+  if (a.direct) call += "    direct=_direct,\n";
+  return text + render::with_line_breaks(call + ")\n");
 }
 
 std::string assumptions_text(const Assumptions& a) {

@@ -2,16 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
-#include "nereid/compiler/output/python_tokens.h"
+#include "nereid/compiler/output/forward_text.h"
+#include "nereid/render/python_tokens.h"
 
 namespace nereid::compiler {
 namespace {
 
+using render::is_decimal;
+using render::name_character;
+using render::tokens_of;
+using std::string;
 using std::string_view;
 
 bool is_space(string_view token) { return token == " " || token == "\n"; }
@@ -93,25 +101,161 @@ bool same_constants(const KernelText& a, const KernelText& b) {
   return a.helpers == b.helpers && (a.steps > 0) == (b.steps > 0);
 }
 
+constexpr size_t kMostParameters = 4;  // a kernel with more of them is hard to read
+
+// A whole number that may be a parameter: 0 and 1 are no sizes.
+std::optional<int64_t> size_of(string_view token) {
+  int64_t number = 0;
+  const auto [end, failure] = std::from_chars(token.data(), token.data() + token.size(), number);
+  const bool whole = failure == std::errc() && end == token.data() + token.size();
+  return whole && number > 1 ? std::optional(number) : std::nullopt;
+}
+
+// A kernel's tokens with the places of its sizes among them.
+struct Sized {
+  std::vector<string_view> tokens;
+  std::vector<size_t> places;
+  std::vector<int64_t> sizes;
+
+  explicit Sized(string_view text) : tokens(tokens_of(text)) {
+    for (size_t t = 0; t < tokens.size(); ++t)
+      if (const auto size = size_of(tokens[t])) places.push_back(t), sizes.push_back(*size);
+  }
+  // The text with "2" for each size, which is none.
+  string without_sizes() const {
+    string text;
+    size_t next = 0;
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      const bool size = next < places.size() && places[next] == t;
+      text += size ? "2" : string(tokens[t]);
+      next += size ? 1 : 0;
+    }
+    return text;
+  }
+};
+
+string upper(string_view text) {
+  string made(text);
+  std::ranges::transform(made, made.begin(), [](unsigned char c) { return std::toupper(c); });
+  return made;
+}
+
+// "ROWS" of row, "K" of k_left.
+string extent_of(string_view index) {
+  if (index == "i") return "ELEMENTS";
+  if (index.size() == 1 || (index.size() > 1 && index[1] == '_')) return upper(index.substr(0, 1));
+  return upper(index) + "S";
+}
+
+// What a size is, from the tokens around it, and how sure that is: the least is the surest.
+std::pair<int, string> role_of(const std::vector<string_view>& tokens, size_t at) {
+  std::vector<string_view> before, after;
+  for (size_t t = at; t-- > 0 && before.size() < 5;)
+    if (tokens[t] != " " && tokens[t] != "(") before.push_back(tokens[t]);
+  for (size_t t = at + 1; t < tokens.size() && after.size() < 2; ++t)
+    if (tokens[t] != " " && tokens[t] != ")") after.push_back(tokens[t]);
+  if (before.size() < 5 || after.size() < 2) return {9, "SIZE"};
+  const bool blocks = after[0] == "," && after[1].starts_with("BLOCK_");
+  if (before[0] == "<" && name_character(before[1][0])) return {0, extent_of(before[1])};
+  if (before[0] == "+") return {4, "OFFSET"};
+  if (blocks) return {1, upper(after[1].substr(6))};
+  if (before[0] == "*" && name_character(before[1][0])) return {2, upper(before[1]) + "_STRIDE"};
+  if ((before[0] == "/" || before[0] == "%") && name_character(before[before[0] == "/" ? 2 : 1][0]))
+    return {3, upper(before[before[0] == "/" ? 2 : 1]) + "_PERIOD"};
+  return {9, "SIZE"};
+}
+
+// Kernels that are one but for some sizes, the first of them the one that is kept.
+class Family {
+ public:
+  explicit Family(KernelText& first) : members_{&first}, first_(first.text), sizes_{first_.sizes} {}
+
+  const KernelText& first() const { return *members_.front(); }
+
+  // False where they would differ in too many sizes.
+  bool add(KernelText& kernel) {
+    const Sized sized(kernel.text);
+    if (sized.sizes.size() != first_.sizes.size()) return false;
+    sizes_.push_back(sized.sizes);
+    if (parameters().size() > kMostParameters) {
+      sizes_.pop_back();
+      return false;
+    }
+    members_.push_back(&kernel);
+    return true;
+  }
+
+  // One text, and each launch with its own sizes.
+  void merge() {
+    if (members_.size() == 1) return;
+    const auto varying = parameters();
+    std::set<string> taken;
+    for (const string_view token : first_.tokens) taken.emplace(token);
+    std::map<size_t, string> name_at;  // by token
+    std::vector<BlockConstant> added;
+    for (const auto& [values, places] : varying) {
+      std::pair<int, string> role = {10, ""};
+      for (const size_t place : places) role = std::min(role, role_of(first_.tokens, first_.places[place]));
+      const string name = unique_name(role.second, taken);
+      for (const size_t place : places) name_at[first_.places[place]] = name;
+      for (size_t m = 0; m < members_.size(); ++m) {
+        auto& constants = members_[m]->constants;
+        const auto end = constants.begin() + static_cast<std::ptrdiff_t>(added.size());
+        constants.insert(end, {name, values[m]});
+      }
+      added.push_back({name});
+    }
+    string text;
+    for (size_t t = 0; t < first_.tokens.size(); ++t)
+      text += name_at.contains(t) ? name_at.at(t) : string(first_.tokens[t]);
+    const size_t end = text.find("):\n");
+    size_t at = text.find(": tl.constexpr");  // before the first of them
+    at = at < end ? text.rfind(' ', at) + 1 : end;
+    for (const BlockConstant& each : added) {
+      const string parameter = each.name + ": tl.constexpr, ";
+      text.insert(at, parameter);
+      at += parameter.size();
+    }
+    for (size_t m = 1; m < members_.size(); ++m) {
+      members_[m]->text.clear();
+      members_[m]->name = members_.front()->name;
+    }
+    members_.front()->text = std::move(text);
+  }
+
+ private:
+  // By their values in all members: places whose sizes are not the same in all of them.
+  std::map<std::vector<int64_t>, std::vector<size_t>> parameters() const {
+    std::map<std::vector<int64_t>, std::vector<size_t>> varying;
+    for (size_t place = 0; place < first_.sizes.size(); ++place) {
+      std::vector<int64_t> values;
+      for (const auto& sizes : sizes_) values.push_back(sizes[place]);
+      if (std::ranges::any_of(values, [&](int64_t value) { return value != values[0]; }))
+        varying[values].push_back(place);
+    }
+    return varying;
+  }
+
+  std::vector<KernelText*> members_;
+  const Sized first_;
+  std::vector<std::vector<int64_t>> sizes_;  // of each member
+};
+
 }  // namespace
 
 std::string canonical_text(string_view function) { return Canonical(function).run(); }
 
 void share_equal_kernels(std::vector<KernelText>& kernels) {
-  std::multimap<std::string, const KernelText*> known;
+  std::map<string, std::vector<Family>> families;  // by canonical text without sizes
   for (KernelText& kernel : kernels) {
     if (kernel.text.empty()) continue;
-    const std::string canonical = canonical_text(kernel.text);
-    const auto [first, last] = known.equal_range(canonical);
-    const auto equal =
-        std::find_if(first, last, [&](const auto& k) { return same_constants(*k.second, kernel); });
-    if (equal == last) {
-      known.emplace(canonical, &kernel);
-      continue;
-    }
-    kernel.text.clear();
-    kernel.name = equal->second->name;
+    auto& same = families[canonical_text(Sized(kernel.text).without_sizes())];
+    const bool joined = std::ranges::any_of(
+        same, [&](Family& family) { return same_constants(family.first(), kernel) && family.add(kernel); });
+    if (!joined) same.emplace_back(kernel);
   }
+  for (auto& [text, same] : families)
+    for (Family& family : same) family.merge();
 }
 
 }  // namespace nereid::compiler

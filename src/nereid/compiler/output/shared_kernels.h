@@ -1,5 +1,5 @@
-// Kernels of one module that differ in names alone become one, which forward calls with other arguments: the
-// layers of a network repeat themselves, their code does not.
+// Kernels of one module that differ in names, or in a few sizes, become one, which forward calls with other
+// arguments: the layers of a network repeat themselves, their code does not.
 #pragma once
 
 #include <string>
@@ -15,8 +15,9 @@ namespace nereid::compiler {
 // attributes and keyword arguments stay as they are.
 std::string canonical_text(std::string_view function);
 
-// Of kernels with one canonical text and the same constants all but the first lose their text and take its
-// name.
+// Of kernels with the same constants and one canonical text but for sizes (whole numbers of at least 2), all
+// but the first lose their text and take its name. Sizes that differ, at most four, become constants of the
+// kernel ("ROWS: tl.constexpr"), which each of the launches passes.
 void share_equal_kernels(std::vector<KernelText>& kernels);
 
 }  // namespace nereid::compiler

@@ -1,5 +1,6 @@
 #include "nereid/compiler/output/shared_kernels.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace nereid::compiler {
@@ -60,8 +61,44 @@ TEST(SharedKernels, TheFirstIsKept) {
   share_equal_kernels(kernels);
   EXPECT_EQ(kernels[1].name, "relu_kernel");
   EXPECT_TRUE(kernels[1].text.empty());
-  EXPECT_EQ(kernels[2].name, "relu_kernel_3");
-  EXPECT_FALSE(kernels[2].text.empty());
+  // Of another size it is called with that.
+  EXPECT_EQ(kernels[2].name, "relu_kernel");
+  EXPECT_TRUE(kernels[2].text.empty());
+  EXPECT_EQ(kernels[0].text,
+            with(with(kRelu, "300", "OFFSETS"), "relu_ptr, BLOCK", "relu_ptr, OFFSETS: tl.constexpr, BLOCK"));
+  EXPECT_EQ(kernels[0].constants[0].name, "OFFSETS");
+  EXPECT_EQ(kernels[0].constants[0].value, 300);
+  EXPECT_EQ(kernels[1].constants[0].value, 300);
+  EXPECT_EQ(kernels[1].constants[1].value, 512);
+  EXPECT_EQ(kernels[2].constants[0].value, 400);
+}
+
+TEST(SharedKernels, OtherNumbersThanSizesAreAnotherKernel) {
+  const auto differs = [](const std::string& from, const std::string& to) {
+    KernelText one, two;
+    one.name = "a_kernel", one.text = kRelu, two.name = "b_kernel", two.text = with(kRelu, from, to);
+    std::vector<KernelText> kernels = {one, two};
+    share_equal_kernels(kernels);
+    return !kernels[1].text.empty();
+  };
+  EXPECT_FALSE(differs("300", "400"));
+  EXPECT_TRUE(differs("0.0", "1.0"));
+  EXPECT_TRUE(differs("program_id(0)", "program_id(1)"));
+}
+
+TEST(SharedKernels, ManySizesAreNoParameters) {
+  std::string text = kRelu, other = kRelu;
+  for (int i = 0; i < 5; ++i) {
+    text += fmt::format("    x += {}\n", 100 + i);
+    other += fmt::format("    x += {}\n", 200 + 2 * i);
+  }
+  KernelText one, two;
+  one.name = "a_kernel", one.text = text, two.name = "b_kernel", two.text = other;
+  std::vector<KernelText> kernels = {one, two, one};
+  share_equal_kernels(kernels);
+  EXPECT_FALSE(kernels[1].text.empty());
+  EXPECT_EQ(kernels[2].name, "a_kernel");
+  EXPECT_EQ(kernels[0].text, text);
 }
 
 TEST(SharedKernels, OtherConstantsAreAnotherKernel) {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace nereid::compiler {
+namespace nereid::render {
 
 bool name_character(char c);
 bool is_decimal(char c);
@@ -13,4 +13,4 @@ bool is_decimal(char c);
 // else.
 std::vector<std::string_view> tokens_of(std::string_view text);
 
-}  // namespace nereid::compiler
+}  // namespace nereid::render

@@ -1,10 +1,10 @@
-#include "nereid/compiler/output/python_tokens.h"
+#include "nereid/render/python_tokens.h"
 
 #include <algorithm>
 #include <cctype>
 #include <string>
 
-namespace nereid::compiler {
+namespace nereid::render {
 
 using std::string_view;
 
@@ -25,8 +25,14 @@ size_t token_end(string_view text, size_t at) {
     return std::min(end + quotes.size(), text.size());
   }
   if (!name_character(c)) return end;
-  const bool number = is_decimal(c);
-  while (end < text.size() && (name_character(text[end]) || (number && text[end] == '.'))) ++end;
+  const bool number = is_decimal(c), hexadecimal = text.substr(at, 2) == "0x";
+  const auto exponent_sign = [&] {
+    const char before = text[end - 1];
+    return number && !hexadecimal && (before == 'e' || before == 'E') &&
+           (text[end] == '-' || text[end] == '+');
+  };
+  while (end < text.size() && (name_character(text[end]) || (number && text[end] == '.') || exponent_sign()))
+    ++end;
   return end;
 }
 
@@ -42,4 +48,4 @@ std::vector<string_view> tokens_of(string_view text) {
   return tokens;
 }
 
-}  // namespace nereid::compiler
+}  // namespace nereid::render
