@@ -206,7 +206,16 @@ class Written(unittest.TestCase):
         return answer
 
     def optimize(self, task, out, *more, code=0):
-        common = ("--proposers", "compiler", "--once", "--no-store", "--keep-slower", "--cuda-graph")
+        common = (
+            "--proposers",
+            "compiler",
+            "--once",
+            "--no-store",
+            "--keep-slower",
+            "--cuda-graph",
+            "--budget",
+            "270s",
+        )
         return self.run_nereid("optimize", task, "-o", out, *common, *more, code=code)
 
     def verify(self, out, *more, code=0):

@@ -176,7 +176,7 @@ class FlashInferBench(Case):
         path = self.write("set.jsonl", "\n".join(map(json.dumps, (DEFINITION, WORKLOAD))))
         self.imported("flashinfer-bench", path)
         fast = self.root / "scaled_rows.py"
-        self.run_nereid("optimize", self.tasks / "scaled_rows.py", "-o", fast, "--first", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        self.run_nereid("optimize", self.tasks / "scaled_rows.py", "-o", fast, "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.run_nereid("package", fast, "--format", "flashinfer-bench", "-o", self.root / "more")
         found = json.loads((self.root / "more/solutions/scaled_rows_nereid.json").read_text())
         self.assertEqual(found["spec"]["language"], "triton")
@@ -226,7 +226,7 @@ class BackendBench(Case):
             verdicts["relu__default/relu__default_implementation"]["verdict"], "Disallowed", verdicts
         )
         fast = self.root / "add__Tensor.py"
-        self.run_nereid("optimize", self.tasks / "add__Tensor.py", "-o", fast, "--first", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        self.run_nereid("optimize", self.tasks / "add__Tensor.py", "-o", fast, "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.run_nereid("package", fast, "--format", "backendbench", "-o", self.root / "mine")
         again = self.imported("backendbench", self.root / "mine")
         self.assertEqual(
@@ -423,7 +423,7 @@ class Kernels(Case):
         (self.root / "fast").mkdir()
         tasks = {"gate": self.write("gate_task.py", GATE), "norm": self.write("norm_task.py", NORM)}
         for name, task in tasks.items():
-            self.run_nereid("optimize", task, "-o", self.root / f"fast/{name}.py", "--first", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+            self.run_nereid("optimize", task, "-o", self.root / f"fast/{name}.py", "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.write("fast/other.py", "x = 1\n")
         repository = self.root / "my-kernels"
         made = self.run_nereid("package", self.root / "fast", "--format", "hf-kernels", "-o", repository, "--name", "my-kernels", "--backend", "cpu", "--backend", "cuda")  # fmt: skip

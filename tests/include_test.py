@@ -127,7 +127,7 @@ class Imports(Folder):
         )
         self.assertIn("Verified", verdict.stdout)
         out = self.root / "fast.py"
-        self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1",
+        self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
                         "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.assertNotIn("nereid-include", out.read_text())
         pairs = self.write("pairs.jsonl", json.dumps({"id": 1, "reference": "project/model.py", "candidate": "elsewhere/mine.py"}) + "\n")  # fmt: skip
@@ -268,7 +268,7 @@ class Expressions(Folder):
         )
         self.assertIn("Verified", done.stdout)
         out = self.root / "fast.py"
-        self.run_nereid("optimize", layers, "-o", out, *flags, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1",
+        self.run_nereid("optimize", layers, "-o", out, *flags, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
                         "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.assertIn("class ModelNew", out.read_text())
 

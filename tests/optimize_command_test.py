@@ -76,8 +76,9 @@ class Optimize(unittest.TestCase):
         cls.temporary.cleanup()
 
     def optimize(self, *arguments, code=0):
+        budget = [] if "--budget" in arguments else ["--budget", "270s"]  # also of a loaded machine
         answer = subprocess.run(
-            [NEREID, "optimize", *map(str, arguments), "--device", "cpu"],
+            [NEREID, "optimize", *map(str, arguments), "--device", "cpu", *budget],
             capture_output=True,
             text=True,
             timeout=280,
@@ -291,6 +292,7 @@ class Optimize(unittest.TestCase):
         for delay in (0, 0.4):  # while it searches, and while it traces what it is about to write
             out, log = self.folder / f"kept_{delay}.py", self.folder / "log"
             command = [NEREID, "optimize", TASKS / "softmax.py", "-o", out, "--device", "cpu", "--no-store"]
+            command += ["--budget", "270s"]
             with open(log, "w") as errors:
                 process = subprocess.Popen(
                     [*command, "--proposers", "compiler"],

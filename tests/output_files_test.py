@@ -72,7 +72,7 @@ class Outputs(unittest.TestCase):
         if subprocess.run(["unshare", "-rm", "bash", "-c", mount], capture_output=True).returncode != 0:
             self.skipTest("no file system can be mounted here")
         command = [NEREID, "optimize", str(TASKS / "softmax.py"), "-o", str(out), "--first", "--device", "cpu", "--trials", "1",
-                   "--keep-slower", "--proposers", "compiler", "--store", str(disk / "store.db")]  # fmt: skip
+                   "--keep-slower", "--proposers", "compiler", "--budget", "270s", "--store", str(disk / "store.db")]  # fmt: skip
         # Full from the start, and full while the store is written.
         for fill in ("head -c 100000 /dev/zero", "head -c 30000 /dev/zero"):
             out.unlink(missing_ok=True)

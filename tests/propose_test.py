@@ -42,7 +42,10 @@ def ran(*arguments, code=0, program=NEREID, env=ENV):
 
 
 def optimize(task, *arguments, code=0, **more):
-    done = ran("optimize", task, "-o", "out.py", "--device", "cpu", "--json", *arguments, code=code, **more)
+    budget = [] if "--budget" in arguments else ["--budget", "270s"]  # also of a loaded machine
+    done = ran(
+        "optimize", task, "-o", "out.py", "--device", "cpu", "--json", *budget, *arguments, code=code, **more
+    )
     return json.loads(done.stdout), done.stderr
 
 

@@ -82,7 +82,7 @@ def optimized(path, *more):
     out = path.with_suffix(".out.py")
     done = subprocess.run(
         [NEREID, "optimize", path, "-o", out, "--json", "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1",
-         "--keep-slower", "--no-store", "--seed", "3", *more],
+         "--keep-slower", "--no-store", "--seed", "3", "--budget", "270s", *more],
         capture_output=True, text=True, env={**os.environ, "NEREID_KEEP_WARM": "60"},
     )  # fmt: skip
     try:

@@ -47,7 +47,7 @@ def compile_backend(
 
     Options
       policy        hybrid (any mixture of Triton and PyTorch, the default), mostly or strict
-      budget        how long is searched for faster kernels, for each graph: "60s"
+      budget        time for each graph, tracing and writing included: "60s"
       precision     of float32 products: ieee, tf32, or default (what torch's flags say at the first call)
       background    True: a first call does not wait; the fallback runs until kernels are verified
       fallback      what runs elsewhere: "inductor" (the default) or "eager"

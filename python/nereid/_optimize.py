@@ -44,7 +44,7 @@ def optimize(
     example_inputs   forward's arguments: a tuple of positional ones, a dictionary of keyword ones, or a single tensor. Kernels are
                      written and verified for their shapes, dtypes, strides and structure; values are drawn anew, integers between the
                      least and the largest of the example
-    budget           how long is searched for faster kernels: "30s", "5m"
+    budget           time for all of it, tracing and writing included: "30s", "5m"
     policy           strict (no PyTorch operator that computes), mostly (90 % of the work in Triton), hybrid (any mixture)
     precision        of float32 products: ieee, tf32 (PyTorch's `high`), or default: what torch's flags say now
     report           where a page that shows graph, times and kernels goes: "fast.html"

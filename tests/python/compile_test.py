@@ -35,7 +35,9 @@ from nereid import _compile, _program  # noqa: E402
 from torch import nn  # noqa: E402
 
 interpreted.libdevice()
-QUICK = dict(budget="10s", first=True, proposers="compiler", seed=5, device="cpu", trials=1, fallback="eager")
+QUICK = dict(
+    budget="120s", first=True, proposers="compiler", seed=5, device="cpu", trials=1, fallback="eager"
+)
 
 
 @torch.library.custom_op("nereid_test::twice", mutates_args=())

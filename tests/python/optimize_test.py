@@ -35,7 +35,7 @@ from sample import sampled  # noqa: E402
 from torch import nn  # noqa: E402
 
 interpreted.libdevice()
-QUICK = dict(policy="hybrid", budget="10s", first=True, proposers="compiler", seed=5, device="cpu", trials=1)
+QUICK = dict(policy="hybrid", budget="120s", first=True, proposers="compiler", seed=5, device="cpu", trials=1)
 
 
 def called(module, inputs, more=None):

@@ -111,8 +111,9 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       .add_option("--model-device", flags.model_device, "Device of the model proposer (default: as --device)")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command
-      .add_option("--budget", flags.budget,
-                  "Time budget for each task: no proposal starts after it, as 30s or 5m")
+      .add_option(
+          "--budget", flags.budget,
+          "Time budget for each task, as 30s or 5m: after it everything is cancelled but writing the best")
       ->capture_default_str();
   add_verification_flags(command, flags);
   command.add_option("--samples", flags.samples, "Samples of each proposer that is a language model")

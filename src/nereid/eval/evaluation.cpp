@@ -348,8 +348,8 @@ Result<TaskResult> Evaluation::judge(const TaskFile& task_file, const std::strin
                       .reason = task.error().message};
   }
   auto how = options_.search;
-  how.deadline = Deadline::after(options_.budget);
-  how.patience = Deadline::after(2 * options_.budget + 120);
+  // Its trace counts by the seconds that the tracer worked on it, not by those that it waited for its turn.
+  how.deadline = Deadline::after(options_.budget - (*task)->trace.seconds);
   const auto outcome = search::search(evaluator_, **task, proposers_, how);
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   if (outcome.best) NEREID_TRY_STATUS(write_solution(task_file, **task, outcome));

@@ -164,14 +164,15 @@ Result<tracer::TraceAnswer> Evaluator::trace_candidate(const Task& task, const s
 }
 
 Result<trace::Trace> Evaluator::trace_of(const Task& task, const std::string& source,
-                                         const std::string& class_name) {
+                                         const std::string& class_name, Deadline deadline) {
   const bool reference = class_name == "Model";
   tracer::TraceRequest request{.source = with_files_of(source, task.source),
                                .path = reference ? task.name : "candidate.py",
                                .class_name = class_name};
   if (!reference) request.reference = &task.trace;
   request.seconds = kTraceSeconds;
-  NEREID_TRY(auto answer, backends_.trace(request, Deadline::after(kTracePatience)));
+  NEREID_TRY(auto answer,
+             backends_.trace(request, Deadline::earlier(deadline, Deadline::after(kTracePatience))));
   auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) return input_error("{}: {}", class_name, refusal(answer));
   return std::move(*trace);

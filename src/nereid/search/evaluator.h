@@ -56,7 +56,8 @@ class Evaluator {
   };
   // The trace of a file with this class, which gets the task's inputs unless it is a Model. An Error (blamed
   // on the input) says why there is none.
-  Result<trace::Trace> trace_of(const Task& task, const std::string& source, const std::string& class_name);
+  Result<trace::Trace> trace_of(const Task& task, const std::string& source, const std::string& class_name,
+                                Deadline deadline = Deadline::never());
   Result<Candidate> candidate(const Task& task, const std::string& source, Deadline deadline);
   Result<proposers::Answer> ask(proposers::Proposer& proposer, const Task& task, int sample,
                                 const std::vector<proposers::Attempt>& attempts, Deadline deadline);

@@ -12,20 +12,21 @@ namespace nereid::search {
 struct Guarded {
   std::string source;       // the candidate with its guard
   std::string assumptions;  // of the header: shapes, dtypes, constructor, mode
+  bool traced = true;       // false: there was no time for it, so that the guard takes what is safe to hold
 };
 
 struct GuardOptions {
   bool fallback = false;  // calls elsewhere are done by the reference's own forward
   bool direct = false;    // the compiler wrote it: later calls launch without Triton's dispatch
-  // Other than kNone: the module captures itself, and the file as a whole is judged, until `deadline`. An
-  // Error blamed on the input says why it is not verified or not captured.
+  // Other than kNone: the module captures itself, and the file as a whole is judged. An Error blamed on the
+  // input says why it is not verified or not captured, be it for lack of time.
   compiler::Assumptions::Graph graph = compiler::Assumptions::Graph::kNone;
-  Deadline deadline = Deadline::never();
+  Deadline deadline = Deadline::never();  // of all traces and the verdict
 };
 // Traces the candidate with and without its guard, which must be the same program, and both files in the
 // other mode, which says whether the mode matters. An Error is blamed on the input where a fallback cannot be
-// had. After an interrupt, also one while it traces, nothing can be traced: then the guard takes the mode to
-// matter and the state to be what the constructor makes, and there is no fallback.
+// had. After an interrupt or the deadline, also one while it traces, nothing is traced: then the guard takes
+// the mode to matter and the state to be what the constructor makes, and there is no fallback.
 Result<Guarded> guarded(Evaluator& evaluator, const Task& task, const std::string& source,
                         const compiler::Guard& guard, const GuardOptions& options);
 

@@ -36,7 +36,7 @@ class Run {
     const std::string name(proposer.name());
     std::vector<int> numbers(static_cast<size_t>(samples));
     std::iota(numbers.begin(), numbers.end(), 0);
-    if (!go_on(!proposer.samples())) return;
+    if (!go_on()) return;
     if (options_.subgraphs && too_large_for(proposer)) return;
     // Where one right answer is enough, most often the first is one.
     const bool drawn = proposer.samples() && !proposer.paid();
@@ -45,7 +45,7 @@ class Run {
       numbers.erase(numbers.begin());
     }
     const bool waits = options_.first_is_enough && drawn && options_.subgraphs && samples > 1;
-    if (go_on(!proposer.samples()) && !waits) judge_samples(proposer, rank, numbers);
+    if (go_on() && !waits) judge_samples(proposer, rank, numbers);
     if (!drawn || samples < 2) return;
     const std::lock_guard lock(mutex_);
     drawn_.push_back({&proposer, rank, waits});
@@ -71,11 +71,10 @@ class Run {
     const bool apart = samples > 1 && numbers.front() == 0;
     auto answers = evaluator_.ask_several(proposer, task_, apart ? std::vector{0} : numbers, round);
     Expectation expectation;
-    const bool one_answer = !proposer.samples();
-    for (int sample = 0; sample < samples && go_on(one_answer); ++sample) {
+    for (int sample = 0; sample < samples && go_on(); ++sample) {
       if (apart && sample == 1)
         answers = evaluator_.ask_several(proposer, task_, {numbers.begin() + 1, numbers.end()}, round);
-      const auto next = answers->next(one_answer ? deadline_now() : end());
+      const auto next = answers->next(end());
       if (!next.ok()) return decline(name, next.error());
       if (!*next) return;
       std::vector<proposers::Attempt> attempts;
@@ -197,9 +196,8 @@ class Run {
   }
 
  private:
-  // `first`: for a first answer, which has until the end of the patience.
-  bool go_on(bool first = false) {
-    if (interrupted() || (first ? deadline_now() : end()).passed()) return false;
+  bool go_on() {
+    if (interrupted() || end().passed()) return false;
     const std::lock_guard lock(mutex_);
     return !options_.first_is_enough || !outcome_.best;
   }
@@ -208,16 +206,12 @@ class Run {
     const std::lock_guard lock(mutex_);
     return end_;
   }
-  Deadline deadline_now() {
-    const std::lock_guard lock(mutex_);
-    return verified_ ? end_ : options_.patience;
-  }
 
   // Nothing where there was no time for a verdict.
   std::optional<Judged> judge(const std::string& name, const proposers::Proposal& proposal, int rank) {
     std::unique_lock turn(turn_, std::defer_lock);
     if (evaluator_.settings().device == replay::Device::kCpu) turn.lock();
-    const Deadline deadline = deadline_now();
+    const Deadline deadline = end();
     std::optional<Judged> judged;
     if (!interrupted() && !deadline.passed()) judged = evaluator_.judge(task_, name, proposal, deadline);
     if (!judged || judged->broken_off || (interrupted() && !judged->verified())) {
@@ -227,7 +221,6 @@ class Run {
     judged->rank = rank;
     if (judged->verified()) {  // before the next one has its turn: that one has the budget alone
       const std::lock_guard lock(mutex_);
-      verified_ = true;
       if (options_.to_finish) end_ = sooner(options_.deadline, options_.to_finish(*judged));
     }
     return judged;
@@ -322,7 +315,6 @@ class Run {
   // By proposer and variant: what found it where the first way failed.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<proposers::Fallback>> fallbacks_{};
   Outcome outcome_{};
-  bool verified_ = false;
   Deadline end_;  // the deadline, less what the caller needs for the latest verified result
 };
 

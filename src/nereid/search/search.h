@@ -13,12 +13,9 @@
 namespace nereid::search {
 
 struct SearchOptions {
-  // The budget. After it no proposer is called, and once something is verified, what is being judged is
-  // cancelled.
+  // The budget's end. After it no proposer is called, and what is being written or judged is cancelled,
+  // whether something is verified or not.
   Deadline deadline = Deadline::after(60);
-  // Until then, while nothing is verified, what was proposed in time is judged all the same, and proposers
-  // that give one answer are asked for it.
-  Deadline patience = Deadline::after(180);
   int samples = 1;            // answers asked of a proposer that samples, side by side
   bool every_sample = false;  // all of them are judged, though one may be enough (see below)
   // The search ends with the first verified result, and a proposer's other samples wait for its first; those

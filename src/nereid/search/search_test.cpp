@@ -9,6 +9,8 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
+#include "nereid/base/program/installation.h"
+#include "nereid/search/guarded.h"
 #include "nereid/search/report/report.h"
 #include "nereid/search/report/result_file.h"
 #include "tests/support/trace_analysis.h"
@@ -431,19 +433,8 @@ TEST_F(SearchTest, ARepairGetsTheEvidence) {
 TEST_F(SearchTest, NothingIsBegunAfterTheDeadline) {
   Scripted one("one", {proposing({"BYTES 1"})});
   const auto b = evaluator();
-  EXPECT_FALSE(
-      run(*b, {&one}, {.deadline = Deadline::after(0), .patience = Deadline::after(0), .subgraphs = false})
-          .best);
+  EXPECT_FALSE(run(*b, {&one}, {.deadline = Deadline::after(0), .subgraphs = false}).best);
   EXPECT_THAT(one.requests, IsEmpty());
-}
-
-TEST_F(SearchTest, AFirstAnswerIsVerifiedWhateverTheBudget) {
-  Scripted one("one", {proposing({"BYTES 2e12", "BYTES 1e12"})});
-  const auto b = evaluator();
-  const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0)});
-  ASSERT_TRUE(outcome.best);
-  EXPECT_EQ(outcome.best->source, "BYTES 2e12");
-  EXPECT_THAT(outcome.tried, SizeIs(1));  // and nothing more
 }
 
 TEST_F(SearchTest, TheSearchEndsWithTimeForWhatFollows) {
@@ -451,15 +442,13 @@ TEST_F(SearchTest, TheSearchEndsWithTimeForWhatFollows) {
     Scripted one("one", {proposing({"BYTES 2e12", "BYTES 1e12", "BYTES 5e11"})});
     const auto b = evaluator();
     std::vector<std::string> asked_about;
-    const Outcome outcome = run(*b, {&one},
-                                {.deadline = Deadline::after(100),
-                                 .patience = Deadline::after(200),
-                                 .subgraphs = false,
-                                 .to_finish = [&](const Judged& best) {
-                                   asked_about.push_back(best.source);
-                                   EXPECT_GT(best.seconds, 0);
-                                   return seconds;
-                                 }});
+    const Outcome outcome =
+        run(*b, {&one},
+            {.deadline = Deadline::after(100), .subgraphs = false, .to_finish = [&](const Judged& best) {
+               asked_about.push_back(best.source);
+               EXPECT_GT(best.seconds, 0);
+               return seconds;
+             }});
     ASSERT_TRUE(outcome.best);
     EXPECT_THAT(outcome.tried, SizeIs(seconds > 0 ? 1U : 3U));
     EXPECT_EQ(asked_about.size(), outcome.tried.size());
@@ -467,27 +456,23 @@ TEST_F(SearchTest, TheSearchEndsWithTimeForWhatFollows) {
   }
 }
 
-TEST_F(SearchTest, OnlyOneVerdictOutlivesTheBudget) {
-  // On a CPU the second proposer waits for its turn; when it comes something is verified.
-  Scripted one("one", {proposing({"SLOW BYTES 2e12"})}), two("two", {proposing({"SLOW BYTES 1e12"})});
-  const auto b = evaluator();
-  const Outcome outcome = run(*b, {&one, &two}, {.deadline = Deadline::after(0.2), .subgraphs = false});
-  ASSERT_TRUE(outcome.best);
-  EXPECT_THAT(outcome.tried, SizeIs(1));
-}
-
-TEST_F(SearchTest, WhileNothingIsVerifiedWhatIsBeingJudgedIsWaitedFor) {
+TEST_F(SearchTest, TheDeadlineBreaksOffAVerdictThoughNothingIsVerified) {
   Scripted one("one", {proposing({"SLOW BYTES 2e12", "BYTES 1e12"})});
   const auto b = evaluator();
   const Outcome outcome = run(*b, {&one}, {.deadline = Deadline::after(0.2), .subgraphs = false});
-  ASSERT_TRUE(outcome.best);
-  EXPECT_EQ(outcome.best->source, "SLOW BYTES 2e12");
+  EXPECT_FALSE(outcome.best);
+  EXPECT_THAT(outcome.tried, IsEmpty());
   ASSERT_THAT(outcome.declined, SizeIs(1));
   EXPECT_THAT(outcome.declined[0].why, HasSubstr("time budget ended"));
-  Scripted two("two", {proposing({"SLOW BYTES 2e12"})});
-  EXPECT_FALSE(run(*evaluator(), {&two},
-                   {.deadline = Deadline::after(0.1), .patience = Deadline::after(0.2), .subgraphs = false})
-                   .best);
+}
+
+TEST_F(SearchTest, ProposersThatWaitForTheirTurnEndWithTheBudget) {
+  // On a CPU one candidate is judged after the other.
+  Scripted one("one", {proposing({"SLOW BYTES 2e12"})}), two("two", {proposing({"SLOW BYTES 1e12"})});
+  const auto b = evaluator();
+  const Outcome outcome = run(*b, {&one, &two}, {.deadline = Deadline::after(0.2), .subgraphs = false});
+  EXPECT_FALSE(outcome.best);
+  EXPECT_THAT(outcome.declined, SizeIs(2));
 }
 
 TEST_F(SearchTest, OnceSomethingIsVerifiedTheDeadlineBreaksOff) {
@@ -503,6 +488,27 @@ TEST_F(SearchTest, OnceSomethingIsVerifiedTheDeadlineBreaksOff) {
   const Outcome again = run(*b, {&one}, {.subgraphs = false});
   EXPECT_EQ(again.best->source, "SLOW BYTES 1e12");
   EXPECT_FALSE(again.best->remembered);
+}
+
+TEST_F(SearchTest, AFileIsWrittenWithoutTracesWhereThereIsNoTimeForThem) {
+  const auto installation = Installation::locate();
+  ASSERT_TRUE(installation.ok());
+  const auto guard = compiler::Guard::read(installation->package);
+  ASSERT_TRUE(guard.ok()) << guard.error().message;
+  const auto b = evaluator();
+  const auto task = b->trace("task.py", "class Model: pass\n", Deadline::after(10));
+  ASSERT_TRUE(task.ok());
+  const int before = traced;
+  const auto late = guarded(*b, **task, "class ModelNew: pass\n", *guard, {.deadline = Deadline::after(0)});
+  ASSERT_TRUE(late.ok()) << late.error().message;
+  EXPECT_EQ(traced, before);
+  EXPECT_FALSE(late->traced);
+  EXPECT_THAT(late->source, HasSubstr("\"modes\": True"));
+  EXPECT_THAT(late->source, HasSubstr("\"state\": None"));
+  // In time: of the file, of both in the other mode, of the file with its guard, in which "raise" stands
+  // here.
+  EXPECT_FALSE(guarded(*b, **task, "class ModelNew: pass\n", *guard, {}).ok());
+  EXPECT_EQ(traced, before + 4);
 }
 
 TEST_F(SearchTest, WhereThereIsAClockTheWinnerIsTurned) {
@@ -562,9 +568,7 @@ TEST_F(SearchTest, AChoiceThatFailsIsFollowedByTheNext) {
   EXPECT_THAT(three.failures, ElementsAre("wrong", "wrong", "wrong"));
   Scripted late("late", {proposing({"SLOW WRONG 1"})});
   for (int i = 0; i < 100; ++i) late.ways.push_back("SLOW WRONG " + std::to_string(i + 2));
-  EXPECT_FALSE(run(timed, {&late},
-                   {.deadline = Deadline::after(0.5), .patience = Deadline::after(5), .subgraphs = false})
-                   .best);
+  EXPECT_FALSE(run(timed, {&late}, {.deadline = Deadline::after(0.5), .subgraphs = false}).best);
   EXPECT_LT(late.failures.size(), 20U);
 }
 

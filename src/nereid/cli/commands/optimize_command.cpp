@@ -46,8 +46,6 @@ the attempt of the latest stage is printed.)";
 
 constexpr double kBaselineSeconds = 1800;  // of all ways of PyTorch's together
 
-constexpr double kGraphSeconds = 600;  // of the last verdict, of a module that captures itself
-
 struct OptimizeOptions {
   std::string reference, output, report;
   std::string dynamic;  // "batch"
@@ -175,11 +173,10 @@ void keep_run(const SearchSetup& setup, const search::Task& task, const Json& re
 
 // The compiler's kernels for any batch, judged at three.
 Result<Answer> run_dynamic(const OptimizeOptions& options, const search::Task& task, const SearchSetup& setup,
-                           double budget, Progress& progress, bool json) {
+                           Deadline end, Progress& progress, bool json) {
   NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup.installation.package));
   progress.say("writing kernels for any batch");
-  NEREID_TRY(auto made, search::for_any_batch(*setup.evaluator, task, guard, options.fallback,
-                                              Deadline::after(2 * budget + 120)));
+  NEREID_TRY(auto made, search::for_any_batch(*setup.evaluator, task, guard, options.fallback, end));
   if (interrupted()) return Error{"interrupted before anything was verified", Blame::kInterrupted};
   const search::Judged& own = made.judged.front().judged;
   const bool slower = search::slower_than_eager(task, own),
@@ -244,8 +241,7 @@ Status check_files(const OptimizeOptions& options) {
 }
 
 // `spent`: seconds since the command began; `reference_seconds`: of these, for the reference's trace.
-search::SearchOptions search_options(const OptimizeOptions& options, double budget, double spent,
-                                     double reference_seconds) {
+search::SearchOptions search_options(const OptimizeOptions& options, Deadline end, double reference_seconds) {
   // What follows the search, from what it has taken so far: traces of the reference and, three times, of the
   // result (search/guarded.h); of a module that captures itself one more and a verdict.
   const auto to_finish = [reference_seconds, captures = options.cuda_graph](const search::Judged& best) {
@@ -253,8 +249,7 @@ search::SearchOptions search_options(const OptimizeOptions& options, double budg
     const double judged = best.seconds > 0 ? best.seconds : traced;
     return reference_seconds + 3 * traced + (captures ? traced + judged : 0);
   };
-  return {.deadline = Deadline::after(budget - spent),
-          .patience = Deadline::after(2 * budget + 120 - spent),
+  return {.deadline = end,
           .samples = options.search.samples,
           .every_sample = options.search.every_sample,
           .first_is_enough = options.search.first,
@@ -288,16 +283,18 @@ Result<search::Baselines> time_baselines(const SearchSetup& setup, const search:
 
 // Writes the best to -o, with its guard.
 Status write_best(const OptimizeOptions& options, const SearchSetup& setup, const search::Task& task,
-                  const search::Baselines& baselines, search::Outcome& outcome, Progress& progress) {
+                  const search::Baselines& baselines, search::Outcome& outcome, Deadline finish,
+                  Progress& progress) {
   NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(setup.installation.package));
   NEREID_TRY(auto file, search::guarded(*setup.evaluator, task, outcome.best->source, guard,
                                         {.fallback = options.fallback,
                                          .direct = outcome.best->proposer == "compiler",
                                          .graph = graph_of(options),
-                                         .deadline = Deadline::after(kGraphSeconds)}));
+                                         .deadline = finish}));
   outcome.best->source = std::move(file.source);
-  if (options.fallback && interrupted())
-    progress.note("nereid: interrupted: the file is written without --fallback");
+  if (options.fallback && !file.traced)
+    progress.note(fmt::format("nereid: {}: the file is written without --fallback",
+                              interrupted() ? "interrupted" : "the budget ended"));
   const search::Provenance provenance{.program = "nereid " NEREID_VERSION,
                                       .reference = task.name,
                                       .hardware = setup.hardware,
@@ -323,11 +320,16 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   Progress progress("optimize " + name);
   const Ticker ticker(progress, [&] { return setup->at_work(); });
   const double begun = watch.seconds();
-  NEREID_TRY(const auto task, setup->evaluator->trace(name, source, Deadline::after(std::max(budget, 60.0))));
-  if (!options.dynamic.empty()) return run_dynamic(options, *task, *setup, budget, progress, json);
-  const double spent = watch.seconds();
+  const Deadline end = Deadline::after(budget - begun);
+  auto traced = setup->evaluator->trace(name, source, end);
+  if (!traced.ok() && end.passed() && !interrupted())
+    return input_error("--budget {}: tracing {} took longer than that, expected a longer budget",
+                       options.search.budget, name);
+  if (!traced.ok()) return traced.error();
+  const auto& task = *traced;
+  if (!options.dynamic.empty()) return run_dynamic(options, *task, *setup, end, progress, json);
   auto outcome = search::search(*setup->evaluator, *task, setup->proposers,
-                                search_options(options, budget, spent, spent - begun),
+                                search_options(options, end, watch.seconds() - begun),
                                 [&](const search::Event& event) { report(*task, event, progress); });
   if (!setup->evaluator->trouble().empty())
     progress.note("nereid: not all was remembered: " + setup->evaluator->trouble());
@@ -336,13 +338,17 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   if (const auto* fault = search::fault_of(outcome); fault != nullptr && !outcome.best)
     return Error{fmt::format("nothing was verified, and {} failed: {}", fault->proposer, fault->why),
                  *fault->fault};
+  // The rest of the budget, and a tenth of it beyond; baselines are timed on top of it.
+  const double left = std::max(0.0, 1.1 * budget - watch.seconds());
   search::Baselines baselines;
   if (outcome.best && !ways.empty() && !interrupted()) {
     NEREID_TRY(baselines, time_baselines(*setup, *task, ways, outcome, progress));
   }
   const bool written =
       outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));
-  if (written) NEREID_TRY_STATUS(write_best(options, *setup, *task, baselines, outcome, progress));
+  if (written)
+    NEREID_TRY_STATUS(
+        write_best(options, *setup, *task, baselines, outcome, Deadline::after(left), progress));
   if (!options.report.empty())
     NEREID_TRY_STATUS(
         write_file_atomically(options.report, search::report_page(*task, outcome,

@@ -28,9 +28,9 @@ Rank rank_of(string_view word) {
       "pool",   "lstm",   "gru",    "rnn",       "cumsum",    "cumprod",  "cummax",  "cummin",
       "sort",   "topk",   "gather", "scatter",   "index",     "rank",     "arg",     "upsample",
       "einsum", "smooth", "scores", "place",     "bag",       "logsumexp"};
-  static const std::set<string_view> copies = {"cast", "copy",   "clone",  "arange",    "zeros",
-                                               "ones", "fill",   "number", "slice",     "select",
-                                               "view", "expand", "full",   "index_copy"};
+  static const std::set<string_view> copies = {"cast",   "copy", "clone",  "arange",        "zeros",
+                                               "ones",   "fill", "number", "channels_last", "slice",
+                                               "select", "view", "expand", "full",          "index_copy"};
   static const std::set<string_view> arithmetic = {
       "add", "sub",   "rsub", "mul",         "div",         "neg",        "where",       "masked_fill", "eq",
       "ne",  "lt",    "le",   "gt",          "ge",          "clamp",      "bitwise_not", "logical_not", "pow",
