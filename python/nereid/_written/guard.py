@@ -176,15 +176,9 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
             pairs = ((item, getattr(got, name, None)) for name, item in want.fields.items())
         return next(filter(None, (batch_of(a, b) for a, b in pairs)), None)
 
-    def arguments_differ(
-        what: str,
-        signature: inspect.Signature,
-        wanted: list | tuple | dict,
-        given: dict,
-        batch: int | None = None,
-    ) -> str | None:
-        want, got = named(signature, wanted), given
-        found = (differs(f"{what} {name}", item, got.get(name), batch) for name, item in want.items())
+    def arguments_differ(what: str, of: object, want: object, got: dict, batch: int | None) -> str | None:
+        wanted = named(of, want).items()
+        found = (differs(f"{what} {name}", item, got.get(name), batch) for name, item in wanted)
         return next(filter(None, found), None)
 
     def module_differs(self: object) -> str | None:
@@ -368,12 +362,8 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
         own_init(self, *args, **kwargs)
         bound = of_init.bind(self, *args, **kwargs)
         bound.apply_defaults()
-        why = arguments_differ(
-            "constructor's argument",
-            of_init,
-            verified["constructor"],
-            dict(list(bound.arguments.items())[1:]),
-        )
+        given = dict(list(bound.arguments.items())[1:])
+        why = arguments_differ("constructor's argument", of_init, verified["constructor"], given, None)
         if why and fallback is None:
             raise NotVerified(f"{why}. {advice}.")
         held = {"_guard_never": why, "_guard_seen": _Seen()}
