@@ -144,29 +144,9 @@ class ModuleWriter {
 
   void share() {
     share_equal_kernels(texts_);
-    number_functions();
     auto kernel = module_.kernels.begin();
     for (size_t k = 0; k < texts_.size(); ++k)
       if (fused_.kernels[k].kept < 0) (kernel++)->function = texts_[k].name;
-  }
-
-  // "linear_kernel", "linear_kernel_2" of the functions that are left, whatever numbers their kernels have.
-  void number_functions() {
-    std::set<std::string> taken;
-    std::map<std::string, std::string> numbered;
-    for (KernelText& text : texts_) {
-      if (text.text.empty()) continue;
-      const std::string name = text.name, head = "def " + name + "(";
-      const std::string number = unique_name(name.substr(0, name.rfind("_kernel") + 7), taken);
-      numbered[name] = number;
-      if (const size_t at = text.text.find(head); at != text.text.npos)
-        text.text.replace(at, head.size(), "def " + number + "(");
-    }
-    for (KernelText& text : texts_)
-      if (!text.name.empty()) text.name = numbered.at(text.name);
-    for (std::string& rewrite : graph_.rewrites)
-      if (const auto known = numbered.find(rewrite.substr(0, rewrite.find(' '))); known != numbered.end())
-        rewrite.replace(0, known->first.size(), known->second);
   }
 
   // By what the kernel goes over and by what it is given, as the program sees it, too.

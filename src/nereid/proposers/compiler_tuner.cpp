@@ -4,6 +4,7 @@
 #include <cmath>
 #include <exception>
 #include <map>
+#include <tuple>
 
 namespace nereid::proposers {
 namespace {
@@ -57,15 +58,22 @@ Result<compiler::Module> CompilerTuner::lowered(const compiler::Choices& choices
 
 void CompilerTuner::plan_cuts(const compiler::Module& module) {
   cuts_.clear();
-  std::map<std::string, std::vector<std::string>> sharing;  // kernels by the function that they share
-  std::map<std::string, double> seconds;
-  for (const auto& kernel : module.kernels)
-    sharing[kernel.function].push_back(kernel.name), seconds[kernel.function] += kernel.estimate.seconds;
-  std::vector<compiler::LoweredKernel> kernels;  // one of each function, with the seconds of all
+  // Kernels that share a function at one size are cut alike; at another size another cut may be the best.
+  const auto work_of = [](const compiler::LoweredKernel& kernel) {
+    return std::tuple(kernel.function, kernel.rows, kernel.columns);
+  };
+  using Work = std::tuple<std::string, compiler::Extents, compiler::Extents>;
+  std::map<Work, std::vector<std::string>> sharing;
+  std::map<Work, double> seconds;
   for (const auto& kernel : module.kernels) {
-    if (sharing[kernel.function].front() != kernel.name) continue;
+    sharing[work_of(kernel)].push_back(kernel.name);
+    seconds[work_of(kernel)] += kernel.estimate.seconds;
+  }
+  std::vector<compiler::LoweredKernel> kernels;  // the first of each, with the seconds of all
+  for (const auto& kernel : module.kernels) {
+    if (sharing[work_of(kernel)].front() != kernel.name) continue;
     kernels.push_back(kernel);
-    kernels.back().estimate.seconds = seconds[kernel.function];
+    kernels.back().estimate.seconds = seconds[work_of(kernel)];
   }
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const auto& a, const auto& b) { return a.estimate.seconds > b.estimate.seconds; });
@@ -77,7 +85,7 @@ void CompilerTuner::plan_cuts(const compiler::Module& module) {
     if (kernel.others.size() > kMostCuts) kernel.others.resize(kMostCuts);
     for (const auto& other : kernel.others)
       cuts_.push_back({fmt::format("{}: {}", kernel.function, to_string(other)),
-                       [names = sharing[kernel.function], other](compiler::Choices& c) {
+                       [names = sharing[work_of(kernel)], other](compiler::Choices& c) {
                          for (const auto& name : names) c.kernels[name] = other;
                        }});
   }

@@ -505,10 +505,9 @@ TEST_F(SearchTest, AFileIsWrittenWithoutTracesWhereThereIsNoTimeForThem) {
   EXPECT_FALSE(late->traced);
   EXPECT_THAT(late->source, HasSubstr("\"modes\": True"));
   EXPECT_THAT(late->source, HasSubstr("\"state\": None"));
-  // In time: of the file, of both in the other mode, of the file with its guard, in which "raise" stands
-  // here.
+  // In time: of the file, of the task in the other mode, of the file with its guard, in which "raise" stands.
   EXPECT_FALSE(guarded(*b, **task, "class ModelNew: pass\n", *guard, {}).ok());
-  EXPECT_EQ(traced, before + 4);
+  EXPECT_EQ(traced, before + 3);
 }
 
 TEST_F(SearchTest, WhereThereIsAClockTheWinnerIsTurned) {
