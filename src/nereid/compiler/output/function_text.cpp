@@ -61,8 +61,8 @@ Targets targets_of(const std::vector<string_view>& words) {
 }
 
 bool has_effect(string_view line) {
-  static constexpr std::array<string_view, 5> kEffects = {"store", "atomic", "barrier", "inline_asm",
-                                                          "assert"};
+  static constexpr std::array<string_view, 6> kEffects = {"store",   "volatile",   "atomic",
+                                                          "barrier", "inline_asm", "assert"};
   return std::ranges::any_of(kEffects, [&](string_view each) { return line.find(each) != line.npos; });
 }
 
