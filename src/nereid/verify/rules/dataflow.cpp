@@ -244,9 +244,12 @@ class Overwritten {
     const int64_t shown = trace::element_count(value) * trace::element_bytes(value.dtype);
     return of.shows || all(value.storage, first, last) || of.parts >= static_cast<double>(shown);
   }
-  // Nothing of an earlier call can be left in it.
-  bool fresh(StorageId s) const {
+  // Nothing of an earlier call can be left in what the step reads of it, as far as replays do not show it:
+  // a launch that reads no more bytes than this call has written is taken to read these.
+  bool fresh(StorageId s, const StepAnalysis& reader) const {
     const auto& of = of_[static_cast<size_t>(s)];
+    const auto read = reader.bytes_of_older.find(s);
+    if (!of.constructed && read != reader.bytes_of_older.end() && read->second <= of.written()) return true;
     if (of.perhaps || of.shows || all(s, 0, facts_.trace->storages[static_cast<size_t>(s)].bytes))
       return true;
     return !of.earlier.empty() && !of.earlier.contains("") && std::ranges::includes(of.now, of.earlier);
@@ -260,6 +263,12 @@ class Overwritten {
     bool constructed = false;  // and filled
     bool perhaps = false;      // nothing says that it is not overwritten
     bool shows = false;        // ... and if it is not, replays show it
+
+    double written() const {  // bytes, as far as they are counted
+      double bytes = parts;
+      for (const auto& [first, last] : covered) bytes += static_cast<double>(last - first);
+      return bytes;
+    }
   };
 
   static void cover(std::vector<std::pair<int64_t, int64_t>>& covered, int64_t first, int64_t last) {
@@ -365,7 +374,7 @@ Dataflow trace_dataflow(const TraceAnalysis& facts) {
       if (!of.live || !flow.made_before[at]) continue;
       const auto role = trace.storages[at].role;
       if ((before[at] & earlier) != 0) {
-        if (seen[at] || overwritten.fresh(s)) continue;
+        if (seen[at] || overwritten.fresh(s, step)) continue;
         flow.stale_reads.push_back({of.step, s, before[at]});
       } else if (!seen[at] && !written[at] && role == trace::Role::kTemporary && (before[at] & kState) != 0) {
         flow.reused.push_back(s);

@@ -140,7 +140,10 @@ class AnalysisMaker {
     facts.flops = std::max(facts.flops, facts.bytes / 4);  // at least one for each element that it touches
     add_data(alone, facts);
     add_numbers(alternative, facts);
-    if (readable) add_ranges(alternative, *readable, cost, facts);
+    if (readable) {
+      add_ranges(alternative, *readable, cost, facts);
+      add_bytes_of_older(alternative, *readable, facts);
+    }
     facts.before = before(launch);
     for (const auto& one : launch.alternatives) facts.same += text_of(one);
     return facts;
@@ -306,6 +309,26 @@ class AnalysisMaker {
       const auto alone = positions.size() == 1 ? cost : launch_cost(trace_, only, kernel);
       range.bytes = alone.bytes_written;
       range.coverage = covered(alone, static_cast<double>(range.last - range.first));
+    }
+  }
+
+  // How much of each older storage the launch reads: counted with the pointers to it alone.
+  void add_bytes_of_older(const trace::Alternative& one, const ttir::Kernel& kernel,
+                          StepAnalysis& facts) const {
+    for (const StorageId storage : facts.reads) {
+      if (!seen_[static_cast<size_t>(storage)]) continue;
+      const auto elsewhere = [&](trace::ValueId id) {
+        return id >= 0 && trace_.values[static_cast<size_t>(id)].storage != storage;
+      };
+      trace::Alternative only = one;
+      for (auto& arg : only.args) {
+        if (auto* p = std::get_if<trace::PointerArg>(&arg); p != nullptr && elsewhere(p->value))
+          p->value = -1;
+        if (auto* d = std::get_if<trace::DescriptorArg>(&arg); d != nullptr && elsewhere(d->value))
+          d->value = -1;
+      }
+      const auto alone = launch_cost(trace_, only, kernel);
+      if (alone.unknown.empty() && alone.error == 0) facts.bytes_of_older[storage] = alone.bytes_read;
     }
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,9 @@ struct StepAnalysis {
   std::vector<std::pair<trace::StorageId, trace::StorageId>> data{};
   bool data_everywhere = true;
   std::vector<WrittenRange> ranges{};
+  // Of a launch, by storage that is older than the phase: distinct bytes that it reads. None where the count
+  // is not exact.
+  std::map<trace::StorageId, double> bytes_of_older{};
   // Of a launch: what its configurations' hooks, heuristics and grid functions call before it. Each is a step
   // of its own in all but its number.
   std::vector<StepAnalysis> before{};
