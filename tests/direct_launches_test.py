@@ -8,11 +8,14 @@ driver, another Triton, other memory) goes through `forward`; and a call costs f
 Kernels are compiled for sm_90 by Triton itself; no GPU is needed. --times prints microseconds a call.
 """
 
+import contextlib
 import copy
+import ctypes
 import importlib.util
 import os
 import pathlib
 import pickle
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +30,9 @@ import triton  # noqa: F401
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+from nereid import _launch  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve())
 # Microseconds of the host alone, with a driver that does nothing.
@@ -50,9 +56,11 @@ class Launcher:
 
     global_scratch_size = profile_scratch_size = 0
     launch_cooperative_grid, launch_pdl = False, False
+    made = {}  # by function
 
     def __init__(self, source, metadata):
         self.types, self.name = list(source.signature.values()), metadata.name
+        Launcher.made[hash(metadata.name) & (2**64 - 1)] = self
 
     def __call__(self, x, y, z, stream, function, packed, metadata, enter, leave, *args):
         self.record(x, y, z, stream, function, packed, metadata, enter, leave, *args)
@@ -74,10 +82,50 @@ class Launcher:
         Driver.launches.append(((x, y, z), stream, function, packed, self.name, given))
 
 
+class Config(ctypes.Structure):
+    """cuda.h's CUlaunchConfig."""
+
+    _fields_ = [
+        *[(name, ctypes.c_uint) for name in ("x", "y", "z", "threads", "threads_y", "threads_z", "shared")],
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("count", ctypes.c_uint),
+    ]
+
+
+@ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(Config), ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p
+)
+def launch_kernel_ex(config, function, parameters, extra):
+    """In the place of the CUDA driver's: the launch as `Launcher` records it."""
+    launcher, given = Launcher.made[function], []
+    kinds = [kind for kind in launcher.types if kind != "constexpr"]
+    for i, kind in enumerate(kinds):
+        form = "Q" if kind[0] == "*" else {"i1": "?", "i32": "i", "i64": "q", "fp32": "f", "fp64": "d"}[kind]
+        given.append(struct.unpack(form, ctypes.string_at(parameters[i], struct.calcsize(form)))[0])
+    scratch = [struct.unpack("Q", ctypes.string_at(parameters[len(kinds) + i], 8))[0] for i in range(2)]
+    one = config.contents
+    assert scratch == [0, 0] and not extra and one.count == 0 and one.threads_y == one.threads_z == 1
+    if not Driver.quiet:
+        packed = (one.threads // 32, 1, one.shared)
+        signed = function - (1 << 64) if function >> 63 else function
+        Driver.launches.append(((one.x, one.y, one.z), one.stream, signed, packed, launcher.name, given))
+    return Driver.code
+
+
+@contextlib.contextmanager
+def native():
+    """Launchers are taken for NVIDIA's, and the driver's entry is the function above."""
+    address = ctypes.cast(launch_kernel_ex, ctypes.c_void_p).value
+    with unittest.mock.patch.object(_launch, "entry", lambda: address):
+        with unittest.mock.patch.object(Launcher, "__module__", "triton.backends.nvidia.driver"):
+            yield
+
+
 class Driver:
     """In the place of NVIDIA's."""
 
-    launches, quiet, stream = [], False, 77
+    launches, quiet, stream, code = [], False, 77, 0
     launcher_cls = Launcher
 
     def __init__(self):
@@ -216,6 +264,39 @@ class DirectLaunches(unittest.TestCase):
                 }
                 other, _ = called(fresh)
                 self.assertFalse(kept & {t.untyped_storage().data_ptr() for t in self.flat(other)})
+
+    def test_native_code_gives_the_driver_the_same(self):
+        for name in MODULES:
+            with self.subTest(name), native(), unittest.mock.patch.object(Launcher, "launch", None):
+                model, inputs = self.made(name)
+                given = [*inputs, *model.parameters(), *model.buffers()]
+                plain = self.described(*self.launches(model, inputs), given)
+                self.assertEqual(self.described(*self.launches(model, inputs), given), plain)
+                self.assertTrue(self.launched_directly(model))
+                for _ in range(2):
+                    self.assertEqual(self.described(*self.launches(model, inputs), given), plain)
+
+    def test_errors_of_native_code(self):
+        model, inputs = self.made("mlp")
+        with native():
+            for _ in range(3):
+                plain = self.launches(model, inputs)[1]
+            try:
+                Driver.code = _launch.NO_CONTEXT  # the first launch is refused, then Triton launches all
+                self.assertEqual(len(self.launches(model, inputs)[1]), 1 + len(plain))
+                Driver.code = 719
+                libcuda = types.SimpleNamespace(cuGetErrorName=lambda code, name: None)
+                with unittest.mock.patch.object(_launch.ctypes, "CDLL", lambda name: libcuda):
+                    self.assertRaisesRegex(RuntimeError, "CUDA error 719", model, *inputs)
+            finally:
+                Driver.code = 0
+
+    def test_scalars_of_native_code(self):
+        self.assertEqual(_launch.parameter("i32", -2)[0] & 0xFFFFFFFF, 0xFFFFFFFE)
+        self.assertEqual(_launch.parameter("fp32", 1.0), (0x3F800000, -1))
+        self.assertEqual(_launch.parameter("fp64", 1.0), (0x3FF0000000000000, -1))
+        self.assertEqual(_launch.parameter("i1", True), (1, -1))
+        self.assertIsNone(_launch.parameter("bf16", 1.0))
 
     def test_recording_does_not_import_dynamo(self):
         """It takes seconds, in a call; and files that it makes cannot be made in a jail."""

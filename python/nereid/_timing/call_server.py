@@ -208,6 +208,7 @@ def find_jail(jails):
 
 def load_kernels(request):
     """Has their launchers built, in folders that all share, before there is a jail."""
+    from nereid import _launch
     from nereid._timing import called_kernels  # noqa: F401  the last two are read in the jail
     from nereid._written import direct, guard  # noqa: F401  the last two are read in the jail
     from triton.backends.nvidia.driver import CudaDriver
@@ -215,6 +216,7 @@ def load_kernels(request):
 
     os.environ["TRITON_CACHE_DIR"] = os.path.join(request["caches"], "triton")
     driver.set_active(CudaDriver())
+    _launch.available()  # it opens libraries
     called_kernels.load(request["folder"], request["kernels"], driver.active)
 
 

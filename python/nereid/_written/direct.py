@@ -67,6 +67,16 @@ def _driver() -> object:
     return active if known else None
 
 
+def _native() -> object:
+    """Nereid's module that issues several launches in one call, where it is installed; else None."""
+    try:
+        from nereid import _launch
+
+        return _launch if _launch.available() else None
+    except Exception:
+        return None
+
+
 def _hooks() -> list:
     """The functions that Triton calls around each launch, for a profiler."""
     from triton import knobs
@@ -128,6 +138,8 @@ class _Launches:
             {},
             [],
         )  # hooks: lists, by id, that are empty unless something watches launches
+        self.native = _native()
+        self.queued, self.slots = [], []  # launches that native code issues at the next flush; their pointers
         # By address of a storage that the call makes: ("made", name, pointer) or ("scratch", offset).
         self.home = {}
         self.same = []  # pairs of given tensors that are one
@@ -165,7 +177,8 @@ class _Launches:
             raise _Unrecorded("a tensor that is neither given nor made in the call")
         return found
 
-    def pointer(self, tensor: object) -> str:
+    def address(self, tensor: object) -> tuple:
+        """(the name of an address, bytes from there)."""
         kind, where, *more = self.home_of(tensor)
         base = tensor.untyped_storage().data_ptr()
         if kind == "given":
@@ -177,7 +190,10 @@ class _Launches:
             name = more[0]
         else:
             name, base = "scratch", base - where
-        distance = tensor.data_ptr() - base
+        return name, tensor.data_ptr() - base
+
+    def pointer(self, tensor: object) -> str:
+        name, distance = self.address(tensor)
         return f"{name} + {distance}" if distance else name
 
     def tensor(self, tensor: object) -> str:
@@ -252,6 +268,7 @@ class _Launches:
                 self.make([made], text)
             else:
                 self.call(operator, args, kwargs, made)
+        self.flush()
         result = self.text(self.result)
         self.names.update(empty=self.torch.empty, empty_strided=self.torch.empty_strided)
         self.names.update(current_stream=self.driver.get_current_stream)
@@ -295,6 +312,7 @@ class _Launches:
             self.names[f"like {name}"] = tensor
 
     def call(self, operator: object, args: tuple, kwargs: dict, made: object) -> None:
+        self.flush()
         tags = self.torch.Tag
         if {tags.data_dependent_output, tags.dynamic_output_shape} & set(operator.tags):
             raise _Unrecorded(f"{operator} reads data")
@@ -313,20 +331,26 @@ class _Launches:
         compiled = compiled.result() if hasattr(compiled, "result") else compiled
         self.hooks[id(kernel.pre_run_hooks)] = kernel.pre_run_hooks
         self.kept.append(compiled)  # its code stays loaded
-        launcher, types = compiled.run, list(compiled.src.signature.values())
+        types, grid = list(compiled.src.signature.values()), [*grid, 1, 1][:3]
         if len(types) != len(arguments):
             raise _Unrecorded("a kernel takes a tuple")
-        given = []
+        for kind, value in zip(types, arguments):
+            plain = type(value) in (bool, int, float) or isinstance(value, self.torch.Tensor)
+            if kind != "constexpr" and not plain:
+                raise _Unrecorded(f"a kernel takes a {type(value).__name__}")
+        if self.native is None or not self.queue(compiled, grid, types, arguments):
+            self.flush()
+            self.lines.append(self.through_triton(compiled, grid, types, arguments))
+
+    def through_triton(self, compiled: object, grid: list, types: list, arguments: list) -> str:
+        """A line that calls Triton's launcher."""
+        launcher, given = compiled.run, []
         for kind, value in zip(types, arguments):
             if kind == "constexpr":
                 given.append("None")
-            elif isinstance(value, self.torch.Tensor):
-                given.append(self.pointer(value))
-            elif type(value) in (bool, int, float):
-                given.append(self.constant(value))
             else:
-                raise _Unrecorded(f"a kernel takes a {type(value).__name__}")
-        grid = [*grid, 1, 1][:3]
+                tensor = isinstance(value, self.torch.Tensor)
+                given.append(self.pointer(value) if tensor else self.constant(value))
         before = [*map(str, grid), "stream", self.constant(compiled.function)]
         call = launcher.launch
         if launcher.global_scratch_size == 0 == launcher.profile_scratch_size:
@@ -335,4 +359,47 @@ class _Launches:
         else:
             call = launcher
         before += [self.constant(compiled.packed_metadata), "None", "None", "None"]
-        self.lines.append(f"{self.constant(call)}({', '.join(before + given)})")
+        return f"{self.constant(call)}({', '.join(before + given)})"
+
+    def queue(self, compiled: object, grid: list, types: list, arguments: list) -> bool:
+        """Whether native code can issue this launch; then it is queued."""
+        launcher = compiled.run
+        warps, clusters, shared = compiled.packed_metadata[:3]
+        simple = (
+            type(launcher).__module__ == "triton.backends.nvidia.driver"
+            and launcher.global_scratch_size == 0 == launcher.profile_scratch_size
+            and clusters == 1
+            and not launcher.launch_pdl
+        )
+        if not simple:
+            return False
+        parameters = []
+        for kind, value in zip(types, arguments):
+            if kind == "constexpr":
+                continue
+            if isinstance(value, self.torch.Tensor):
+                name, distance = self.address(value)
+                if name not in self.slots:
+                    self.slots.append(name)
+                parameters.append((distance, self.slots.index(name)))
+            else:
+                parameters.append(self.native.parameter(kind, value))
+        if None in parameters:
+            return False
+        if all(grid):  # else there is nothing to launch
+            cooperative = launcher.launch_cooperative_grid
+            self.queued.append((compiled.function, grid, 32 * warps, shared, cooperative, parameters))
+        return True
+
+    def flush(self) -> None:
+        """A line that issues what is queued."""
+        if not self.queued:
+            return
+        plan = self.native.Plan(self.queued, len(self.slots))
+        self.kept.append(plan)
+        issue, pack = map(self.constant, (self.native.library().nereid_launch, plan.pack))
+        self.names.update(failed=self.native.failed, NO_CONTEXT=self.native.NO_CONTEXT)
+        self.lines.append(f"code = {issue}({plan.address}, stream, {pack}({', '.join(self.slots)}))")
+        self.lines.append("if code == NO_CONTEXT: return AGAIN")
+        self.lines.append("if code: failed(code)")
+        self.queued, self.slots = [], []
