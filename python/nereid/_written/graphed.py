@@ -64,14 +64,14 @@ def _graphed(cls: type, fresh: bool) -> None:
             if not (isinstance(leaf, simple) or (isinstance(leaf, torch.Tensor) and separate(leaf))):
                 raise ValueError(f"an input is a {type(leaf).__name__} that has no static buffer")
         held.inputs = [place(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        held.tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        held.static = [held.inputs[i] for i in held.tensors]
         args, named = rebuilt(held.inputs, form) if kwargs else (rebuilt(held.inputs, form), {})
         held.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(held.graph, capture_error_mode="thread_local"):
             result = plain(self, *args, **named)
         held.single = isinstance(result, torch.Tensor)
         held.outputs, held.form = ([result], None) if held.single else tree_flatten(result)
-        others = [held.inputs[i] for i in held.tensors]
+        others = [*held.static]
         others += [t for d in held.holders for t in d.values() if t is not None]
         seen = {t.untyped_storage()._cdata for t in others}
         for leaf in held.outputs:
@@ -82,6 +82,30 @@ def _graphed(cls: type, fresh: bool) -> None:
                 seen.add(storage)
             elif not isinstance(leaf, simple):
                 raise TypeError(f"a result is a {type(leaf).__name__}")
+
+    def state_of(held):
+        return [t.data_ptr() for d in held.holders for t in d.values() if t is not None]
+
+    def key_of(held, leaves, form):
+        key = [
+            (x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else (type(x), repr(x))
+            for x in leaves
+        ]
+        return [*key, form, torch.cuda.current_stream(), *state_of(held)]
+
+    def replayed(held, leaves):
+        if len(held.tensors) == 1:
+            held.inputs[held.tensors[0]].copy_(leaves[held.tensors[0]])
+        elif held.tensors:
+            torch._foreach_copy_(held.static, [leaves[i] for i in held.tensors])
+        held.graph.replay()
+        outputs = held.outputs
+        if fresh:
+            outputs = [copied(x) if isinstance(x, torch.Tensor) else x for x in outputs]
+        return outputs[0] if held.single else tree_unflatten(outputs, held.form)
+
+    def copied(x):
+        return x.clone() if x.is_contiguous() else place(x).copy_(x)
 
     @functools.wraps(plain)
     def forward(self: object, *args: object, **kwargs: object) -> object:
@@ -103,12 +127,8 @@ def _graphed(cls: type, fresh: bool) -> None:
             if [m for d in held.nests for m in d.values()] != held.inside:
                 held.calls, held.key = 0, None
                 return plain(self, *args, **kwargs)
-            key = [t.data_ptr() for d in held.holders for t in d.values() if t is not None]
-            key += [
-                (x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else (type(x), repr(x))
-                for x in leaves
-            ]
-            key += [str(form), torch.cuda.current_stream()]
+            held.tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+            key = key_of(held, leaves, form)
             if held.key != key:
                 held.key = None
                 try:
@@ -118,13 +138,7 @@ def _graphed(cls: type, fresh: bool) -> None:
                     warnings.warn(f"{cls.__name__} runs without a CUDA graph: {held.why}", stacklevel=2)
                     return plain(self, *args, **kwargs)
                 held.key = key
-            for i in held.tensors:
-                held.inputs[i].copy_(leaves[i])
-            held.graph.replay()
-            outputs = held.outputs
-            if fresh:
-                outputs = [place(x).copy_(x) if isinstance(x, torch.Tensor) else x for x in outputs]
-            return outputs[0] if held.single else tree_unflatten(outputs, held.form)
+            return replayed(held, leaves)
 
     forward.__signature__ = inspect.signature(plain)
     cls.forward = forward
