@@ -7,8 +7,8 @@
 
 extern "C" {
 
-// One kernel parameter: `value`, of which the kernel reads as many bytes as the parameter has (little-endian);
-// with slot >= 0 it is pointers[slot] + value.
+// One kernel parameter: `value`, of which the kernel reads as many bytes as the parameter has
+// (little-endian); with slot >= 0 it is pointers[slot] + value.
 typedef struct {
   uint64_t value;
   int64_t slot;

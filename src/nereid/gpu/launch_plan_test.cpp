@@ -65,8 +65,11 @@ TEST_F(LaunchPlan, LaunchesInOrder) {
   ASSERT_EQ(g_seen.size(), 2U);
   const auto& one = g_seen[0];
   EXPECT_EQ(one.function, reinterpret_cast<CUfunction>(&functions_[0]));
-  EXPECT_EQ(one.config.gridDimX, 3U), EXPECT_EQ(one.config.gridDimY, 2U), EXPECT_EQ(one.config.gridDimZ, 1U);
-  EXPECT_EQ(one.config.blockDimX, 128U), EXPECT_EQ(one.config.blockDimY, 1U);
+  EXPECT_EQ(one.config.gridDimX, 3U);
+  EXPECT_EQ(one.config.gridDimY, 2U);
+  EXPECT_EQ(one.config.gridDimZ, 1U);
+  EXPECT_EQ(one.config.blockDimX, 128U);
+  EXPECT_EQ(one.config.blockDimY, 1U);
   EXPECT_EQ(one.config.hStream, reinterpret_cast<CUstream>(&stream_));
   EXPECT_THAT(one.values, ElementsAre(0x9000 + 512, 7));
   EXPECT_FALSE(one.cooperative);

@@ -12,6 +12,7 @@
 #include "nereid/trace/cost.h"
 #include "nereid/trace/op_class.h"
 #include "nereid/trace/op_table.h"
+#include "nereid/verify/rules/launch_text.h"
 
 namespace nereid::verify {
 namespace {
@@ -145,7 +146,7 @@ class AnalysisMaker {
       add_bytes_of_older(alternative, *readable, facts);
     }
     facts.before = before(launch);
-    for (const auto& one : launch.alternatives) facts.same += text_of(one);
+    for (const auto& one : launch.alternatives) facts.same += launch_text(trace_, one);
     return facts;
   }
 
@@ -168,27 +169,6 @@ class AnalysisMaker {
       for (auto& range : step.ranges) range.coverage = WrittenRange::Coverage::kPart;
     }
     return all;
-  }
-
-  // What distinguishes launches.
-  std::string text_of(const trace::Alternative& one) const {
-    std::string text =
-        fmt::format("{} {}", trace_.kernels[static_cast<size_t>(one.kernel)].hash, fmt::join(one.grid, "x"));
-    for (const auto& arg : one.args) text += text_of(arg);
-    for (const auto& call : one.before) {
-      text += " " + call.op;
-      for (const auto& arg : call.args) text += fmt::format(" {}", fmt::join(trace::tensors_in(arg), ","));
-    }
-    return text + ";";
-  }
-  static std::string text_of(const trace::LaunchArg& arg) {
-    if (const auto* p = std::get_if<trace::PointerArg>(&arg))
-      return fmt::format(" p{}+{}", p->value, p->offset);
-    if (const auto* i = std::get_if<trace::IntArg>(&arg)) return fmt::format(" i{}", i->value);
-    if (const auto* x = std::get_if<trace::FloatArg>(&arg)) return fmt::format(" x{:.17g}", x->value);
-    const auto& d = std::get<trace::DescriptorArg>(arg);
-    return fmt::format(" d{}:{}:{}:{}", d.value, fmt::join(d.shape, ","), fmt::join(d.strides, ","),
-                       fmt::join(d.block, ","));
   }
 
   // Storage of each parameter of the TTIR function; -1: it is no pointer.
@@ -265,7 +245,7 @@ class AnalysisMaker {
     for (const auto& arg : one.args)
       if (!std::holds_alternative<trace::PointerArg>(arg) &&
           !std::holds_alternative<trace::DescriptorArg>(arg))
-        scalars += text_of(arg);
+        scalars += launch_argument_text(arg);
     for (size_t i = 0; i < one.args.size(); ++i) {
       const size_t at = parameter++;
       trace::ValueId id = -1;
