@@ -83,17 +83,17 @@ def _graphed(cls: type, fresh: bool) -> None:
             elif not isinstance(leaf, simple):
                 raise TypeError(f"a result is a {type(leaf).__name__}")
 
-    def state_of(held):
+    def state_of(held: object) -> list:
         return [t.data_ptr() for d in held.holders for t in d.values() if t is not None]
 
-    def key_of(held, leaves, form):
+    def key_of(held: object, leaves: list, form: object) -> list:
         key = [
             (x.dtype, x.shape, x.stride()) if isinstance(x, torch.Tensor) else (type(x), repr(x))
             for x in leaves
         ]
         return [*key, form, torch.cuda.current_stream(), *state_of(held)]
 
-    def replayed(held, leaves):
+    def replayed(held: object, leaves: list) -> object:
         if len(held.tensors) == 1:
             held.inputs[held.tensors[0]].copy_(leaves[held.tensors[0]])
         elif held.tensors:
@@ -104,7 +104,7 @@ def _graphed(cls: type, fresh: bool) -> None:
             outputs = [copied(x) if isinstance(x, torch.Tensor) else x for x in outputs]
         return outputs[0] if held.single else tree_unflatten(outputs, held.form)
 
-    def copied(x):
+    def copied(x: object) -> object:
         return x.clone() if x.is_contiguous() else place(x).copy_(x)
 
     @functools.wraps(plain)
