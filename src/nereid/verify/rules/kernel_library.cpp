@@ -297,15 +297,13 @@ class AnalysisMaker {
                           StepAnalysis& facts) const {
     for (const StorageId storage : facts.reads) {
       if (!seen_[static_cast<size_t>(storage)]) continue;
-      const auto elsewhere = [&](trace::ValueId id) {
-        return id >= 0 && trace_.values[static_cast<size_t>(id)].storage != storage;
+      const auto keep = [&](trace::ValueId& id) {
+        if (id >= 0 && trace_.values[static_cast<size_t>(id)].storage != storage) id = -1;
       };
       trace::Alternative only = one;
       for (auto& arg : only.args) {
-        if (auto* p = std::get_if<trace::PointerArg>(&arg); p != nullptr && elsewhere(p->value))
-          p->value = -1;
-        if (auto* d = std::get_if<trace::DescriptorArg>(&arg); d != nullptr && elsewhere(d->value))
-          d->value = -1;
+        if (auto* p = std::get_if<trace::PointerArg>(&arg)) keep(p->value);
+        if (auto* d = std::get_if<trace::DescriptorArg>(&arg)) keep(d->value);
       }
       const auto alone = launch_cost(trace_, only, kernel);
       if (alone.unknown.empty() && alone.error == 0) facts.bytes_of_older[storage] = alone.bytes_read;
