@@ -292,10 +292,9 @@ class AnalysisMaker {
     }
   }
 
-  // How much of each older storage the launch reads: counted with the pointers to it alone.
-  void add_bytes_of_older(const trace::Alternative& one, const ttir::Kernel& kernel,
-                          StepAnalysis& facts) const {
-    for (const StorageId storage : facts.reads) {
+  // How much of each older storage it reads: counted with the pointers to it alone.
+  void add_bytes_of_older(const trace::Alternative& one, const ttir::Kernel& kernel, StepAnalysis& of) const {
+    for (const StorageId storage : of.reads) {
       if (!seen_[static_cast<size_t>(storage)]) continue;
       const auto keep = [&](trace::ValueId& id) {
         if (id >= 0 && trace_.values[static_cast<size_t>(id)].storage != storage) id = -1;
@@ -306,7 +305,7 @@ class AnalysisMaker {
         if (auto* d = std::get_if<trace::DescriptorArg>(&arg)) keep(d->value);
       }
       const auto alone = launch_cost(trace_, only, kernel);
-      if (alone.unknown.empty() && alone.error == 0) facts.bytes_of_older[storage] = alone.bytes_read;
+      if (alone.unknown.empty() && alone.error == 0) of.bytes_of_older[storage] = alone.bytes_read;
     }
   }
 
