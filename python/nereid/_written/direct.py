@@ -73,7 +73,7 @@ def _native() -> object:
         from nereid import _launch
 
         return _launch if _launch.available() else None
-    except Exception:
+    except Exception:  # noqa: BLE001 (it is not installed, or does not load)
         return None
 
 

@@ -69,6 +69,17 @@ bool is_comparison(Fn fn) {
          fn == Fn::kIsInf;
 }
 
+// Of two numbers; nothing where one may be an integer that a double does not hold.
+std::optional<bool> compared(Fn fn, double a, double b) {
+  constexpr double kExact = int64_t{1} << 53;
+  if (std::abs(a) >= kExact || std::abs(b) >= kExact) return std::nullopt;
+  if (fn == Fn::kLess) return a < b;
+  if (fn == Fn::kLessEqual) return a <= b;
+  if (fn == Fn::kEqual) return a == b;
+  if (fn == Fn::kNotEqual) return a != b;
+  return std::nullopt;
+}
+
 std::optional<double> fold(Fn fn, const std::vector<double>& x) {
   switch (fn) {
     case Fn::kAdd:
@@ -339,6 +350,8 @@ ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   const DType type = is_comparison(fn)  ? DType::kBool
                      : fn == Fn::kWhere ? (*this)[args[1]].type
                                         : (*this)[args[0]].type;
+  if (first_known && second_known)
+    if (const auto known = compared(fn, a, b)) return constant(*known ? 1 : 0, DType::kBool);
   std::vector<double> numbers;
   for (const ExprId arg : args)
     if (const auto number = number_of(arg)) numbers.push_back(*number);

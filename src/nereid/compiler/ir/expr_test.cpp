@@ -58,6 +58,19 @@ TEST(Exprs, ConstantsAreFolded) {
   EXPECT_EQ(exprs[two.cast(DType::kI64).id()].integer, 2);
 }
 
+TEST(Exprs, ComparisonsOfNumbersAreKnown) {
+  Exprs exprs;
+  const ExprId three = exprs.integer(3), zero = exprs.integer(0),
+               huge = exprs.integer((int64_t{1} << 53) + 1);
+  const ExprId yes = exprs.integer(1, DType::kBool), no = exprs.integer(0, DType::kBool);
+  EXPECT_EQ(exprs.apply(Fn::kLess, {three, zero}), no);
+  EXPECT_EQ(exprs.apply(Fn::kLessEqual, {zero, three}), yes);
+  EXPECT_EQ(exprs.apply(Fn::kEqual, {three, three}), yes);
+  EXPECT_EQ(exprs.apply(Fn::kNotEqual, {three, three}), no);
+  // One that a double does not hold is left to the kernel.
+  EXPECT_EQ(exprs[exprs.apply(Fn::kLess, {three, huge})].kind, Expr::Kind::kApply);
+}
+
 TEST(Exprs, WithinIsKnownFromBounds) {
   Exprs exprs;
   EXPECT_EQ(exprs.within(dim(1), 0, 10, kExtents), exprs.integer(1, DType::kBool));
