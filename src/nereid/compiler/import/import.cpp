@@ -406,7 +406,9 @@ Status Importer::leaf_of(trace::StorageId storage) {
                          each.strides == row_major(each.sizes);
       if (each.storage == storage && whole) found = static_cast<trace::ValueId>(id);
     }
-  if (!found) return cannot(fmt::format("it reads {}, which is neither an input nor state", role.name));
+  if (!found)
+    return cannot(fmt::format("it reads {}, which is neither an input nor state",
+                              role.name.empty() ? "a tensor that an earlier call made" : role.name));
   current_[storage] = leaves_[storage] = add_leaf(*found, role.name);
   return ok_status();
 }
