@@ -265,7 +265,8 @@ std::optional<bool> redraw_unstructured(at::Tensor tensor, InputDistribution kin
 }
 
 // Numbers that are computed with, without order or meaning among them: of either sign, and up to 64 times as
-// large, within their type.
+// large, within their type. Samples within 16 numbers in a row are codes of four bits or less (quantised
+// weights): others have no meaning.
 bool widen_numbers(at::Tensor tensor, const IntegerUse& use, const IntegerLimits& limits,
                    at::Generator generator) {
   constexpr double kOctaves = 6;
@@ -274,7 +275,8 @@ bool widen_numbers(at::Tensor tensor, const IntegerUse& use, const IntegerLimits
     return false;
   const auto own = as_long(tensor);
   const auto s = look_at(own.reshape({own.dim() < 2 ? 1 : own.numel() / own.size(-1), -1}), limits);
-  if (s.constant() || s.sorted || s.descending || s.distinct || s.sum || (s.low >= 0 && s.high <= 1))
+  constexpr int64_t kCodes = 16;
+  if (s.constant() || s.sorted || s.descending || s.distinct || s.sum || s.high - s.low < kCodes)
     return false;
   const auto drawn = [&] {
     return at::rand(own.sizes(), generator, at::TensorOptions().dtype(c10::kDouble));

@@ -215,6 +215,8 @@ TEST_F(IntegerInputs, NumbersThatAreComputedWithGetAnotherSignAndSize) {
   auto sorted = at::arange(64, at::kLong), flags = at::randint(0, 2, {16, 64}, at::kLong);
   EXPECT_FALSE(redraw(sorted, flipped, computed));
   EXPECT_FALSE(redraw(flags, flipped, computed));
+  auto codes = at::randint(-8, 8, {16, 64}, at::kChar);  // of four bits
+  EXPECT_FALSE(redraw(codes, flipped, computed));
 }
 
 TEST_F(IntegerInputs, NoStepPassesTheLongest) {
