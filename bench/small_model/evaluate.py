@@ -166,7 +166,10 @@ def that_fit(args, prompts):
     config, tokenizer = (pathlib.Path(args.model) / name for name in ("config.json", "tokenizer.json"))
     if not config.exists() or not tokenizer.exists():
         return list(range(len(prompts)))
-    most = json.loads(config.read_text())["max_position_embeddings"] - ROOM_IN_CONTEXT
+    context = json.loads(config.read_text()).get("max_position_embeddings")
+    if context is None:
+        return list(range(len(prompts)))
+    most = context - ROOM_IN_CONTEXT
     texts = args.out / "texts.part"
     texts.write_text(
         "".join(
