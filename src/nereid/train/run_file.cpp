@@ -50,10 +50,29 @@ lm::Config read_shape(TomlTable& table) {
   return shape;
 }
 
+ServiceSettings read_service(TomlTable& table) {
+  ServiceSettings service;
+  table.required("base_model", "a model's name, as the service has it");
+  table.text("base_model", service.base_model);
+  table.text("url", service.url);
+  table.integer("lora_rank", service.lora_rank, 1, 65'536);
+  table.choice<std::string>("reduction", service.reduction, {{"sum", "sum"}, {"mean", "mean"}});
+  table.real("patience", service.patience, {.lowest = 0, .highest = 1e6});
+  return service;
+}
+
 void read_model(TomlTable& root, ModelSettings& model, bool own_data) {
   root.required("model", "a table [model]");
   auto table = root.table("model");
   if (!table) return;
+  if (own_data) {
+    std::string backend = "local";
+    table->choice<std::string>("backend", backend, {{"local", "local"}, {"tinker", "tinker"}});
+    if (backend == "tinker") {
+      model.service = read_service(*table);
+      return;
+    }
+  }
   table->text("start_from", model.start_from);
   if (!own_data) table->text("tokenizer", model.tokenizer);
   if (!table->has("start_from")) model.shape = read_shape(*table);

@@ -17,9 +17,20 @@ namespace nereid::train {
 class TomlTable;
 struct TomlKey;
 
+// A model that a Tinker-compatible service holds: of reinforcement learning alone.
+struct ServiceSettings {
+  std::string base_model;  // as the service names it
+  std::string url;         // empty: $TINKER_BASE_URL, else the package's own
+  int64_t lora_rank = 32;  // of the adapter that is trained
+  std::string reduction =
+      "sum";              // of a loss, by the service: over tokens; or "mean": over tokens, then sequences
+  double patience = 600;  // seconds in which a service that is away is asked again
+};
+
 struct ModelSettings {
-  std::string start_from;           // a folder with config.json and safetensors; or
-  std::optional<lm::Config> shape;  // ... weights drawn by the run's seed
+  std::optional<ServiceSettings> service;  // instead of all below
+  std::string start_from;                  // a folder with config.json and safetensors; or
+  std::optional<lm::Config> shape;         // ... weights drawn by the run's seed
   // The data's tokenizer: it and its folder's prompts and chat template go into each checkpoint. Default:
   // start_from's own, where it has one.
   std::string tokenizer;

@@ -6,18 +6,14 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
-#include "nereid/base/hash.h"
 #include "nereid/base/json_field.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
 #include "nereid/gpu/driver.h"
-#include "nereid/lm/chat/chat_template.h"
-#include "nereid/lm/engine/cuda/cuda_device.h"
-#include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/train/rl/all_gather.h"
-#include "nereid/train/rl/learner.h"
 #include "nereid/train/rl/objective/collapse_watch.h"
 #include "nereid/train/rl/objective/rl_file.h"
+#include "nereid/train/rl/policy/policy.h"
 #include "nereid/train/rl/prefetched_rollouts.h"
 #include "nereid/train/rl/scoring.h"
 #include "nereid/train/rl/tasks.h"
@@ -73,7 +69,8 @@ class RlLoop {
     const bool cuda = rl().judge_device == "cuda" || (rl().judge_device == "auto" && device_.is_cuda());
     const bool times = cuda && rl().objective.kind != ObjectiveSettings::Kind::kGrpo;
     const bool apart = times && rl().times == RlSettings::Times::kApart;
-    judge_waits_ = times && !apart && device_.is_cuda() && rl().judge_gpu < 0;
+    const bool engine_on_gpu = device_.is_cuda() && !run().model.service;
+    judge_waits_ = times && !apart && engine_on_gpu && rl().judge_gpu < 0;
     staleness_ = rl().staleness.value_or(judge_waits_ ? 0 : 1);
     if (judge_waits_ && staleness_ > 0)
       return input_error(
@@ -82,8 +79,7 @@ class RlLoop {
           options_.run_file, staleness_);
     // Where the judge works while the engine writes on a GPU, two cores of a rank's feed the GPU.
     const int64_t cores = std::max<int64_t>(
-        std::thread::hardware_concurrency() / ranks_->count() - (device_.is_cuda() && !judge_waits_ ? 2 : 0),
-        1);
+        std::thread::hardware_concurrency() / ranks_->count() - (engine_on_gpu && !judge_waits_ ? 2 : 0), 1);
     JudgeSettings settings{.policy = rl().policy,
                            .device = apart ? "cpu" : rl().judge_device,
                            .time_limit = rl().time_limit,
@@ -126,52 +122,18 @@ class RlLoop {
   }
 
   Status open_model() {
-    NEREID_TRY(auto weights, first_weights(run(), device_));
-    const std::string path =
-        rl().tokenizer.empty() ? run().model.start_from + "/tokenizer.json" : rl().tokenizer;
-    NEREID_TRY(const std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Tokenizer::load(path));
-    if (tokenizer->size() > weights.config.vocab_size)
-      return input_error("{}: has {} ids, the model a vocabulary of {}", path, tokenizer->size(),
-                         weights.config.vocab_size);
-    // What ends an answer here ends it wherever the checkpoints are used.
-    NEREID_TRY(const auto chat,
-               lm::read_chat_template(std::filesystem::absolute(path).parent_path(), *tokenizer));
-    if (const auto end = tokenizer->find(chat.end_of_message()); end && weights.config.eos_token_ids.empty())
-      weights.config.eos_token_ids = {static_cast<int64_t>(*end)};
-    if (options_.operators) {
-      NEREID_TRY(weights.operators, options_.operators(weights.config, device_));
-    }
-    trainer_.emplace(run(), std::move(weights), *ranks_);
-    if (run_file_.sft_mix) {
-      NEREID_TRY(const std::string text, read_file(path));
-      NEREID_TRY(sft_mix_,
-                 SftMix::open(*run_file_.sft_mix, run(), *ranks_, sha256_hex(text), options_.run_file));
-      state_.data = sft_mix_->fingerprint();
-    }
-    learner_.emplace(run_file_, *trainer_, *ranks_, sft_mix_.get());
-    checkpoint_writer_.emplace(checkpoints(), run().checkpoints.keep, *ranks_,
-                               std::filesystem::absolute(path).parent_path());
-    NEREID_TRY(engine_, lm::open_engine_device(device_, *installation_));
-    const int64_t answers = (rl().prompts_per_step + ranks_->count() - 1) / ranks_->count() * rl().samples;
-    const auto asked_with =
-        lm::prompts_of(std::filesystem::path(path).parent_path(), installation_->package / "prompts");
-    NEREID_TRY(auto prompts, lm::Prompts::load(asked_with));
-    NEREID_TRY(auto writer, AnswerWriter::create(trainer_->weights(), *engine_, tokenizer, std::move(prompts),
-                                                 {.most_tokens = rl().most_tokens,
-                                                  .row_length = run().data.sequence_length,
-                                                  .together = std::min(answers, rl().sequences),
-                                                  .chat = chat}));
-    writer_.emplace(std::move(writer));
+    NEREID_TRY(policy_, open_policy({.options = &options_,
+                                     .run = &run_file_,
+                                     .ranks = ranks_,
+                                     .device = device_,
+                                     .installation = &*installation_,
+                                     .folder = folder_}));
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (latest) {
-      NEREID_TRY(const RunState state, load_checkpoint(*latest, *trainer_));
-      if (sft_mix_ && state.data != state_.data)
-        return input_error("{}: was made with another [sft_mix] than {} holds now", latest->string(),
-                           run_file_.sft_mix->train.front());
-      state_ = state;
+      NEREID_TRY(state_, policy_->load(*latest));
       NEREID_TRY_STATUS(restore(*latest));
     }
-    return sft_mix_ ? sft_mix_->begin(state_.place) : ok_status();
+    return policy_->begin(state_);
   }
 
   std::string more() {
@@ -207,8 +169,8 @@ class RlLoop {
 
   // What the engine had written ahead is judged again.
   Status restore_written(const std::vector<std::string>& kept, const std::string& where) {
-    NEREID_TRY(auto written, prefetched_rollouts_of(kept, ranks_->rank(), ranks_->count(),
-                                                    trainer_->weights().config.vocab_size, where));
+    NEREID_TRY(auto written,
+               prefetched_rollouts_of(kept, ranks_->rank(), ranks_->count(), policy_->vocab_size(), where));
     for (size_t p = 0; p < written.classes.size(); ++p)
       if (written.classes[p] >= std::ssize(rl().tasks) ||
           written.tasks[p] >= tasks_->all(written.classes[p]).size())
@@ -217,7 +179,7 @@ class RlLoop {
     pending_.emplace(Pending{.written = std::move(written), .round = ScoringRound(*scoring_)});
     auto& answers = pending_->written.answers;
     for (size_t i = 0; i < answers.size(); ++i) {
-      writer_->finish(answers[i]);
+      policy_->finish(answers[i]);
       pending_->round.add(i, task_of(pending_->written, answers[i].prompt).source, answers[i].text);
     }
     written_ahead_ = true;
@@ -243,15 +205,15 @@ class RlLoop {
       if (!figures.ok()) return figures.error().blame == Blame::kInterrupted ? stop_early() : figures.error();
       if (leads()) NEREID_TRY_STATUS(report(*figures));
       if (last_ || state_.step % run().checkpoints.every_steps == 0) NEREID_TRY_STATUS(keep());
-      NEREID_TRY_STATUS(checkpoint_writer_->look());
+      NEREID_TRY_STATUS(policy_->look_at_checkpoint());
       NEREID_TRY(const auto stop, gather_numbers<int>(*ranks_, {interrupted() ? 1 : 0}));
       if (!last_ && std::ranges::count(stop, 1) > 0) return stop_early();
     }
-    NEREID_TRY_STATUS(checkpoint_writer_->wait());
+    NEREID_TRY_STATUS(policy_->wait_for_checkpoint());
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (leads() && latest)
       progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step,
-                                  (*latest / "model").string()));
+                                  policy_->weights_of(*latest)));
     return ok_status();
   }
 
@@ -260,13 +222,13 @@ class RlLoop {
 
   Status keep() {
     kept_step_ = state_.step;
-    return checkpoint_writer_->start(state_, *trainer_, written_ahead_ ? to_cbor(pending_->written) : "");
+    return policy_->start_checkpoint(state_, written_ahead_ ? to_cbor(pending_->written) : "");
   }
 
   // The state is that between two steps, wherever in a step it was.
   Status stop_early() {
     if (state_.step > kept_step_) NEREID_TRY_STATUS(keep());
-    NEREID_TRY_STATUS(checkpoint_writer_->wait());
+    NEREID_TRY_STATUS(policy_->wait_for_checkpoint());
     return Error{fmt::format("stopped after step {}; run the same command to resume", state_.step),
                  Blame::kInterrupted};
   }
@@ -313,7 +275,7 @@ class RlLoop {
         .seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(step),
         .interruptible = interruptible()};
     NEREID_TRY(written.answers,
-               writer_->write(prompts, sampling, judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
+               policy_->write(prompts, sampling, judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
     if (judge_waits_)
       for (size_t i = 0; i < written.answers.size(); ++i) hand_in(i, written.answers[i]);
     return found;
@@ -337,9 +299,8 @@ class RlLoop {
     const double ranks_s = clock.seconds();
     clock = Stopwatch();
     const double share = learning_rate_share(run().schedule, state_.step, spent_);
-    NEREID_TRY(auto learnt, learner_->learn(pending_->written, step, share));
+    NEREID_TRY(auto learnt, policy_->learn(pending_->written, step, share, state_));
     if (learnt.no_number) return no_number_error(learnt);
-    if (sft_mix_) state_.place = sft_mix_->place();
     const double learn_s = clock.seconds();
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, step, rl().objective)));
     for (const auto& rollout : step.rollouts)
@@ -398,7 +359,7 @@ class RlLoop {
 
   Error no_number_error(const Learnt& learnt) {
     if (auto kept = keep(); !kept.ok()) return kept.error();
-    if (auto kept = checkpoint_writer_->wait(); !kept.ok()) return kept.error();
+    if (auto kept = policy_->wait_for_checkpoint(); !kept.ok()) return kept.error();
     return our_error(
         "step {}: expected finite numbers, got a loss of {} and a gradient of norm {}; the state before it "
         "is in {}",
@@ -426,7 +387,7 @@ class RlLoop {
       round.add(index, *tasks.at(answer.prompt), answer.text);
     };
     NEREID_TRY(const auto answers,
-               writer_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
+               policy_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
                               judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
     if (judge_waits_)
       for (size_t i = 0; i < answers.size(); ++i) hand_in(i, answers[i]);
@@ -464,12 +425,7 @@ class RlLoop {
   std::optional<TemporaryFolder> traces_;  // from the judge to the clock
   std::unique_ptr<AnswerJudge> judge_, clock_;
   std::optional<Scoring> scoring_;
-  std::optional<Trainer> trainer_;
-  std::unique_ptr<SftMix> sft_mix_;
-  std::optional<Learner> learner_;
-  std::optional<CheckpointWriter> checkpoint_writer_;
-  std::unique_ptr<lm::Device> engine_;
-  std::optional<AnswerWriter> writer_;
+  std::unique_ptr<Policy> policy_;
   Curriculum curriculum_{run_file_.curriculum, static_cast<uint64_t>(run_file_.run.seed)};
   CollapseWatch watch_;
   std::vector<std::string> alarms_;

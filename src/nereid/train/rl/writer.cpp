@@ -16,50 +16,58 @@ constexpr double kCacheShare =
 
 }  // namespace
 
+Result<AnswerFormat> AnswerFormat::create(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
+                                          int64_t row_length, const lm::ChatTemplate& chat) {
+  AnswerFormat format(std::move(tokenizer), std::move(prompts), row_length, chat);
+  const auto end = format.tokenizer_->find(chat.end_of_message());
+  if (!end)
+    return input_error("the tokenizer has no {}, which ends a message of the checkpoint's chat template",
+                       chat.end_of_message());
+  format.end_ = *end;
+  format.end_of_plan_ = format.tokenizer_->find(kEndOfPlan);
+  return format;
+}
+
+Result<WrittenAnswer> AnswerFormat::prompt_of(const Task& task) const {
+  lm::Encoder encoder(tokenizer_);
+  NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
+  NEREID_TRY(const std::string text, lm::render_chat(chat_, messages));
+  NEREID_TRY(const std::string prefill, prompts_.prefill_for(task.forward));
+  std::vector<lm::TokenId> ids, begun;
+  NEREID_TRY_STATUS(encoder.encode(text, {.add_special = false}, ids));
+  NEREID_TRY_STATUS(encoder.encode(prefill, {.add_special = false}, begun));
+  ids.insert(ids.end(), begun.begin(), begun.end());
+  if (std::ssize(ids) >= row_length_)
+    return input_error(
+        "a task's prompt has {} tokens, and data.sequence_length ({}) leaves no room for an answer",
+        ids.size(), row_length_);
+  return WrittenAnswer{.tokens = {ids.begin(), ids.end()}, .prompt = ids.size(), .begun = begun.size()};
+}
+
 Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device& device,
                                           std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
                                           const AnswerWriterSettings& settings) {
-  AnswerWriter writer(std::move(tokenizer), std::move(prompts), settings);
-  const auto end = writer.tokenizer_->find(settings.chat.end_of_message());
-  if (!end)
-    return input_error("the tokenizer has no {}, which ends a message of the checkpoint's chat template",
-                       settings.chat.end_of_message());
-  writer.end_ = *end;
-  writer.end_of_plan_ = writer.tokenizer_->find(kEndOfPlan);
   lm::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
   options.most_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
+  NEREID_TRY(auto format, AnswerFormat::create(std::move(tokenizer), std::move(prompts), options.most_tokens,
+                                               settings.chat));
+  AnswerWriter writer(std::move(format), settings);
   options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
   if (weights.flat.is_cuda()) options.recorded_sizes = lm::recorded_sizes_up_to(settings.together);
   NEREID_TRY(writer.runner_, lm::Runner::create(weights, device, options));
   return writer;
 }
 
-Result<WrittenAnswer> AnswerWriter::prompt_of(const Task& task, lm::Encoder& encoder) const {
-  NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
-  NEREID_TRY(const std::string text, lm::render_chat(settings_.chat, messages));
-  NEREID_TRY(const std::string prefill, prompts_.prefill_for(task.forward));
-  std::vector<lm::TokenId> ids, begun;
-  NEREID_TRY_STATUS(encoder.encode(text, {.add_special = false}, ids));
-  NEREID_TRY_STATUS(encoder.encode(prefill, {.add_special = false}, begun));
-  ids.insert(ids.end(), begun.begin(), begun.end());
-  if (std::ssize(ids) >= runner_->options().most_tokens)
-    return input_error(
-        "a task's prompt has {} tokens, and data.sequence_length ({}) leaves no room for an answer",
-        ids.size(), runner_->options().most_tokens);
-  return WrittenAnswer{.tokens = {ids.begin(), ids.end()}, .prompt = ids.size(), .begun = begun.size()};
-}
-
 Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& prompts,
                                                      const Sampling& sampling, const OnWritten& on_written) {
-  if (sampling.code_temperature && !end_of_plan_)
+  if (sampling.code_temperature && !format_.end_of_plan())
     return input_error("rl.code_temperature: expected a tokenizer with {} as one token", kEndOfPlan);
   const c10::NoGradGuard no_gradients;
-  lm::Encoder encoder(tokenizer_);
   lm::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
   std::vector<DrawnAnswer> answers;
   for (const Prompt& asked : prompts) {
     DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
-    NEREID_TRY(answer.tokens, prompt_of(asked.task, encoder));
+    NEREID_TRY(answer.tokens, format_.prompt_of(asked.task));
     answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
     const auto& prompt = answer.tokens.tokens;
     lm::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
@@ -69,10 +77,10 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
                     .min_p = sampling.min_p,
                     .seed = sampling.seed * 1'000'003 + asked.number};
     if (sampling.code_temperature) {
-      request.turning_token = static_cast<int64_t>(*end_of_plan_);
+      request.turning_token = static_cast<int64_t>(*format_.end_of_plan());
       request.turned_temperature = *sampling.code_temperature;
     }
-    request.end_tokens = {static_cast<int64_t>(end_)};
+    request.end_tokens = {static_cast<int64_t>(format_.end_token())};
     NEREID_TRY([[maybe_unused]] const size_t number, generation.add(std::move(request)));
   }
   while (!generation.idle()) {
@@ -84,7 +92,7 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
       answer.tokens.tokens.push_back(static_cast<int32_t>(token.token));
       answer.engine_logprobs.push_back(token.logprob);
       if (!token.last) return;
-      finish(answer);
+      format_.finish(answer);
       if (on_written) on_written(index, answer);
     });
   }
@@ -96,7 +104,7 @@ size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan) {
   return found == answer.end() ? 0 : static_cast<size_t>(found - answer.begin()) + 1;
 }
 
-void AnswerWriter::finish(DrawnAnswer& answer) const {
+void AnswerFormat::finish(DrawnAnswer& answer) const {
   const auto& tokens = answer.tokens.tokens;
   answer.text.clear();
   // As a token: where it is a special one, as the small model's is, the text has it not.

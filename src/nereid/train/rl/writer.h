@@ -49,6 +49,35 @@ struct DrawnAnswer {
 // Of an answer's tokens those up to and including `end_of_plan`; 0 where it is not among them.
 size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan);
 
+// What a model is asked, and what its tokens say.
+class AnswerFormat {
+ public:
+  // `row_length`: of prompt and answer. The tokenizer has the token that ends the template's messages.
+  static Result<AnswerFormat> create(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
+                                     int64_t row_length, const lm::ChatTemplate& chat);
+  // A prompt that leaves no room for an answer is an error that says its length.
+  Result<WrittenAnswer> prompt_of(const Task& task) const;
+  // What follows from an answer's tokens: text, plan, whether it was cut off.
+  void finish(DrawnAnswer& answer) const;
+  lm::TokenId end_token() const { return end_; }
+  std::optional<lm::TokenId> end_of_plan() const { return end_of_plan_; }  // none: </think> is several tokens
+
+ private:
+  AnswerFormat(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts, int64_t row_length,
+               lm::ChatTemplate chat)
+      : tokenizer_(std::move(tokenizer)),
+        prompts_(std::move(prompts)),
+        row_length_(row_length),
+        chat_(std::move(chat)) {}
+
+  std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::Prompts prompts_;
+  int64_t row_length_;
+  lm::ChatTemplate chat_;
+  lm::TokenId end_ = 0;
+  std::optional<lm::TokenId> end_of_plan_;
+};
+
 class AnswerWriter {
  public:
   // `weights` may be changed in place between two calls; they and `device` outlive it.
@@ -56,25 +85,19 @@ class AnswerWriter {
                                      std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
                                      const AnswerWriterSettings& settings);
   // Of each prompt so many answers, in the order of prompts; `on_written` is called with each one's index as
-  // soon as it is whole. A prompt that leaves no room for an answer is an error that says its length.
+  // soon as it is whole.
   using OnWritten = std::function<void(size_t index, const DrawnAnswer& answer)>;
   Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
                                          const OnWritten& on_written = {});
-  // What follows from an answer's tokens: text, plan, whether it was cut off.
-  void finish(DrawnAnswer& answer) const;
+  void finish(DrawnAnswer& answer) const { format_.finish(answer); }
 
  private:
-  AnswerWriter(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
-               const AnswerWriterSettings& settings)
-      : tokenizer_(std::move(tokenizer)), prompts_(std::move(prompts)), settings_(settings) {}
-  Result<WrittenAnswer> prompt_of(const Task& task, lm::Encoder& encoder) const;
+  AnswerWriter(AnswerFormat format, const AnswerWriterSettings& settings)
+      : format_(std::move(format)), settings_(settings) {}
 
-  std::shared_ptr<const lm::Tokenizer> tokenizer_;
-  lm::Prompts prompts_;
+  AnswerFormat format_;
   AnswerWriterSettings settings_;
   std::unique_ptr<lm::Runner> runner_;
-  lm::TokenId end_ = 0;
-  std::optional<lm::TokenId> end_of_plan_;  // none: </think> is several tokens
 };
 
 }  // namespace nereid::train

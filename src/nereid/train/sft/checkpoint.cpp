@@ -145,7 +145,7 @@ Status CheckpointWriter::look() {
 
 Status CheckpointWriter::start(const RunState& state, Trainer& trainer, std::string kept) {
   NEREID_TRY_STATUS(wait());
-  const auto path = folder_ / fmt::format("{}{:08}", kPrefix, state.step);
+  const auto path = checkpoint_path(folder_, state.step);
   std::error_code error;
   // Rank 0 says for all whether it is there already. It has the same state then, and may be the only one
   // there is: it is not replaced.
@@ -212,12 +212,26 @@ Status CheckpointWriter::publish(const std::filesystem::path& staged) {
     }
   NEREID_TRY_STATUS(staged_->publish());
   staged_.reset();
-  return prune();
+  return prune_checkpoints(folder_, keep_);
 }
 
-Status CheckpointWriter::prune() const {
-  NEREID_TRY(const auto found, checkpoints_in(folder_));
-  for (size_t i = static_cast<size_t>(keep_); i < found.size(); ++i) {
+std::filesystem::path checkpoint_path(const std::filesystem::path& folder, int64_t step) {
+  return folder / fmt::format("{}{:08}", kPrefix, step);
+}
+
+Status write_run_state(const std::filesystem::path& staged, const RunState& state, const std::string& kept) {
+  if (!kept.empty()) NEREID_TRY_STATUS(write_file_atomically(staged / kept_name(0, 1), kept));
+  return write_file_atomically(staged / kStateName, state_json(state, 1, 0).dump(1) + "\n");
+}
+
+Result<RunState> read_run_state(const std::filesystem::path& checkpoint) {
+  NEREID_TRY(StateFile file, read_state(checkpoint));
+  return std::move(file.state);
+}
+
+Status prune_checkpoints(const std::filesystem::path& folder, int64_t keep) {
+  NEREID_TRY(const auto found, checkpoints_in(folder));
+  for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i) {
     std::error_code error;
     // Under another name first: half a checkpoint is never taken for one.
     const auto going = found[i].string() + ".incomplete";

@@ -45,7 +45,6 @@ class CheckpointWriter {
  private:
   Status write(const RunState& state, const std::filesystem::path& staged) const;
   Status publish(const std::filesystem::path& staged);
-  Status prune() const;
 
   std::filesystem::path folder_;
   int64_t keep_;
@@ -66,6 +65,13 @@ Result<std::optional<std::filesystem::path>> latest_checkpoint(const std::filesy
 // Sets the trainer to it, whatever number of ranks wrote it. Errors (blamed on the input) name the file and
 // what was expected.
 Result<RunState> load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
+
+// Of a checkpoint whose weights are elsewhere, as one rank leaves it: the state, what the rank keeps, if
+// anything, and those that are too many.
+std::filesystem::path checkpoint_path(const std::filesystem::path& folder, int64_t step);
+Status write_run_state(const std::filesystem::path& staged, const RunState& state, const std::string& kept);
+Result<RunState> read_run_state(const std::filesystem::path& checkpoint);
+Status prune_checkpoints(const std::filesystem::path& folder, int64_t keep);
 
 // What each rank of that checkpoint kept, in the order of ranks; empty where no rank did.
 Result<std::vector<std::string>> read_kept(const std::filesystem::path& checkpoint);

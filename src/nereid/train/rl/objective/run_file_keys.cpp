@@ -21,6 +21,13 @@ constexpr Description kDescriptions[] = {
     {"name", "", "name of the run's folder below training/"},
     {"seed", "", "of first weights, data order and samples"},
     {"held_out_every", "steps", "interval of the held-out evaluation"},
+    {"model.backend", "", "where the model is: on this host, or at a Tinker-compatible service"},
+    {"model.base_model", "", "the service's name of the model that is trained"},
+    {"model.url", "", "the service's address; without it $TINKER_BASE_URL"},
+    {"model.lora_rank", "", "rank of the adapter that the service trains"},
+    {"model.reduction", "",
+     "what the service makes of tokens' losses: their sum, or means over tokens and sequences (skyrl-tx)"},
+    {"model.patience", "seconds", "for which a service that is away is asked again"},
     {"model.start_from", "path", "folder with config.json and safetensors; or give a shape"},
     {"model.tokenizer", "path",
      "tokenizer.json; it, prompts/ and the chat template of its folder go into checkpoints"},
@@ -117,7 +124,8 @@ struct Factor {
   std::string key;
   std::vector<std::string> values;
 };
-const Factor kFactors[] = {{"optimizer.kind", {"adamw", "muon"}},
+const Factor kFactors[] = {{"model.backend", {"local", "tinker"}},
+                           {"optimizer.kind", {"adamw", "muon"}},
                            {"schedule.kind", {"constant", "cosine", "warmup-stable-decay"}},
                            {"rl.objective", {"grpo", "hrd", "best", "drpo"}},
                            {"curriculum.kind", {"levels", "mixture", "learnt"}}};
@@ -126,11 +134,12 @@ const Factor kFactors[] = {{"optimizer.kind", {"adamw", "muon"}},
 std::vector<TomlKey> keys_of(bool rl, const std::map<std::string, std::string>& chosen) {
   const auto choice = [&](const char* key) { return chosen.at(key); };
   std::string text = fmt::format(
-      "[model]\nvocab_size = 1048576\nhidden_size = 8\nintermediate_size = 8\nnum_hidden_layers = 1\n"
+      "[model]\n{}vocab_size = 1048576\nhidden_size = 8\nintermediate_size = 8\nnum_hidden_layers = 1\n"
       "num_attention_heads = 1\neos_token_id = 1\n[data]\n[optimizer]\nkind = \"{}\"\n[schedule]\nkind = "
       "\"{}\"\n"
       "[checkpoints]\n[machine]\n",
-      choice("optimizer.kind"), choice("schedule.kind"));
+      rl ? fmt::format("backend = \"{}\"\n", choice("model.backend")) : "", choice("optimizer.kind"),
+      choice("schedule.kind"));
   std::vector<TomlKey> keys;
   if (!rl) {
     const auto read = parse_run_file(text, "run.toml", {.keys = &keys});

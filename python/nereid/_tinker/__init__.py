@@ -1,0 +1,1 @@
+"""The client of a Tinker-compatible service, for `nereid train rl`."""
