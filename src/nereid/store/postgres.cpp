@@ -311,7 +311,7 @@ Status PostgresDatabase::start_session() {
   return use_ == Use::kExclusive ? lock_exclusively() : ok_status();
 }
 
-// The session that held the lock may be one of this program that has not ended yet: there are some tries.
+// The lock may still be held by a session of this program that is about to end: it is retried.
 Status PostgresDatabase::lock_exclusively() {
   const Deadline deadline = Deadline::after(kPatience);
   for (;;) {
