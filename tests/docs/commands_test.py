@@ -28,6 +28,8 @@ BLOCK = re.compile(
     r"(?:<!-- test: (?P<mark>\w+) -->\n)?^```(?P<info>\w+[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S
 )
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+# A distribution of inputs that a verdict counts only where the seed's infinities leave the reference numbers.
+SOMETIMES = re.compile(r"\binfinities, ")
 
 
 def commands(body):
@@ -47,7 +49,7 @@ def commands(body):
 
 
 def masked(line):
-    return re.sub(r"\s+", " ", NUMBER.sub("#", line)).strip()
+    return re.sub(r"\s+", " ", NUMBER.sub("#", SOMETIMES.sub("", line))).strip()
 
 
 def matches(expected, actual):
@@ -151,6 +153,7 @@ def main():
         matches(["a 1", "...", "b"], ["a 2.5", "x", "y", "b"])
         and not matches(["a", "..."], ["b"])
         and matches([], [])
+        and matches(["outliers, wide"], ["outliers, infinities, wide"])
     )
     failures, ran = [], 0
     for path in options.pages:
