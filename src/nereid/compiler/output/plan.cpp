@@ -7,18 +7,17 @@
 #include <utility>
 
 #include "nereid/trace/cost.h"
+#include "nereid/trace/notation.h"
 
 namespace nereid::compiler {
 namespace {
 
-std::string quantity(double amount, const char* unit) {
-  const char* prefix[] = {"", "k", "M", "G", "T", "P"};
-  size_t step = 0;
-  while (amount >= 1000 && step < 5) {
-    amount /= 1000;
-    ++step;
-  }
-  return fmt::format("{:.3g} {}{}", amount, prefix[step], unit);
+using trace::quantity_text;
+
+// "1 program", "256 programs".
+template <typename Count>
+std::string counted(Count count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string shape(const Extents& sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
@@ -69,30 +68,29 @@ std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKerne
 
 std::string cut(const Graph& graph, const TileKernel& kernel, const LoweredKernel& lowered) {
   const KernelChoice& c = lowered.choice;
+  const auto programs = counted(lowered.programs, "program");
+  const auto with_warps = fmt::format("{} of {}", programs, counted(c.warps, "warp"));
+  const auto precision = c.precision.empty() ? "" : ", products in " + c.precision;
   if (c.m > 0 && c.k == 0)
-    return fmt::format("{} queries a program, {} keys at a time of {}, {} programs of {} warps{}", c.m, c.n,
-                       kernel.columns[0], lowered.programs, c.warps,
-                       c.precision.empty() ? "" : ", products in " + c.precision);
+    return fmt::format("{} queries a program, {} keys at a time of {}, {}{}", c.m, c.n, kernel.columns[0],
+                       with_warps, precision);
   if (graph.nodes[static_cast<size_t>(kernel.members[0].node)].recurrence)
-    return fmt::format("{} samples by {} units a program, {} programs of {} warps", c.m, c.n,
-                       lowered.programs, c.warps);
+    return fmt::format("{} samples by {} units a program, {}", c.m, c.n, with_warps);
   if (c.m > 0)
-    return fmt::format("tiles of {} x {} in steps of {} over {}, {} programs of {} warps{}", c.m, c.n, c.k,
-                       kernel.column_count(), lowered.programs, c.warps,
-                       c.precision.empty() ? "" : ", products in " + c.precision);
-  if (kernel.columns.empty())
-    return fmt::format("{} elements a program, {} programs", c.rows, lowered.programs);
+    return fmt::format("tiles of {} x {} in steps of {} over {}, {}{}", c.m, c.n, c.k, kernel.column_count(),
+                       with_warps, precision);
+  if (kernel.columns.empty()) return fmt::format("{} a program, {}", counted(c.rows, "element"), programs);
   const bool maps =
       std::ranges::all_of(kernel.members, [](const Member& m) { return m.reduction == Reduction::kNone; });
   if (maps)
-    return fmt::format("tiles of {} x {} of {} x {}, {} programs", c.rows, c.columns, kernel.row_count(),
-                       kernel.column_count(), lowered.programs);
+    return fmt::format("tiles of {} x {} of {} x {}, {}", c.rows, c.columns, kernel.row_count(),
+                       kernel.column_count(), programs);
   if (c.persistent)
-    return fmt::format("{} of a row's {} a program, {} programs, which exchange what they reduce", c.columns,
-                       kernel.column_count(), lowered.programs);
+    return fmt::format("{} of a row's {} a program, {}, which exchange what they reduce", c.columns,
+                       kernel.column_count(), programs);
   const bool looped = c.columns < kernel.column_count();
-  return fmt::format("{} rows of {} a program{}, {} programs", c.rows, kernel.column_count(),
-                     looped ? fmt::format(", {} at a time", c.columns) : "", lowered.programs);
+  return fmt::format("{} of {} a program{}, {}", counted(c.rows, "row"), kernel.column_count(),
+                     looped ? fmt::format(", {} at a time", c.columns) : "", programs);
 }
 
 }  // namespace
@@ -108,12 +106,12 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
   std::string text = fmt::format("{} in Triton, written by `nereid lower` for {} ({}).\n\nPlan\n",
                                  trace.class_name, target.name, target.example);
   text += wrapped(
-      fmt::format("PyTorch runs {} operators that move {} and compute {}. Here {} kernel{} move{} {} and "
-                  "compute{} {}.",
-                  before.calls, quantity(before.all().bytes(), "B"), quantity(before.all().flops, "FLOP"),
-                  module.kernels.size(), module.kernels.size() == 1 ? "" : "s",
-                  module.kernels.size() == 1 ? "s" : "", quantity(bytes, "B"),
-                  module.kernels.size() == 1 ? "s" : "", quantity(flops, "FLOP")),
+      fmt::format("PyTorch runs {} that move{} {} and compute{} {}. Here {} move{} {} and compute{} {}.",
+                  counted(before.calls, "operator"), before.calls == 1 ? "s" : "",
+                  quantity_text(before.all().bytes(), "B"), before.calls == 1 ? "s" : "",
+                  quantity_text(before.all().flops, "FLOP"), counted(module.kernels.size(), "kernel"),
+                  module.kernels.size() == 1 ? "s" : "", quantity_text(bytes, "B"),
+                  module.kernels.size() == 1 ? "s" : "", quantity_text(flops, "FLOP")),
       "");
   std::map<std::string, int> launches;  // of a function, which several kernels may share
   for (const auto& kernel : module.kernels) ++launches[kernel.function];
@@ -132,8 +130,9 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
         fmt::format("{}. {}: {} ({}), over {}: {}. {}; reads {}, writes {}, {}.{}", k, lowered.function,
                     lowered.does, first.place.file.empty() ? "" : fmt::format("line {}", first.place.line),
                     over, why(graph, kernel, lowered), cut(graph, kernel, lowered),
-                    quantity(lowered.estimate.bytes_read, "B"), quantity(lowered.estimate.bytes_written, "B"),
-                    quantity(lowered.estimate.flops, "FLOP"),
+                    quantity_text(lowered.estimate.bytes_read, "B"),
+                    quantity_text(lowered.estimate.bytes_written, "B"),
+                    quantity_text(lowered.estimate.flops, "FLOP"),
                     times == 1 ? "" : fmt::format(" Launched {} times on other tensors.", times)),
         "   ");
   }
