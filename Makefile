@@ -24,7 +24,7 @@ demo: setup
 	@cmake --build $(BUILD) -j $(JOBS) --target nereid nereid-replay nereid_jail nereid-jail nereid-worker-pool
 	@tools/demo
 test: setup-tests build build-tests
-	@$(CTEST) -LE 'slow|gpu' $(if $(PART),-L '^$(PART)')
+	@$(CTEST) -LE 'slow|gpu' $(if $(PART),-L '^$(PART)') || { code=$$?; tools/failed_tests $(BUILD); exit $$code; }
 # Minutes to hours: long fuzzing, whole model zoos, exhaustive operator tables.
 slow: setup-tests build
 	@$(CTEST) -L slow

@@ -1,7 +1,7 @@
 """What `nereid lower` writes is a file that people keep: ruff finds nothing in it, and no line is longer than
 110 columns.
 
-python tests/lower/written_files_test.py NEREID RUFF [--tasks FOLDER]
+python tests/lower/written_files_test.py NEREID RUFF [--tasks FOLDER] [--parts N]
 """
 
 import argparse
@@ -12,6 +12,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from sample import sampled  # noqa: E402
+
 WIDTH = 110
 RULES = "F,E,W,I,UP"  # besides ruff's own
 CHECKED = (
@@ -46,13 +49,14 @@ def main():
     parser.add_argument("nereid")
     parser.add_argument("ruff")
     parser.add_argument("--tasks", type=pathlib.Path, default=HERE.parent / "tasks")
+    parser.add_argument("--parts", type=int, default=1, help="run one of so many parts (tests/sample.py)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         checked = folder / "checked.py"
         checked.write_text(CHECKED)
         assert {rule for _, _, rule, _ in findings(options.ruff, [checked])} >= FOUND
-        tasks = sorted(options.tasks.glob("*.py"))
+        tasks = sampled(sorted(options.tasks.glob("*.py")), options.parts, lambda task: task.name)
         command = [options.nereid, "lower", *tasks, "-o", folder / "written", "--json"]
         done = subprocess.run(command, capture_output=True, text=True)
         declined = [json.loads(line) for line in done.stdout.splitlines() if "not_lowered" in line]
