@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nereid/base/printable.h"
+#include "nereid/base/program/help.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/version.h"
 
@@ -19,6 +23,13 @@ constexpr const char* kFooter =
 Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.
 NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next command, which then starts at once.)";
 
+// Where commands stand in `nereid --help`.
+const std::vector<std::pair<const char*, std::vector<const char*>>> kHeadings = {
+    {"Kernels", {"optimize", "verify", "lower", "trace", "eval", "mutate"}},
+    {"Tasks", {"synth", "ops", "harvest", "import", "package"}},
+    {"Language models", {"train", "runs", "generate", "serve-model", "tokenize", "import-gguf", "export"}},
+    {"Services", {"serve", "store", "doctor"}}};
+
 }  // namespace
 
 int run(int argc, char** argv) {
@@ -26,27 +37,29 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "nereid " NEREID_VERSION);
   app.footer(kFooter);
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormatter>());
 
   Chosen chosen;
-  add_trace_command(app, chosen);
-  add_verify_command(app, chosen);
-  add_serve_command(app, chosen);
-  add_mutate_command(app, chosen);
-  add_lower_command(app, chosen);
-  add_ops_command(app, chosen);
-  add_synth_command(app, chosen);
-  add_harvest_command(app, chosen);
   add_optimize_command(app, chosen);
+  add_verify_command(app, chosen);
+  add_lower_command(app, chosen);
+  add_trace_command(app, chosen);
   add_eval_command(app, chosen);
+  add_mutate_command(app, chosen);
+  add_synth_command(app, chosen);
+  add_ops_command(app, chosen);
+  add_harvest_command(app, chosen);
   add_formats_commands(app, chosen);
-  add_import_gguf_command(app, chosen);
-  add_language_model_commands(app, chosen);
-  add_runs_command(app, chosen);
-  add_store_command(app, chosen);
   add_train_command(app, chosen);
+  add_runs_command(app, chosen);
+  add_language_model_commands(app, chosen);
   add_tokenize_command(app, chosen);
+  add_import_gguf_command(app, chosen);
+  add_serve_command(app, chosen);
+  add_store_command(app, chosen);
   add_doctor_command(app, chosen);
+  for (const auto& [heading, names] : kHeadings)
+    for (const char* name : names) app.get_subcommand(name)->group(heading);
 
   // CLI11 says "A subcommand is required" of a word that is none.
   const auto commands = app.get_subcommands({});

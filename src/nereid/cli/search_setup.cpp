@@ -100,6 +100,7 @@ verify::Settings settings_of(const SearchFlags& flags, replay::Device device, in
 }  // namespace
 
 void add_search_flags(CLI::App& command, SearchFlags& flags) {
+  command.option_defaults()->group("Proposers");
   command
       .add_option(
           "--proposers,--proposer", flags.proposers,
@@ -110,12 +111,6 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command
       .add_option("--model-device", flags.model_device, "Device of the model proposer (default: as --device)")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  command
-      .add_option(
-          "--budget", flags.budget,
-          "Time budget for each task, as 30s or 5m: after it everything is cancelled but writing the best")
-      ->capture_default_str();
-  add_verification_flags(command, flags);
   command.add_option("--samples", flags.samples, "Samples of each proposer that is a language model")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
@@ -124,31 +119,47 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                   "Repair rounds: times that a proposer gets the evidence against its answer")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
-  command.add_option("--seed", flags.seed, "Seed of the trials (default: fresh)")->check(a_seed());
+
+  command.option_defaults()->group("Search");
+  command
+      .add_option(
+          "--budget", flags.budget,
+          "Time budget for each task, as 30s or 5m: after it everything is cancelled but writing the best")
+      ->capture_default_str();
+  command.add_flag("--first", flags.first, "End with the first verified result");
+  command.add_flag("--once", flags.once,
+                   "First answer of each proposer only: no repairs, subgraphs or tuning");
+  command.add_flag(
+      "--every-sample", flags.every_sample,
+      "Judge all samples, even after one that beats the cost model's expectation (always in `eval`)");
+  command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into subgraphs");
   command.add_option("--target", flags.target,
                      "GPU architecture of the compiler's kernels: sm_80, sm_90 or sm_100 (default: this "
                      "machine's GPU, else sm_90)");
+
+  command.option_defaults()->group("Verdict");
+  add_verification_flags(command, flags);
+  command.add_option("--seed", flags.seed, "Seed of the trials (default: fresh)")->check(a_seed());
   command.add_flag("--allow-tf32", flags.allow_tf32,
                    "Allow TF32 in float32 contractions, in kernels and in the verdict");
   command.add_flag("--shrink", flags.shrink, "Judge at smaller sizes if the task does not fit into memory");
-  command.add_flag("--against-compile", flags.against_compile,
-                   "Time all baselines of PyTorch (see --baselines)");
+
+  command.option_defaults()->group("Times");
   command.add_option("--baselines", flags.baselines,
                      "Time these baselines, separated by commas: eager, graph (eager as a CUDA graph), "
                      "compile, max-autotune, inductor (its kernels replayed), eager-tf32, compile-tf32, "
                      "max-autotune-tf32");
+  command.add_flag("--against-compile", flags.against_compile,
+                   "Time all baselines of PyTorch (see --baselines)");
+  command.add_flag("--untimed", flags.untimed, "Rank by the cost model on a GPU, too: no timing");
+
+  command.option_defaults()->group("Earlier results");
   command.add_option("--store", flags.store,
                      "File or postgresql:// URI of earlier results (see `nereid store --help`)");
-  command.add_flag("--whole-only", flags.whole_only, "Do not cut the program into subgraphs");
-  command.add_flag(
-      "--every-sample", flags.every_sample,
-      "Judge all samples, even after one that beats the cost model's expectation (always in `eval`)");
-  command.add_flag("--first", flags.first, "End with the first verified result");
-  command.add_flag("--untimed", flags.untimed, "Rank by the cost model on a GPU, too: no timing");
-  command.add_flag("--once", flags.once,
-                   "First answer of each proposer only: no repairs, subgraphs or tuning");
   command.add_flag("--fresh", flags.fresh, "Ignore earlier results of the store");
   command.add_flag("--no-store", flags.forget, "Neither read nor write the store");
+
+  command.option_defaults()->group("Options");
 }
 
 Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device) {

@@ -162,6 +162,7 @@ void add_eval_command(CLI::App& app, Chosen& chosen) {
   command->footer(kEvalExamples);
   auto options = std::make_shared<EvalOptions>();
   command->add_option("DIR", options->tasks, "Folder of tasks")->required();
+  command->option_defaults()->group("Run");
   command->add_option("-o,--output", options->output, "Folder of results; created if missing")->required();
   command->add_option("--jobs", options->jobs, "Tasks in parallel (default: one per core)")
       ->check(CLI::Range(1, 1024));

@@ -116,15 +116,22 @@ void add_harvest_command(CLI::App& app, Chosen& chosen) {
   auto flags = std::make_shared<HarvestFlags>();
   CLI::App* command = app.add_subcommand("harvest", "Collect tasks from the modules of installed packages");
   command->footer(kHarvestHelp);
+
+  command->option_defaults()->group("Packages");
   command
       ->add_option("--packages", flags->packages,
                    "Packages of PyPI, separated by commas: NAME or NAME==VERSION (default: all of --list)")
       ->delimiter(',');
   command->add_option("--list", flags->list, "File of pinned packages: NAME==VERSION, one a line")
       ->check(CLI::ExistingFile);
-  command->add_option("-o,--output", flags->output, "Folder of tasks; the same command resumes")->required();
   command->add_option("--python", flags->python,
                       "Python interpreter with the packages and torch (default: the one that nereid uses)");
+  command
+      ->add_option("--hold-out", flags->hold_out,
+                   "Packages held out of training, separated by commas, with others of their authors")
+      ->delimiter(',');
+
+  command->option_defaults()->group("Tasks");
   command->add_option("--limit", flags->limit, "Most tasks of each package (default: no limit)");
   command->add_option("--max-operators", flags->max_operators, "Most operators of a task (default: 12)")
       ->check(CLI::Range(1, 64));
@@ -136,16 +143,17 @@ void add_harvest_command(CLI::App& app, Chosen& chosen) {
                    "Most tasks that differ in numbers alone: sizes, strides, constants (default: 8)")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--seed", flags->seed, "Seed of the order and of the subgraphs (default: 0)");
-  command
-      ->add_option("--hold-out", flags->hold_out,
-                   "Packages held out of training, separated by commas, with others of their authors")
-      ->delimiter(',');
+
+  command->option_defaults()->group("Run");
+  command->add_option("-o,--output", flags->output, "Folder of tasks; the same command resumes")->required();
   command->add_option("--budget", flags->budget,
                       "Time budget: no module is begun after it, as 20m (default: no limit)");
   command
       ->add_option("--time-limit", flags->time_limit,
                    "Time limit for one module or model, in seconds of work (default: 30)")
       ->check(CLI::Range(1.0, 3600.0));
+
+  command->option_defaults()->group("Options");
   add_json_flag(*command, chosen, "Print one JSON object: packages, counts, dropped, seconds, interrupted");
   command->callback([flags, &chosen] { chosen.run = [flags, &chosen] { return run(*flags, chosen.json); }; });
 }

@@ -146,6 +146,8 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
   auto o = std::make_shared<MutateOptions>();
   CLI::App* command = app.add_subcommand("mutate", "Measure the verdict with deliberate faults");
   command->footer(kMutateExamples);
+
+  command->option_defaults()->group("Candidates");
   command->add_option("CANDIDATES", o->candidates, "Files, folders of files, folders that --save wrote");
   command->add_option("--reference", o->reference, "The reference of a candidate whose docstring names none");
   command
@@ -161,36 +163,42 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
                    "With --synth: ways to lower each program; all must be Verified")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command
-      ->add_option("-o,--output", o->output,
-                   "Folder of results.jsonl and report.json; the same command resumes")
-      ->required();
-  command->add_option("--page", o->page, "Report page (HTML): table, survivors with their difference");
-  command->add_option("--save", o->save, "Folder for the traces of all candidates that are Verified");
+  command->add_option("--only", o->only, "Only these candidates, as honest/gelu_erf or, of --synth, L5-17")
+      ->delimiter(',');
+  command->add_option("--slowest", o->slowest, "Skip candidates whose own verdict takes longer, in seconds")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+
+  command->option_defaults()->group("Mutants");
   command->add_option("--each", o->each, "Mutants of each candidate at most")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   command->add_option("--rewrites", o->rewrites, "Honest rewrites of each candidate at most")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
+  command->add_option("--fault", o->faults, "Only mutants of these classes")->delimiter(',');
+  command->add_option("--seed", o->seed, "Seed of mutants, programs and trials")
+      ->check(a_seed())
+      ->capture_default_str();
+
+  command->option_defaults()->group("Run");
+  command
+      ->add_option("-o,--output", o->output,
+                   "Folder of results.jsonl and report.json; the same command resumes")
+      ->required();
+  command->add_option("--page", o->page, "Report page (HTML): table, survivors with their difference");
+  command->add_option("--save", o->save, "Folder for the traces of all candidates that are Verified");
   command->add_option("--limit", o->limit, "Mutants to judge in this run (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_option("--seconds", o->seconds,
                       "Time budget; what is not judged by then is left, as 500 or 9m (default: none)");
-  command->add_option("--only", o->only, "Only these candidates, as honest/gelu_erf or, of --synth, L5-17")
-      ->delimiter(',');
-  command->add_option("--fault", o->faults, "Only mutants of these classes")->delimiter(',');
-  command->add_option("--slowest", o->slowest, "Skip candidates whose own verdict takes longer, in seconds")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->capture_default_str();
   command->add_option("--time-limit", o->time_limit, "Time limit for each phase of a replay, in seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  command->add_option("--seed", o->seed, "Seed of mutants, programs and trials")
-      ->check(a_seed())
-      ->capture_default_str();
   command->add_option("--jobs", o->jobs, "Mutants judged in parallel (default: one per core)")
       ->check(CLI::Range(1, 1024));
+
+  command->option_defaults()->group("Options");
   add_json_flag(*command, chosen, "Print the report as one JSON object");
   command->callback([o, &chosen] {
     if (o->candidates.empty() && o->levels.empty())

@@ -37,7 +37,7 @@ constexpr const char* kOptimizeExamples = R"(Examples:
 
 model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
 constructor and the same parameters, and says at its top what was verified, on what, and how fast it is. A call
-that was not verified (another shape, dtype, stride, mode or argument, a gradient) raises NotVerified, or runs
+that was not verified (another shape, dtype, stride, way or argument, a gradient) raises NotVerified, or runs
 the original forward with --fallback. On a GPU results are ranked by measured time, otherwise by a cost model. Ctrl-C
 keeps the best verified result. Results are stored and reused (`nereid store`).
 
@@ -376,6 +376,8 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("REFERENCE", options->reference, "Task file: class Model, get_inputs(), get_init_inputs()")
       ->required();
+
+  command->option_defaults()->group("Written file");
   command->add_option("-o,--output", options->output, "File for ModelNew")->required();
   command->add_option("--report", options->report,
                       "Write a report page (HTML): graph, kernels, times, sources");
@@ -396,6 +398,8 @@ void add_optimize_command(CLI::App& app, Chosen& chosen) {
   graph->excludes("--dynamic");
   command->add_flag("--keep-slower", options->keep_slower,
                     "Write the best verified kernels even if eager PyTorch is faster");
+
+  command->option_defaults()->group("Task");
   add_module_flags(*command, options->module);
   add_search_flags(*command, options->search);
   add_json_flag(

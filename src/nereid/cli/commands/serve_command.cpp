@@ -196,6 +196,60 @@ Result<Answer> serve(ServeOptions options) {
   return running->run();
 }
 
+void add_server_options(CLI::App& command, ServeOptions& options) {
+  command.option_defaults()->group("Server");
+  command.add_option("--address", options.server.address, "IP address to listen on")->capture_default_str();
+  command
+      .add_option("--port", options.server.port,
+                  "TCP port; 0: any free port; the first line on stdout is the address")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command
+      .add_option("--tokens", options.tokens,
+                  "File with a line NAME TOKEN for each client (default: clients need no token)")
+      ->check(CLI::ExistingFile);
+  command.add_flag("--no-tokens", options.no_tokens, "Serve other machines without tokens");
+  command
+      .add_option("--max-body", options.server.limits.body, "Most bytes of a request; larger ones get 413")
+      ->check(CLI::Range(size_t{1024}, size_t{1} << 30))
+      ->capture_default_str();
+  command
+      .add_option("--request-timeout", options.server.limits.seconds,
+                  "Seconds for a request to arrive, and for the client to read its answer")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command
+      .add_option("--timeout", options.server.timeout,
+                  "Seconds that a request waits for its verdict; then it gets 503 and may be sent again")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  command
+      .add_option("--grace", options.server.grace, "Seconds to judge accepted pairs after SIGINT or SIGTERM")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+
+  command.option_defaults()->group("Requests");
+  command.add_option("--tasks", options.tasks, "Folder of references that requests name: NAME.py")
+      ->check(CLI::ExistingDirectory);
+  command.add_option("--store", options.store,
+                     "File or postgresql:// URI for accepted requests and their answers (default: serve.db "
+                     "in $XDG_DATA_HOME/nereid)");
+  command.add_option("--keep", options.keep_days, "Days to keep answers")
+      ->check(CLI::Range(0.001, 36500.0))
+      ->capture_default_str();
+  command
+      .add_option("--queue", options.service.queue,
+                  "Most waiting pairs; further ones get 429 with Retry-After")
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
+  command
+      .add_option("--queue-per-client", options.service.per_client,
+                  "Most waiting pairs of one client (default: three quarters of --queue)")
+      ->default_val(0)
+      ->default_str("")
+      ->check(CLI::Range(1, 1 << 24));
+}
+
 }  // namespace
 
 void add_serve_command(CLI::App& app, Chosen& chosen) {
@@ -203,25 +257,18 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
   auto& server = options->server;
   CLI::App* command = app.add_subcommand("serve", "Serve verdicts and rewards over HTTP, for trainers");
   command->footer(kServeExamples);
-  command->add_option("--address", server.address, "IP address to listen on")->capture_default_str();
+  add_server_options(*command, *options);
+
+  command->option_defaults()->group("Judges");
   command
-      ->add_option("--port", server.port,
-                   "TCP port; 0: any free port; the first line on stdout is the address")
-      ->check(CLI::Range(0, 65535))
-      ->capture_default_str();
-  command->add_option("--tasks", options->tasks, "Folder of references that requests name: NAME.py")
-      ->check(CLI::ExistingDirectory);
-  command
-      ->add_option("--tokens", options->tokens,
-                   "File with a line NAME TOKEN for each client (default: clients need no token)")
-      ->check(CLI::ExistingFile);
-  command->add_flag("--no-tokens", options->no_tokens, "Serve other machines without tokens");
-  command->add_option("--store", options->store,
-                      "File or postgresql:// URI for accepted requests and their answers (default: serve.db "
-                      "in $XDG_DATA_HOME/nereid)");
-  command->add_option("--keep", options->keep_days, "Days to keep answers")
-      ->check(CLI::Range(0.001, 36500.0))
-      ->capture_default_str();
+      ->add_option("--jobs", options->jobs,
+                   "Pairs that each judge process judges in parallel (default: one per core; with --ray 4)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--gpus", options->gpus,
+                      "GPUs, one judge process for each: 0,1,2 (default: one process)");
+  add_fleet_options(*command, options->fleet);
+
+  command->option_defaults()->group("Rewards");
   command
       ->add_option("--reward", options->reward,
                    "Default reward objective of a request: binary, hierarchical, uniform or decoupled")
@@ -232,46 +279,16 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
                    "Upper limit of the speed-up in rewards")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
-  add_verification_flags(*command, *options);
-  command->add_option("--seed", options->seed, "Seed of the trials' inputs (default: fresh)")
-      ->check(a_seed());
   command->add_flag("--time", options->time,
                     "Time Verified candidates, for the speed-up in rewards (GPU only)");
   command->add_flag("--ignore-rules", options->ignore_rules, "Compute rewards as if rules were not checked");
-  command
-      ->add_option("--jobs", options->jobs,
-                   "Pairs that each judge process judges in parallel (default: one per core; with --ray 4)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--gpus", options->gpus,
-                      "GPUs, one judge process for each: 0,1,2 (default: one process)");
-  add_fleet_options(*command, options->fleet);
-  command
-      ->add_option("--queue", options->service.queue,
-                   "Most waiting pairs; further ones get 429 with Retry-After")
-      ->check(CLI::Range(1, 1 << 24))
-      ->capture_default_str();
-  command
-      ->add_option("--queue-per-client", options->service.per_client,
-                   "Most waiting pairs of one client (default: three quarters of --queue)")
-      ->default_val(0)
-      ->default_str("")
-      ->check(CLI::Range(1, 1 << 24));
-  command->add_option("--max-body", server.limits.body, "Most bytes of a request; larger ones get 413")
-      ->check(CLI::Range(size_t{1024}, size_t{1} << 30))
-      ->capture_default_str();
-  command
-      ->add_option("--request-timeout", server.limits.seconds,
-                   "Seconds for a request to arrive, and for the client to read its answer")
-      ->check(CLI::Range(0.1, 3600.0))
-      ->capture_default_str();
-  command
-      ->add_option("--timeout", server.timeout,
-                   "Seconds that a request waits for its verdict; then it gets 503 and may be sent again")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
-  command->add_option("--grace", server.grace, "Seconds to judge accepted pairs after SIGINT or SIGTERM")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+
+  command->option_defaults()->group("Verdict");
+  add_verification_flags(*command, *options);
+  command->add_option("--seed", options->seed, "Seed of the trials' inputs (default: fresh)")
+      ->check(a_seed());
+
+  command->option_defaults()->group("Options");
   command->callback([options, &chosen] { chosen.run = [options] { return serve(*options); }; });
 }
 

@@ -376,6 +376,7 @@ Result<Answer> run(SynthOptions options, bool json) {
 }
 
 void add_sampling_options(CLI::App* command, SynthOptions* options) {
+  command->option_defaults()->group("Programs");
   command->add_option("--level", options->level, "Number of operators of each program")
       ->required()
       ->check(CLI::Range(1, synth::kHighestLevel));
@@ -392,9 +393,18 @@ void add_sampling_options(CLI::App* command, SynthOptions* options) {
                    "What is uniform: sequences (of operators, then wirings, then sizes) or whole programs")
       ->check(CLI::IsMember({"sequences", "programs"}))
       ->capture_default_str();
-  command->add_option(
-      "-o,--output", options->output,
-      "Folder (a file per program, index.jsonl, coverage.json) or FILE.jsonl (default: stdout)");
+  command
+      ->add_option("--free-forms", options->free_forms,
+                   "Share of programs with windows and layers beyond the counted ones (default: 0)")
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      ->add_option("--check", options->check,
+                   "How degenerate programs are found: estimate (of their values), or replay (also on the "
+                   "CPU; always with --pairs)")
+      ->check(CLI::IsMember({"estimate", "replay"}))
+      ->capture_default_str();
+
+  command->option_defaults()->group("Sizes");
   command->add_option(
       "--max-elements", options->max_elements,
       fmt::format("Most elements of a tensor, rounded down to a power of 8 (default: {}; with --pairs {})",
@@ -408,31 +418,27 @@ void add_sampling_options(CLI::App* command, SynthOptions* options) {
       "Least bytes that a program's steps read and write in eager PyTorch, as 2^26 (default: 0)");
   command->add_option("--max-bytes", options->max_bytes, "Most bytes, likewise (default: no limit)");
   command
-      ->add_option("--later-sizes", options->later_sizes,
-                   "Number of further files of each program at other sizes (default: 0)")
-      ->check(CLI::Range(0, kMostLaterSizes));
-  command
       ->add_option("--free-sizes", options->free_sizes,
                    "Share of programs with any sizes of their classes, not those of the grid (default: 0)")
       ->check(CLI::Range(0.0, 1.0));
   command
-      ->add_option("--free-forms", options->free_forms,
-                   "Share of programs with windows and layers beyond the counted ones (default: 0)")
-      ->check(CLI::Range(0.0, 1.0));
+      ->add_option("--later-sizes", options->later_sizes,
+                   "Number of further files of each program at other sizes (default: 0)")
+      ->check(CLI::Range(0, kMostLaterSizes));
+
+  command->option_defaults()->group("Output");
+  command->add_option(
+      "-o,--output", options->output,
+      "Folder (a file per program, index.jsonl, coverage.json) or FILE.jsonl (default: stdout)");
   command->add_option("--held-out", options->held_out,
                       "Share of graphs that is held out of training (default: 0)");
   command->add_option("--split", options->split, "Side of the split to write")
       ->check(CLI::IsMember({"all", "train", "held-out"}))
       ->capture_default_str();
-  command
-      ->add_option("--check", options->check,
-                   "How degenerate programs are found: estimate (of their values), or replay (also on the "
-                   "CPU; always with --pairs)")
-      ->check(CLI::IsMember({"estimate", "replay"}))
-      ->capture_default_str();
 }
 
 void add_pair_options(CLI::App* command, SynthOptions* options) {
+  command->option_defaults()->group("Training data");
   auto* forward = command->add_flag("--forward", options->forward,
                                     "Add `forward` to each line: the trace summary for a response prefill; "
                                     "empty where only Python can trace it");
@@ -481,6 +487,7 @@ void add_synth_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<SynthOptions>();
   add_sampling_options(command, options.get());
   add_pair_options(command, options.get());
+  command->option_defaults()->group("Options");
   command->add_option("--threads", options->threads, "Number of threads; 0: one per core")
       ->check(CLI::Range(0, 256));
   add_json_flag(*command, chosen,

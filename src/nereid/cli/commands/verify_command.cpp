@@ -237,12 +237,51 @@ Result<Answer> many(const VerifyOptions& options) {
   return summary->input_errors > 0 ? Answer::kBadInput : Answer::kYes;
 }
 
+void add_batch_options(CLI::App& command, VerifyOptions& options) {
+  command.option_defaults()->group("Many pairs");
+  command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl, a folder, or - for stdin");
+  command.add_option("-o,--output", options.output,
+                     "With --batch: append to this file, and skip pairs that it holds");
+  command
+      .add_option("--jobs", options.jobs, "With --batch: pairs judged in parallel (default: one per core)")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--reward", options.reward,
+                  "With --batch: add rewards of plan and code: binary, hierarchical or uniform "
+                  "(docs/batch_protocol.md)")
+      ->check(CLI::IsMember({"binary", "hierarchical", "uniform"}));
+  command.add_option("--speedup-limit", options.speedup_limit, "With --reward: upper limit of the speed-up")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  command
+      .add_option("--traces", options.traces,
+                  "With --batch: folder for the traces of Verified candidates; --time-only with the same "
+                  "seed reads them")
+      ->check(CLI::ExistingDirectory);
+  command
+      .add_option("--compile-for", options.compile_for,
+                  "With --batch on a CPU: compile kernels of Verified candidates for this compute capability "
+                  "(90: 9.0), for a later --time-only")
+      ->check(CLI::Range(70, 999));
+  command.add_flag("--time-only", options.time_only,
+                   "With --batch: time candidates that an earlier run Verified, each reference once; a "
+                   "line's `trace` must be that verdict's");
+}
+
 void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("REFERENCE", options.reference,
                      "Task file: class Model, get_inputs(), get_init_inputs()");
   command.add_option("CANDIDATE", options.candidate,
                      "Candidate file: class ModelNew, or a text with a code block");
+
+  command.option_defaults()->group("Task");
   add_module_flags(command, options.module);
+  command.add_flag("--shrink", options.shrink,
+                   "Trace both files with smaller module-level integers, so that the task fits into memory");
+  command.add_option("--also-at", options.also_at,
+                     "NAME=VALUE,...: judge the candidate at these module-level integers, too; repeatable");
+
+  command.option_defaults()->group("Verdict");
   add_verification_flags(command, options);
   command
       .add_option("--seed", options.seed,
@@ -255,14 +294,16 @@ void add_options(CLI::App& command, VerifyOptions& options) {
   command.add_option("--atol", options.atol, "Absolute tolerance; see --rtol")->check(CLI::NonNegativeNumber);
   command.add_flag("--allow-tf32", options.allow_tf32,
                    "Allow TF32 in float32 contractions, as PyTorch's `high` precision does");
-  command.add_flag("--time", options.time, "Measure the times of candidate and reference (GPU only)");
   command.add_flag(
       "--fast-inputs", options.fast_inputs,
       "Use few input distributions: huge, outliers, negative; above 256 MiB of inputs only huge, "
       "and one draw of the task's own");
-  command.add_flag("--time-only", options.time_only,
-                   "With --batch: time candidates that an earlier run Verified, each reference once; a "
-                   "line's `trace` must be that verdict's");
+  command.add_flag("--ignore-rules", options.ignore_rules,
+                   "Add `verdict_without_rules` of Disallowed candidates to --json and --batch");
+  command.add_flag("--explain", options.explain, "Print the evidence in prose, with source excerpts");
+
+  command.option_defaults()->group("Times");
+  command.add_flag("--time", options.time, "Measure the times of candidate and reference (GPU only)");
   command
       .add_option("--timing-seconds", options.timing_seconds,
                   "With --batch: time for sampling one pair, in seconds (default: 0.1)")
@@ -272,37 +313,8 @@ void add_options(CLI::App& command, VerifyOptions& options) {
                   "Sampling ends at this width of the speed-up's 95 % interval, as a share of the speed-up")
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str();
-  command
-      .add_option("--compile-for", options.compile_for,
-                  "With --batch on a CPU: compile kernels of Verified candidates for this compute capability "
-                  "(90: 9.0), for a later --time-only")
-      ->check(CLI::Range(70, 999));
-  command
-      .add_option("--traces", options.traces,
-                  "With --batch: folder for the traces of Verified candidates; --time-only with the same "
-                  "seed reads them")
-      ->check(CLI::ExistingDirectory);
-  command.add_flag("--shrink", options.shrink,
-                   "Trace both files with smaller module-level integers, so that the task fits into memory");
-  command.add_option("--also-at", options.also_at,
-                     "NAME=VALUE,...: judge the candidate at these module-level integers, too; repeatable");
-  command.add_flag("--ignore-rules", options.ignore_rules,
-                   "Add `verdict_without_rules` of Disallowed candidates to --json and --batch");
-  command
-      .add_option("--reward", options.reward,
-                  "With --batch: add rewards of plan and code: binary, hierarchical or uniform "
-                  "(docs/batch_protocol.md)")
-      ->check(CLI::IsMember({"binary", "hierarchical", "uniform"}));
-  command.add_option("--speedup-limit", options.speedup_limit, "With --reward: upper limit of the speed-up")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str();
-  command.add_flag("--explain", options.explain, "Print the evidence in prose, with source excerpts");
-  command.add_option("--batch", options.batch, "Judge many pairs: FILE.jsonl, a folder, or - for stdin");
-  command.add_option("-o,--output", options.output,
-                     "With --batch: append to this file, and skip pairs that it holds");
-  command
-      .add_option("--jobs", options.jobs, "With --batch: pairs judged in parallel (default: one per core)")
-      ->check(CLI::Range(1, 1024));
+  add_batch_options(command, options);
+  command.option_defaults()->group("Options");
 }
 
 }  // namespace

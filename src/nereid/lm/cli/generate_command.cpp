@@ -291,20 +291,19 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<GenerateOptions>();
   auto* command = app.add_subcommand("generate", "Continue prompts with a language model");
   command->footer(kGenerateExamples);
-  add_model_option(*command, *options);
+
+  command->option_defaults()->group("Prompts");
   command->add_option("--prompt", options->prompt, "Text to continue; - for standard input");
   command->add_option("--prompts", options->prompts, "File of prompts, one JSON object per line");
   command->add_flag("--chat", options->chat, "The prompt is one user message in the model's chat format");
   command->add_option("--system", options->system, "System message of the conversation (default: none)");
   command->add_flag("--no-thinking", options->no_thinking,
                     "Start the answer with an empty thought (non-thinking mode)");
+  command->add_flag("--no-special", options->no_special, "Add no beginning-of-text token before the prompt");
+
+  command->option_defaults()->group("Sampling");
   command->add_option("-n,--samples", options->samples, "Samples per prompt")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->capture_default_str();
-  command
-      ->add_option("--enough", options->enough,
-                   "Drop a prompt's other samples once this many have ended; 0: keep all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
   command->add_option("--max-tokens", options->most_new, "Of a sample")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
@@ -330,8 +329,17 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--stop", options->stops, "Stop string, not part of the sample; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--ignore-end", options->ignore_end, "Continue after the model's end tokens");
-  command->add_flag("--no-special", options->no_special, "Add no beginning-of-text token before the prompt");
+  command
+      ->add_option("--enough", options->enough,
+                   "Drop a prompt's other samples once this many have ended; 0: keep all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
+
+  command->option_defaults()->group("Model");
+  add_model_option(*command, *options);
   add_engine_options(*command, *options);
+
+  command->option_defaults()->group("Options");
   command->add_flag("--json", options->json, "Print one JSON object per sample");
   command->callback([options, &chosen] {
     chosen.json = options->json;

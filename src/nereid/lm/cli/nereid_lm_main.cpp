@@ -3,10 +3,14 @@
 // for, so one program serves both kinds of machine.
 #include <CLI/CLI.hpp>
 
+#include <memory>
+
+#include "nereid/base/program/help.h"
 #include "nereid/lm/cli/command.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"The half of nereid that runs language models.", "nereid"};
+  app.formatter(std::make_shared<nereid::HelpFormatter>());
   app.require_subcommand(1);
   nereid::Chosen chosen;
   nereid::lm::add_generate_command(app, chosen);

@@ -57,12 +57,22 @@ A request that names another model than this one (its folder's name or path, or 
 
 Its first line on stdout is its address. There is no authentication: it listens on 127.0.0.1 by default. The first SIGINT or SIGTERM
 stops accepting requests and finishes open ones (exit code 0; 130 if --grace was too short); the second ends it at once.)");
-  add_model_option(*command, *options);
-  command->add_option("--name", options->name, "Model name for clients (default: the folder's name)");
+
+  command->option_defaults()->group("Server");
   command->add_option("--address", options->address, "IPv4 address to listen on")->capture_default_str();
   command->add_option("--port", options->port, "TCP port; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
+  command->add_option("--name", options->name, "Model name for clients (default: the folder's name)");
+  command
+      ->add_option("--queue", options->queue, "Most waiting requests; further ones get 429 with Retry-After")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--grace", options->grace, "Seconds to finish running requests after the first signal")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+
+  command->option_defaults()->group("Answers");
   command
       ->add_option("--max-tokens", options->most_new,
                    "Most tokens of a chat answer unless the request sets it")
@@ -72,16 +82,14 @@ stops accepting requests and finishes open ones (exit code 0; 130 if --grace was
       ->add_option("--context", options->most_tokens,
                    "Most tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
-  command
-      ->add_option("--queue", options->queue, "Most waiting requests; further ones get 429 with Retry-After")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
-      ->capture_default_str();
-  command->add_option("--grace", options->grace, "Seconds to finish running requests after the first signal")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
   command->add_flag("--no-thinking", options->no_thinking,
                     "Start answers with an empty thought (non-thinking mode)");
+
+  command->option_defaults()->group("Model");
+  add_model_option(*command, *options);
   add_engine_options(*command, *options);
+
+  command->option_defaults()->group("Options");
   command->callback([options, &chosen] {
     chosen.run = [options]() -> Result<Answer> {
       NEREID_TRY_STATUS(name_model(*options));
