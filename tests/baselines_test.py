@@ -1,4 +1,4 @@
-"""PyTorch's own times: the clock, by a clock of the test's own; each way that a CPU has, on a program as
+"""PyTorch's own times: the clock, by a clock of the test's own; each mode that a CPU has, on a program as
 program_text writes it.
 
 tests/baselines_test.py
@@ -75,7 +75,7 @@ class Clock(unittest.TestCase):
 
 
 class Ways(unittest.TestCase):
-    def measure(self, way, program):
+    def measure(self, mode, program):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "program.py"
             path.write_text(program)
@@ -85,7 +85,7 @@ class Ways(unittest.TestCase):
                     "-m",
                     "nereid._timing.baselines",
                     path,
-                    way,
+                    mode,
                     "--device",
                     "cpu",
                     "--seconds",

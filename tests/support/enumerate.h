@@ -21,7 +21,7 @@ struct EnumeratedStep {
   int a = -1, b = -1,
       tap = 0;  // slots of the current value and of the branch; steps back to the tapped value
   int depth = 0;
-  std::array<int32_t, ops::kMaxBorn> born{};
+  std::array<int32_t, ops::kMaxInner> inner{};
 
   std::string wiring() const {
     const auto& forms = ops::forms(op->rule);
@@ -52,7 +52,8 @@ struct EnumeratedProgram {
     }
     for (const auto& step : steps) {
       text += "|";
-      for (int i = 0; i < step.form->born; ++i) text += fmt::format("{},", step.born[static_cast<size_t>(i)]);
+      for (int i = 0; i < step.form->inner; ++i)
+        text += fmt::format("{},", step.inner[static_cast<size_t>(i)]);
     }
     return text;
   }
@@ -63,12 +64,12 @@ inline EnumeratedProgram as_enumerated(const SampledProgram& sampled, const Spac
   program.result = sampled.result, program.waiting = sampled.waiting;
   for (const SampledStep& step : sampled.steps)
     program.steps.push_back({.op = step.op,
-                             .form = &space.form(step.way.form),
-                             .a = step.way.feed.a,
-                             .b = step.way.feed.b,
-                             .tap = step.way.tap,
+                             .form = &space.form(step.transition.form),
+                             .a = step.transition.feed.a,
+                             .b = step.transition.feed.b,
+                             .tap = step.transition.tap,
                              .depth = step.depth,
-                             .born = step.born});
+                             .inner = step.inner});
   return program;
 }
 
@@ -219,17 +220,17 @@ class Enumerator {
     return sum <= budget;
   }
   // What a form does away with is in one tensor, whatever the form: so many sizes need not be tried.
-  void for_each_born(size_t count, int lowest, Sized& made, const std::function<void()>& visit) const {
+  void for_each_inner(size_t count, int lowest, Sized& made, const std::function<void()>& visit) const {
     if (!small(made, bounds_.elements)) return;
     if (made.dims.size() == count) return visit();
     for (int c = lowest; c < kClasses; ++c)
       for (const int32_t size : grid(c)) {
         made.dims.push_back(size), made.classes.push_back(c);
-        for_each_born(count, lowest, made, visit);
+        for_each_inner(count, lowest, made, visit);
         made.dims.pop_back(), made.classes.pop_back();
       }
   }
-  static Sized operand(const ops::Slot& slot, const Sized& out, const Sized& born) {
+  static Sized operand(const ops::Slot& slot, const Sized& out, const Sized& inner) {
     Sized made;
     for (size_t d = 0; d < slot.rank; ++d) {
       const ops::Term term = slot.dims[d];
@@ -239,8 +240,8 @@ class Enumerator {
         case T::kOut:
           made.dims.push_back(out.dims[i]), made.classes.push_back(out.classes[i]);
           break;
-        case T::kBorn:
-          made.dims.push_back(born.dims[i]), made.classes.push_back(born.classes[i]);
+        case T::kInner:
+          made.dims.push_back(inner.dims[i]), made.classes.push_back(inner.classes[i]);
           break;
         case T::kOne:
           made.dims.push_back(1), made.classes.push_back(0);
@@ -315,22 +316,22 @@ class Enumerator {
     const ops::Form& form = *step.form;
     for (size_t d = 0; d < form.out_rank; ++d)
       if (out.classes[d] < form.low[d] || out.classes[d] > form.high[d]) return;
-    Sized born;
-    for_each_born(form.born, form.born_low, born, [&] {
+    Sized inner;
+    for_each_inner(form.inner, form.inner_low, inner, [&] {
       int work = form.window_classes;
       for (const int c : out.classes) work += c;
-      for (const int c : born.classes) work += c;
+      for (const int c : inner.classes) work += c;
       if (form.work_is_product && work > bounds_.work) return;
       int parameter = form.window_classes;
-      for (const int c : operand(form.parameter, out, born).classes) parameter += c;
+      for (const int c : operand(form.parameter, out, inner).classes) parameter += c;
       if (form.parameter.rank > 0 && parameter > bounds_.elements) return;
       std::vector<Sized> operands;
       for (int s = 0; s < form.slots; ++s) {
-        operands.push_back(operand(form.slot[s], out, born));
+        operands.push_back(operand(form.slot[s], out, inner));
         if (!small(operands.back(), bounds_.elements)) return;
       }
-      step.born = {};
-      std::copy(born.dims.begin(), born.dims.end(), step.born.begin());
+      step.inner = {};
+      std::copy(inner.dims.begin(), inner.dims.end(), step.inner.begin());
       visit(operands);
     });
   }

@@ -1,1 +1,1 @@
-"""Times programs as their users call them, in warmed processes: PyTorch's own ways, and candidates."""
+"""Times programs as their users call them, in warmed processes: PyTorch's own modes, and candidates."""

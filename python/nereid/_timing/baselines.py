@@ -1,5 +1,5 @@
-"""How long a program of `program_text` (src/nereid/search) takes, called one way as a user would call it:
-PyTorch's own ways, and a candidate's.
+"""How long a program of `program_text` (src/nereid/search) takes, called in one mode as a user would call it:
+PyTorch's own modes, and a candidate's.
 
     python -m nereid._timing.baselines PROGRAM.py WAY [--device cuda] [--seconds 2]
 
@@ -26,7 +26,7 @@ import types
 
 FEWEST, MOST = 5, 2000  # samples
 TF32 = "-tf32"
-WAYS = ("eager", "graph", "compile", "max-autotune", "eager-tf32", "compile-tf32", "max-autotune-tf32")
+MODES = ("eager", "graph", "compile", "max-autotune", "eager-tf32", "compile-tf32", "max-autotune-tf32")
 
 
 class Clock:
@@ -180,20 +180,20 @@ class Program:
             self.model = module.Model(state).eval()
             self.wait()
 
-    def measure(self, way, seconds):
+    def measure(self, mode, seconds):
         import torch
 
-        if way == "graph" and self.device == "cpu":
+        if mode == "graph" and self.device == "cpu":
             return {"declined": "a CUDA graph needs a GPU"}
-        with torch.no_grad(), tf32(way.endswith(TF32)):
-            way = way.removesuffix(TF32)
+        with torch.no_grad(), tf32(mode.endswith(TF32)):
+            mode = mode.removesuffix(TF32)
             begin, waited = time.perf_counter(), self.turns.waited
-            if way == "graph":
+            if mode == "graph":
                 with self.turns.share():
                     call = captured(lambda: self.model(*self.inputs))
-            elif way in ("compile", "max-autotune"):
+            elif mode in ("compile", "max-autotune"):
                 torch._dynamo.reset()
-                call = self.compiled("max-autotune" if way == "max-autotune" else "default")
+                call = self.compiled("max-autotune" if mode == "max-autotune" else "default")
             else:
                 call = lambda: self.model(*self.inputs)
             with self.turns.share():
@@ -252,13 +252,13 @@ def why_not(error):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("way", choices=WAYS)
+    parser.add_argument("mode", choices=MODES)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--seconds", type=float, default=2)
     options = parser.parse_args()
     try:
         answer = Program(pathlib.Path(options.program).read_text(), options.device).measure(
-            options.way, options.seconds
+            options.mode, options.seconds
         )
     except Exception as error:
         answer = why_not(error)

@@ -2,14 +2,14 @@
 
     python -m nereid._timing.call_server WARM [JAILS]     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
 
-Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "ways": [...], "device":
+Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "modes": [...], "device":
 "cuda", "seconds": 0.1, "folder": of its words and its kernels, "caches": a folder that all share, "threads":
 that compile, 0: PyTorch's own choice, "kernels": {hash: constants}}, with two descriptors: the child's own
 socket, and the end of a pipe. When the pipe's other end closes, the child and whatever it started are killed;
 when the control socket closes, all are.
 
-A child sends {"begin": way} and {"way": way, "answer": {...}} for each way, {"done": true} at the end, and
-before it uses the GPU {"ask": "share"} or {"ask": "alone"}, to be answered by any packet, then {"leave":
+A child sends {"begin": mode} and {"mode": mode, "answer": {...}} for each mode, {"done": true} at the end,
+and before it uses the GPU {"ask": "share"} or {"ask": "alone"}, to be answered by any packet, then {"leave":
 true}.
 
 CUDA is not touched here, since a process that was forked after that cannot use it. A child that cannot all
@@ -117,7 +117,7 @@ class Asked:
 
 
 def run_child(channel, request, threads):
-    """All ways of one program, one after the other."""
+    """All modes of one program, one after the other."""
     from nereid._timing import baselines
 
     turns = Asked(channel)
@@ -127,10 +127,10 @@ def run_child(channel, request, threads):
 
     torch.set_num_threads(threads)
     program, text = None, request.get("text") or pathlib.Path(request["program"]).read_text()
-    for way in request["ways"]:
-        turns.say({"begin": way})
+    for mode in request["modes"]:
+        turns.say({"begin": mode})
         try:
-            if way.removesuffix(baselines.TF32) in ("compile", "max-autotune") and not hasattr(
+            if mode.removesuffix(baselines.TF32) in ("compile", "max-autotune") and not hasattr(
                 baselines, "compiling"
             ):
                 from torch._inductor import config
@@ -141,10 +141,10 @@ def run_child(channel, request, threads):
                 baselines.gated(turns)
                 baselines.compiling = True
             program = program or baselines.Program(text, request["device"], turns, request["direct"])
-            answer = program.measure(way, request["seconds"])
+            answer = program.measure(mode, request["seconds"])
         except Exception as error:
             answer = baselines.why_not(error)
-        turns.say({"way": way, "answer": answer})
+        turns.say({"mode": mode, "answer": answer})
     turns.say({"done": True})
 
 

@@ -162,15 +162,15 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.option_defaults()->group("Options");
 }
 
-Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device) {
-  const auto ways = words(flags.baselines);
-  const auto& all = search::baseline_ways();
-  for (const auto& way : ways)
-    if (std::find(all.begin(), all.end(), way) == all.end())
-      return input_error("--baselines: no way is called '{}': expected some of {}", way,
+Result<std::vector<std::string>> baselines_of(const SearchFlags& flags, replay::Device device) {
+  const auto modes = words(flags.baselines);
+  const auto& all = search::baseline_names();
+  for (const auto& mode : modes)
+    if (std::find(all.begin(), all.end(), mode) == all.end())
+      return input_error("--baselines: no mode is called '{}': expected some of {}", mode,
                          fmt::join(all, ", "));
-  if (ways.empty() && !flags.baselines.empty()) return input_error("--baselines names no way");
-  return ways.empty() && flags.against_compile ? search::usual_ways(device) : ways;
+  if (modes.empty() && !flags.baselines.empty()) return input_error("--baselines names no mode");
+  return modes.empty() && flags.against_compile ? search::default_baselines(device) : modes;
 }
 
 std::string SearchSetup::at_work() const {
@@ -213,8 +213,8 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
     else
       fmt::print(stderr, "nereid: results are not stored: {}\n", store.error().message);
   }
-  NEREID_TRY(const auto ways, ways_of(flags, device));
-  const bool inductor = named.contains("inductor") || std::count(ways.begin(), ways.end(), "inductor") > 0;
+  NEREID_TRY(const auto modes, baselines_of(flags, device));
+  const bool inductor = named.contains("inductor") || std::count(modes.begin(), modes.end(), "inductor") > 0;
   NEREID_TRY(setup->processes,
              verify::VerifierProcesses::open({.jobs = jobs + 1, .device = device, .inductor = inductor}));
   // On a CPU one of each task, on a GPU one of each proposer's.

@@ -21,15 +21,15 @@ struct SearchFlags : VerificationFlags {
   int samples = 1, repairs = 2;
   bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
        once = false, every_sample = false, first = false, untimed = false;
-  std::string baselines;  // ways, with commas
+  std::string baselines;  // modes, with commas
   std::string target;     // of the compiler; empty: the GPU that is there
   bool allow_tf32 = false;
 };
 void add_search_flags(CLI::App& command, SearchFlags& flags);
 
-// Of --baselines and --against-compile; empty where neither was given. An Error names a way that there is
+// Of --baselines and --against-compile; empty where neither was given. An Error names a mode that there is
 // not.
-Result<std::vector<std::string>> ways_of(const SearchFlags& flags, replay::Device device);
+Result<std::vector<std::string>> baselines_of(const SearchFlags& flags, replay::Device device);
 
 // All of it lives as long as this.
 struct SearchSetup {

@@ -149,7 +149,7 @@ TEST(Pages, SortByHeadroomAndNameTimeOuts) {
 
 TEST(Called, SpeedUpsByWay) {
   TaskResult r{.id = "one", .verdict = verify::VerdictKind::kVerified};
-  compare(r, {.baselines = {{search::kCandidateWay, {.call_ms = 2}},
+  compare(r, {.baselines = {{search::kCandidateName, {.call_ms = 2}},
                             {"eager", {.call_ms = 3}},
                             {"compile", {.declined = "stopped", .timed_out = true}},
                             {"eager-tf32", {.call_ms = 1}},

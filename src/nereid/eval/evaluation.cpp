@@ -29,7 +29,7 @@ constexpr std::string_view kModelled = "H200";  // the cost model's GPU
 
 constexpr double kTracePatience =
     600;  // beyond a task's budget, for its reference: on a loaded machine it waits
-constexpr double kBaselineSeconds = 1800;  // of one task, all ways together
+constexpr double kBaselineSeconds = 1800;  // of one task, all modes together
 // What a language model of ours writes at a time, all tasks together: more gains little, and a task that
 // waits for its turn to be judged is using up its budget.
 constexpr int kMostWritten = 64, kMostTasksAsked = 32;
@@ -273,11 +273,11 @@ void compare(TaskResult& result, search::Compared compared) {
   // Both by their times as graphs.
   if (compared.kernels && compared.kernels->times && result.candidate_ms && result.score.over_eager)
     result.score.over_compile = compared.kernels->times->candidate_ms / *result.candidate_ms;
-  const auto called = [&](const char* way) -> std::optional<double> {
-    const auto found = compared.baselines.find(way);
+  const auto called = [&](const char* mode) -> std::optional<double> {
+    const auto found = compared.baselines.find(mode);
     return found == compared.baselines.end() ? std::nullopt : found->second.call_ms;
   };
-  if (const auto candidate = called(search::kCandidateWay); candidate && *candidate > 0) {
+  if (const auto candidate = called(search::kCandidateName); candidate && *candidate > 0) {
     if (const auto eager = called("eager")) result.score.called_over_eager = *eager / *candidate;
     if (const auto compile = called("compile")) result.score.called_over_compile = *compile / *candidate;
     if (const auto eager = called("eager-tf32")) result.score.called_over_eager_tf32 = *eager / *candidate;

@@ -19,8 +19,8 @@ std::string times_text(const std::optional<double>& speedup) {
 std::string ms_text(const std::optional<double>& ms) { return ms ? search::milliseconds_text(*ms) : "-"; }
 
 // The speed-up over a baseline, or that it timed out.
-std::string over_text(const TaskResult& r, const char* way, const std::optional<double>& speedup) {
-  const auto found = r.compared.baselines.find(way);
+std::string over_text(const TaskResult& r, const char* mode, const std::optional<double>& speedup) {
+  const auto found = r.compared.baselines.find(mode);
   return found != r.compared.baselines.end() && found->second.timed_out ? "timed out" : times_text(speedup);
 }
 
@@ -71,8 +71,8 @@ std::vector<Line> lines_of(const Summary& s) {
 std::map<std::string, int64_t> timed_out(const std::vector<TaskResult>& results) {
   std::map<std::string, int64_t> counts;
   for (const auto& r : results)
-    for (const auto& [way, baseline] : r.compared.baselines)
-      if (baseline.timed_out) ++counts[way];
+    for (const auto& [mode, baseline] : r.compared.baselines)
+      if (baseline.timed_out) ++counts[mode];
   return counts;
 }
 
@@ -172,9 +172,9 @@ std::string text_table(const std::vector<TaskResult>& results, const Summary& s)
       text += fmt::format(" {:.0f} %: {},", 100 * std::stod(q), percent(value));
     text.back() = '\n';
   }
-  for (const auto& [way, count] : timed_out(results))
-    text +=
-        fmt::format("{}: timed out on {} task{}\n", search::baseline_name(way), count, count == 1 ? "" : "s");
+  for (const auto& [mode, count] : timed_out(results))
+    text += fmt::format("{}: timed out on {} task{}\n", search::baseline_name(mode), count,
+                        count == 1 ? "" : "s");
   for (const auto& [k, value] : s.pass_at_k) text += fmt::format("pass@{}  {}\n", k, percent(value));
   return text;
 }

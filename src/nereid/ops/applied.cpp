@@ -5,9 +5,9 @@
 namespace nereid::ops {
 
 Applied apply(const Operator& op, const Form& form, const Shape& out,
-              const std::array<int32_t, kMaxBorn>& born, const LayerOptions& details) {
-  Applied applied{.op = &op, .form = &form, .out = out, .operands = {}, .born = born, .constants = {}};
-  for (size_t s = 0; s < form.slots; ++s) applied.operands[s] = operand_shape(form.slot[s], out, born);
+              const std::array<int32_t, kMaxInner>& inner, const LayerOptions& details) {
+  Applied applied{.op = &op, .form = &form, .out = out, .operands = {}, .inner = inner, .constants = {}};
+  for (size_t s = 0; s < form.slots; ++s) applied.operands[s] = operand_shape(form.slot[s], out, inner);
   applied.bias = details.bias, applied.groups = details.groups;
   if (op.rule == Rule::kSlice || op.rule == Rule::kCat || op.rule == Rule::kPad) {
     const auto d = static_cast<size_t>(form.dim);
@@ -106,9 +106,9 @@ int64_t index_bound(const Applied& applied) {
     case Rule::kIndexSelect:
       return applied.operands[0].dims[static_cast<size_t>(applied.form->dim)];
     case Rule::kEmbedding:
-      return applied.born[0];
+      return applied.inner[0];
     case Rule::kClassLoss:
-      return applied.born[1];
+      return applied.inner[1];
     default:
       return 1;
   }
@@ -117,7 +117,7 @@ int64_t index_bound(const Applied& applied) {
 int64_t contracted_length(const Applied& applied) {
   const bool product = applied.op->rule == Rule::kMatmul || applied.op->rule == Rule::kBmm ||
                        applied.op->rule == Rule::kMatmulTransposed;
-  return product ? applied.born[0] : 1;
+  return product ? applied.inner[0] : 1;
 }
 
 bool is_inferred(const Applied& applied, size_t dim) {

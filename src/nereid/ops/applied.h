@@ -14,7 +14,7 @@ struct Applied {
   const Form* form = nullptr;
   Shape out;
   std::array<Shape, kMaxSlots> operands;
-  std::array<int32_t, kMaxBorn> born{};
+  std::array<int32_t, kMaxInner> inner{};
   std::array<uint8_t, 2> constants{};  // which of the values that `a` and `b` may take
   Window window{};                     // of what has one
   bool bias = true;
@@ -32,7 +32,7 @@ bool is_inferred(const Applied& applied, size_t dim);
 // Axis `dim` of the first operand as it is written: -1 for the last one, where it is counted from the end.
 int written_axis(const Applied& applied, int dim);
 Applied apply(const Operator& op, const Form& form, const Shape& out,
-              const std::array<int32_t, kMaxBorn>& born, const LayerOptions& details = {});
+              const std::array<int32_t, kMaxInner>& inner, const LayerOptions& details = {});
 
 // Whether every size is at least 1, and 2 where the form needs that to mean something.
 bool is_sound(const Applied& applied);

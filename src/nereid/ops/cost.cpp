@@ -59,7 +59,7 @@ double flops_of(const Applied& applied) {
     case Lowering::kScan:
       return n;
     case Lowering::kContraction:
-      return 2 * out * applied.born[0];
+      return 2 * out * applied.inner[0];
     case Lowering::kConvolution:
       return convolution_flops(applied);
     case Lowering::kPooling:
@@ -75,7 +75,7 @@ double flops_of(const Applied& applied) {
       return loss_operations(name) * n;
     case Lowering::kRecurrent:
       return 2.0 * applied.out.dims[0] * gates(applied) * applied.out.dims[1] *
-             (applied.born[0] + applied.out.dims[1]);
+             (applied.inner[0] + applied.out.dims[1]);
     case Lowering::kLayout:
     case Lowering::kGather:
       return 0;
@@ -99,16 +99,16 @@ double parameter_elements(const Applied& applied) {
   const double bias = applied.bias ? 1 : 0;
   switch (applied.op->rule) {
     case Rule::kLinear:
-      return out.dims[out.rank - 1U] * (applied.born[0] + bias);
+      return out.dims[out.rank - 1U] * (applied.inner[0] + bias);
     case Rule::kEmbedding:
-      return static_cast<double>(applied.born[0]) * out.dims[out.rank - 1U];
+      return static_cast<double>(applied.inner[0]) * out.dims[out.rank - 1U];
     case Rule::kBatchNorm:
     case Rule::kGroupNorm:
       return 2.0 * x.dims[1];
     case Rule::kRowNorm:
       return (name.starts_with("rms_norm") ? 1.0 : 2.0) * x.dims[x.rank - 1U];
     case Rule::kCell:
-      return gates(applied) * out.dims[1] * (applied.born[0] + out.dims[1] + 2.0);
+      return gates(applied) * out.dims[1] * (applied.inner[0] + out.dims[1] + 2.0);
     default:
       break;
   }

@@ -6,21 +6,21 @@ namespace nereid::ops {
 
 Applied example(const Operator& op, const Form& form, int variant) {
   static constexpr int32_t kOut[][kMaxRank] = {{4, 6, 8, 5, 7}, {2, 8, 3, 6, 4}, {6, 4, 5, 7, 8}};
-  static constexpr int32_t kBorn[][kMaxBorn] = {{5, 9, 3, 2, 2}, {7, 4, 6, 3, 2}, {3, 5, 2, 4, 2}};
+  static constexpr int32_t kInner[][kMaxInner] = {{5, 9, 3, 2, 2}, {7, 4, 6, 3, 2}, {3, 5, 2, 4, 2}};
   const size_t v = static_cast<size_t>(variant) % std::size(kOut);
   Shape out;
   out.rank = form.out_rank;
   for (size_t d = 0; d < out.rank; ++d) out.dims[d] = form.high[d] == 0 ? 1 : kOut[v][d];
-  std::array<int32_t, kMaxBorn> born{};
-  for (size_t i = 0; i < form.born; ++i) born[i] = kBorn[v][i];
-  const Applied plain = apply(op, form, out, born);
+  std::array<int32_t, kMaxInner> inner{};
+  for (size_t i = 0; i < form.inner; ++i) inner[i] = kInner[v][i];
+  const Applied plain = apply(op, form, out, inner);
   const auto below = [state = static_cast<uint64_t>(variant)](uint32_t n) mutable {
     state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX
     return static_cast<uint32_t>((state >> 33) % n);
   };
   const std::function<uint32_t(uint32_t)> draw = below;
   for (int tries = 0; variant >= static_cast<int>(std::size(kOut)) && tries < 20; ++tries)
-    if (const Applied free = apply(op, form, out, born, draw_layer_options(draw, plain, false));
+    if (const Applied free = apply(op, form, out, inner, draw_layer_options(draw, plain, false));
         is_sound(free))
       return free;
   return plain;

@@ -9,7 +9,7 @@ namespace nereid::ops {
 namespace {
 
 Term out(int index) { return {Term::kOut, static_cast<uint8_t>(index)}; }
-Term born(int index) { return {Term::kBorn, static_cast<uint8_t>(index)}; }
+Term inner(int index) { return {Term::kInner, static_cast<uint8_t>(index)}; }
 constexpr Term kOne{Term::kOne, 0};
 
 Slot slot(std::initializer_list<Term> dims) {
@@ -94,16 +94,16 @@ Forms masked() {
 
 Form reduction(int rank, int dim) {
   Form form;
-  form.dim = static_cast<int8_t>(dim), form.born = 1;
+  form.dim = static_cast<int8_t>(dim), form.inner = 1;
   form.out_rank = static_cast<uint8_t>(rank - 1);
   for (int d = 0; d < rank; ++d)
-    form.slot[0].dims[form.slot[0].rank++] = d == dim ? born(0) : out(d < dim ? d : d - 1);
+    form.slot[0].dims[form.slot[0].rank++] = d == dim ? inner(0) : out(d < dim ? d : d - 1);
   return form;
 }
 Form kept_reduction(int rank, int dim) {
   Form form = keeping(rank);
-  form.slot[0].dims[static_cast<size_t>(dim)] = born(0);
-  form.born = 1, form.preserving = false, form.keep = true, form.dim = static_cast<int8_t>(dim);
+  form.slot[0].dims[static_cast<size_t>(dim)] = inner(0);
+  form.inner = 1, form.preserving = false, form.keep = true, form.dim = static_cast<int8_t>(dim);
   form.high[static_cast<size_t>(dim)] = 0;
   return form;
 }
@@ -111,9 +111,9 @@ Form kept_reduction(int rank, int dim) {
 Form reduction_of_two(int rank) {
   Form form;
   form.out_rank = static_cast<uint8_t>(rank - 2), form.slot[0].rank = static_cast<uint8_t>(rank),
-  form.born = 2;
+  form.inner = 2;
   for (int d = 0; d < rank; ++d)
-    form.slot[0].dims[static_cast<size_t>(d)] = d < rank - 2 ? out(d) : born(d - rank + 2);
+    form.slot[0].dims[static_cast<size_t>(d)] = d < rank - 2 ? out(d) : inner(d - rank + 2);
   form.dim = static_cast<int8_t>(rank - 2), form.dim2 = static_cast<int8_t>(rank - 1);
   return form;
 }
@@ -126,17 +126,17 @@ Form kept_reduction_of_two(int rank) {
 // Over all but the channels: [n, c, l] to [c].
 Form reduction_to_channels() {
   Form form;
-  form.out_rank = 1, form.born = 2, form.dim = 0, form.dim2 = 2;
-  form.slot[0] = slot({born(0), out(0), born(1)});
+  form.out_rank = 1, form.inner = 2, form.dim = 0, form.dim2 = 2;
+  form.slot[0] = slot({inner(0), out(0), inner(1)});
   return form;
 }
 // Of four axes over all but `left`, the first or the second.
 Form reduction_of_three(int left) {
   Form form;
-  form.out_rank = 1, form.born = 3, form.slot[0].rank = 4;
+  form.out_rank = 1, form.inner = 3, form.slot[0].rank = 4;
   int8_t* axes[] = {&form.dim, &form.dim2, &form.dim3};
   for (int d = 0, i = 0; d < 4; ++d) {
-    form.slot[0].dims[static_cast<size_t>(d)] = d == left ? out(0) : born(i);
+    form.slot[0].dims[static_cast<size_t>(d)] = d == left ? out(0) : inner(i);
     if (d != left) *axes[i++] = static_cast<int8_t>(d);
   }
   return form;
@@ -160,8 +160,8 @@ Forms reduce(bool arguments) {
     for (int left = 0; rank == 4 && left < 2; ++left)
       made.push_back(reduction_of_three(left)), made.push_back(kept_reduction_of_three(left));
     Form all;
-    all.all = true, all.born = static_cast<uint8_t>(rank);
-    for (int d = 0; d < rank; ++d) all.slot[0].dims[all.slot[0].rank++] = born(d);
+    all.all = true, all.inner = static_cast<uint8_t>(rank);
+    for (int d = 0; d < rank; ++d) all.slot[0].dims[all.slot[0].rank++] = inner(d);
     made.push_back(all);
   }
   return made;
@@ -228,35 +228,35 @@ Forms permute() {
 
 Form product(Slot left, Slot right, int out_rank) {
   Form form;
-  form.out_rank = static_cast<uint8_t>(out_rank), form.slots = 2, form.born = 1, form.computed = 3;
+  form.out_rank = static_cast<uint8_t>(out_rank), form.slots = 2, form.inner = 1, form.computed = 3;
   form.slot[0] = left, form.slot[1] = right;
   form.work_is_product = true;
   return form;
 }
 Form batched_product() {
-  return product(slot({out(0), out(1), born(0)}), slot({out(0), born(0), out(2)}), 3);
+  return product(slot({out(0), out(1), inner(0)}), slot({out(0), inner(0), out(2)}), 3);
 }
 Forms matmul() {
-  return {product(slot({out(0), born(0)}), slot({born(0), out(1)}), 2), batched_product(),
-          product(slot({out(0), out(1), born(0)}), slot({born(0), out(2)}), 3),
-          product(slot({out(0), out(1), out(2), born(0)}), slot({out(0), out(1), born(0), out(3)}), 4),
-          product(slot({out(0), born(0)}), slot({born(0)}), 1)};
+  return {product(slot({out(0), inner(0)}), slot({inner(0), out(1)}), 2), batched_product(),
+          product(slot({out(0), out(1), inner(0)}), slot({inner(0), out(2)}), 3),
+          product(slot({out(0), out(1), out(2), inner(0)}), slot({out(0), out(1), inner(0), out(3)}), 4),
+          product(slot({out(0), inner(0)}), slot({inner(0)}), 1)};
 }
 
 // The second operand lies transposed.
 Forms matmul_transposed() {
-  return {product(slot({out(0), born(0)}), slot({out(1), born(0)}), 2),
-          product(slot({out(0), out(1), born(0)}), slot({out(0), out(2), born(0)}), 3),
-          product(slot({out(0), out(1), out(2), born(0)}), slot({out(0), out(1), out(3), born(0)}), 4)};
+  return {product(slot({out(0), inner(0)}), slot({out(1), inner(0)}), 2),
+          product(slot({out(0), out(1), inner(0)}), slot({out(0), out(2), inner(0)}), 3),
+          product(slot({out(0), out(1), out(2), inner(0)}), slot({out(0), out(1), out(3), inner(0)}), 4)};
 }
 
 Forms linear() {
   Forms made;
   for (int rank = 2; rank <= 4; ++rank) {
     Form form;
-    form.out_rank = static_cast<uint8_t>(rank), form.born = 1, form.work_is_product = true;
-    form.slot[0] = with(rank, rank - 1, born(0));
-    form.parameter = slot({out(rank - 1), born(0)});
+    form.out_rank = static_cast<uint8_t>(rank), form.inner = 1, form.work_is_product = true;
+    form.slot[0] = with(rank, rank - 1, inner(0));
+    form.parameter = slot({out(rank - 1), inner(0)});
     made.push_back(form);
   }
   return made;
@@ -265,15 +265,15 @@ Forms linear() {
 struct Fixed {
   int kernel, stride, padding;
 };
-// [n, c, spatial...]; where `channels`, the operand's channels are born.
+// [n, c, spatial...]; where `channels`, the operand's channels are inner.
 Form windowed(int spatial, const Fixed& window, bool channels, Term::Kind scaled) {
   Form form;
   form.out_rank = static_cast<uint8_t>(2 + spatial);
   form.slot[0] = whole(2 + spatial);
-  if (channels) form.slot[0].dims[1] = born(0), form.born = 1, form.born_low = 0;
+  if (channels) form.slot[0].dims[1] = inner(0), form.inner = 1, form.inner_low = 0;
   if (channels) {
     form.work_is_product = true;
-    form.parameter = slot({out(1), born(0)});
+    form.parameter = slot({out(1), inner(0)});
     form.window_classes = static_cast<uint8_t>(window.kernel > 1 ? spatial : 0);
   }
   if (window.stride == 2)
@@ -307,8 +307,8 @@ Forms pool(int spatial) {
 }
 Forms global_pool() {
   Form form;
-  form.out_rank = 2, form.born = 2;
-  form.slot[0] = slot({out(0), out(1), born(0), born(1)});
+  form.out_rank = 2, form.inner = 2;
+  form.slot[0] = slot({out(0), out(1), inner(0), inner(1)});
   return {form};
 }
 
@@ -438,44 +438,44 @@ Forms gather(bool whole_index) {
     for (int dim = 0; dim < rank; ++dim) {
       Form form;
       form.out_rank = static_cast<uint8_t>(rank), form.dim = static_cast<int8_t>(dim);
-      form.slots = 2, form.born = 1;
-      form.slot[0] = with(rank, dim, born(0));
+      form.slots = 2, form.inner = 1;
+      form.slot[0] = with(rank, dim, inner(0));
       form.slot[1] = whole_index ? whole(rank) : slot({out(dim)});
       made.push_back(form);
     }
   return made;
 }
-// A table of `born` rows, which is the operator's own; the operand holds row numbers and is never computed.
+// A table of `inner` rows, which is the operator's own; the operand holds row numbers and is never computed.
 Forms embedding() {
   Forms made;
   for (int rank = 2; rank <= 3; ++rank) {
     Form form;
-    form.out_rank = static_cast<uint8_t>(rank), form.born = 1, form.computed = 0;
+    form.out_rank = static_cast<uint8_t>(rank), form.inner = 1, form.computed = 0;
     form.slot[0] = whole(rank - 1);
-    form.parameter = slot({born(0), out(rank - 1)});
+    form.parameter = slot({inner(0), out(rank - 1)});
     made.push_back(form);
   }
   return made;
 }
 Forms attention() {
   Form form;
-  form.out_rank = 4, form.slots = 3, form.born = 2, form.computed = 7;
-  form.slot[0] = slot({out(0), out(1), out(2), born(1)});
-  form.slot[1] = slot({out(0), out(1), born(0), born(1)});
-  form.slot[2] = slot({out(0), out(1), born(0), out(3)});
+  form.out_rank = 4, form.slots = 3, form.inner = 2, form.computed = 7;
+  form.slot[0] = slot({out(0), out(1), out(2), inner(1)});
+  form.slot[1] = slot({out(0), out(1), inner(0), inner(1)});
+  form.slot[2] = slot({out(0), out(1), inner(0), out(3)});
   form.work_is_product = true;
   at_least_two(form, 2);
   Form own = form;  // as many keys as queries
-  own.born = 1, own.high[2] = 3;
-  own.slot[0] = own.slot[1] = slot({out(0), out(1), out(2), born(0)}), own.slot[2] = whole(4);
+  own.inner = 1, own.high[2] = 3;
+  own.slot[0] = own.slot[1] = slot({out(0), out(1), out(2), inner(0)}), own.slot[2] = whole(4);
   return {form, own};
 }
 // The keys are the values; a number is added for each query and key.
 Forms masked_attention() {
   Form form;
-  form.out_rank = 4, form.slots = 3, form.born = 1;
-  form.slot[0] = whole(4), form.slot[1] = slot({out(0), out(1), born(0), out(3)}),
-  form.slot[2] = slot({out(2), born(0)});
+  form.out_rank = 4, form.slots = 3, form.inner = 1;
+  form.slot[0] = whole(4), form.slot[1] = slot({out(0), out(1), inner(0), out(3)}),
+  form.slot[2] = slot({out(2), inner(0)});
   form.preserving = true, form.work_is_product = true;
   at_least_two(form, 2);
   return {form};
@@ -493,10 +493,10 @@ Forms rotary() {
 Form losing(int rank, int slots, int out_rank) {
   Form form;
   form.out_rank = static_cast<uint8_t>(out_rank);
-  form.slots = static_cast<uint8_t>(slots), form.born = static_cast<uint8_t>(rank - out_rank);
+  form.slots = static_cast<uint8_t>(slots), form.inner = static_cast<uint8_t>(rank - out_rank);
   for (int s = 0; s < slots; ++s) {
     for (int d = 0; d < out_rank; ++d) form.slot[s].dims[form.slot[s].rank++] = out(d);
-    for (int d = 0; d < rank - out_rank; ++d) form.slot[s].dims[form.slot[s].rank++] = born(d);
+    for (int d = 0; d < rank - out_rank; ++d) form.slot[s].dims[form.slot[s].rank++] = inner(d);
   }
   return form;
 }
@@ -507,9 +507,9 @@ Forms class_loss() {
 }
 Forms cell() {
   Form form;
-  form.out_rank = 2, form.slots = 2, form.born = 1, form.computed = 1, form.work_is_product = true;
-  form.slot[0] = slot({out(0), born(0)}), form.slot[1] = whole(2);
-  form.parameter = slot({out(1), born(0)}), form.window_classes = 1;  // four gates
+  form.out_rank = 2, form.slots = 2, form.inner = 1, form.computed = 1, form.work_is_product = true;
+  form.slot[0] = slot({out(0), inner(0)}), form.slot[1] = whole(2);
+  form.parameter = slot({out(1), inner(0)}), form.window_classes = 1;  // four gates
   return {form};
 }
 Forms bmm() { return {batched_product()}; }
@@ -627,13 +627,13 @@ const std::vector<Form>& forms(Rule rule) {
   return all[static_cast<size_t>(rule)];
 }
 
-int32_t size_of(Term term, const Shape& out, const std::array<int32_t, kMaxBorn>& born) {
+int32_t size_of(Term term, const Shape& out, const std::array<int32_t, kMaxInner>& inner) {
   const int32_t size = out.dims[std::min<size_t>(term.index, kMaxRank - 1)];
   switch (term.kind) {
     case Term::kOut:
       return size;
-    case Term::kBorn:
-      return born[term.index];
+    case Term::kInner:
+      return inner[term.index];
     case Term::kOne:
       return 1;
     case Term::kTwice:
@@ -648,10 +648,10 @@ int32_t size_of(Term term, const Shape& out, const std::array<int32_t, kMaxBorn>
   return 0;
 }
 
-Shape operand_shape(const Slot& slot, const Shape& out, const std::array<int32_t, kMaxBorn>& born) {
+Shape operand_shape(const Slot& slot, const Shape& out, const std::array<int32_t, kMaxInner>& inner) {
   Shape shape;
   shape.rank = slot.rank;
-  for (size_t d = 0; d < slot.rank; ++d) shape.dims[d] = size_of(slot.dims[d], out, born);
+  for (size_t d = 0; d < slot.rank; ++d) shape.dims[d] = size_of(slot.dims[d], out, inner);
   return shape;
 }
 

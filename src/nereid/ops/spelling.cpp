@@ -47,7 +47,7 @@ class Speller {
   void dimension(char of, std::string_view index) {
     int d = 0;
     std::from_chars(index.data(), index.data() + index.size(), d);
-    if (of == 'n') return size(applied_.born[static_cast<size_t>(d)]);
+    if (of == 'n') return size(applied_.inner[static_cast<size_t>(d)]);
     const Shape& shape = of == 'o' ? applied_.out : applied_.operands[0];
     size(shape.dims[static_cast<size_t>(d < 0 ? d + shape.rank : d)]);
   }

@@ -2,7 +2,7 @@
 //
 // The patterns of the catalogue hold names in braces:
 //   x y z       operands              a b        constants
-//   x.1 o.-1    sizes of the first operand, of the result; n.0 a born size
+//   x.1 o.-1    sizes of the first operand, of the result; n.0 an inner size
 //   dim dim2 k over ,over over, axes    attributes ("dim=1", ", dim=1", "(0, 1)")
 //   order split shape half mid index parts part before pads rest kk cin cout conv pool ,bias unbiased groups bd nd
 //   others      tensors of the operator's own, by the names in `weights`

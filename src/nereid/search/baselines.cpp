@@ -49,23 +49,24 @@ CallRequest request_of(const BaselineOptions& options) {
   return {.seconds = options.seconds, .patience = options.patience, .threads = options.jobs > 1 ? 1 : 0};
 }
 
-bool compiles(const std::vector<std::string>& ways) {
-  return std::any_of(ways.begin(), ways.end(),
-                     [](const auto& way) { return way.starts_with("compile") || way.starts_with("max-"); });
+bool compiles(const std::vector<std::string>& modes) {
+  return std::any_of(modes.begin(), modes.end(), [](const auto& mode) {
+    return mode.starts_with("compile") || mode.starts_with("max-");
+  });
 }
 
-bool is_called(const std::string& way) { return way != "inductor"; }
+bool is_called(const std::string& mode) { return mode != "inductor"; }
 
 }  // namespace
 
-const std::vector<std::string>& baseline_ways() {
+const std::vector<std::string>& baseline_names() {
   static const std::vector<std::string> kWays = {
       "eager",      "graph",        "compile",           "max-autotune",
       "eager-tf32", "compile-tf32", "max-autotune-tf32", "inductor"};
   return kWays;
 }
 
-std::vector<std::string> usual_ways(replay::Device device) {
+std::vector<std::string> default_baselines(replay::Device device) {
   if (device == replay::Device::kCuda) return {"eager", "graph", "compile", "max-autotune", "inductor"};
   return {"eager", "compile", "inductor"};
 }
@@ -74,20 +75,20 @@ BaselineClock::BaselineClock(Evaluator& evaluator, const Installation& installat
     : evaluator_(evaluator),
       options_(std::move(options)),
       device_(evaluator.settings().device == replay::Device::kCuda ? "cuda" : "cpu"),
-      server_(installation, compiles(options_.ways) ? CallServer::Kind::kCompile : CallServer::Kind::kEager,
+      server_(installation, compiles(options_.modes) ? CallServer::Kind::kCompile : CallServer::Kind::kEager,
               device_),
       candidates_(installation, CallServer::Kind::kCandidates, device_) {
-  for (const auto& way : baseline_ways())
-    if (is_called(way) && std::count(options_.ways.begin(), options_.ways.end(), way) > 0)
-      called_.push_back(way);
+  for (const auto& mode : baseline_names())
+    if (is_called(mode) && std::count(options_.modes.begin(), options_.modes.end(), mode) > 0)
+      called_.push_back(mode);
 }
 
 Result<std::unique_ptr<BaselineClock>> BaselineClock::make(Evaluator& evaluator,
                                                            const Installation& installation,
                                                            BaselineOptions options) {
   std::unique_ptr<BaselineClock> clock(new BaselineClock(evaluator, installation, std::move(options)));
-  const auto& ways = clock->options_.ways;
-  if (std::count(ways.begin(), ways.end(), "inductor") > 0) {
+  const auto& modes = clock->options_.modes;
+  if (std::count(modes.begin(), modes.end(), "inductor") > 0) {
     NEREID_TRY(clock->inductor_,
                proposers::InductorProposer::start(installation, clock->options_.jobs,
                                                   proposers::InductorProposer::Asked::kCompile));
@@ -100,7 +101,7 @@ Result<Compared> BaselineClock::measure(const Task& task, const std::string& can
   Compared compared;
   NEREID_TRY_STATUS(call(task, deadline, compared.baselines));
   if (!called_.empty() && !interrupted() && !deadline.passed()) {
-    NEREID_TRY(compared.baselines[kCandidateWay], call_candidate(task, candidate, deadline, direct));
+    NEREID_TRY(compared.baselines[kCandidateName], call_candidate(task, candidate, deadline, direct));
   }
   if (inductor_ && !interrupted() && !deadline.passed()) {
     NEREID_TRY_STATUS(replay(task, deadline, compared));
@@ -120,21 +121,21 @@ store::Key BaselineClock::key_of(const Task& task, const std::string& subject) c
 
 Status BaselineClock::call(const Task& task, Deadline deadline, Baselines& baselines) {
   CallRequest request = request_of(options_);
-  const auto key = [&](const std::string& way) { return key_of(task, "baseline " + way); };
-  for (const auto& way : called_) {
-    if (auto before = known(key(way)))
-      baselines[way] = *std::move(before);
+  const auto key = [&](const std::string& mode) { return key_of(task, "baseline " + mode); };
+  for (const auto& mode : called_) {
+    if (auto before = known(key(mode)))
+      baselines[mode] = *std::move(before);
     else
-      request.ways.push_back(way);
+      request.modes.push_back(mode);
   }
-  if (request.ways.empty() || deadline.passed()) return ok_status();
-  const auto take = [&](const std::string& way, const Json& answer) {
-    baselines[way] = taken(key(way), answer, task);
+  if (request.modes.empty() || deadline.passed()) return ok_status();
+  const auto take = [&](const std::string& mode, const Json& answer) {
+    baselines[mode] = taken(key(mode), answer, task);
   };
   auto program = render::program_text(task.trace, device_);
   if (!program.ok() || !program->kernels.empty()) {
     const std::string why = program.ok() ? "the module launches kernels of its own" : program.error().message;
-    for (const auto& way : request.ways) take(way, Json{{"declined", why}});
+    for (const auto& mode : request.modes) take(mode, Json{{"declined", why}});
     return ok_status();
   }
   request.program = std::move(program->text);
@@ -155,7 +156,7 @@ Result<Baseline> BaselineClock::call_candidate(const Task& task, const std::stri
   if (!program.ok()) return declined(program.error());
   CallRequest request = request_of(options_);
   request.program = std::move(program->text), request.kernels = std::move(program->kernels);
-  request.ways = {"eager"}, request.direct = direct;
+  request.modes = {"eager"}, request.direct = direct;
   for (const auto& [hash, constants] : request.kernels)
     request.files[hash + ".json"] = std::move(traced->kernels.at(hash));
   Baseline called;
@@ -194,11 +195,11 @@ Status BaselineClock::replay(const Task& task, Deadline deadline, Compared& comp
 
 Json to_json(const Baselines& baselines) {
   Json json = Json::object();
-  for (const auto& [way, baseline] : baselines) json[way] = json_of(baseline);
+  for (const auto& [mode, baseline] : baselines) json[mode] = json_of(baseline);
   return json;
 }
 
-std::string baseline_name(const std::string& way) {
+std::string baseline_name(const std::string& mode) {
   static const std::map<std::string, const char*> kNames = {
       {"eager", "eager PyTorch"},
       {"graph", "eager PyTorch as a CUDA graph"},
@@ -207,16 +208,16 @@ std::string baseline_name(const std::string& way) {
       {"eager-tf32", "eager PyTorch in TF32"},
       {"compile-tf32", "torch.compile in TF32"},
       {"max-autotune-tf32", "torch.compile, max-autotune, in TF32"},
-      {kCandidateWay, "ModelNew"}};
-  const auto found = kNames.find(way);
-  return found == kNames.end() ? way : found->second;
+      {kCandidateName, "ModelNew"}};
+  const auto found = kNames.find(mode);
+  return found == kNames.end() ? mode : found->second;
 }
 
 std::string baselines_text(const Baselines& baselines, const std::string& hardware) {
   if (baselines.empty()) return "";
   std::string text = fmt::format("As a user calls them, on this {}:\n", hardware);
-  for (const auto& [way, b] : baselines) {
-    text += baseline_name(way) + ": ";
+  for (const auto& [mode, b] : baselines) {
+    text += baseline_name(mode) + ": ";
     if (b.timed_out)
       text += "timed out: " + b.declined.substr(0, 160);
     else if (!b.call_ms)

@@ -28,11 +28,11 @@ struct Baseline {
   std::string declined{};           // why there are no times
   bool timed_out = false;           // it was stopped at its time limit
 };
-// By way: "eager", "graph", "compile", "max-autotune", "eager-tf32" and so on; kCandidateWay: the candidate,
-// called like them.
+// By mode: "eager", "graph", "compile", "max-autotune", "eager-tf32" and so on; kCandidateName: the
+// candidate, called like them.
 using Baselines = std::map<std::string, Baseline>;
 
-inline constexpr const char* kCandidateWay = "candidate";
+inline constexpr const char* kCandidateName = "candidate";
 
 struct Compared {
   Baselines baselines{};
@@ -41,18 +41,18 @@ struct Compared {
 };
 
 struct BaselineOptions {
-  std::vector<std::string> ways{};  // of baseline_ways
-  double seconds = 2;               // of sampling, each way
-  double patience = 900;            // of one way: max-autotune tries many kernels
-  int jobs = 1;                     // tasks at the same time
+  std::vector<std::string> modes{};  // of baseline_names
+  double seconds = 2;                // of sampling, each mode
+  double patience = 900;             // of one mode: max-autotune tries many kernels
+  int jobs = 1;                      // tasks at the same time
 };
 
 // All: "eager", "graph", "compile", "max-autotune"; with TF32 allowed "eager-tf32", "compile-tf32",
 // "max-autotune-tf32"; "inductor" (its kernels replayed).
-const std::vector<std::string>& baseline_ways();
+const std::vector<std::string>& baseline_names();
 // Those that a device has by default, without TF32: on a CPU without "graph" and "max-autotune", which takes
 // hours there.
-std::vector<std::string> usual_ways(replay::Device device);
+std::vector<std::string> default_baselines(replay::Device device);
 
 // Thread-safe; refers to the evaluator.
 class BaselineClock {
@@ -82,13 +82,13 @@ class BaselineClock {
   Evaluator& evaluator_;
   const BaselineOptions options_;
   const std::string device_;
-  std::vector<std::string> called_;  // of the ways, those that the server knows
+  std::vector<std::string> called_;  // of the modes, those that the server knows
   CallServer server_, candidates_;
   std::unique_ptr<proposers::Proposer> inductor_;  // null: not asked for
 };
 
 nlohmann::json to_json(const Baselines& baselines);
-std::string baseline_name(const std::string& way);  // "torch.compile, max-autotune"
+std::string baseline_name(const std::string& mode);  // "torch.compile, max-autotune"
 // Under a line that names the hardware, "torch.compile: 0.123 ms a call, 0.101 ms on the GPU", a line each.
 std::string baselines_text(const Baselines& baselines, const std::string& hardware);
 

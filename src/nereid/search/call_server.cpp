@@ -60,13 +60,13 @@ std::string last_words(const std::filesystem::path& file) {
   return ": " + text->substr(line == text->npos ? 0 : line + 1, std::min<size_t>(end - line, 300));
 }
 
-// One child, from its order to its end: answers of as many ways as it lives for.
+// One child, from its order to its end: answers of as many modes as it lives for.
 class Child {
  public:
   Child(const CallRequest& request, Deadline deadline, const std::filesystem::path& folder)
       : request_(request), deadline_(deadline), folder_(folder) {}
 
-  // How many of the ways were answered, or declined for it.
+  // How many of the modes were answered, or declined for it.
   Result<size_t> listen(int channel, const std::function<void(const std::string&, const Json&)>& take) {
     double left = request_.patience;
     while (true) {
@@ -84,17 +84,17 @@ class Child {
                    came == Came::kClosed ? std::optional<std::string>() : sandbox::receive_packet(channel));
         if (packet) {
           NEREID_TRY(const Json said, parse_json(*packet, "a baseline's process"));
-          if (said.contains("done")) return request_.ways.size();
-          if (said.contains("way")) left = request_.patience;
+          if (said.contains("done")) return request_.modes.size();
+          if (said.contains("mode")) left = request_.patience;
           NEREID_TRY_STATUS(heard(said, channel, take));
           continue;
         }
         gone = "its process ended" + last_words(folder_ / "words.txt");
       }
-      const size_t at = std::min(answered_, request_.ways.size() - 1);
+      const size_t at = std::min(answered_, request_.modes.size() - 1);
       Json why = {{"declined", gone}};
       if (came == Came::kLate) why["timed_out"] = true;
-      take(request_.ways[at], why);
+      take(request_.modes[at], why);
       return at + 1;
     }
   }
@@ -107,8 +107,8 @@ class Child {
       return sandbox::send_packet(channel, "go");
     }
     if (said.contains("leave")) turn_ = {};
-    if (said.contains("way") && answered_ < request_.ways.size())
-      take(request_.ways[answered_++], said.value("answer", Json::object()));
+    if (said.contains("mode") && answered_ < request_.modes.size())
+      take(request_.modes[answered_++], said.value("answer", Json::object()));
     return ok_status();
   }
 
@@ -126,7 +126,7 @@ CallServer::~CallServer() { stop(); }
 Status CallServer::run(const CallRequest& request, Deadline deadline,
                        const std::function<void(const std::string&, const Json&)>& take) {
   CallRequest left = request;
-  while (!left.ways.empty()) {
+  while (!left.modes.empty()) {
     NEREID_TRY(const auto folder, TemporaryFolder::create());
     const auto program = folder.path() / "program.py";
     NEREID_TRY_STATUS(write_file_atomically(program, left.program));
@@ -137,12 +137,12 @@ Status CallServer::run(const CallRequest& request, Deadline deadline,
     if (::pipe2(ends, O_CLOEXEC) != 0) return our_error("pipe: {}", strerror(errno));
     Fd theirs(ends[0]), lifeline(ends[1]);
     const Json packet = {
-        {"program", program.string()},      {"ways", left.ways},       {"device", device_},
+        {"program", program.string()},      {"modes", left.modes},     {"device", device_},
         {"seconds", left.seconds},          {"threads", left.threads}, {"direct", left.direct},
         {"folder", folder.path().string()}, {"kernels", left.kernels}};
     NEREID_TRY(const bool begun, order(packet, {channel.second.get(), theirs.get()}));
     if (!begun) {
-      for (const auto& way : left.ways) take(way, Json{{"declined", declined_}});
+      for (const auto& mode : left.modes) take(mode, Json{{"declined", declined_}});
       return ok_status();
     }
     channel.second.reset(), theirs.reset();
@@ -152,7 +152,7 @@ Status CallServer::run(const CallRequest& request, Deadline deadline,
     lifeline.reset();
     wait_until_closed(channel.first.get());
     NEREID_TRY(const size_t count, answered);
-    left.ways.erase(left.ways.begin(), left.ways.begin() + static_cast<std::ptrdiff_t>(count));
+    left.modes.erase(left.modes.begin(), left.modes.begin() + static_cast<std::ptrdiff_t>(count));
   }
   return ok_status();
 }

@@ -26,11 +26,11 @@ struct CallRequest {
   std::string program{};                       // text of program_text
   std::map<std::string, std::string> files{};  // in the same folder: HASH.json for each of its kernels
   std::map<std::string, int> kernels{};        // by hash: how many constants it has
-  std::vector<std::string> ways{};  // of "eager", "graph", "compile", "max-autotune", in this order
-  double seconds = 2;               // of sampling, each way
-  double patience = 900;            // seconds of one way, waiting for the GPU not counted; then it is killed
-  int threads = 0;                  // that compile one program; 0: as many as PyTorch chooses
-  bool direct = false;  // behind a guard, with direct launches, as the compiler's files are called
+  std::vector<std::string> modes{};  // of "eager", "graph", "compile", "max-autotune", in this order
+  double seconds = 2;                // of sampling, each mode
+  double patience = 900;  // seconds of one mode, waiting for the GPU not counted; then it is killed
+  int threads = 0;        // that compile one program; 0: as many as PyTorch chooses
+  bool direct = false;    // behind a guard, with direct launches, as the compiler's files are called
 };
 
 // Thread-safe.
@@ -47,12 +47,12 @@ class CallServer {
   // Ends the process, and with it all children.
   ~CallServer();
 
-  // `take` is called with each way's answer as soon as it is there: {"call_ms": ...} or {"declined": why}.
-  // A way that takes too long or kills its process is declined so; the ways after it get a process of their
+  // `take` is called with each mode's answer as soon as it is there: {"call_ms": ...} or {"declined": why}.
+  // A mode that takes too long or kills its process is declined so; the modes after it get a process of their
   // own. An Error: an interrupt, the deadline, or a server that cannot be started; where there is no jail
-  // for candidates, all ways are declined.
+  // for candidates, all modes are declined.
   Status run(const CallRequest& request, Deadline deadline,
-             const std::function<void(const std::string& way, const nlohmann::json& answer)>& take);
+             const std::function<void(const std::string& mode, const nlohmann::json& answer)>& take);
 
  private:
   // Sends an order to the process, which is started where there is none. False where there are to be no

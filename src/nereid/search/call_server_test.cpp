@@ -31,11 +31,11 @@ TEST(CallServer, LivesThroughWhatProgramsDo) {
   const auto installation = Installation::locate();
   ASSERT_TRUE(installation.ok()) << installation.error().message;
   CallServer server(*installation, CallServer::Kind::kEager, "cpu");
-  const auto answers_to = [&](const std::string& body, std::vector<std::string> ways) {
+  const auto answers_to = [&](const std::string& body, std::vector<std::string> modes) {
     std::map<std::string, Json> answers;
     const Status status = server.run(
-        {.program = program_that(body), .ways = std::move(ways), .seconds = 0.01, .patience = 1},
-        Deadline::after(100), [&](const std::string& way, const Json& answer) { answers[way] = answer; });
+        {.program = program_that(body), .modes = std::move(modes), .seconds = 0.01, .patience = 1},
+        Deadline::after(100), [&](const std::string& mode, const Json& answer) { answers[mode] = answer; });
     EXPECT_TRUE(status.ok()) << status.error().message;
     return answers;
   };
@@ -71,7 +71,7 @@ TEST(CallServer, JailsCandidates) {
   const auto answer_to = [&](const std::string& body) {
     Json answer;
     const Status status =
-        server.run({.program = program_that(body), .ways = {"eager"}, .seconds = 0.01, .patience = 20},
+        server.run({.program = program_that(body), .modes = {"eager"}, .seconds = 0.01, .patience = 20},
                    Deadline::after(100), [&](const std::string&, const Json& said) { answer = said; });
     EXPECT_TRUE(status.ok()) << status.error().message;
     return answer;

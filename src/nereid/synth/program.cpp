@@ -89,8 +89,8 @@ void resolve_steps(const SampledProgram& sampled, const Space& space, size_t las
   for (size_t i = last;; i = step_before(sampled.steps, i)) {
     const SampledStep& step = sampled.steps[i];
     program.steps[i].applied =
-        ops::apply(*step.op, space.form(step.way.form), shape, step.born, step.details);
-    const Feed feed = step.way.feed;
+        ops::apply(*step.op, space.form(step.transition.form), shape, step.inner, step.details);
+    const Feed feed = step.transition.feed;
     if (feed.a < 0) return;
     const auto& operands = program.steps[i].applied.operands;
     if (feed.b >= 0) resolve_steps(sampled, space, i - 1, operands[static_cast<size_t>(feed.b)], program);
@@ -110,20 +110,20 @@ void resolve(const SampledProgram& sampled, const Space& space, Program& program
   if (open > 0) resolve_steps(sampled, space, count - 1 - open, sampled.waiting, program);
   for (size_t i = 0; i < count; ++i) {
     Step& step = program.steps[i];
-    const Way& way = sampled.steps[i].way;
-    const auto current = static_cast<uint16_t>(way.feed.a >= 0 ? step_before(sampled.steps, i) : 0);
-    step.tap = way.tap;
+    const Transition& transition = sampled.steps[i].transition;
+    const auto current = static_cast<uint16_t>(transition.feed.a >= 0 ? step_before(sampled.steps, i) : 0);
+    step.tap = transition.tap;
     const int operands = ops::operand_count(step.applied);
     step.operands.clear();
     for (int s = 0; s < operands; ++s) {
       const auto slot = static_cast<size_t>(std::min<int>(s, step.applied.form->slots - 1));
-      if (s == way.feed.a) {
+      if (s == transition.feed.a) {
         step.operands.push_back({.fresh = false, .index = current});
-      } else if (s == way.feed.b) {
+      } else if (s == transition.feed.b) {
         step.operands.push_back({.fresh = false, .index = static_cast<uint16_t>(i - 1)});
-      } else if (s == 1 && way.tap > 0) {
+      } else if (s == 1 && transition.tap > 0) {
         Ref behind = step.operands[0];
-        for (int steps = way.tap; steps > 0; --steps) behind = program.steps[behind.index].operands[0];
+        for (int steps = transition.tap; steps > 0; --steps) behind = program.steps[behind.index].operands[0];
         step.operands.push_back(behind);
       } else {
         step.operands.push_back({.fresh = true, .index = static_cast<uint16_t>(program.inputs.size())});

@@ -40,7 +40,7 @@ struct Program {
   }
 };
 
-// Every size is made of the result's and the born ones. Constants are the operators' first ones.
+// Every size is made of the result's and the inner ones. Constants are the operators' first ones.
 void resolve(const SampledProgram& sampled, const Space& space, Program& program);
 
 // Of the graph alone: names, constants and code style make no difference, nor does the order in

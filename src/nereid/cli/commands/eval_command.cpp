@@ -32,7 +32,7 @@ a time; without one they are the cost model's and are named so.
 
 Exit code 0: every task was judged, whatever the verdicts; 1: some could not be judged (an Error).)";
 
-// PyTorch's times, of many tasks: a little of each way.
+// PyTorch's times, of many tasks: a little of each mode.
 constexpr double kBaselineSampling = 0.06, kBaselinePatience = 120;
 constexpr std::ptrdiff_t kMostNamed = 5;
 constexpr int64_t kNoted = 50;  // tasks between lines that stay
@@ -97,16 +97,16 @@ Result<Answer> run(const EvalOptions& options, bool json) {
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, jobs));
   const std::string question = question_of(options.search, *setup);
-  NEREID_TRY(auto ways, ways_of(options.search, setup->evaluator->settings().device));
+  NEREID_TRY(auto modes, baselines_of(options.search, setup->evaluator->settings().device));
   // If anything is timed, both sides are also called from Python.
-  if (ways.empty() && setup->evaluator->settings().time) ways = {"eager"};
+  if (modes.empty() && setup->evaluator->settings().time) modes = {"eager"};
   std::unique_ptr<search::BaselineClock> clock;
-  if (!ways.empty()) {
+  if (!modes.empty()) {
     NEREID_TRY(
         clock,
         search::BaselineClock::make(
             *setup->evaluator, setup->installation,
-            {.ways = ways, .seconds = kBaselineSampling, .patience = kBaselinePatience, .jobs = jobs}));
+            {.modes = modes, .seconds = kBaselineSampling, .patience = kBaselinePatience, .jobs = jobs}));
   }
   Progress progress("eval " + options.tasks, std::ssize(tasks));
   // Every result is in results.jsonl as soon as it is there, and a line that is cut short is dropped.

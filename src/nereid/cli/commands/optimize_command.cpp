@@ -37,14 +37,14 @@ constexpr const char* kOptimizeExamples = R"(Examples:
 
 model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
 constructor and the same parameters, and says at its top what was verified, on what, and how fast it is. A call
-that was not verified (another shape, dtype, stride, way or argument, a gradient) raises NotVerified, or runs
+that was not verified (another shape, dtype, stride, mode or argument, a gradient) raises NotVerified, or runs
 the original forward with --fallback. On a GPU results are ranked by measured time, otherwise by a cost model. Ctrl-C
 keeps the best verified result. Results are stored and reused (`nereid store`).
 
 Exit code 1: nothing was verified, or only kernels slower than eager PyTorch; nothing is written, and the evidence against
 the attempt of the latest stage is printed.)";
 
-constexpr double kBaselineSeconds = 1800;  // of all ways of PyTorch's together
+constexpr double kBaselineSeconds = 1800;  // of all modes of PyTorch's together
 
 struct OptimizeOptions {
   std::string reference, output, report;
@@ -260,12 +260,12 @@ search::SearchOptions search_options(const OptimizeOptions& options, Deadline en
           .to_finish = to_finish};
 }
 
-// Times PyTorch in the asked ways; torch.compile's kernels go to the outcome.
+// Times PyTorch in the asked modes; torch.compile's kernels go to the outcome.
 Result<search::Baselines> time_baselines(const SearchSetup& setup, const search::Task& task,
-                                         const std::vector<std::string>& ways, search::Outcome& outcome,
+                                         const std::vector<std::string>& modes, search::Outcome& outcome,
                                          Progress& progress) {
   progress.say("timing PyTorch");
-  const auto clock = search::BaselineClock::make(*setup.evaluator, setup.installation, {.ways = ways});
+  const auto clock = search::BaselineClock::make(*setup.evaluator, setup.installation, {.modes = modes});
   if (!clock.ok()) {
     if (clock.error().blame == Blame::kInterrupted) return search::Baselines();  // the best is kept
     return clock.error();
@@ -315,7 +315,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   NEREID_TRY(const std::string source, read_module(options.reference, options.module));
   NEREID_TRY_STATUS(check_files(options));
   NEREID_TRY(const auto setup, SearchSetup::make(options.search, 1));
-  NEREID_TRY(const auto ways, ways_of(options.search, setup->evaluator->settings().device));
+  NEREID_TRY(const auto modes, baselines_of(options.search, setup->evaluator->settings().device));
   const std::string name = std::filesystem::path(options.reference).filename().string();
   Progress progress("optimize " + name);
   const Ticker ticker(progress, [&] { return setup->at_work(); });
@@ -341,8 +341,8 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   // The rest of the budget, and a tenth of it beyond; baselines are timed on top of it.
   const double left = std::max(0.0, 1.1 * budget - watch.seconds());
   search::Baselines baselines;
-  if (outcome.best && !ways.empty() && !interrupted()) {
-    NEREID_TRY(baselines, time_baselines(*setup, *task, ways, outcome, progress));
+  if (outcome.best && !modes.empty() && !interrupted()) {
+    NEREID_TRY(baselines, time_baselines(*setup, *task, modes, outcome, progress));
   }
   const bool written =
       outcome.best && (options.keep_slower || !search::slower_than_eager(*task, *outcome.best));

@@ -27,7 +27,7 @@ constexpr std::array kLongFolds = {"ss", "ff", "fi", "fl", "st"};
 // Of a category or a group of them.
 std::string young_members(std::string_view category) {
   std::string text;
-  for (const YoungRange& r : young_ranges())
+  for (const RecentRange& r : recent_ranges())
     if (std::string_view(r.category).starts_with(category))
       text += fmt::format(R"(\x{{{:X}}}-\x{{{:X}}})", r.first, r.last);
   return text;

@@ -11,7 +11,7 @@ namespace nereid::lm {
 namespace {
 
 // Younger than Unicode 14: those of 15 (utf8proc knows them, PCRE2 10.42 does not) and of 16.
-constexpr YoungRange kYoung[] = {
+constexpr RecentRange kYoung[] = {
     {0x897, 0x897, "Mn"},     {0xCF3, 0xCF3, "Mc"},     {0xECE, 0xECE, "Mn"},     {0x1B4E, 0x1B4F, "Po"},
     {0x1B7F, 0x1B7F, "Po"},   {0x1C89, 0x1C89, "Lu"},   {0x1C8A, 0x1C8A, "Ll"},   {0x2427, 0x2429, "So"},
     {0x2FFC, 0x2FFF, "So"},   {0x31E4, 0x31E5, "So"},   {0x31EF, 0x31EF, "So"},   {0xA7CB, 0xA7CC, "Lu"},
@@ -136,7 +136,7 @@ std::unique_ptr<UnicodeTable> make_table() {
     if (property.combining_class != 0 || changes_alone(c, property, buffer)) bits |= kUnsettled;
     table[c] = static_cast<uint8_t>(bits);
   }
-  for (const YoungRange& young : kYoung) {
+  for (const RecentRange& young : kYoung) {
     const int bits = young.category[0] == 'L'                   ? kLetter | kWordCharacter
                      : young.category[0] == 'M'                 ? kWordCharacter
                      : std::string_view(young.category) == "Nd" ? kNumber | kWordCharacter
@@ -161,7 +161,7 @@ const UnicodeTable& unicode_table() {
   return *table;
 }
 
-std::span<const YoungRange> young_ranges() { return kYoung; }
+std::span<const RecentRange> recent_ranges() { return kYoung; }
 
 bool may_need_nfc(std::string_view text) {
   const UnicodeTable& table = unicode_table();

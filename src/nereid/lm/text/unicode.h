@@ -42,12 +42,12 @@ inline uint8_t unicode_class(const UnicodeTable& table, uint32_t code_point) {
 struct CodePointRange {
   uint32_t first, last;
 };
-struct YoungRange {
+struct RecentRange {
   uint32_t first, last;
   const char* category;  // "Lu"
 };
 // What Unicode 15 and 16 brought, which PCRE2 10.42 does not know.
-std::span<const YoungRange> young_ranges();
+std::span<const RecentRange> recent_ranges();
 
 // Appends the Unicode normal form C of `text`, which is valid UTF-8, to `out`.
 void append_nfc(std::string_view text, std::string& out);

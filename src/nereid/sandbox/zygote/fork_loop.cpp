@@ -96,7 +96,7 @@ Result<bool> ForkLoop::run(Child& child) {
     Result<bool> is_child = false;
     if (order.what == Order::kRun) is_child = fork_child(order.child, child);
     if (order.what == Order::kKill) kill_child(order.child);
-    if (order.what == Order::kShow) show_child(order.child);
+    if (order.what == Order::kStatus) reply_status(order.child);
     if (!is_child.ok() || *is_child) return is_child;
     for (const int fd : descriptors)
       if (fd >= 0) ::close(fd);
@@ -114,7 +114,7 @@ bool ForkLoop::wait_for_order() {
     const timespec none{};
     const int ready = ::ppoll(&order, 1, compact_ ? &none : nullptr, &mask);
     if (ready < 0 && errno != EINTR) return false;
-    bury_the_dead();
+    reap_children();
     if (ready > 0) return true;
     if (ready == 0) compact_ = compaction_.step();
   }
@@ -127,7 +127,7 @@ std::string ForkLoop::folder_of(uint64_t number) const {
 Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   for (int i = 0; compact_ && i < kStepsBeforeAFork; ++i) compact_ = compaction_.step();
   if (child.answer < 0) return our_error("an order to run came without its descriptors");
-  if (count_ == living_.size()) return our_error("more than {} children at once", living_.size());
+  if (count_ == children_.size()) return our_error("more than {} children at once", children_.size());
   if (!folder_.empty() && ::mkdir(folder_of(number).c_str(), 0700) != 0) return failure("mkdir");
   int said[2];
   if (::pipe2(said, O_CLOEXEC) != 0) return failure("pipe");
@@ -143,7 +143,7 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   }
   ::close(said[1]);
   ::fcntl(said[0], F_SETFL, O_NONBLOCK);
-  living_[count_++] = {.pid = pid, .said = said[0], .number = number, .core = core, .entry = {}};
+  children_[count_++] = {.pid = pid, .said = said[0], .number = number, .core = core, .entry = {}};
   NEREID_TRY_STATUS(jail_.after_fork());
   return false;
 }
@@ -183,17 +183,17 @@ int ForkLoop::least_used_core() {
     const int core = (last_core_ + step) % CPU_SETSIZE;
     if (!CPU_ISSET(static_cast<size_t>(core), &cores_)) continue;
     size_t held = 0;
-    for (size_t i = 0; i < count_; ++i) held += living_[i].core == core ? 1 : 0;
+    for (size_t i = 0; i < count_; ++i) held += children_[i].core == core ? 1 : 0;
     if (held < fewest) fewest = held, best = core;
   }
   return last_core_ = best;
 }
 
-void ForkLoop::show_child(uint64_t number) {
+void ForkLoop::reply_status(uint64_t number) {
   int process = -1;
-  Sighting sighting{.child = number, .entry = {}};
+  StatusReply reply{.child = number, .entry = {}};
   for (size_t i = 0; i < count_; ++i) {
-    Living& child = living_[i];
+    Running& child = children_[i];
     if (child.number != number) continue;
     process = static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0));
     char word[1 + sizeof child.entry];
@@ -201,9 +201,9 @@ void ForkLoop::show_child(uint64_t number) {
       memcpy(&child.entry, word + 1, sizeof child.entry);
       child.entered = true;
     }
-    sighting.entered = child.entered ? 1 : 0, sighting.entry = child.entry;
+    reply.entered = child.entered ? 1 : 0, reply.entry = child.entry;
   }
-  iovec piece{&sighting, sizeof sighting};
+  iovec piece{&reply, sizeof reply};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof process)] = {};
   msghdr message{};
   message.msg_iov = &piece, message.msg_iovlen = 1;
@@ -220,7 +220,7 @@ void ForkLoop::show_child(uint64_t number) {
 
 void ForkLoop::kill_child(uint64_t number) const {
   for (size_t i = 0; i < count_; ++i) {
-    const Living& child = living_[i];
+    const Running& child = children_[i];
     if (child.number != number) continue;
     // Number 1 of its pid namespace takes everything with it; without one the child leads a process group
     // that the jail does not let anybody leave. It may not have made that group yet.
@@ -229,15 +229,15 @@ void ForkLoop::kill_child(uint64_t number) const {
   }
 }
 
-void ForkLoop::bury_the_dead() {
+void ForkLoop::reap_children() {
   int status = 0;
   rusage used{};
   for (pid_t pid; (pid = ::wait4(-1, &status, WNOHANG, &used)) > 0;) {
-    const auto end = living_.begin() + count_;
-    const auto child = std::find_if(living_.begin(), end, [&](const Living& c) { return c.pid == pid; });
+    const auto end = children_.begin() + count_;
+    const auto child = std::find_if(children_.begin(), end, [&](const Running& c) { return c.pid == pid; });
     if (child == end) continue;
     if (!jail_.isolation().pid) ::killpg(pid, SIGKILL);
-    Obituary note{.child = child->number, .status = status};
+    ChildExit note{.child = child->number, .status = status};
     note.cpu = seconds(used.ru_utime) + seconds(used.ru_stime);
     const ssize_t got = child->entered ? 0 : ::read(child->said, note.why, sizeof note.why - 1);
     note.entered = child->entered || (got == 1 + sizeof(Entry) && note.why[0] == '+') ? 1 : 0;
@@ -250,7 +250,7 @@ void ForkLoop::bury_the_dead() {
       std::error_code nothing_lost;
       std::filesystem::remove_all(folder_of(child->number), nothing_lost);
     }
-    *child = living_[--count_];
+    *child = children_[--count_];
     (void)::send(control_, &note, sizeof note, MSG_NOSIGNAL);  // a peer that does not listen is gone
   }
 }

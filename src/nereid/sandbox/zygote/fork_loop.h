@@ -1,9 +1,9 @@
-// The part of a zygote that goes on living once it is warm: it takes orders, forks and buries. In C++ and
+// The part of a zygote that goes on living once it is warm: it takes orders, forks and reaps. In C++ and
 // without the heap, because what a zygote writes it shares with its children: each page is copied, and the
 // 2 MiB page around it (compaction.h) falls apart into 512 small ones, which every later fork and every
 // child's end pay for again. A loop in Python wrote some 200 pages a fork.
 //
-// The judge's packets are Orders, the loop's are Obituaries, as bytes: both ends are built together.
+// The judge's packets are Orders, the loop's are ChildExits, as bytes: both ends are built together.
 #pragma once
 
 #include <sched.h>
@@ -18,14 +18,14 @@
 namespace nereid::sandbox {
 
 struct Order {
-  // kRun comes with two descriptors: the request, and the pipe for the answer. kShow is answered with a
-  // Sighting.
-  enum What : uint64_t { kRun = 1, kKill = 2, kShow = 3 };
+  // kRun comes with two descriptors: the request, and the pipe for the answer. kStatus is answered with a
+  // StatusReply.
+  enum What : uint64_t { kRun = 1, kKill = 2, kStatus = 3 };
   uint64_t what = 0;
   uint64_t child = 0;  // the judge's number for it
 };
 
-struct Obituary {
+struct ChildExit {
   uint64_t child = 0;
   int32_t status = 0;   // as waitpid gives it
   int32_t entered = 0;  // it was in the jail; else `why` says why not
@@ -42,7 +42,7 @@ struct Entry {
 };
 
 // Comes with a pidfd of the child, or without where the child is gone.
-struct Sighting {
+struct StatusReply {
   uint64_t child = 0;
   uint64_t entered = 0;  // `entry` holds
   Entry entry;
@@ -76,7 +76,7 @@ class ForkLoop {
   Result<bool> run(Child& child);
 
  private:
-  struct Living {
+  struct Running {
     pid_t pid = 0;
     int said = -1;  // an Entry, or why there is no jail around it
     uint64_t number = 0;
@@ -89,9 +89,9 @@ class ForkLoop {
   Result<bool> fork_child(uint64_t number, Child& child);
   void become_child(uint64_t number, const Child& child, int says, int core);
   void kill_child(uint64_t number) const;
-  void show_child(uint64_t number);
+  void reply_status(uint64_t number);
   int least_used_core();
-  void bury_the_dead();
+  void reap_children();
   std::string folder_of(uint64_t number) const;
 
   const Jail& jail_;
@@ -100,9 +100,9 @@ class ForkLoop {
   const std::string folder_;
   const Interpreter interpreter_;
   bool compact_ = true;
-  cpu_set_t cores_;                           // that this process may use: each child is held to one of them
-  int last_core_ = 0;                         // that a child got
-  std::array<Living, kMostChildren> living_;  // the first `count_`
+  cpu_set_t cores_;    // that this process may use: each child is held to one of them
+  int last_core_ = 0;  // that a child got
+  std::array<Running, kMostChildren> children_;  // the first `count_`
   size_t count_ = 0;
 };
 

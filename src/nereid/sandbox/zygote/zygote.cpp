@@ -71,15 +71,15 @@ Error passed(const Deadline& deadline, const std::string& module) {
       deadline.owner() == LimitOwner::kCaller ? "the caller's budget" : "the time that we wait for it");
 }
 
-// `gone.status` as waitpid gives it. Number 1 of a pid namespace is spared all signals but SIGKILL and those
+// `exit.status` as waitpid gives it. Number 1 of a pid namespace is spared all signals but SIGKILL and those
 // of its own faults, so SIGXCPU may not be what ends it.
-Outcome killed_by(const ZygoteProcess::Gone& gone, const Limits& limits) {
-  const int status = gone.status;
+Outcome killed_by(const ZygoteProcess::Exit& exit, const Limits& limits) {
+  const int status = exit.status;
   if (WIFEXITED(status))
     return Killed{.limit = fmt::format("it ended with status {} and no answer", WEXITSTATUS(status))};
   switch (const int signal = WTERMSIG(status)) {
     case SIGKILL:
-      if (gone.cpu + 1 < static_cast<double>(limits.cpu_seconds))
+      if (exit.cpu + 1 < static_cast<double>(limits.cpu_seconds))
         return Killed{.limit = "it was killed: out of memory", .by_force = true};
       [[fallthrough]];
     case SIGXCPU:
@@ -247,20 +247,20 @@ class RealZygote : public Zygote {
   // Of the child's limit, when `wall` seconds are over since the request; 0: none. The limit begins when the
   // child is in its jail, and a loaded machine extends it.
   Result<double> seconds_left(ZygoteProcess& process, uint64_t child, double seconds, double wall) {
-    const auto shown = process.show(child);
+    const auto status = process.status_of(child);
     // Too busy to answer, or gone: then the pipe is about to say so.
-    if (!shown || !shown->process.valid())
+    if (!status || !status->process.valid())
       return wall >= std::max(kMostStretch * seconds, kSecondsToEnter) ? 0 : kSoonestLook;
-    if (!shown->entry) {
+    if (!status->entry) {
       if (wall < kSecondsToEnter) return kSoonestLook;
       process.kill(child);
       return our_error("a child of the {} worker did not enter its jail within {} s", options_.module,
                        kSecondsToEnter);
     }
-    const double at_work = std::min(wall, seconds_now() - shown->entry->at);
-    const pid_t pid = process_of(shown->process);
+    const double at_work = std::min(wall, seconds_now() - status->entry->at);
+    const pid_t pid = process_of(status->process);
     auto times = pid > 0 ? times_of(pid) : std::nullopt;
-    if (times) times->processor -= shown->entry->processor, times->waited -= shown->entry->waited;
+    if (times) times->processor -= status->entry->processor, times->waited -= status->entry->waited;
     const double left = seconds - seconds_at_work(at_work, times);
     if (left <= 0 || at_work >= kMostStretch * seconds) return 0;
     return std::clamp(left, kSoonestLook, kMostStretch * seconds - at_work + kSoonestLook);
@@ -268,7 +268,7 @@ class RealZygote : public Zygote {
 
   Result<std::optional<Outcome>> stop(ZygoteProcess& process, uint64_t child, Outcome outcome) {
     process.kill(child);
-    if (process.wait_gone(child, Deadline::after(kSecondsToDie)))
+    if (process.wait_for_exit(child, Deadline::after(kSecondsToDie)))
       return std::optional<Outcome>(std::move(outcome));
     if (process.lost()) return std::optional<Outcome>();
     return our_error("a child of the {} worker does not die", options_.module);
@@ -277,9 +277,9 @@ class RealZygote : public Zygote {
   // The pipe was closed before a whole answer came: by dying, or by a child that lives on.
   Result<std::optional<Outcome>> how_it_ended(ZygoteProcess& process, uint64_t child, Deadline deadline,
                                               double seconds, const Stopwatch& watch) {
-    std::optional<ZygoteProcess::Gone> gone;
+    std::optional<ZygoteProcess::Exit> exit;
     Deadline look = Deadline::after(std::max(0.0, seconds - watch.seconds()), LimitOwner::kCandidate);
-    while (!(gone = process.wait_gone(child, Deadline::earlier(deadline, look)))) {
+    while (!(exit = process.wait_for_exit(child, Deadline::earlier(deadline, look)))) {
       if (process.lost()) return std::optional<Outcome>();
       if (interrupted() || deadline.passed()) {
         process.kill(child);
@@ -289,10 +289,10 @@ class RealZygote : public Zygote {
       if (left <= 0) return stop(process, child, Outcome(OutOfTime{seconds}));
       look = Deadline::after(left, LimitOwner::kCandidate);
     }
-    const bool killed = WIFSIGNALED(gone->status) && WTERMSIG(gone->status) == SIGKILL;
-    if (!gone->entered && killed) return std::optional<Outcome>();
-    if (!gone->entered) return our_error("a child could not enter its jail: {}", gone->why);
-    return std::optional<Outcome>(killed_by(*gone, options_.limits));
+    const bool killed = WIFSIGNALED(exit->status) && WTERMSIG(exit->status) == SIGKILL;
+    if (!exit->entered && killed) return std::optional<Outcome>();
+    if (!exit->entered) return our_error("a child could not enter its jail: {}", exit->why);
+    return std::optional<Outcome>(killed_by(*exit, options_.limits));
   }
 
   Result<std::shared_ptr<ZygoteProcess>> living(Deadline deadline) {

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostWords = 8192;
 constexpr double kSecondsToBeIdle = 0.5;  // before a worker that might be kept is given up
-constexpr auto kUntilItIsShown = std::chrono::seconds(2);
+constexpr auto kLongestStatus = std::chrono::seconds(2);
 constexpr auto kUntilLossIsHeardOf = std::chrono::seconds(10);  // of a worker that takes no more orders
 
 // Python's own name for a folder of bytecode, for installations that keep none with their sources.
@@ -203,7 +203,7 @@ bool ZygoteProcess::adopt() {
 bool ZygoteProcess::idle_soon() {
   std::unique_lock lock(mutex_);
   const Deadline deadline = Deadline::after(kSecondsToBeIdle);
-  const auto alive = [&] { return std::ranges::any_of(requests_, [](auto& r) { return !r.second.gone; }); };
+  const auto alive = [&] { return std::ranges::any_of(requests_, [](auto& r) { return !r.second.exit; }); };
   while (ready_ && !lost_ && alive() && !deadline.passed())
     changed_.wait_for(lock, std::chrono::milliseconds(5));
   return ready_ && !lost_ && !alive();
@@ -268,9 +268,9 @@ bool ZygoteProcess::handle_packet() {
   if (!packet.ok() || !packet->has_value()) return false;
   // A zygote that makes no sense is no better than a lost one.
   const std::lock_guard lock(mutex_);
-  const bool sighting = ready_ && (*packet)->size() == sizeof(Sighting);
-  const bool understood = sighting ? take_sighting(**packet, std::move(descriptors))
-                          : ready_ ? take_obituary(**packet)
+  const bool reply = ready_ && (*packet)->size() == sizeof(StatusReply);
+  const bool understood = reply    ? take_status_reply(**packet, std::move(descriptors))
+                          : ready_ ? take_child_exit(**packet)
                                    : take_ready(**packet);
   if (understood) changed_.notify_all();
   return understood;
@@ -288,26 +288,26 @@ bool ZygoteProcess::take_ready(const std::string& packet) {
   }
 }
 
-bool ZygoteProcess::take_obituary(const std::string& packet) {
-  Obituary note;
+bool ZygoteProcess::take_child_exit(const std::string& packet) {
+  ChildExit note;
   if (packet.size() != sizeof note) return false;
   memcpy(&note, packet.data(), sizeof note);
   note.why[sizeof note.why - 1] = '\0';
   const auto found = requests_.find(note.child);
   if (found == requests_.end()) return true;
-  found->second.gone = Gone{note.status, note.entered != 0, note.why, note.cpu};
+  found->second.exit = Exit{note.status, note.entered != 0, note.why, note.cpu};
   if (found->second.forgotten) requests_.erase(found);
   return true;
 }
 
-bool ZygoteProcess::take_sighting(const std::string& packet, std::vector<Fd> descriptors) {
-  Sighting sighting;
-  memcpy(&sighting, packet.data(), sizeof sighting);
-  const auto found = requests_.find(sighting.child);
+bool ZygoteProcess::take_status_reply(const std::string& packet, std::vector<Fd> descriptors) {
+  StatusReply reply;
+  memcpy(&reply, packet.data(), sizeof reply);
+  const auto found = requests_.find(reply.child);
   if (found == requests_.end()) return true;
-  Shown& shown = found->second.shown.emplace();
-  if (!descriptors.empty()) shown.process = std::move(descriptors.front());
-  if (sighting.entered != 0) shown.entry = sighting.entry;
+  ChildStatus& status = found->second.status.emplace();
+  if (!descriptors.empty()) status.process = std::move(descriptors.front());
+  if (reply.entered != 0) status.entry = reply.entry;
   return true;
 }
 
@@ -354,24 +354,24 @@ void ZygoteProcess::kill(uint64_t child) {
       send_packet(control_.get(), bytes_of(order));  // a lost one is noticed elsewhere
 }
 
-std::optional<ZygoteProcess::Shown> ZygoteProcess::show(uint64_t child) {
+std::optional<ZygoteProcess::ChildStatus> ZygoteProcess::status_of(uint64_t child) {
   std::unique_lock lock(mutex_);
-  const Order order{Order::kShow, child};
+  const Order order{Order::kStatus, child};
   if (lost_ || !requests_.contains(child) || !send_packet(control_.get(), bytes_of(order)).ok()) return {};
-  const auto shown = [&] {
+  const auto answered = [&] {
     const auto found = requests_.find(child);
-    return lost_ || found == requests_.end() || found->second.shown.has_value();
+    return lost_ || found == requests_.end() || found->second.status.has_value();
   };
-  changed_.wait_for(lock, kUntilItIsShown, shown);
+  changed_.wait_for(lock, kLongestStatus, answered);
   const auto found = requests_.find(child);
-  return found == requests_.end() ? std::nullopt : std::exchange(found->second.shown, std::nullopt);
+  return found == requests_.end() ? std::nullopt : std::exchange(found->second.status, std::nullopt);
 }
 
-std::optional<ZygoteProcess::Gone> ZygoteProcess::wait_gone(uint64_t child, Deadline deadline) {
+std::optional<ZygoteProcess::Exit> ZygoteProcess::wait_for_exit(uint64_t child, Deadline deadline) {
   std::unique_lock lock(mutex_);
   for (;;) {
     const auto found = requests_.find(child);
-    if (found != requests_.end() && found->second.gone) return found->second.gone;
+    if (found != requests_.end() && found->second.exit) return found->second.exit;
     if (lost_ || interrupted() || deadline.passed()) return {};
     changed_.wait_for(lock, std::chrono::milliseconds(50));
   }
@@ -381,7 +381,7 @@ void ZygoteProcess::forget(uint64_t child) {
   const std::lock_guard lock(mutex_);
   const auto found = requests_.find(child);
   if (found == requests_.end()) return;
-  if (found->second.gone || lost_)
+  if (found->second.exit || lost_)
     requests_.erase(found);
   else
     found->second.forgotten = true;

@@ -25,7 +25,7 @@ class ZygoteProcess {
     Isolation isolation;
     std::string about;
   };
-  struct Gone {
+  struct Exit {
     int status = 0;        // as waitpid gives it
     bool entered = false;  // it was in the jail; else `why` says why not
     std::string why;
@@ -45,13 +45,13 @@ class ZygoteProcess {
   std::optional<uint64_t> submit(int request, int answer);
   void kill(uint64_t child);
   // How the child ended; nothing when the zygote is lost or `deadline` passes first.
-  std::optional<Gone> wait_gone(uint64_t child, Deadline deadline);
-  struct Shown {
+  std::optional<Exit> wait_for_exit(uint64_t child, Deadline deadline);
+  struct ChildStatus {
     Fd process;  // a pidfd, to see what the child has had of the machine; invalid where it is gone
     std::optional<Entry> entry;  // nothing: it is not in its jail yet
   };
   // Nothing where the zygote is lost or too busy to answer.
-  std::optional<Shown> show(uint64_t child);
+  std::optional<ChildStatus> status_of(uint64_t child);
   // Every submitted child is forgotten once, when no more calls about it follow.
   void forget(uint64_t child);
 
@@ -63,8 +63,8 @@ class ZygoteProcess {
  private:
   struct Request {
     bool forgotten = false;
-    std::optional<Gone> gone;
-    std::optional<Shown> shown;  // by the last Sighting
+    std::optional<Exit> exit;
+    std::optional<ChildStatus> status;  // by the last StatusReply
   };
 
   ZygoteProcess() = default;
@@ -75,9 +75,9 @@ class ZygoteProcess {
   void stop_listening();
   void listen();
   bool handle_packet();
-  bool take_ready(const std::string& packet);     // false: it makes no sense
-  bool take_obituary(const std::string& packet);  // likewise
-  bool take_sighting(const std::string& packet, std::vector<Fd> descriptors);
+  bool take_ready(const std::string& packet);       // false: it makes no sense
+  bool take_child_exit(const std::string& packet);  // likewise
+  bool take_status_reply(const std::string& packet, std::vector<Fd> descriptors);
   void become_lost();
 
   pid_t launcher_ = 0;

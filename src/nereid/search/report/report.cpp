@@ -78,7 +78,7 @@ std::string as_called(const Outcome& outcome, const Baselines& baselines, const 
       list.push_back({.label = baseline_name(way),
                       .value = *baseline.call_ms,
                       .text = milliseconds_text(*baseline.call_ms),
-                      .ours = way == kCandidateWay});
+                      .ours = way == kCandidateName});
   if (const auto ms = outcome.best ? outcome.best->launches_ms() : std::nullopt)
     list.push_back({.label = label_of(*outcome.best) + ", its launches",
                     .value = *ms,

@@ -13,17 +13,19 @@ template <typename Number>
 Automaton<Number>::Automaton(const Space& space, int level) : space_(space), level_(level) {
   for (const Group& group : space.groups()) {
     Types& starts = starts_.emplace_back();
-    for (const Way& way : group.starts) starts.set(static_cast<size_t>(type_after(way, 0)));
+    for (const Transition& transition : group.starts)
+      starts.set(static_cast<size_t>(type_after(transition, 0)));
     auto& onwards = onwards_.emplace_back();
     std::array<std::array<Types, kKinds>, kTypes> joins;
     bool any = false;
     for (int type = 0; type < kTypes; ++type) {
       const auto t = static_cast<size_t>(type), kind = static_cast<size_t>(type / kRuns);
-      for (const Way& way : group.onwards[kind])
-        if (way.tap <= type % kRuns) onwards[t].set(static_cast<size_t>(type_after(way, type % kRuns)));
+      for (const Transition& transition : group.onwards[kind])
+        if (transition.tap <= type % kRuns)
+          onwards[t].set(static_cast<size_t>(type_after(transition, type % kRuns)));
       for (size_t branch = 0; branch < kKinds; ++branch)
-        for (const Way& way : group.joins[kind][branch])
-          joins[t][branch].set(static_cast<size_t>(type_after(way, type % kRuns))), any = true;
+        for (const Transition& transition : group.joins[kind][branch])
+          joins[t][branch].set(static_cast<size_t>(type_after(transition, type % kRuns))), any = true;
     }
     if (any) joins_.push_back(joins), joining_.push_back(starts_.size() - 1);
   }
@@ -32,7 +34,7 @@ Automaton<Number>::Automaton(const Space& space, int level) : space_(space), lev
     for (const Group& branch : space.groups()) {
       auto& joined = joins_of_[j].emplace_back();
       for (size_t type = 0; type < kTypes; ++type)
-        for (const Way& way : branch.starts) joined[type] |= joins_[j][type][way.kind];
+        for (const Transition& transition : branch.starts) joined[type] |= joins_[j][type][transition.kind];
     }
   find_stronger();
   for (Types& starts : starts_) starts = pruned(starts);

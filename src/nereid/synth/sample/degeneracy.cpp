@@ -346,7 +346,7 @@ class Judge {
     for (const int further : {form.dim2, form.dim3})
       if (further >= 0) axes |= axis_bit(further);
     double n = 1;
-    for (size_t i = 0; i < form.born; ++i) n *= applied.born[i];
+    for (size_t i = 0; i < form.inner; ++i) n *= applied.inner[i];
     const std::string_view name = applied.op->name;
     const bool squares = name.ends_with("_square"), of_each = squares || name.ends_with("_abs");
     Value made = of_each
@@ -453,7 +453,7 @@ class Judge {
   Value pooling(const ops::Applied& applied, const Value& x) {
     const std::string_view name = applied.op->name;
     if (applied.op->rule == Rule::kGlobalPool)
-      return reduced("mean", x, axes_from(2, 4), static_cast<double>(applied.born[0]) * applied.born[1]);
+      return reduced("mean", x, axes_from(2, 4), static_cast<double>(applied.inner[0]) * applied.inner[1]);
     double n = 1;
     for (size_t d = 0; d < static_cast<size_t>(ops::spatial_axes(applied)); ++d)
       n *= applied.window.kernel[d];
@@ -580,7 +580,7 @@ class Judge {
   static Value loss(const ops::Applied& applied, const Value& x, const Value& y) {
     const std::string_view name = applied.op->name;
     double n = 1;
-    for (size_t i = 0; i < applied.form->born; ++i) n *= applied.born[i];
+    for (size_t i = 0; i < applied.form->inner; ++i) n *= applied.inner[i];
     const Value apart = {.mean = x.mean - y.mean, .sd = std::sqrt(x.sd * x.sd + y.sd * y.sd)};
     Value made;
     if (name == "cosine_similarity") {
@@ -599,13 +599,13 @@ class Judge {
     } else if (name.starts_with("bce")) {
       made = through(x, softplus);
     } else if (name == "cross_entropy") {
-      made = {.mean = std::log(static_cast<double>(applied.born[1])) + x.sd * x.sd / 2, .sd = x.sd + 1e-6};
-      n = applied.born[0];
+      made = {.mean = std::log(static_cast<double>(applied.inner[1])) + x.sd * x.sd / 2, .sd = x.sd + 1e-6};
+      n = applied.inner[0];
     } else if (name == "triplet_margin_loss") {
-      const double d = applied.born[1];
+      const double d = applied.inner[1];
       const double near = std::sqrt(d) * apart.rms(), far = std::sqrt(d) * std::sqrt(x.rms() * x.rms() + 1);
       made = through({.mean = near - far + 1, .sd = apart.sd}, [](double v) { return std::max(v, 0.0); });
-      n = applied.born[0];
+      n = applied.inner[0];
     } else if (name ==
                "kl_div") {  // rows of probabilities, each about 1 / row; the mean is over the first axis
       const ops::Shape& shape = applied.operands[0];

@@ -38,9 +38,9 @@ void size_by_input(const Program& plain, const Space& space, size_t last, Sample
       }
       return;
     }
-    const Feed feed = step.way.feed;
+    const Feed feed = step.transition.feed;
     if (feed.a < 0) return;
-    const ops::Form& form = space.form(step.way.form);
+    const ops::Form& form = space.form(step.transition.form);
     const ops::Slot& slot = form.slot[static_cast<size_t>(feed.a)];
     if (slot.rank != result.rank || form.out_rank != result.rank) return;
     for (uint8_t d = 2; d < slot.rank; ++d)

@@ -76,7 +76,7 @@ void free_sizes(Rng& rng, SampledProgram& sampled) {
   for (ops::Shape* shape : {&sampled.result, &sampled.waiting})
     for (size_t d = 0; d < shape->rank; ++d) set_free(shape->dims[d]);
   for (SampledStep& step : sampled.steps)
-    for (int32_t& born : step.born) set_free(born);
+    for (int32_t& inner : step.inner) set_free(inner);
 }
 
 bool is_sound(const Program& program) {

@@ -12,11 +12,11 @@ namespace nereid::synth {
 
 struct SampledStep {
   const ops::Operator* op = nullptr;
-  Way way;
+  Transition transition;
   // Of a branch: what comes before it waits until the step after the branch, which is one less deep, joins
   // both.
   uint8_t depth = 0;
-  std::array<int32_t, ops::kMaxBorn> born{};
+  std::array<int32_t, ops::kMaxInner> inner{};
   ops::LayerOptions details{};  // drawn apart (layer_options.h)
   bool operator==(const SampledStep&) const = default;
 };
@@ -24,7 +24,7 @@ struct SampledStep {
 // joins.
 inline size_t step_before(const std::vector<SampledStep>& steps, size_t i) {
   size_t before = i - 1;
-  if (steps[i].way.feed.b >= 0)
+  if (steps[i].transition.feed.b >= 0)
     while (steps[before].depth > steps[i].depth) --before;
   return before;
 }

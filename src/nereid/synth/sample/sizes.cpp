@@ -21,9 +21,10 @@ Sizes<Number>::Sizes(const Space& space) : space_(space) {
 }
 
 template <typename Number>
-const typename Sizes<Number>::Counts* Sizes<Number>::through(const Way& way, const Counts* spine,
-                                                             const Counts* branch, Counts& made) const {
-  const Edges& edges = space_.edges(way.form, way.feed);
+const typename Sizes<Number>::Counts* Sizes<Number>::through(const Transition& transition,
+                                                             const Counts* spine, const Counts* branch,
+                                                             Counts& made) const {
+  const Edges& edges = space_.edges(transition.form, transition.feed);
   if (edges.identity) return spine;
   const size_t count = edges.first.size() - 1;
   made.assign(count, number<Number>(0));
@@ -46,13 +47,13 @@ bool Sizes<Number>::count(const std::vector<SampledStep>& steps) {
   counts_.assign(steps.size(), nullptr);
   while (storage_.size() < steps.size()) storage_.emplace_back();
   for (size_t i = 0; i < steps.size(); ++i) {
-    const Way& way = steps[i].way;
-    if (way.feed.a < 0) {
-      counts_[i] = &of_start(way.form);
-    } else if (way.feed.b >= 0) {
-      counts_[i] = through(way, counts_[step_before(steps, i)], counts_[i - 1], storage_[i]);
+    const Transition& transition = steps[i].transition;
+    if (transition.feed.a < 0) {
+      counts_[i] = &of_start(transition.form);
+    } else if (transition.feed.b >= 0) {
+      counts_[i] = through(transition, counts_[step_before(steps, i)], counts_[i - 1], storage_[i]);
     } else {
-      counts_[i] = through(way, counts_[i - 1], nullptr, storage_[i]);
+      counts_[i] = through(transition, counts_[i - 1], nullptr, storage_[i]);
     }
     if (counts_[i] != &storage_[i]) continue;
     bool any = false;
@@ -75,23 +76,23 @@ ops::Shape Sizes<Number>::draw_shape(Rng& rng, int rank, int vector) const {
 }
 
 template <typename Number>
-void Sizes<Number>::draw_born(Rng& rng, const Edge& edge, SampledStep& step) const {
-  const ops::Form& form = space_.form(step.way.form);
-  for (size_t i = 0; i < form.born; ++i) {
-    const auto sizes = grid((edge.born >> (3 * i)) & 7);
-    step.born[i] = sizes.size() == 1 ? sizes[0] : sizes[rng.below(static_cast<uint32_t>(sizes.size()))];
+void Sizes<Number>::draw_inner(Rng& rng, const Edge& edge, SampledStep& step) const {
+  const ops::Form& form = space_.form(step.transition.form);
+  for (size_t i = 0; i < form.inner; ++i) {
+    const auto sizes = grid((edge.inner >> (3 * i)) & 7);
+    step.inner[i] = sizes.size() == 1 ? sizes[0] : sizes[rng.below(static_cast<uint32_t>(sizes.size()))];
   }
 }
 
 template <typename Number>
 bool Sizes<Number>::draw_start(Rng& rng, int vector, SampledStep& step) {
-  if (space_.form(step.way.form).born == 0) return true;
+  if (space_.form(step.transition.form).inner == 0) return true;
   weights_.clear();
-  const auto edges = space_.edges(step.way.form, {}).of(vector);
+  const auto edges = space_.edges(step.transition.form, {}).of(vector);
   for (const Edge& edge : edges) weights_.push_back(number<Number>(edge.ways));
   const int chosen = choose(rng, std::span<const Number>(weights_));
   if (chosen == kUndecided) return false;
-  draw_born(rng, edges[static_cast<size_t>(chosen)], step);
+  draw_inner(rng, edges[static_cast<size_t>(chosen)], step);
   return true;
 }
 
@@ -105,7 +106,7 @@ bool Sizes<Number>::draw(Rng& rng, SampledProgram& sampled) {
 
 template <typename Number>
 bool Sizes<Number>::draw_result(Rng& rng, std::vector<SampledStep>& steps, size_t last, ops::Shape& result) {
-  const int rank = rank_of(steps[last].way.kind);
+  const int rank = rank_of(steps[last].transition.kind);
   weights_.clear();
   const Counts& shapes = shapes_[static_cast<size_t>(rank)];
   for (size_t v = 0; v < shapes.size(); ++v) weights_.push_back((*counts_[last])[v] * shapes[v]);
@@ -120,11 +121,11 @@ template <typename Number>
 bool Sizes<Number>::draw_steps(Rng& rng, std::vector<SampledStep>& steps, size_t last, int vector) {
   for (size_t i = last;; i = step_before(steps, i)) {
     SampledStep& step = steps[i];
-    const Way& way = step.way;
-    if (way.feed.a < 0) return draw_start(rng, vector, step);
-    const Edges& edges = space_.edges(way.form, way.feed);
+    const Transition& transition = step.transition;
+    if (transition.feed.a < 0) return draw_start(rng, vector, step);
+    const Edges& edges = space_.edges(transition.form, transition.feed);
     if (edges.identity) continue;
-    const bool joins = way.feed.b >= 0;
+    const bool joins = transition.feed.b >= 0;
     const auto choices = edges.of(vector);
     size_t chosen = 0;
     if (choices.size() > 1) {
@@ -139,7 +140,7 @@ bool Sizes<Number>::draw_steps(Rng& rng, std::vector<SampledStep>& steps, size_t
       if (picked == kUndecided) return false;
       chosen = static_cast<size_t>(picked);
     }
-    draw_born(rng, choices[chosen], step);
+    draw_inner(rng, choices[chosen], step);
     if (joins && !draw_steps(rng, steps, i - 1, choices[chosen].branch)) return false;
     vector = choices[chosen].spine;
   }
@@ -160,29 +161,31 @@ bool some_program(const Space& space, const std::vector<int>& groups, bool two) 
   std::vector<Sets> reached(groups.size());
   std::vector<std::array<Sets, kLongestBranch + 1>> branches(groups.size());  // [step][length]
   Set made;
-  const auto arrive = [&](Sets& sets, const Way& way, int run, const Set& spine, const Set* branch) {
+  const auto arrive = [&](Sets& sets, const Transition& transition, int run, const Set& spine,
+                          const Set* branch) {
     if (spine.empty() || (branch != nullptr && branch->empty())) return;
-    unite(sets[static_cast<size_t>(type_after(way, run))], *sizes.through(way, &spine, branch, made));
+    unite(sets[static_cast<size_t>(type_after(transition, run))],
+          *sizes.through(transition, &spine, branch, made));
   };
   const auto go_on = [&](const Group& group, const Sets& before, Sets& after) {
     for (int type = 0; type < kTypes; ++type)
-      for (const Way& way : group.onwards[static_cast<size_t>(type / kRuns)])
-        if (way.tap <= type % kRuns)
-          arrive(after, way, type % kRuns, before[static_cast<size_t>(type)], nullptr);
+      for (const Transition& transition : group.onwards[static_cast<size_t>(type / kRuns)])
+        if (transition.tap <= type % kRuns)
+          arrive(after, transition, type % kRuns, before[static_cast<size_t>(type)], nullptr);
   };
   const auto join = [&](const Group& group, const Sets& before, const Sets& branch, Sets& after) {
     for (int type = 0; type < kTypes; ++type)
       for (int other = 0; other < kTypes; ++other)
-        for (const Way& way :
+        for (const Transition& transition :
              group.joins[static_cast<size_t>(type / kRuns)][static_cast<size_t>(other / kRuns)])
-          arrive(after, way, type % kRuns, before[static_cast<size_t>(type)],
+          arrive(after, transition, type % kRuns, before[static_cast<size_t>(type)],
                  &branch[static_cast<size_t>(other)]);
   };
   for (size_t i = 0; i < groups.size(); ++i) {
     const Group& group = space.groups()[static_cast<size_t>(groups[i])];
-    for (const Way& way : group.starts)
-      unite((i == 0 ? reached[0] : branches[i][1])[static_cast<size_t>(type_after(way, 0))],
-            sizes.of_start(way.form));
+    for (const Transition& transition : group.starts)
+      unite((i == 0 ? reached[0] : branches[i][1])[static_cast<size_t>(type_after(transition, 0))],
+            sizes.of_start(transition.form));
     if (i == 0) continue;
     go_on(group, reached[i - 1], reached[i]);
     for (size_t length = 1; length <= kLongestBranch; ++length) {

@@ -25,12 +25,13 @@ class Sizes {
   bool draw(Rng& rng, SampledProgram& sampled);
 
   // The counts of a result whose operands were counted; `spine` itself where nothing changes.
-  const Counts* through(const Way& way, const Counts* spine, const Counts* branch, Counts& made) const;
+  const Counts* through(const Transition& transition, const Counts* spine, const Counts* branch,
+                        Counts& made) const;
   const Counts& of_start(int form) const { return starts_[static_cast<size_t>(form)]; }
 
   // The parts of `draw`: exact sizes of the given classes.
   ops::Shape draw_shape(Rng& rng, int rank, int vector) const;
-  void draw_born(Rng& rng, const Edge& edge, SampledStep& step) const;
+  void draw_inner(Rng& rng, const Edge& edge, SampledStep& step) const;
   bool draw_start(Rng& rng, int vector, SampledStep& step);
 
  private:

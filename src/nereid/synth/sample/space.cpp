@@ -13,15 +13,15 @@ using ops::Term;
 
 size_t feed_number(Feed feed) { return static_cast<size_t>((feed.a + 1) * 4 + feed.b + 1); }
 
-// The class of an operand's size, from those of the result and the born sizes.
-int class_of(Term term, const Classes& out, const std::array<int, ops::kMaxBorn>& born) {
+// The class of an operand's size, from those of the result and the inner sizes.
+int class_of(Term term, const Classes& out, const std::array<int, ops::kMaxInner>& inner) {
   switch (term.kind) {
     case Term::kOut:
     case Term::kHalfUp:
     case Term::kHalfDown:
       return out[term.index];
-    case Term::kBorn:
-      return born[term.index];
+    case Term::kInner:
+      return inner[term.index];
     case Term::kOne:
       return 0;
     case Term::kTwice:
@@ -33,19 +33,19 @@ int class_of(Term term, const Classes& out, const std::array<int, ops::kMaxBorn>
 }
 
 int number_of(const ClassVectors& vectors, const ops::Slot& slot, const Classes& out,
-              const std::array<int, ops::kMaxBorn>& born) {
+              const std::array<int, ops::kMaxInner>& inner) {
   int classes[ops::kMaxRank] = {};
-  for (size_t d = 0; d < slot.rank; ++d) classes[d] = class_of(slot.dims[d], out, born);
+  for (size_t d = 0; d < slot.rank; ++d) classes[d] = class_of(slot.dims[d], out, inner);
   return vectors.find(slot.rank, {classes, slot.rank});
 }
 
 bool within_bounds(const Form& form, const Bounds& bounds, const Classes& out,
-                   const std::array<int, ops::kMaxBorn>& born) {
+                   const std::array<int, ops::kMaxInner>& inner) {
   int work = form.window_classes, parameter = form.window_classes;
   for (size_t d = 0; d < form.out_rank; ++d) work += out[d];
-  for (size_t i = 0; i < form.born; ++i) work += born[i];
+  for (size_t i = 0; i < form.inner; ++i) work += inner[i];
   if (form.work_is_product && work > bounds.work) return false;
-  for (size_t d = 0; d < form.parameter.rank; ++d) parameter += class_of(form.parameter.dims[d], out, born);
+  for (size_t d = 0; d < form.parameter.rank; ++d) parameter += class_of(form.parameter.dims[d], out, inner);
   return form.parameter.rank == 0 || parameter <= bounds.elements;
 }
 
@@ -113,7 +113,7 @@ void Space::add_ways(Group& group) {
       known = forms_.end() - 1;
     }
     const auto id = static_cast<uint16_t>(known - forms_.begin());
-    const auto offer = [&](Feed feed, uint8_t tap, ops::Domain domain, std::vector<Way>& ways) {
+    const auto offer = [&](Feed feed, uint8_t tap, ops::Domain domain, std::vector<Transition>& ways) {
       Edges& edges = edges_[id][feed_number(feed)];
       if (edges.first.empty()) edges = make_edges(form, feed);
       if (edges.edges.empty() && !edges.identity) return;  // no size fits
@@ -154,34 +154,34 @@ void Space::add_ways(Group& group) {
 Edges Space::make_edges(const Form& form, Feed feed) const {
   Edges made;
   const int rank = form.out_rank;
-  made.identity = feed.a == 0 && feed.b < 0 && form.preserving && form.born == 0;
+  made.identity = feed.a == 0 && feed.b < 0 && form.preserving && form.inner == 0;
   for (int out = 0; out < vectors_.count(rank); ++out) {
     made.first.push_back(static_cast<uint32_t>(made.edges.size()));
     const Classes& classes = vectors_.at(rank, out);
     bool allowed = true;
     for (size_t d = 0; d < form.out_rank; ++d)
       allowed &= classes[d] >= form.low[d] && classes[d] <= form.high[d];
-    std::array<int, ops::kMaxBorn> born{};
-    std::fill_n(born.begin(), form.born, form.born_low);
+    std::array<int, ops::kMaxInner> inner{};
+    std::fill_n(inner.begin(), form.inner, form.inner_low);
     while (allowed) {
       int numbers[ops::kMaxSlots] = {};
-      bool fits = within_bounds(form, bounds_, classes, born);
+      bool fits = within_bounds(form, bounds_, classes, inner);
       for (int s = 0; s < form.slots && fits; ++s)
-        fits = (numbers[s] = number_of(vectors_, form.slot[s], classes, born)) >= 0;
+        fits = (numbers[s] = number_of(vectors_, form.slot[s], classes, inner)) >= 0;
       if (fits) {
         Edge edge;
         if (feed.a >= 0) edge.spine = static_cast<uint16_t>(numbers[feed.a]);
         if (feed.b >= 0) edge.branch = static_cast<uint16_t>(numbers[feed.b]);
-        for (size_t i = 0; i < form.born; ++i) {
-          edge.born |= static_cast<uint16_t>(born[i] << (3 * i));
-          edge.ways *= static_cast<uint32_t>(grid(born[i]).size());
+        for (size_t i = 0; i < form.inner; ++i) {
+          edge.inner |= static_cast<uint16_t>(inner[i] << (3 * i));
+          edge.ways *= static_cast<uint32_t>(grid(inner[i]).size());
         }
         made.edges.push_back(edge);
       }
       made.identity &= fits;
-      size_t i = 0;  // the next combination of born classes
-      while (i < form.born && ++born[i] == kClasses) born[i++] = form.born_low;
-      if (i == form.born) break;
+      size_t i = 0;  // the next combination of inner classes
+      while (i < form.inner && ++inner[i] == kClasses) inner[i++] = form.inner_low;
+      if (i == form.inner) break;
     }
     made.identity &= allowed;
   }

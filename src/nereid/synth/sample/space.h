@@ -47,8 +47,8 @@ struct Feed {
 
 struct Edge {
   uint16_t spine = 0, branch = 0;  // class vectors of slots a and b
-  uint16_t born = 0;               // classes of born sizes, 3 bits each
-  uint32_t ways = 1;               // how many born sizes have these classes
+  uint16_t inner = 0;              // classes of inner sizes, 3 bits each
+  uint32_t ways = 1;               // how many inner sizes have these classes
 };
 // For each class vector of a result, the class vectors its operands may have.
 struct Edges {
@@ -68,7 +68,7 @@ inline int rank_of(int kind) { return kind / ops::kDomains; }
 inline ops::Domain domain_of_kind(int kind) { return static_cast<ops::Domain>(kind % ops::kDomains); }
 
 // A way to apply an operator to computed operands of given kinds.
-struct Way {
+struct Transition {
   uint16_t form = 0;  // in Space::forms
   Feed feed;
   uint8_t tap = 0;     // slot 1 is the value so many steps behind; 0: it is not
@@ -79,16 +79,18 @@ inline constexpr int kLongestTap = 2;
 // Steps of a branch: a start and what goes on from it.
 inline constexpr int kLongestBranch = 4;
 // Steps behind a result that kept its shape.
-inline int run_after(const Way& way, int run) {
-  if (!way.keeps) return 0;
-  return way.feed.a == 0 ? (run < kLongestTap ? run + 1 : kLongestTap) : 1;
+inline int run_after(const Transition& transition, int run) {
+  if (!transition.keeps) return 0;
+  return transition.feed.a == 0 ? (run < kLongestTap ? run + 1 : kLongestTap) : 1;
 }
 
 // A value as a wiring's future sees it: its kind, and the steps behind it that kept its shape.
 inline constexpr int kRuns = kLongestTap + 1;
 inline constexpr int kTypes = kKinds * kRuns;
 inline int type_of(int kind, int run) { return kind * kRuns + run; }
-inline int type_after(const Way& way, int run) { return type_of(way.kind, run_after(way, run)); }
+inline int type_after(const Transition& transition, int run) {
+  return type_of(transition.kind, run_after(transition, run));
+}
 
 // Operators between which neither shapes nor domains make a difference.
 struct Group {
@@ -97,9 +99,9 @@ struct Group {
   bool commutes = false;
   std::vector<const ops::Operator*> members;
 
-  std::vector<Way> starts;                       // of fresh inputs alone
-  std::array<std::vector<Way>, kKinds> onwards;  // by the kind of the current value: continue and tap
-  std::array<std::array<std::vector<Way>, kKinds>, kKinds>
+  std::vector<Transition> starts;                       // of fresh inputs alone
+  std::array<std::vector<Transition>, kKinds> onwards;  // by the kind of the current value: continue and tap
+  std::array<std::array<std::vector<Transition>, kKinds>, kKinds>
       joins;  // by those of the current value and the branch
 };
 

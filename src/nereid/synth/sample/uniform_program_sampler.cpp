@@ -7,17 +7,18 @@ namespace {
 
 constexpr size_t kMostArrivals = 8'000'000;  // arrivals, of 24 bytes
 
-template <typename WaySets>
-void gather(WaySets& sets, const Way& way, int from, int branch,
+template <typename TransitionSets>
+void gather(TransitionSets& sets, const Transition& transition, int from, int branch,
             const std::vector<const ops::Operator*>& members) {
   for (auto& set : sets) {
-    if (set.way.form != way.form || !(set.way.feed == way.feed) || set.way.tap != way.tap ||
-        set.from != from || set.branch != branch || set.way.kind != way.kind)
+    if (set.transition.form != transition.form || !(set.transition.feed == transition.feed) ||
+        set.transition.tap != transition.tap || set.from != from || set.branch != branch ||
+        set.transition.kind != transition.kind)
       continue;
     set.members.insert(set.members.end(), members.begin(), members.end());
     return;
   }
-  sets.push_back({way, from, branch, members});
+  sets.push_back({transition, from, branch, members});
 }
 
 }  // namespace
@@ -62,13 +63,14 @@ typename UniformProgramSampler<Number>::Results UniformProgramSampler<Number>::r
 template <typename Number>
 void UniformProgramSampler<Number>::gather_way_sets() {
   for (const Group& group : space_.groups()) {
-    for (const Way& way : group.starts) gather(starts_, way, -1, -1, group.members);
+    for (const Transition& transition : group.starts) gather(starts_, transition, -1, -1, group.members);
     for (int kind = 0; kind < kKinds; ++kind) {
       const auto k = static_cast<size_t>(kind);
-      for (const Way& way : group.onwards[k]) gather(arriving_[way.kind], way, kind, -1, group.members);
+      for (const Transition& transition : group.onwards[k])
+        gather(arriving_[transition.kind], transition, kind, -1, group.members);
       for (int branch = 0; branch < kKinds; ++branch)
-        for (const Way& way : group.joins[k][static_cast<size_t>(branch)])
-          gather(arriving_[way.kind], way, kind, branch, group.members);
+        for (const Transition& transition : group.joins[k][static_cast<size_t>(branch)])
+          gather(arriving_[transition.kind], transition, kind, branch, group.members);
     }
   }
 }
@@ -82,15 +84,16 @@ void UniformProgramSampler<Number>::add(Counts& sums, const Counts& counts, size
 // Visits how a value can come of its last step: what that is, and the counts before it.
 template <typename Number>
 template <typename Visit>
-void UniformProgramSampler<Number>::for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets,
+void UniformProgramSampler<Number>::for_each_arrival(int steps, bool branch,
+                                                     const std::vector<TransitionSet>& sets,
                                                      const Visit& visit) const {
-  for (const WaySet& set : sets) {
+  for (const TransitionSet& set : sets) {
     const bool joins = set.branch >= 0;
     for (int length = joins ? 1 : 0; length <= (joins ? kLongestBranch : 0) && steps - 1 - length > 0;
          ++length) {
       if (joins && branch_kinds_[static_cast<size_t>(length)][static_cast<size_t>(set.branch)].empty())
         continue;
-      for (int run = set.way.tap; run < kRuns; ++run) {
+      for (int run = set.transition.tap; run < kRuns; ++run) {
         const Counts& before =
             made_in(steps - 1 - length, branch)[static_cast<size_t>(type_of(set.from, run))];
         if (!before.empty()) visit(Arrival{&set, run, length}, before);
@@ -103,21 +106,21 @@ template <typename Number>
 void UniformProgramSampler<Number>::count_steps(int steps, bool branch) {
   auto& now = (branch ? branches_ : counts_)[static_cast<size_t>(steps)];
   if (steps == 1) {
-    for (const WaySet& set : starts_)
-      add(now[static_cast<size_t>(type_after(set.way, 0))], sizes_.of_start(set.way.form),
+    for (const TransitionSet& set : starts_)
+      add(now[static_cast<size_t>(type_after(set.transition, 0))], sizes_.of_start(set.transition.form),
           set.members.size());
     return;
   }
   Counts made;
   for (const auto& sets : arriving_)
     for_each_arrival(steps, branch, sets, [&](const Arrival& arrival, const Counts& before) {
-      const WaySet& set = *arrival.set;
+      const TransitionSet& set = *arrival.set;
       const Counts* other =
           set.branch < 0
               ? nullptr
               : &branch_kinds_[static_cast<size_t>(arrival.length)][static_cast<size_t>(set.branch)];
-      add(now[static_cast<size_t>(type_after(set.way, arrival.run))],
-          *sizes_.through(set.way, &before, other, made), set.members.size());
+      add(now[static_cast<size_t>(type_after(set.transition, arrival.run))],
+          *sizes_.through(set.transition, &before, other, made), set.members.size());
     });
 }
 
@@ -141,17 +144,18 @@ const typename UniformProgramSampler<Number>::Arrivals& UniformProgramSampler<Nu
   if (known != arrivals_.end()) return known->second;
   if (remembered_ > kMostArrivals) arrivals_.clear(), remembered_ = 0;
   Arrivals& made = arrivals_[key];
-  for_each_arrival(steps, branch, arriving_[static_cast<size_t>(type / kRuns)],
-                   [&](const Arrival& arrival, const Counts& before) {
-                     const WaySet& set = *arrival.set;
-                     if (type_after(set.way, arrival.run) != type) return;
-                     Number sum = number<Number>(0);
-                     for (const Edge& edge : space_.edges(set.way.form, set.way.feed).of(vector))
-                       sum += weight(arrival, edge, before);
-                     if (is_zero(sum)) return;
-                     made.from.push_back(arrival);
-                     made.choices.add(sum * number<Number>(set.members.size()));
-                   });
+  for_each_arrival(
+      steps, branch, arriving_[static_cast<size_t>(type / kRuns)],
+      [&](const Arrival& arrival, const Counts& before) {
+        const TransitionSet& set = *arrival.set;
+        if (type_after(set.transition, arrival.run) != type) return;
+        Number sum = number<Number>(0);
+        for (const Edge& edge : space_.edges(set.transition.form, set.transition.feed).of(vector))
+          sum += weight(arrival, edge, before);
+        if (is_zero(sum)) return;
+        made.from.push_back(arrival);
+        made.choices.add(sum * number<Number>(set.members.size()));
+      });
   remembered_ += made.from.size();
   return made;
 }
@@ -159,18 +163,18 @@ const typename UniformProgramSampler<Number>::Arrivals& UniformProgramSampler<Nu
 // A step of fresh inputs whose result is of the type and has these classes.
 template <typename Number>
 bool UniformProgramSampler<Number>::draw_start(Rng& rng, int type, int vector, SampledStep& step) {
-  std::vector<const WaySet*> sets;
+  std::vector<const TransitionSet*> sets;
   weights_.clear();
-  for (const WaySet& set : starts_) {
-    if (type_after(set.way, 0) != type) continue;
+  for (const TransitionSet& set : starts_) {
+    if (type_after(set.transition, 0) != type) continue;
     sets.push_back(&set);
-    weights_.push_back(sizes_.of_start(set.way.form)[static_cast<size_t>(vector)] *
+    weights_.push_back(sizes_.of_start(set.transition.form)[static_cast<size_t>(vector)] *
                        number<Number>(set.members.size()));
   }
   const int chosen = choose(rng, std::span<const Number>(weights_));
   if (chosen == kUndecided) return false;
-  const WaySet& set = *sets[static_cast<size_t>(chosen)];
-  step.way = set.way;
+  const TransitionSet& set = *sets[static_cast<size_t>(chosen)];
+  step.transition = set.transition;
   step.op = set.members[rng.below(static_cast<uint32_t>(set.members.size()))];
   return sizes_.draw_start(rng, vector, step);
 }
@@ -188,18 +192,18 @@ bool UniformProgramSampler<Number>::draw_steps(Rng& rng, int first, int steps, b
     int chosen = arrivals.choices.choose(rng);
     if (chosen == kUndecided) return false;
     const Arrival arrival = arrivals.from[static_cast<size_t>(chosen)];
-    const WaySet& set = *arrival.set;
-    step.way = set.way;
+    const TransitionSet& set = *arrival.set;
+    step.transition = set.transition;
     step.op = set.members[rng.below(static_cast<uint32_t>(set.members.size()))];
     const int before = steps - 1 - arrival.length;
     const Counts& counts = made_in(before, branch)[static_cast<size_t>(type_of(set.from, arrival.run))];
-    const auto edges = space_.edges(step.way.form, step.way.feed).of(vector);
+    const auto edges = space_.edges(step.transition.form, step.transition.feed).of(vector);
     weights_.clear();
     for (const Edge& edge : edges) weights_.push_back(weight(arrival, edge, counts));
     chosen = choose(rng, std::span<const Number>(weights_));
     if (chosen == kUndecided) return false;
     const Edge& edge = edges[static_cast<size_t>(chosen)];
-    sizes_.draw_born(rng, edge, step);
+    sizes_.draw_inner(rng, edge, step);
     if (arrival.length > 0) {
       weights_.clear();
       for (int run = 0; run < kRuns; ++run) {

@@ -21,13 +21,13 @@ class UniformProgramSampler {
  private:
   using Counts = typename Sizes<Number>::Counts;
   // Ways of one form that differ in the operator alone.
-  struct WaySet {
-    Way way;
+  struct TransitionSet {
+    Transition transition;
     int from = 0, branch = -1;  // kinds of the current value and of the branch
     std::vector<const ops::Operator*> members;
   };
   struct Arrival {
-    const WaySet* set;
+    const TransitionSet* set;
     int run;     // of the value before
     int length;  // steps of the branch; 0: none
   };
@@ -44,7 +44,8 @@ class UniformProgramSampler {
     return (branch ? branches_ : counts_)[static_cast<size_t>(steps)];
   }
   template <typename Visit>
-  void for_each_arrival(int steps, bool branch, const std::vector<WaySet>& sets, const Visit& visit) const;
+  void for_each_arrival(int steps, bool branch, const std::vector<TransitionSet>& sets,
+                        const Visit& visit) const;
   Number weight(const Arrival& arrival, const Edge& edge, const Counts& before) const;
   const Arrivals& arrivals_at(int steps, bool branch, int type, int vector);
   // Of all values made in so many steps, by type and by class vector.
@@ -61,10 +62,10 @@ class UniformProgramSampler {
   const Space& space_;
   const int level_;
   Sizes<Number> sizes_;
-  std::vector<WaySet> starts_;
-  std::array<std::vector<WaySet>, kKinds> arriving_;      // by the kind of the result
-  std::vector<ByType> counts_, branches_;                 // [steps]; empty where there is none
-  std::vector<std::array<Counts, kKinds>> branch_kinds_;  // [steps]: likewise, whatever the run
+  std::vector<TransitionSet> starts_;
+  std::array<std::vector<TransitionSet>, kKinds> arriving_;  // by the kind of the result
+  std::vector<ByType> counts_, branches_;                    // [steps]; empty where there is none
+  std::vector<std::array<Counts, kKinds>> branch_kinds_;     // [steps]: likewise, whatever the run
   // [steps of the branch that nothing joins; 0: none]: those of the value that waits, those of the branch.
   std::vector<std::pair<Results, Results>> results_;
   Choices<Number> opens_;  // likewise, from one on

@@ -8,19 +8,20 @@ template <typename Number>
 Wirings<Number>::Wirings(const Space& space) : space_(space) {
   for (const Group& group : space.groups()) {
     Chain& starts = starts_.emplace_back();
-    for (const Way& way : group.starts) add(starts, type_after(way, 0), number<Number>(1));
+    for (const Transition& transition : group.starts)
+      add(starts, type_after(transition, 0), number<Number>(1));
     auto& onwards = onwards_.emplace_back();
     auto& joins = joins_.emplace_back();
     joins_any_.push_back(false);
     for (int type = 0; type < kTypes; ++type) {
       const auto t = static_cast<size_t>(type), kind = static_cast<size_t>(type / kRuns);
       const int run = type % kRuns;
-      for (const Way& way : group.onwards[kind])
-        if (way.tap <= run) lead(onwards[t], type_after(way, run));
+      for (const Transition& transition : group.onwards[kind])
+        if (transition.tap <= run) lead(onwards[t], type_after(transition, run));
       for (int branch = 0; branch < kKinds; ++branch) {
         Passages passages;
-        for (const Way& way : group.joins[kind][static_cast<size_t>(branch)])
-          lead(passages, type_after(way, run));
+        for (const Transition& transition : group.joins[kind][static_cast<size_t>(branch)])
+          lead(passages, type_after(transition, run));
         if (passages.empty()) continue;
         joins[t].emplace_back(branch, std::move(passages));
         joins_any_.back() = true;
@@ -93,14 +94,15 @@ void Wirings<Number>::for_each_arrival(const Made& made, const Visit& visit) {
 
 // The ways that a candidate stands for, one by one.
 template <typename Number>
-const Way& Wirings<Number>::way_of(const Candidate& candidate, size_t step, int to, uint32_t which) const {
+const Transition& Wirings<Number>::way_of(const Candidate& candidate, size_t step, int to,
+                                          uint32_t which) const {
   const Group& group = space_.groups()[static_cast<size_t>(groups_[step])];
   const auto kind = static_cast<size_t>(candidate.from / kRuns);
   const int run = candidate.from % kRuns;
   const auto& ways =
       candidate.branch < 0 ? group.onwards[kind] : group.joins[kind][static_cast<size_t>(candidate.branch)];
-  for (const Way& way : ways)
-    if (way.tap <= run && type_after(way, run) == to && which-- == 0) return way;
+  for (const Transition& transition : ways)
+    if (transition.tap <= run && type_after(transition, run) == to && which-- == 0) return transition;
   NEREID_CHECK(false, "{} ways", candidate.ways);
   return ways.front();
 }
@@ -122,9 +124,9 @@ Number Wirings<Number>::count(const std::vector<int>& groups, bool two) {
 template <typename Number>
 void Wirings<Number>::draw_start(Rng& rng, int type, size_t step, std::vector<SampledStep>& steps) {
   fitting_.clear();
-  for (const Way& way : space_.groups()[static_cast<size_t>(groups_[step])].starts)
-    if (type_after(way, 0) == type) fitting_.push_back(&way);
-  steps[step].way = *fitting_[rng.below(static_cast<uint32_t>(fitting_.size()))];
+  for (const Transition& transition : space_.groups()[static_cast<size_t>(groups_[step])].starts)
+    if (type_after(transition, 0) == type) fitting_.push_back(&transition);
+  steps[step].transition = *fitting_[rng.below(static_cast<uint32_t>(fitting_.size()))];
 }
 
 // A value's steps, backwards from its last one, whose type is wanted.
@@ -142,7 +144,7 @@ bool Wirings<Number>::draw_chain(Rng& rng, Made made, int wanted, uint8_t depth,
     if (chosen == kUndecided) return false;
     const Candidate candidate = candidates_[static_cast<size_t>(chosen)];
     SampledStep& step = steps[made.last];
-    step.way = way_of(candidate, made.last, wanted, rng.below(candidate.ways));
+    step.transition = way_of(candidate, made.last, wanted, rng.below(candidate.ways));
     step.depth = depth;
     wanted = candidate.from;
     if (candidate.branch < 0) continue;

@@ -45,7 +45,7 @@ class Wirings {
     bool branch;
   };
   static void lead(Passages& passages, int to);
-  const Way& way_of(const Candidate& candidate, size_t step, int to, uint32_t which) const;
+  const Transition& way_of(const Candidate& candidate, size_t step, int to, uint32_t which) const;
   template <typename Visit>
   void for_each_arrival(const Made& made, const Visit& visit);
   const Chain& chain_of(const Made& made) {
@@ -76,7 +76,7 @@ class Wirings {
   std::vector<Chain> spine_;                                 // [step]
   std::vector<std::array<Chain, kLongestBranch>> branches_;  // [last step][length - 1], counted when needed
   std::vector<Candidate> candidates_;
-  std::vector<const Way*> fitting_;
+  std::vector<const Transition*> fitting_;
   std::vector<Number> weights_;
 };
 

@@ -33,8 +33,8 @@ class Drawer {
     parameters();
     regions();
     inlines();
-    if (rng_.below(2) == 0) made_.coined_sizes = 1 + rng_.below(1U << 30);
-    if (rng_.below(2) == 0) made_.coined_names = 1 + rng_.below(1U << 30);
+    if (rng_.below(2) == 0) made_.invented_sizes = 1 + rng_.below(1U << 30);
+    if (rng_.below(2) == 0) made_.invented_names = 1 + rng_.below(1U << 30);
     made_.docstring_style = static_cast<uint8_t>(rng_.below(6)),
     made_.made = static_cast<uint8_t>(rng_.below(8));
     made_.kept_numbers = rng_.below(4) == 0, made_.defaults = rng_.below(5) == 0,

@@ -34,9 +34,10 @@ struct CodeStyle {
   Names names{};
   SizeStyle sizes{};
   uint8_t size_names = 0, input_names = 0, spoken = 0;  // which of several lists
-  uint32_t coined_sizes = 0, coined_names = 0;  // not 0: names that are thought up (words.h), not those lists
-  uint8_t docstring_style = 0;                  // which kind of docstring
-  uint32_t prose = 0;                           // not 0: the number of an author who says more (prose.h)
+  uint32_t invented_sizes = 0,
+           invented_names = 0;  // not 0: names that are thought up (words.h), not those lists
+  uint8_t docstring_style = 0;  // which kind of docstring
+  uint32_t prose = 0;           // not 0: the number of an author who says more (prose.h)
   uint32_t shuffled = 0;      // not 0: sizes' names and the constructor's arguments in an order of their own
   uint8_t spare = 0;          // global sizes that nothing uses
   uint32_t phrasing = 0;      // phrasing.h

@@ -56,14 +56,14 @@ class Emitter {
         style_(style),
         uses_(uses_of(program)),
         to_(to),
-        coiner_(style.coined_names),
+        inventor_(style.invented_names),
         prose_(style.prose) {
     const auto list = size_names(style.size_names);
     listed_sizes_.assign(list.begin(), list.end());
-    if (style.coined_sizes != 0) {
-      Coiner coiner(style.coined_sizes);
+    if (style.invented_sizes != 0) {
+      NameInventor inventor(style.invented_sizes);
       NameTable once;
-      for (std::string& name : listed_sizes_) name = once.fresh(coiner.size());
+      for (std::string& name : listed_sizes_) name = once.fresh(inventor.size());
     }
     if (style.shuffled != 0) {
       Rng rng(style.shuffled, 0);
@@ -183,7 +183,7 @@ class Emitter {
 
   // ---- names
   std::string value_called(std::string_view wanted) {
-    return style_.coined_names == 0 ? std::string(wanted) : coiner_.value();
+    return style_.invented_names == 0 ? std::string(wanted) : inventor_.value();
   }
 
   // ---- where things are
@@ -642,14 +642,14 @@ class Emitter {
     finish(part, region.last, -1);
     std::string callee;
     if (region.kind == Region::kFunction) {
-      callee = functions_.fresh(style_.coined_names != 0 ? coiner_.function()
-                                : style_.spoken == 0     ? "_apply"
-                                                         : "combine");
+      callee = functions_.fresh(style_.invented_names != 0 ? inventor_.function()
+                                : style_.spoken == 0       ? "_apply"
+                                                           : "combine");
       write_function(part, callee);
     } else {
-      const std::string name = functions_.fresh(style_.coined_names != 0 ? coiner_.class_name()
-                                                : style_.spoken == 0     ? "Block"
-                                                                         : "Stage");
+      const std::string name = functions_.fresh(style_.invented_names != 0 ? inventor_.class_name()
+                                                : style_.spoken == 0       ? "Block"
+                                                                           : "Stage");
       write_class(part, name, apart_);
       const std::string attribute =
           body.attributes.fresh(value_called(style_.spoken == 0 ? "block" : "stage"));
@@ -968,7 +968,7 @@ class Emitter {
   std::vector<std::pair<size_t, int>> placed_apart_;
   std::string model_mentions_;
   NameTable functions_;
-  Coiner coiner_;
+  NameInventor inventor_;
   Prose prose_;
   NameTable arguments_, global_numbers_;  // of constructors, other than sizes as they are called everywhere
   std::vector<std::pair<int32_t, std::string>> argument_names_;

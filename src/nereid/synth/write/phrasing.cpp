@@ -38,8 +38,8 @@ void replace(std::string& text, std::string_view from, std::string_view to) {
 
 std::string phrased(std::string pattern, const ops::Applied& applied, uint32_t phrasing) {
   uint32_t bits = phrasing;
-  for (const Put& way : kPuts) {
-    if (bits & 1) replace(pattern, way.from, way.to);
+  for (const Put& transition : kPuts) {
+    if (bits & 1) replace(pattern, transition.from, transition.to);
     bits >>= 1;
   }
   const std::string_view name = applied.op->name;

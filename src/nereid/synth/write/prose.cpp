@@ -49,7 +49,7 @@ std::string Prose::scrap() {
     case 0:
       return number();
     case 1:
-      return coined_word(rng_) + '_' + coined_word(rng_);
+      return invented_word(rng_) + '_' + invented_word(rng_);
     default:
       return std::string(kScraps[below(std::size(kScraps))]);
   }
@@ -61,7 +61,7 @@ std::string Prose::phrase(uint32_t words) {
     if (i > 0) text += one_in(10) ? (one_in(3) ? ": " : ", ") : " ";
     const uint32_t which = below(9);
     text += which < 5   ? std::string(kSmall[below(std::size(kSmall))])
-            : which < 8 ? coined_word(rng_)
+            : which < 8 ? invented_word(rng_)
                         : scrap();
   }
   return text;

@@ -204,9 +204,10 @@ std::string_view constant_name(const ops::Operator& op, char which) {
   return "offset";
 }
 
-Coiner::Coiner(uint32_t number) : rng_(number, 0), size_style_(rng_.below(10)), value_style_(rng_.below(6)) {}
+NameInventor::NameInventor(uint32_t number)
+    : rng_(number, 0), size_style_(rng_.below(10)), value_style_(rng_.below(6)) {}
 
-std::string coined_word(Rng& rng) {
+std::string invented_word(Rng& rng) {
   const auto one_of = [&](auto& list) { return list[rng.below(static_cast<uint32_t>(std::size(list)))]; };
   if (rng.below(5) != 0) return std::string(one_of(kWords));
   static constexpr uint8_t kSyllables[] = {1, 1, 1, 2, 2, 3};
@@ -219,9 +220,9 @@ std::string coined_word(Rng& rng) {
   return std::ranges::find(kNot, word) == std::end(kNot) ? word : word + "o";
 }
 
-std::string Coiner::word() { return coined_word(rng_); }
+std::string NameInventor::word() { return invented_word(rng_); }
 
-std::string Coiner::size() {
+std::string NameInventor::size() {
   const auto upper = [](std::string text) {
     for (char& c : text) c = static_cast<char>(std::toupper(c));
     return text;
@@ -254,7 +255,7 @@ std::string Coiner::size() {
   }
 }
 
-std::string Coiner::value() {
+std::string NameInventor::value() {
   switch (value_style_) {
     case 0:
     case 1:
@@ -270,13 +271,13 @@ std::string Coiner::value() {
   }
 }
 
-std::string Coiner::function() {
+std::string NameInventor::function() {
   static constexpr std::string_view kVerbs[] = {"apply", "compute", "mix",     "fuse",
                                                 "run",   "make",    "forward", "do"};
   return std::string(kVerbs[rng_.below(std::size(kVerbs))]) + '_' + word();
 }
 
-std::string Coiner::class_name() {
+std::string NameInventor::class_name() {
   std::string name;
   for (int i = 0; i < 2; ++i) {
     std::string part = word();

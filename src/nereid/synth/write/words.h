@@ -27,13 +27,13 @@ std::string_view phrase(const ops::Operator& op);
 void describe(const Program& program, std::string& to);
 
 // A word of a long list, or one that is thought up ("prelota"). It is no keyword.
-std::string coined_word(Rng& rng);
+std::string invented_word(Rng& rng);
 
 // Names that no list holds: an author's own. What they are put together from and in which style follows from
 // the number alone. None is a keyword, a module of PyTorch's or an attribute of nn.Module's.
-class Coiner {
+class NameInventor {
  public:
-  explicit Coiner(uint32_t number);
+  explicit NameInventor(uint32_t number);
   std::string size();        // ROWS, n_tokens, Lq
   std::string value();       // latent, wave_in, z3
   std::string function();    // mix_heads: never one of `value`
