@@ -18,7 +18,6 @@
 #include "nereid/compiler/output/plan.h"
 #include "nereid/compiler/output/shared_kernels.h"
 #include "nereid/compiler/output/source_file.h"
-#include "nereid/compiler/output/symbolic_sizes.h"
 #include "nereid/compiler/transforms/algebra.h"
 #include "nereid/compiler/transforms/channels_last.h"
 #include "nereid/compiler/transforms/flash.h"
@@ -67,12 +66,11 @@ class ModuleWriter {
   Result<Module> run() {
     name_apart();
     NEREID_TRY_STATUS(write_kernels());
-    for (const Tensor& tensor : graph_.tensors) all_shapes_.push_back(tensor.sizes);
     if (choices_.share_equal) share();
-    for (size_t k = 0; k < texts_.size(); ++k) write_symbolic_sizes(fused_.kernels[k], texts_[k]);
+    for (KernelText& kernel : texts_) kernel.text = filled(kernel.text);
     NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
     const auto merged = collapsed_dims(trace_, known_);
-    forward = with_collapsed_dims(SymbolicSizes(all_shapes_, known_).rewrite(forward), merged);
+    forward = with_collapsed_dims(forward, merged);
     for (KernelText& kernel : texts_) kernel.text = with_collapsed_dims(kernel.text, merged);
     module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n\n" + code(forward);
@@ -149,39 +147,6 @@ class ModuleWriter {
       if (fused_.kernels[k].kept < 0) (kernel++)->function = texts_[k].name;
   }
 
-  // By what the kernel goes over and by what it is given, as the program sees it, too.
-  void write_symbolic_sizes(const TileKernel& kernel, KernelText& text) const {
-    std::vector<Extents> shapes = {kernel.rows, kernel.columns};
-    for (const auto& pointer : text.pointers)
-      shapes.push_back(graph_.tensors[static_cast<size_t>(pointer.tensor)].sizes);
-    for (const Extents& whole : std::vector<Extents>(shapes))
-      for (size_t d = 0; d < whole.size(); ++d) {
-        shapes.push_back(whole);
-        shapes.back().erase(shapes.back().begin() + static_cast<std::ptrdiff_t>(d));
-      }
-    for (const auto& pointer : text.pointers) {
-      const trace::ValueId leaf = graph_.tensors[static_cast<size_t>(pointer.tensor)].leaf;
-      if (leaf < 0) continue;
-      // What forward's calls give; a trace may have more values or fewer, of which nothing here may depend.
-      for (const auto& step : trace_.phases.back().steps)
-        if (const auto* call = std::get_if<trace::Call>(&step))
-          for (const trace::ValueId id : trace::tensors_in(call->result)) {
-            const trace::Value& view = trace_.values[static_cast<size_t>(id)];
-            if (view.storage == trace_.values[static_cast<size_t>(leaf)].storage)
-              shapes.push_back(view.sizes);
-          }
-    }
-    std::map<std::string, Extents> pointers;
-    for (const auto& pointer : text.pointers)
-      if (const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)];
-          tensor.strides == row_major(tensor.sizes))
-        pointers[pointer.name] = tensor.sizes;
-    const SymbolicSizes sizes(shapes, known_, &all_shapes_, pointers);
-    text.text = sizes.rewrite(text.text);
-    text.grid = sizes.rewrite(text.grid);
-    for (auto& each : text.constants) each.covers = sizes.rewrite(each.covers);
-  }
-
   KernelArgument argument(const TileKernel& kernel, const PointerParameter& pointer) const {
     const Tensor& tensor = graph_.tensors[static_cast<size_t>(pointer.tensor)];
     std::string name = pointer.name;
@@ -228,8 +193,7 @@ class ModuleWriter {
   const Target& target_;
   Graph graph_;
   const Fused& fused_;
-  std::vector<Extents> all_shapes_;  // of tensors
-  std::vector<KernelText> texts_;    // of each kernel; empty for an operator that stays PyTorch's
+  std::vector<KernelText> texts_;  // of each kernel; empty for an operator that stays PyTorch's
   Module module_;
 };
 
@@ -250,8 +214,8 @@ struct Lowering::Cut {
   Fused fused;
 };
 
-Lowering::Lowering(const trace::Trace& trace, const std::string& source, bool prose)
-    : trace_(trace), source_(source), prose_(prose) {}
+Lowering::Lowering(const trace::Trace& trace, const std::string& source, bool prose, const OtherBatch& other)
+    : trace_(trace), source_(source), prose_(prose), other_(other) {}
 Lowering::~Lowering() = default;
 
 Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
@@ -271,7 +235,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
                                               signature_for(trace_.phases.back().inputs)));
       for (const std::string& line : imports)
         if (std::ranges::find(file.imports, line) == file.imports.end()) file.imports.push_back(line);
-      NEREID_TRY(Graph graph, import(trace_, source_));
+      NEREID_TRY(Graph graph, import(trace_, source_, other_));
       name_inputs(trace_, file, graph);
       return Read{std::move(file), numbers_in(code), std::move(graph)};
     }());
@@ -300,8 +264,9 @@ Result<Module> Lowering::module(const Choices& choices) {
   return ModuleWriter(trace_, read.numbers, read.file, cut->graph, cut->fused, choices, cut->target).run();
 }
 
-Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices) {
-  return Lowering(trace, source).module(choices);
+Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices,
+                            const OtherBatch& other) {
+  return Lowering(trace, source, true, other).module(choices);
 }
 
 }  // namespace nereid::compiler

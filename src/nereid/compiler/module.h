@@ -20,7 +20,7 @@ namespace nereid::compiler {
 // What a launch passes.
 struct KernelArgument {
   std::string name;  // as the kernel has it, without "_ptr"
-  Extents sizes = {}, strides = {};
+  std::vector<int64_t> sizes = {}, strides = {};
   bool written = false;
 };
 
@@ -34,8 +34,8 @@ struct LoweredKernel {
   int64_t steps = 0;                // launches one after the other; 0: one
   std::set<int> covers;             // of the traced forward, that it does; one may be done in several kernels
   std::vector<StepWord> work = {};  // what it does, in the order of the steps
-  Extents rows = {}, columns = {};  // what its programs share out, and what each goes over
-  bool reduces = false;             // over the columns
+  std::vector<int64_t> rows = {}, columns = {};  // what its programs share out, and what each goes over
+  bool reduces = false;                          // over the columns
   std::vector<KernelArgument> arguments = {};
 };
 
@@ -52,8 +52,10 @@ struct Module {
 class Lowering {
  public:
   // `source` is the text that was traced; it and the trace are referred to. Without `prose` nothing is taken
-  // over, nor concluded, from its comments and docstrings.
-  Lowering(const trace::Trace& trace, const std::string& source, bool prose = true);
+  // over, nor concluded, from its comments and docstrings. With `other` what depends on the batch is written
+  // with its name (any_batch.h).
+  Lowering(const trace::Trace& trace, const std::string& source, bool prose = true,
+           const OtherBatch& other = {});
   ~Lowering();
   // An error names the operator or the kernel that cannot be lowered.
   Result<Module> module(const Choices& choices = {});
@@ -66,12 +68,13 @@ class Lowering {
   const trace::Trace& trace_;
   const std::string& source_;
   const bool prose_;
+  const OtherBatch other_;
   std::unique_ptr<Result<Read>> read_;  // once it was asked for
   std::deque<Cut> cuts_;                // the latest few, the newest first
 };
 
 // In one way alone.
-Result<Module> lower_module(const trace::Trace& trace, const std::string& source,
-                            const Choices& choices = {});
+Result<Module> lower_module(const trace::Trace& trace, const std::string& source, const Choices& choices = {},
+                            const OtherBatch& other = {});
 
 }  // namespace nereid::compiler

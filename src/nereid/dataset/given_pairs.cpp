@@ -4,7 +4,6 @@
 #include "nereid/base/program/interrupt.h"
 #include "nereid/compiler/output/collapsed_dims.h"
 #include "nereid/compiler/output/source_file.h"
-#include "nereid/compiler/output/symbolic_sizes.h"
 #include "nereid/compiler/output/trace_summary.h"
 #include "nereid/dataset/pair_line.h"
 

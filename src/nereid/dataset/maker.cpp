@@ -5,7 +5,6 @@
 #include "nereid/base/json.h"
 #include "nereid/compiler/output/collapsed_dims.h"
 #include "nereid/compiler/output/source_file.h"
-#include "nereid/compiler/output/symbolic_sizes.h"
 #include "nereid/compiler/output/trace_summary.h"
 #include "nereid/dataset/pair_line.h"
 #include "nereid/dataset/plan_text.h"

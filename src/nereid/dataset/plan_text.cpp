@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "nereid/compiler/output/symbolic_sizes.h"
+#include "nereid/compiler/output/size_text.h"
 #include "nereid/trace/cost.h"
 
 namespace nereid::dataset {
@@ -326,14 +326,12 @@ std::string named(const compiler::KernelArgument& argument) {
   std::vector<size_t> order(argument.sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater{}, [&](size_t d) { return argument.strides[d]; });
-  compiler::Extents sizes;
-  compiler::Extents strides = argument.strides;
+  std::vector<int64_t> sizes, strides = argument.strides;
   for (const size_t d : order) {
     sizes.push_back(argument.sizes[d]);
     if (argument.sizes[d] == 1) strides[d] = 0;  // any would do, as in compiler/output/trace_summary.h
   }
-  return text +
-         compiler::SymbolicSizes({sizes}, {}).rewrite(fmt::format(" strides [{}]", fmt::join(strides, ", ")));
+  return text + fmt::format(" strides [{}]", compiler::strides_text(strides, sizes));
 }
 
 // "#1 relu, #2 #3 mean, mean_rest, variance": what is done, after the step that it is of, or the steps.

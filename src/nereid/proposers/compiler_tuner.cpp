@@ -62,7 +62,7 @@ void CompilerTuner::plan_cuts(const compiler::Module& module) {
   const auto work_of = [](const compiler::LoweredKernel& kernel) {
     return std::tuple(kernel.function, kernel.rows, kernel.columns);
   };
-  using Work = std::tuple<std::string, compiler::Extents, compiler::Extents>;
+  using Work = std::tuple<std::string, std::vector<int64_t>, std::vector<int64_t>>;
   std::map<Work, std::vector<std::string>> sharing;
   std::map<Work, double> seconds;
   for (const auto& kernel : module.kernels) {

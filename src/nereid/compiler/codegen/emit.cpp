@@ -45,7 +45,7 @@ class TileEmitter {
     const std::string all = wide ? "tl.program_id(0).to(tl.int64)" : "tl.program_id(0)";
     const bool shared = tile_.column_tiles > 1;
     const std::string program = shared ? fmt::format("({} // tiles)", all) : all;
-    if (shared) write_.line(fmt::format("tiles = triton.cdiv({}, BLOCK_COLUMNS)", columns_));
+    if (shared) write_.line(fmt::format("tiles = triton.cdiv({}, BLOCK_COLUMNS)", hole(columns_)));
     if (!has_columns_)
       write_.line(fmt::format("i = {} * BLOCK + tl.arange(0, BLOCK)", program));
     else if (tile_.rows == 1)
@@ -102,7 +102,7 @@ class TileEmitter {
   std::string masked(const Member& member, const std::string& text) const {
     return ends_with_blocks(columns_, tile_.columns, choice_.masked)
                ? text
-               : fmt::format("tl.where(column < {}, {}, {})", columns_, text, nothing(member));
+               : fmt::format("tl.where(column < {}, {}, {})", hole(columns_), text, nothing(member));
   }
 
   void keep_result(const Member& member, const std::string& text) {
@@ -202,7 +202,7 @@ class TileEmitter {
     }
     exchange(partials);
     write_.end_loop(fmt::format("for {} in range(tl.program_id(0) // {}, {}, {}):",
-                                is_wide() ? "turn" : "row", tile_.parts, rows_, tile_.groups));
+                                is_wide() ? "turn" : "row", tile_.parts, hole(rows_), tile_.groups));
   }
 
   // What a program reduced its part of a row to.
@@ -217,14 +217,16 @@ class TileEmitter {
     const int64_t first = exchanged_;
     exchanged_ += static_cast<int64_t>(partials.size());
     const auto place = [&](size_t i) {
-      const int64_t before = (first + static_cast<int64_t>(i)) * rows_;
+      const Size before = (first + static_cast<int64_t>(i)) * rows_;
       return fmt::format("{} + {} * {}", shared_memory(parts_, "parts", DType::kF32),
-                         before == 0 ? "row" : fmt::format("({} + row)", before), tile_.parts);
+                         before == 0 ? "row" : fmt::format("({} + row)", hole(before, Size::Place::kTerm)),
+                         tile_.parts);
     };
     for (size_t i = 0; i < partials.size(); ++i)
       write_.line(fmt::format("tl.store({} + part, {})", place(i), partials[i].text));
-    const std::string counter = fmt::format("{} + row{}", shared_memory(arrived_, "arrived", DType::kI32),
-                                            first == 0 ? "" : fmt::format(" + {}", first * rows_));
+    const std::string counter =
+        fmt::format("{} + row{}", shared_memory(arrived_, "arrived", DType::kI32),
+                    first == 0 ? "" : fmt::format(" + {}", hole(first * rows_, Size::Place::kTerm)));
     write_.line(fmt::format("tl.atomic_add({}, 1, sem=\"release\")", counter));
     write_.line(fmt::format("while tl.atomic_add({}, 0, sem=\"acquire\") < {}:", counter, tile_.parts));
     write_.line("    pass");
@@ -390,7 +392,7 @@ class TileEmitter {
     write_.begin_loop({kColumn});
     write_.line(fmt::format("column = start + {}", column_range()));
     for (size_t t = 0; t < turn.size(); ++t) turn_of(members_[turn[t]], carried[t]);
-    write_.end_loop(fmt::format("for start in range(0, {}, BLOCK_COLUMNS):", columns_));
+    write_.end_loop(fmt::format("for start in range(0, {}, BLOCK_COLUMNS):", hole(columns_)));
     for (size_t t = 0; t < turn.size(); ++t) {
       const Member& member = members_[turn[t]];
       if (member.reduction == Reduction::kNone || member.scan) continue;
@@ -412,7 +414,7 @@ class TileEmitter {
     } else {
       if (tile_.rows > 1) out_.constants.push_back({"BLOCK_ROWS", tile_.rows});
       const bool whole = !tile_.looped && tile_.column_tiles == 1 && tile_.columns == power_of_two(columns_);
-      out_.constants.push_back({"BLOCK_COLUMNS", tile_.columns, whole ? std::to_string(columns_) : ""});
+      out_.constants.push_back({"BLOCK_COLUMNS", tile_.columns, "", whole ? columns_.text() : ""});
     }
     out_.programs = (rows_ + tile_.rows - 1) / tile_.rows * tile_.column_tiles;
     out_.grid = product_text({blocks_text(rows_, tile_.rows), shared_text()});
@@ -427,7 +429,7 @@ class TileEmitter {
   const Tile tile_;
   const KernelChoice choice_;
   const TileKernel& kernel_;
-  const int64_t rows_, columns_;
+  const Size rows_, columns_;
   const bool has_columns_;
   KernelNames names_;
   ExprWriter write_;
@@ -441,9 +443,10 @@ class TileEmitter {
 
 }  // namespace
 
-std::string blocks_text(int64_t count, int64_t block) {
+std::string blocks_text(const Size& count, int64_t block) {
   if (count == 1) return "";
-  return block == 1 ? std::to_string(count) : fmt::format("triton.cdiv({}, {})", count, block);
+  return block == 1 ? count.text(Size::Place::kTerm)
+                    : fmt::format("triton.cdiv({}, {})", count.text(), block);
 }
 
 std::string product_text(const std::vector<std::string>& factors) {

@@ -27,6 +27,7 @@ struct StepStart {
 struct BlockConstant {
   std::string name;
   int64_t value = 0;
+  std::string text = {};    // the value in Python; empty: as a number
   std::string covers = {};  // the value is the least power of two that covers so many; empty: something else
 };
 
@@ -56,7 +57,7 @@ struct KernelText {
 };
 
 // `count` cut in blocks: "triton.cdiv(48, 32)"; empty where one block is all there is of it.
-std::string blocks_text(int64_t count, int64_t block);
+std::string blocks_text(const Size& count, int64_t block);
 // "3 * triton.cdiv(48, 32)"; what is empty or "1" is left out, and nothing is "1".
 std::string product_text(const std::vector<std::string>& factors);
 

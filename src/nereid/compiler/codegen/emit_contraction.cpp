@@ -101,7 +101,7 @@ class ContractionEmitter {
       // Where a factor is infinite or NaN, the high product alone says what comes of it.
       write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
                              number_text(1 / kLowScale)));
-      write.line(fmt::format("for segment in range(0, {}, {}):", k_, kSegment));
+      write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), kSegment));
       write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
       add_product(write, dimensions, flat(of_.left), flat(of_.right),
                   {.sum = "part",
@@ -119,8 +119,8 @@ class ContractionEmitter {
     const bool persistent = choice_.persistent && tiles > processors_;
     out_.programs = persistent ? processors_ : tiles;
     if (!persistent)
-      out_.grid = product_text(
-          {batch_ > 1 ? std::to_string(batch_) : "", blocks_text(m_, block_m_), blocks_text(n_, block_n_)});
+      out_.grid = product_text({batch_ > 1 ? batch_.text(Size::Place::kTerm) : "", blocks_text(m_, block_m_),
+                                blocks_text(n_, block_n_)});
     out_.num_warps = choice_.warps > 0                                ? choice_.warps
                      : block_m_ * block_n_ >= 8192 || long_epilogue() ? 8
                                                                       : 4;
@@ -198,8 +198,10 @@ class ContractionEmitter {
     const char* cast = wide ? ".to(tl.int64)" : "";
     const bool rows = tiles_m() > 1, columns = tiles_n() > 1;
     if (rows || columns || batch_ > 1) write.line("pid = tl.program_id(0)");
-    if (rows && (columns || batch_ > 1)) write.line(fmt::format("tiles_m = triton.cdiv({}, BLOCK_M)", m_));
-    if (columns && (rows || batch_ > 1)) write.line(fmt::format("tiles_n = triton.cdiv({}, BLOCK_N)", n_));
+    if (rows && (columns || batch_ > 1))
+      write.line(fmt::format("tiles_m = triton.cdiv({}, BLOCK_M)", hole(m_)));
+    if (columns && (rows || batch_ > 1))
+      write.line(fmt::format("tiles_n = triton.cdiv({}, BLOCK_N)", hole(n_)));
     if (batch_ > 1) {
       const char* tiles = rows && columns ? " // (tiles_m * tiles_n)" : rows ? " // tiles_m" : " // tiles_n";
       write.line(fmt::format("batch = pid{}", rows || columns ? tiles : ""));
@@ -290,7 +292,7 @@ class ContractionEmitter {
     Reach reach;
     reach_of(left, kM, reach);
     reach_of(right, kN, reach);
-    std::string begin = "0", end = fmt::format("{}", k_);
+    std::string begin = "0", end = hole(k_);
     if (first().taps || (reach.begin.empty() && reach.end.empty())) return {begin, end};
     write.line("# Beyond these a triangle has nothing but zeros.");
     graph_.rewrites.push_back(fmt::format(
@@ -330,12 +332,12 @@ class ContractionEmitter {
       for (const auto& each : *lines) write.line(loop.indent + each);
     if (first().taps) {
       const int64_t blocks = (k_ + block_k_ - 1) / block_k_;
-      write.line(fmt::format("for step in range({}):", taps_ * blocks));
+      write.line(fmt::format("for step in range({}):", hole(taps_ * blocks)));
       write.line(blocks == 1 ? "    tap = step" : fmt::format("    tap = step // {}", blocks));
       write.line(blocks == 1 ? "    start = 0" : fmt::format("    start = step % {} * BLOCK_K", blocks));
     } else {
       write.line(fmt::format("{}for start in range({}, {}, BLOCK_K):", loop.indent, loop.begin,
-                             loop.end.empty() ? fmt::format("{}", k_) : loop.end));
+                             loop.end.empty() ? hole(k_) : loop.end));
     }
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
@@ -425,7 +427,7 @@ class ContractionEmitter {
   const Fused& fused_;
   const TileKernel& kernel_;
   const Contraction& of_;
-  const int64_t m_, n_, batch_, k_, taps_;  // k_: of one tap
+  const Size m_, n_, batch_, k_, taps_;  // k_: of one tap
   const int64_t processors_;
   bool narrow_ = false, split_ = false;
   KernelChoice choice_;

@@ -91,7 +91,7 @@ std::string KernelNames::pointer(const Graph& graph, TensorId id) {
 ExprWriter::ExprWriter(Graph& graph, KernelNames& names, std::vector<BlockDimension> dimensions)
     : graph_(graph), names_(names), dimensions_(std::move(dimensions)) {
   for (const auto& each : dimensions_) {
-    extents_.push_back(std::max<int64_t>(each.extent, 1));
+    extents_.push_back(max(each.extent, 1));
     names_.taken.insert(each.name);
   }
 }
@@ -146,6 +146,7 @@ std::string ExprWriter::make(ExprId id) {
   switch (expr.kind) {
     case Expr::Kind::kConstant:
       if (expr.type == DType::kBool) return expr.integer != 0 ? "True" : "False";
+      if (const Ratio* ratio = graph_.exprs.ratio_of(id)) return ratio->text();
       return trace::is_floating(expr.type) ? number_text(expr.number) : std::to_string(expr.integer);
     case Expr::Kind::kIndex:
       return let("index", text(expr.index));
@@ -177,14 +178,14 @@ std::string ExprWriter::within(const Expr& expr) {
   const std::string index = text(expr.index);
   const Bounds bounds = expr.index.bounds(extents_);
   std::vector<std::string> parts;
-  if (bounds.low < expr.low) parts.push_back(fmt::format("({} >= {})", index, expr.low));
-  if (bounds.high >= expr.high) parts.push_back(fmt::format("({} < {})", index, expr.high));
+  if (bounds.low < expr.low) parts.push_back(fmt::format("({} >= {})", index, hole(expr.low)));
+  if (bounds.high >= expr.high) parts.push_back(fmt::format("({} < {})", index, hole(expr.high)));
   return let("inside", fmt::format("{}", fmt::join(parts, " & ")));
 }
 
 std::string ExprWriter::text(const Index& index) const {
   if (const auto named = places_.find(index); named != places_.end()) return named->second;
-  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_);
+  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_, true);
 }
 
 Index ExprWriter::address(TensorId tensor, const std::vector<Index>& at) const {
@@ -210,7 +211,7 @@ std::string ExprWriter::mask_of(const std::vector<int>& dimensions,
   std::vector<std::string> parts;
   for (const int d : dimensions) {
     const BlockDimension& each = dimensions_[static_cast<size_t>(d)];
-    if (!each.exact) parts.push_back(fmt::format("{} < {}", each.name, each.extent));
+    if (!each.exact) parts.push_back(fmt::format("{} < {}", each.name, hole(each.extent)));
   }
   std::ranges::copy_if(also, std::back_inserter(parts),
                        [](const std::string& each) { return !each.empty(); });
@@ -224,7 +225,7 @@ std::string ExprWriter::beyond(TensorId tensor, const std::vector<Index>& at) co
   for (size_t d = 0; d < at.size(); ++d) {
     const Bounds bounds = at[d].bounds(extents_);
     if (bounds.low < 0) parts.push_back(fmt::format("({} >= 0)", text(at[d])));
-    if (bounds.high >= of.sizes[d]) parts.push_back(fmt::format("({} < {})", text(at[d]), of.sizes[d]));
+    if (bounds.high >= of.sizes[d]) parts.push_back(fmt::format("({} < {})", text(at[d]), hole(of.sizes[d])));
   }
   return fmt::format("{}", fmt::join(parts, " & "));
 }
@@ -240,7 +241,7 @@ std::optional<std::string> ExprWriter::padded_load(ExprId id, const Expr& expr) 
     if (const auto dimension = static_cast<int>(d);
         graph_.exprs.uses(expr.args[0], dimension) && !at.uses(dimension))
       return std::nullopt;
-  const std::vector<int64_t> sizes = graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
+  const Extents sizes = graph_.tensors[static_cast<size_t>(load.tensor)].sizes;
   Given given;
   bool implied = true;  // by the load's own mask
   for (const ExprId under : graph_.exprs.below(expr.args[0])) {
@@ -283,8 +284,9 @@ std::string ExprWriter::load(const Expr& expr, const Given& given, const std::st
     if (!checked || !places_.contains(expr.at[d]))
       rest = rest + expr.at[d] * from.strides[d];
     else if (from.strides[d] != 0)
-      further += fmt::format(" + {}{}", text(expr.at[d]),
-                             from.strides[d] == 1 ? "" : fmt::format(" * {}", from.strides[d]));
+      further += fmt::format(
+          " + {}{}", text(expr.at[d]),
+          from.strides[d] == 1 ? "" : fmt::format(" * {}", hole(from.strides[d], Size::Place::kFactor)));
   }
   std::vector<int> used;
   for (size_t d = 0; d < dimensions_.size(); ++d) {
@@ -296,15 +298,16 @@ std::string ExprWriter::load(const Expr& expr, const Given& given, const std::st
     const Expr& each = graph_.exprs[expr.args[d]];
     if (each.kind == Expr::Kind::kConstant && each.integer == 0) continue;
     const std::string amount = made(expr.args[d]);
-    further += from.strides[d] == 1 ? fmt::format(" + {}", amount)
-                                    : fmt::format(" + {} * {}", amount, from.strides[d]);
+    further += from.strides[d] == 1
+                   ? fmt::format(" + {}", amount)
+                   : fmt::format(" + {} * {}", amount, hole(from.strides[d], Size::Place::kFactor));
     // A window at the border of what is gathered reaches beyond it, like one of anything else.
     const bool moves = !expr.at[d].is_constant();
     if (moves || expr.at[d].constant() < 0 || expr.at[d].constant() >= from.sizes[d]) {
       const std::string place = names_.fresh("place");
       line(fmt::format("{} = {} + {}", place, text(expr.at[d]), amount));
-      within_reach +=
-          fmt::format("{0}({1} >= 0) & ({1} < {2})", within_reach.empty() ? "" : " & ", place, from.sizes[d]);
+      within_reach += fmt::format("{0}({1} >= 0) & ({1} < {2})", within_reach.empty() ? "" : " & ", place,
+                                  hole(from.sizes[d]));
     }
   }
   std::vector<Index> known = expr.at;  // what only the kernel knows, or all know, is not looked at

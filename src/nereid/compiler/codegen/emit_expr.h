@@ -16,15 +16,16 @@ namespace nereid::compiler {
 
 struct BlockDimension {
   std::string name;  // of the Python variable that holds its indices
-  int64_t extent = 1;
+  Size extent = 1;
   bool exact = true;  // no index is beyond the extent
 };
 
 // Names that a kernel has used, and its pointers: shared by all that is written into one kernel.
 struct KernelNames {
-  std::set<std::string> taken{"tl",  "triton", "libdevice", "float", "range", "min",  "and",    "or",
-                              "not", "in",     "is",        "if",    "for",   "def",  "lambda", "class",
-                              "del", "from",   "global",    "pass",  "with",  "True", "False",  "None"};
+  std::set<std::string> taken{"tl",     "triton", "libdevice",  "float", "range", "min",    "and",
+                              "or",     "not",    "in",         "is",    "if",    "for",    "def",
+                              "lambda", "class",  "batch_size", "del",   "from",  "global", "pass",
+                              "with",   "True",   "False",      "None"};
   std::vector<std::pair<std::string, TensorId>> pointers;
 
   // "x", or "x_1" where there is one.

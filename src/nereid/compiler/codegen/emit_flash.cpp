@@ -66,6 +66,7 @@ class FlashEmitter {
     out_.constants = {
         {"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_E", block_e_}, {"BLOCK_F", block_f_}};
     out_.programs = tiles * batches_;
+    out_.grid = product_text({std::to_string(tiles), batches_.text(Size::Place::kTerm)});
     out_.contraction = true;
     close_kernel(out_, graph_, names_, kernel_, lines_);
     return std::move(out_);
@@ -166,7 +167,7 @@ class FlashEmitter {
     const std::string made = score.value(flat(flash_.score));
     take(score);
     turn(n_ % block_n_ == 0 ? fmt::format("score = {}", made)
-                            : fmt::format("score = tl.where(n < {}, {}, float(\"-inf\"))", n_, made));
+                            : fmt::format("score = tl.where(n < {}, {}, float(\"-inf\"))", hole(n_), made));
     // While nothing was seen there is no distance from the largest.
     turn("larger = tl.maximum(best, tl.max(score, axis=1)[:, None])");
     turn("shift = tl.where(larger == float(\"-inf\"), 0.0, larger)");
@@ -180,9 +181,9 @@ class FlashEmitter {
     if (precision_ == "tf32") weight = "round_to_tf32(weight)";
     turn(fmt::format("total = {}", dot(weight, v, "total * decay")));
     turn("best = larger");
-    std::string end = std::to_string(n_);
+    std::string end = hole(n_);
     if (flash_.ahead)  // no query of the tile sees a later key
-      end = fmt::format("tl.minimum({}, (tile + 1) * BLOCK_M{})", n_,
+      end = fmt::format("tl.minimum({}, (tile + 1) * BLOCK_M{})", hole(n_),
                         *flash_.ahead == 1 ? "" : fmt::format(" + {}", *flash_.ahead - 1));
     lines_.push_back(fmt::format("for start in range(0, {}, BLOCK_N):", end));
     for (auto& line : turn_) lines_.push_back(std::move(line));
@@ -205,7 +206,7 @@ class FlashEmitter {
   const Flash flash_;
   const KernelChoice choice_;
   const int64_t processors_;
-  const int64_t batches_, m_, f_, n_, e_;
+  const Size batches_, m_, f_, n_, e_;
   int64_t block_m_ = 16, block_n_ = 16, block_e_ = 16, block_f_ = 16;
   DType type_ = DType::kF32;
   std::string precision_;

@@ -106,7 +106,7 @@ class PersistentEmitter : RecurrenceLines {
     if (of_.cell == Cell::kGru)
       line(fmt::format("hidden = tl.load({}{}).to(tl.float32)", at_unit(of_.start), inside));
     line(fmt::format("arrived = {} + pid // {}", pointer(of_.arrived), unit_tiles()));
-    line(fmt::format("for step in range({}):", of_.steps));
+    line(fmt::format("for step in range({}):", hole(of_.steps)));
     indent_ = "    ";
     step(states);
     indent_.clear();
@@ -123,7 +123,8 @@ class PersistentEmitter : RecurrenceLines {
     // The counter is at step * tiles when all have stored what this step reads.
     line(fmt::format("while tl.atomic_add(arrived, 0, sem=\"acquire\") < step * {}:", unit_tiles()));
     line("    pass");
-    line(fmt::format("before = {} + (step.to(tl.int64) * {} + sample) * {}", states, of_.batch, of_.hidden));
+    line(fmt::format("before = {} + (step.to(tl.int64) * {} + sample) * {}", states,
+                     hole(of_.batch, Size::Place::kFactor), hole(of_.hidden, Size::Place::kFactor)));
     products();
     part_gates();
     add_biases();
@@ -131,7 +132,8 @@ class PersistentEmitter : RecurrenceLines {
     next_hidden();
     if (is_half() && of_.cell == Cell::kGru)
       line(fmt::format("hidden = hidden.to({}).to(tl.float32)", type_text(stored_)));
-    line(fmt::format("tl.store(before + {} + unit, hidden{})", of_.batch * of_.hidden,
+    line(fmt::format("tl.store(before + {} + unit, hidden{})",
+                     hole(of_.batch * of_.hidden, Size::Place::kTerm),
                      store_mask({sample_mask(), unit_mask()})));
     line("tl.debug_barrier()");
     line("tl.atomic_add(arrived, 1, sem=\"release\")");
@@ -154,16 +156,17 @@ class PersistentEmitter : RecurrenceLines {
     std::vector<std::string> masks;
     if (rows_ == 1) {
       line(fmt::format("of_row = pid % {} * BLOCK_N + tl.arange(0, BLOCK_N){}", unit_tiles(), place));
-      line(fmt::format("weights = {} + of_row * {}", pointer(of_.weight), of_.hidden));
+      line(fmt::format("weights = {} + of_row * {}", pointer(of_.weight),
+                       hole(of_.hidden, Size::Place::kFactor)));
     } else {
       line(fmt::format("row = tl.arange(0, {} * BLOCK_N){}", rows_, place));
       line(fmt::format("of_row = pid % {} * BLOCK_N + row // {}", unit_tiles(), rows_));
-      line(fmt::format("weights = {} + (row % {} * {} + of_row) * {}", pointer(of_.weight), rows_, of_.hidden,
-                       of_.hidden));
+      line(fmt::format("weights = {} + (row % {} * {} + of_row) * {}", pointer(of_.weight), rows_,
+                       hole(of_.hidden, Size::Place::kFactor), hole(of_.hidden, Size::Place::kFactor)));
       if (gates_.size() < static_cast<size_t>(rows_))
         masks.push_back(fmt::format("row % {} < {}", rows_, gates_.size()));
     }
-    if (of_.hidden % block_n_ != 0) masks.push_back(fmt::format("of_row < {}", of_.hidden));
+    if (of_.hidden % block_n_ != 0) masks.push_back(fmt::format("of_row < {}", hole(of_.hidden)));
     line(fmt::format("k = tl.arange(0, BLOCK_K){}", across));
     for (int64_t b = 0; b < blocks_; ++b) {
       std::vector<std::string> of_block = masks;

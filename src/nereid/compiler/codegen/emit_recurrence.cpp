@@ -36,10 +36,11 @@ class StepEmitter : RecurrenceLines {
       if (of_.cell == Cell::kLstm)
         line(fmt::format("cell = tl.load({}{}).to(tl.float32)", at_unit(of_.cell_start),
                          load_mask({sample_mask(), unit_mask()})));
-      line(fmt::format("for step in range({}):", of_.steps));
+      line(fmt::format("for step in range({}):", hole(of_.steps)));
       indent_ = "    ";
     }
-    line(fmt::format("before = {} + (step.to(tl.int64) * {} + sample) * {}", states, of_.batch, of_.hidden));
+    line(fmt::format("before = {} + (step.to(tl.int64) * {} + sample) * {}", states,
+                     hole(of_.batch, Size::Place::kFactor), hole(of_.hidden, Size::Place::kFactor)));
     from_inputs();
     if (on_device_)
       products_of_registers();
@@ -52,7 +53,8 @@ class StepEmitter : RecurrenceLines {
         line(fmt::format("tl.store(cell_at, cell{})", store_mask({sample_mask(), unit_mask()})));
     }
     next_hidden();
-    line(fmt::format("tl.store(before + {} + unit, hidden{})", of_.batch * of_.hidden,
+    line(fmt::format("tl.store(before + {} + unit, hidden{})",
+                     hole(of_.batch * of_.hidden, Size::Place::kTerm),
                      store_mask({sample_mask(), unit_mask()})));
     if (on_device_) {
       // A unit that is only padding must stay nothing, for infinite ones times 0 are not.
@@ -96,23 +98,24 @@ class StepEmitter : RecurrenceLines {
   std::string dot(size_t gate, const std::string& masks) {
     const std::string precision =
         precision_.empty() ? "" : fmt::format(", input_precision=\"{}\"", precision_);
-    const int64_t first = static_cast<int64_t>(gate) * of_.hidden;
-    const std::string row = first == 0 ? "unit" : fmt::format("(unit + {})", first);
-    return fmt::format("tl.dot(h, tl.load({} + {} * {} + k{}){}{})", pointer(of_.weight), row, of_.hidden,
-                       masks, on_device_ ? "" : ", from_" + gates_[gate], precision);
+    const Size first = static_cast<int64_t>(gate) * of_.hidden;
+    const std::string row = first == 0 ? "unit" : fmt::format("(unit + {})", hole(first, Size::Place::kTerm));
+    return fmt::format("tl.dot(h, tl.load({} + {} * {} + k{}){}{})", pointer(of_.weight), row,
+                       hole(of_.hidden, Size::Place::kFactor), masks,
+                       on_device_ ? "" : ", from_" + gates_[gate], precision);
   }
 
   void products_of_registers() {
     const std::string masks =
-        load_mask({unit_mask(), of_.hidden == block_n_ ? "" : fmt::format("k < {}", of_.hidden)});
+        load_mask({unit_mask(), of_.hidden == block_n_ ? "" : fmt::format("k < {}", hole(of_.hidden))});
     for (size_t g = 0; g < gates_.size(); ++g) line(fmt::format("from_{} = {}", gates_[g], dot(g, masks)));
   }
 
   void products() {
     for (const auto& gate : gates_)
       line(fmt::format("from_{} = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)", gate));
-    const std::string inside = of_.hidden % block_k_ == 0 ? "" : fmt::format("k < {}", of_.hidden);
-    line(fmt::format("for start in range(0, {}, BLOCK_K):", of_.hidden));
+    const std::string inside = of_.hidden % block_k_ == 0 ? "" : fmt::format("k < {}", hole(of_.hidden));
+    line(fmt::format("for start in range(0, {}, BLOCK_K):", hole(of_.hidden)));
     line("    k = start + tl.arange(0, BLOCK_K)[None, :]");
     line(fmt::format("    h = tl.load(before + k{})", load_mask({sample_mask(), inside})));
     line("    k = start + tl.arange(0, BLOCK_K)[:, None]");

@@ -20,15 +20,15 @@ RecurrenceLines::RecurrenceLines(Graph& graph, const TileKernel& kernel, const s
 }
 
 std::string RecurrenceLines::at_unit(TensorId id) {
-  return fmt::format("{} + sample * {} + unit", pointer(id), of_.hidden);
+  return fmt::format("{} + sample * {} + unit", pointer(id), hole(of_.hidden, Size::Place::kFactor));
 }
 
 std::string RecurrenceLines::sample_mask() const {
-  return of_.batch % block_m_ == 0 ? "" : fmt::format("sample < {}", of_.batch);
+  return of_.batch % block_m_ == 0 ? "" : fmt::format("sample < {}", hole(of_.batch));
 }
 
 std::string RecurrenceLines::unit_mask() const {
-  return of_.hidden % block_n_ == 0 ? "" : fmt::format("unit < {}", of_.hidden);
+  return of_.hidden % block_n_ == 0 ? "" : fmt::format("unit < {}", hole(of_.hidden));
 }
 
 std::string RecurrenceLines::store_mask(const std::vector<std::string>& conditions) {
@@ -55,20 +55,23 @@ void RecurrenceLines::begin() {
 void RecurrenceLines::load_biases() {
   if (of_.bias < 0) return;
   for (size_t g = 0; g < gates_.size(); ++g)
-    line(fmt::format("bias_{} = tl.load({} + unit{}{})", gates_[g], pointer(of_.bias),
-                     g == 0 ? "" : fmt::format(" + {}", static_cast<int64_t>(g) * of_.hidden),
-                     load_mask({unit_mask()})));
+    line(fmt::format(
+        "bias_{} = tl.load({} + unit{}{})", gates_[g], pointer(of_.bias),
+        g == 0 ? "" : fmt::format(" + {}", hole(static_cast<int64_t>(g) * of_.hidden, Size::Place::kTerm)),
+        load_mask({unit_mask()})));
 }
 
 void RecurrenceLines::load_input_gates() {
-  const int64_t wide = static_cast<int64_t>(gates_.size()) * of_.hidden;
+  const Size wide = static_cast<int64_t>(gates_.size()) * of_.hidden;
   const std::string time =
-      of_.backwards ? fmt::format("({} - step.to(tl.int64))", of_.steps - 1) : "step.to(tl.int64)";
-  line(fmt::format("gates = {} + ({} * {} + sample) * {} + unit", pointer(of_.gates), time, of_.batch, wide));
+      of_.backwards ? fmt::format("({} - step.to(tl.int64))", hole(of_.steps - 1)) : "step.to(tl.int64)";
+  line(fmt::format("gates = {} + ({} * {} + sample) * {} + unit", pointer(of_.gates), time,
+                   hole(of_.batch, Size::Place::kFactor), hole(wide, Size::Place::kFactor)));
   for (size_t g = 0; g < gates_.size(); ++g)
-    line(fmt::format("{} = tl.load(gates{}{})", gates_[g],
-                     g == 0 ? "" : fmt::format(" + {}", static_cast<int64_t>(g) * of_.hidden),
-                     load_mask({sample_mask(), unit_mask()})));
+    line(fmt::format(
+        "{} = tl.load(gates{}{})", gates_[g],
+        g == 0 ? "" : fmt::format(" + {}", hole(static_cast<int64_t>(g) * of_.hidden, Size::Place::kTerm)),
+        load_mask({sample_mask(), unit_mask()})));
 }
 
 void RecurrenceLines::add_biases() {

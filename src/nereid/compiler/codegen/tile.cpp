@@ -51,7 +51,7 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
       Index address;
       for (size_t d = 0; d < expr.at.size(); ++d)
         address = address + expr.at[d] * graph.tensors[static_cast<size_t>(expr.tensor)].strides[d];
-      const int64_t rows = rank == 0 ? 0 : address.stride(rank - 1).value_or(0);
+      const int64_t rows = rank == 0 ? 0 : address.stride(rank - 1).value_or(0).value();
       const int64_t columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1).value_or(0);
       // Of a window both: then the longer.
       const bool window = rows == 1 && columns == 1 && kernel.rows.back() > kernel.columns.back();

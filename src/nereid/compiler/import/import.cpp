@@ -60,15 +60,15 @@ bool is_integer_list(const trace::Arg& arg) { return std::holds_alternative<trac
 // (and throws away) is outside the tensor, or any element of it, and its place is still a simple sum. What
 // other dimensions add is an address, of which the tensor's dimensions are the digits, the widest stride
 // first; so is all of it where both meet.
-std::vector<Index> seen_through(const trace::Value& view, const Tensor& of, const std::vector<Index>& at,
+std::vector<Index> seen_through(const TracedTensor& view, const Tensor& of, const std::vector<Index>& at,
                                 const Extents& extents) {
   std::vector<size_t> order;
   for (size_t d = 0; d < of.sizes.size(); ++d)
     if (of.sizes[d] > 1 && of.strides[d] != 0) order.push_back(d);
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return of.strides[a] > of.strides[b]; });
   std::vector<Index> where(of.sizes.size());
-  std::vector<int64_t> last(of.sizes.size(), 0);  // the view's last element
-  int64_t offset = view.offset - of.offset;
+  Extents last(of.sizes.size(), 0);  // the view's last element
+  Size offset = view.offset - of.offset;
   for (const size_t along : order) {
     last[along] = offset / of.strides[along];
     offset %= of.strides[along];
@@ -86,7 +86,7 @@ std::vector<Index> seen_through(const trace::Value& view, const Tensor& of, cons
       address = address + at[d] * view.strides[d];
       continue;
     }
-    const int64_t step = view.strides[d] / of.strides[*along];
+    const Size step = view.strides[d] / of.strides[*along];
     last[*along] += (view.sizes[d] - 1) * step;
     where[*along] = where[*along] + at[d] * step;
   }
@@ -126,8 +126,12 @@ std::string short_name(const std::string& op) {
 Importer::Importer(const trace::Trace& trace, Graph& graph, const std::string& source)
     : trace_(trace), graph_(graph), assigned_(assigned_names(source)) {}
 
-Result<Graph> import(const trace::Trace& trace, const std::string& source) {
+Result<Graph> import(const trace::Trace& trace, const std::string& source, const OtherBatch& other) {
   Graph graph;
+  std::vector<TracedTensor> values;
+  for (size_t id = 0; id < trace.values.size(); ++id)
+    values.push_back(with_symbols(trace, static_cast<trace::ValueId>(id), other));
+  graph.values = std::make_shared<const std::vector<TracedTensor>>(std::move(values));
   NEREID_TRY_STATUS(Importer(trace, graph, source).run());
   return graph;
 }
@@ -199,7 +203,7 @@ std::set<trace::ValueId> Importer::views_among(const std::vector<trace::ValueId>
   }
   if (!computed) return {};
   for (const trace::ValueId id : outputs) {
-    const trace::Value& view = value(id);
+    const TracedTensor& view = value(id);
     const TensorId holder = *current(view.storage);
     const Tensor& of = graph_.tensors[static_cast<size_t>(holder)];
     const bool updated = std::ranges::any_of(
@@ -308,7 +312,7 @@ Status Importer::keep(const trace::Call& call, std::string why) {
   for (const auto& [key, arg] : call.kwargs) take(arg);
   if (!trouble_.ok()) return std::exchange(trouble_, ok_status());
   for (const trace::ValueId id : results()) {
-    const trace::Value& made = value(id);
+    const TracedTensor& made = value(id);
     if (current_.contains(made.storage)) return cannot("it writes in place, and has no expression here");
     graph_.tensors.push_back({.type = made.dtype,
                               .sizes = made.sizes,
@@ -401,7 +405,7 @@ Status Importer::leaf_of(trace::StorageId storage) {
   // A constant that the file writes down, as a whole.
   if (!found && role.role == trace::Role::kConstant && !role.data.empty())
     for (size_t id = 0; id < trace_.values.size() && !found; ++id) {
-      const trace::Value& each = trace_.values[id];
+      const TracedTensor& each = value(static_cast<trace::ValueId>(id));
       const bool whole = element_count(each.sizes) * trace::element_bytes(each.dtype) == role.bytes &&
                          each.strides == row_major(each.sizes);
       if (each.storage == storage && whole) found = static_cast<trace::ValueId>(id);
@@ -419,12 +423,12 @@ void Importer::contraction_under(const std::string& flag) {
   under_flag_ = true;
 }
 
-std::string Importer::device_text(const trace::Value& value) const {
+std::string Importer::device_text(const TracedTensor& value) const {
   const bool cpu = trace_.storages[static_cast<size_t>(value.storage)].device == trace::Device::kCpu;
   return cpu ? "\"cpu\"" : "device";
 }
 
-TensorId Importer::draw(const Extents& sizes, std::vector<int64_t> strides, DType type, std::string text,
+TensorId Importer::draw(const Extents& sizes, Extents strides, DType type, std::string text,
                         std::string name) {
   if (text.find("device=\"cpu\"") != text.npos) text += ".to(device)";
   Node node{.sizes = sizes, .name = std::move(name)};
@@ -451,9 +455,10 @@ std::optional<TensorId> Importer::current(trace::StorageId storage) {
   return current_.at(storage);
 }
 
-TensorId Importer::leaf_around(const trace::Value& view, TensorId leaf) {
-  const auto last = [](int64_t offset, const Extents& sizes, const std::vector<int64_t>& strides) {
-    for (size_t d = 0; d < sizes.size(); ++d) offset += std::max<int64_t>(sizes[d] - 1, 0) * strides[d];
+TensorId Importer::leaf_around(const TracedTensor& view, TensorId leaf) {
+  const auto last = [](int64_t offset, const Extents& sizes, const Extents& strides) {
+    for (size_t d = 0; d < sizes.size(); ++d)
+      offset += std::max<int64_t>(sizes[d] - 1, 0) * strides[d].value();
     return offset;
   };
   const Tensor of = graph_.tensors[static_cast<size_t>(leaf)];
@@ -462,7 +467,7 @@ TensorId Importer::leaf_around(const trace::Value& view, TensorId leaf) {
   std::vector<trace::ValueId> all = trace::tensors_in(last_forward(trace_)->inputs);
   for (const auto& each : trace_.state) all.push_back(each.value);
   for (const trace::ValueId id : all) {
-    const trace::Value& other = value(id);
+    const TracedTensor& other = value(id);
     if (other.storage != view.storage || other.dtype != view.dtype || other.offset > view.offset ||
         end > last(other.offset, other.sizes, other.strides))
       continue;
@@ -474,7 +479,7 @@ TensorId Importer::leaf_around(const trace::Value& view, TensorId leaf) {
 }
 
 ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents) {
-  const trace::Value& view = value(id);
+  const TracedTensor& view = value(id);
   const DType type = compute_type(view.dtype);
   const auto tensor = current(view.storage);
   if (!tensor) return exprs().constant(0, type);
@@ -501,7 +506,7 @@ ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Ext
 
 ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further,
                       const Extents& extents) {
-  const trace::Value view = value(id);
+  const TracedTensor view = value(id);
   const DType type = compute_type(view.dtype);
   const auto found = current(view.storage);
   if (!found) return exprs().constant(0, type);
@@ -573,7 +578,7 @@ ExprId Importer::without_shift(trace::ValueId id, size_t axis, ExprId element) {
     if (expr.kind != Expr::Kind::kLoad || !expr.args.empty() || exprs().uses(shift, dimension)) return false;
     const Tensor& from = graph_.tensors[static_cast<size_t>(expr.tensor)];
     if (from.node >= 0) return largest_of(expr, of);
-    const trace::Value& leaf = value(from.leaf);
+    const TracedTensor& leaf = value(from.leaf);
     return trace_.storages[static_cast<size_t>(leaf.storage)].role == trace::Role::kParameter;
   };
   ExprId left = maker->body;
@@ -594,7 +599,7 @@ ExprId Importer::without_shift(trace::ValueId id, size_t axis, ExprId element) {
 }
 
 ExprId Importer::operand(trace::ValueId id, const Extents& sizes, DType type) {
-  const trace::Value& view = value(id);
+  const TracedTensor& view = value(id);
   if (view.sizes.size() > sizes.size()) {
     fail("an operand has more dimensions than the result");
     return exprs().constant(0, type);
@@ -612,7 +617,7 @@ ExprId Importer::operand(const trace::Arg* arg, const Extents& sizes, DType type
 }
 
 Value Importer::operand(size_t position) {
-  const trace::Value& out = result();
+  const TracedTensor& out = result();
   return {exprs(), operand(arg(position, ""), out.sizes, compute_type(out.dtype))};
 }
 
@@ -660,7 +665,7 @@ Status Importer::define_scan(trace::ValueId result, Reduction reduction, const E
 
 Status Importer::define(trace::ValueId result, Node node) {
   NEREID_TRY_STATUS(trouble_);
-  const trace::Value& view = value(result);
+  const TracedTensor& view = value(result);
   if (trace::element_bytes(view.dtype) == 1 && trace::is_floating(view.dtype))
     return cannot("its result is of eight bits");
   node.place = call_->place;
@@ -695,15 +700,15 @@ Status Importer::define(trace::ValueId result, Node node) {
   return ok_status();
 }
 
-Status Importer::patch(const trace::Value& view, TensorId base, TensorId made) {
+Status Importer::patch(const TracedTensor& view, TensorId base, TensorId made) {
   const Tensor was = graph_.tensors[static_cast<size_t>(base)];
   const size_t rank = was.sizes.size();
   // Which dimension of what was there each of the view's is, and where it starts.
   std::vector<size_t> order(rank);
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return was.strides[a] > was.strides[b]; });
-  std::vector<int64_t> start(rank, 0), step(rank, 1), count(rank, 1);
-  int64_t left = view.offset - was.offset;
+  Extents start(rank, 0), step(rank, 1), count(rank, 1);
+  Size left = view.offset - was.offset;
   for (const size_t d : order) {
     if (was.sizes[d] <= 1) continue;
     start[d] = left / was.strides[d];
@@ -741,7 +746,7 @@ Status Importer::patch(const trace::Value& view, TensorId base, TensorId made) {
 }
 
 TensorId Importer::in_memory(trace::ValueId id, const std::string& name) {
-  const trace::Value& view = value(id);
+  const TracedTensor& view = value(id);
   const auto holder = current(view.storage);
   if (holder) {
     const TensorId there = leaf_around(view, *holder);

@@ -15,12 +15,12 @@ namespace nereid::compiler {
 
 // An error names the operator that has no expression here, and its line.
 // Tensors and values are named after the variables of `source` that they are assigned to, where it is given.
-Result<Graph> import(const trace::Trace& trace, const std::string& source = "");
+Result<Graph> import(const trace::Trace& trace, const std::string& source = "", const OtherBatch& other = {});
 
 // What an operator's importer works with: one call, its arguments read and its results defined.
 class Importer {
  public:
-  Importer(const trace::Trace& trace, Graph& graph, const std::string& source);
+  Importer(const trace::Trace& trace, Graph& graph, const std::string& source);  // `graph` has the values
 
   Status run();
   // Why nothing was defined; the importer of an operator says so where it meets arguments it does not know.
@@ -39,12 +39,12 @@ class Importer {
   bool flag(const trace::Arg* arg, bool otherwise) const;
   std::vector<int64_t> integers(const trace::Arg* arg) const;
   std::string text(const trace::Arg* arg, std::string otherwise) const;
-  const trace::Value& value(trace::ValueId id) const { return trace_.values.at(static_cast<size_t>(id)); }
+  const TracedTensor& value(trace::ValueId id) const { return graph_.values->at(static_cast<size_t>(id)); }
   std::vector<trace::ValueId> results() const { return trace::tensors_in(call_->result); }
 
   // The element of a value at an index of its own dimensions, in the compute type of its dtype.
   // The leaf, or another of its storage, that holds all that a view shows.
-  TensorId leaf_around(const trace::Value& view, TensorId leaf);
+  TensorId leaf_around(const TracedTensor& view, TensorId leaf);
   ExprId read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents);
   // Where dimension d is at[d] + further[d], an i64 that only the kernel knows.
   ExprId read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further,
@@ -63,7 +63,7 @@ class Importer {
   // The call's argument number `position` over the dimensions of its first result, in that one's compute
   // type.
   Value operand(size_t position);
-  const trace::Value& result(size_t i = 0) const { return value(results().at(i)); }
+  const TracedTensor& result(size_t i = 0) const { return value(results().at(i)); }
 
   // Defines a result of the call by an expression of its dimensions.
   Status define(trace::ValueId result, ExprId body, std::string name);
@@ -82,10 +82,9 @@ class Importer {
                      DType type, std::string name);
   ExprId load(TensorId tensor, std::vector<Index> at);
   // A tensor that PyTorch draws: `text` in Python, which may name `device` (device_text).
-  TensorId draw(const Extents& sizes, std::vector<int64_t> strides, DType type, std::string text,
-                std::string name);
+  TensorId draw(const Extents& sizes, Extents strides, DType type, std::string text, std::string name);
   // Where a value is, in the text of a draw: forward's device, or the CPU.
-  std::string device_text(const trace::Value& value) const;
+  std::string device_text(const TracedTensor& value) const;
   // A tensor that is in memory as the value is, row by row.
   TensorId in_memory(trace::ValueId id, const std::string& name);
   // A node of the call, whose result is row-major.
@@ -120,7 +119,7 @@ class Importer {
   std::pair<bool, bool> complex_in(const trace::Call& call) const;
   Status define(trace::ValueId result, Node node);
   // A view of what was there before becomes `made`, the rest stays.
-  Status patch(const trace::Value& view, TensorId base, TensorId made);
+  Status patch(const TracedTensor& view, TensorId base, TensorId made);
   TensorId dense(trace::ValueId id);
 
   const trace::Trace& trace_;

@@ -10,8 +10,8 @@ namespace {
 struct Attention {
   trace::ValueId q, k, v;
   Extents sizes;  // of the result: [..., h, l, f]
-  int64_t length, depth, shared;
-  double scale;
+  Size length, depth, shared;
+  std::optional<double> scale;  // given; else by the root of the depth
 };
 
 // An index of a key or a value's own dimensions, of the batch dimensions in front of `rows`, `column`.
@@ -71,9 +71,10 @@ Status attention(Importer& import) {
   const size_t rank = sizes.size();
   if (rank < 2 || of_q.size() != rank || of_k.size() != rank)
     return import.cannot("its operands have different ranks");
-  const int64_t heads = rank > 2 ? of_q[rank - 3] : 1, shared = rank > 2 ? heads / of_k[rank - 3] : 1;
-  Attention a{*q, *k, *v, sizes, of_k[rank - 2], of_q[rank - 1], shared, 0};
-  a.scale = import.number(import.arg(6, "scale"), 1 / std::sqrt(static_cast<double>(a.depth)));
+  const Size heads = rank > 2 ? of_q[rank - 3] : Size(1),
+             shared = rank > 2 ? heads / of_k[rank - 3] : Size(1);
+  Attention a{*q, *k, *v, sizes, of_k[rank - 2], of_q[rank - 1], shared, {}};
+  if (const double given = import.number(import.arg(6, "scale"), NAN); !std::isnan(given)) a.scale = given;
   const DType stored = import.value(*q).dtype, type = compute_type(stored);
   import.contraction_under("matmul.allow_tf32");
   Extents scores = sizes;
@@ -88,7 +89,8 @@ Status attention(Importer& import) {
                 import.read(*k, at_key(a, import, *k, column, at_q[rank - 1], extents), extents));
   const TensorId product = import.temporary(Reduction::kSum, scores, {a.depth}, (x * y).id(), type, "scores");
   const Value raw(import.exprs(), import.load(product, dimensions(rank)));
-  const TensorId shares = shares_of(import, masked_score(import, raw * a.scale, scores), scores);
+  const Value scaled = a.scale ? raw * *a.scale : raw * Ratio{.over = 1, .under = a.depth, .root = true};
+  const TensorId shares = shares_of(import, masked_score(import, scaled, scores), scores);
   Extents last = sizes;
   last.push_back(a.length);
   auto at_weight = dimensions(rank);
@@ -187,7 +189,7 @@ class EncoderLayer {
     };
     const Extents scores{sizes_[0], heads_, sizes_[1], sizes_[1]};
     const TensorId products = sum(scores, depth_, part(0, d(2), d(4)) * part(1, d(3), d(4)), "scores");
-    const Value score = element(products) * (1 / std::sqrt(static_cast<double>(depth_)));
+    const Value score = element(products) * Ratio{.over = 1, .under = depth_, .root = true};
     const TensorId shares = shares_of(import_, score, scores);
     const Extents apart{sizes_[0], heads_, sizes_[1], depth_};
     const Value weight = at(shares, {d(0), d(1), d(2), d(4)});
@@ -211,7 +213,8 @@ class EncoderLayer {
   Importer& import_;
   const Extents sizes_;
   const DType stored_;
-  const int64_t heads_, depth_;
+  const int64_t heads_;
+  const Size depth_;
   const double epsilon_;
 };
 

@@ -15,7 +15,7 @@ ExprId element(Importer& import, trace::ValueId id, const std::vector<Index>& at
 
 // sum over k of a[..., m, k] * b[..., k, n]; `from` counts the arguments before a.
 Status product(Importer& import, trace::ValueId a, trace::ValueId b, const std::vector<Index>& at_a,
-               const std::vector<Index>& at_b, const Extents& sizes, int64_t k, const ExprId bias,
+               const std::vector<Index>& at_b, const Extents& sizes, const Size& k, const ExprId bias,
                double alpha, const std::string& name) {
   import.contraction_under("matmul.allow_tf32");
   Extents extents = sizes;
@@ -83,7 +83,7 @@ Status vector_product(Importer& import) {
   const auto a = import.tensor(import.arg(0, "self")), b = import.tensor(import.arg(1, "vec"));
   if (!a || !b) return import.cannot("expected a matrix and a vector");
   const Extents sizes = import.result().sizes;
-  const int64_t k = import.value(*b).sizes.at(0);
+  const Size k = import.value(*b).sizes.at(0);
   auto at = dimensions(sizes.size());
   at.push_back(d(sizes.size()));
   return product(import, *a, *b, at, {d(sizes.size())}, sizes, k, -1, 1, "matmul");
@@ -101,7 +101,7 @@ Status trilinear(Importer& import) {
     of[i] = import.value(*id).sizes;
     for (const int64_t at : import.integers(import.arg(3 + i, ""))) of[i].insert(of[i].begin() + at, 1);
     all.resize(std::max(all.size(), of[i].size()), 1);
-    for (size_t dim = 0; dim < of[i].size(); ++dim) all[dim] = std::max(all[dim], of[i][dim]);
+    for (size_t dim = 0; dim < of[i].size(); ++dim) all[dim] = max(all[dim], of[i][dim]);
   }
   Extents kept, reduced;
   std::vector<Index> where(all.size());
@@ -276,7 +276,8 @@ class Convolution {
   Importer& import_;
   Exprs& exprs_;
   bool transposed_ = false;
-  int64_t groups_ = 1, out_each_ = 1, in_each_ = 1;
+  int64_t groups_ = 1;
+  Size out_each_ = 1, in_each_ = 1;
   size_t area_ = 1;
   Extents sizes_, in_, window_;  // of the result, of x, of the weight
   Extents rows_, reduced_, extents_;

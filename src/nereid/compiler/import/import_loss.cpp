@@ -17,7 +17,7 @@ Status together(Importer& import, const Extents& sizes, Value element, int64_t h
   const TensorId sum =
       import.temporary(Reduction::kSum, {}, sizes, element.id(), element.type(), name + "_sum");
   const Value total(import.exprs(), import.load(sum, {}));
-  return import.define(import.results()[0], (total * (1 / static_cast<double>(element_count(sizes)))).id(),
+  return import.define(import.results()[0], (total * Ratio{.over = 1, .under = element_count(sizes)}).id(),
                        name);
 }
 
@@ -138,7 +138,7 @@ Status multi_margin(Importer& import) {
   const TensorId sum =
       import.temporary(Reduction::kSum, {in[0]}, {in[1]}, loss.id(), type, "multi_margin_sum");
   const Value each =
-      Value(import.exprs(), import.load(sum, dimensions(1))) * (1 / static_cast<double>(in[1]));
+      Value(import.exprs(), import.load(sum, dimensions(1))) * Ratio{.over = 1, .under = in[1]};
   return together(import, {in[0]}, each, import.integer(import.arg(5, "reduction"), 1), "multi_margin");
 }
 

@@ -56,7 +56,7 @@ Status group_norm(Importer& import) {
   const auto x = import.tensor(import.arg(0, "input"));
   const auto& value = import.value(x.value());
   const int64_t groups = import.integer(import.arg(6, "group"), 1);
-  const int64_t channels = value.sizes.at(1), area = element_count(value.sizes) / (value.sizes[0] * channels);
+  const Size channels = value.sizes.at(1), area = element_count(value.sizes) / (value.sizes[0] * channels);
   const auto results = import.results();
   const DType type = compute_type(value.dtype);
   const Extents apart{value.sizes[0], groups, channels / groups, area};
@@ -114,7 +114,7 @@ Status with_running_statistics(Importer& import, const std::string& name) {
 // running = (1 - momentum) running + momentum * found, where `found` has `count` elements after each of its
 // own and one element a channel, or one a sample and channel: those are averaged.
 Status update_running(Importer& import, const trace::Arg* running, TensorId found, bool each_sample,
-                      int64_t samples, double factor, const std::string& name) {
+                      const Size& samples, const Ratio& factor, const std::string& name) {
   const auto id = import.tensor(running);
   if (!id) return ok_status();
   const double momentum = import.number(import.arg(6, "momentum"), 0.1);
@@ -125,7 +125,7 @@ Status update_running(Importer& import, const trace::Arg* running, TensorId foun
     const ExprId one = import.load(found, {Index::dimension(1), Index::dimension(0)});
     const TensorId sum =
         import.temporary(Reduction::kSum, channels, {samples}, one, import.exprs()[one].type, name);
-    now = Value(import.exprs(), import.load(sum, dimensions(1))) * (1 / static_cast<double>(samples));
+    now = Value(import.exprs(), import.load(sum, dimensions(1))) * Ratio{.over = 1, .under = samples};
   } else {
     now = Value(import.exprs(), import.load(found, dimensions(1)));
   }
@@ -147,11 +147,11 @@ Status with_own_statistics(Importer& import, const std::string& name, bool each_
   const ExprId shift = weight(import, import.arg(2, "bias"), channel, sizes, type);
   NEREID_TRY(const Statistics found,
              normalise(import, *x, over, import.number(import.arg(7, "eps"), 1e-5), scale, shift, name));
-  const double count = over.count();
+  const Size count = over.elements();
   NEREID_TRY_STATUS(update_running(import, import.arg(3, "running_mean"), found.mean, each_sample, sizes[0],
-                                   1, "running_mean"));
+                                   {}, "running_mean"));
   return update_running(import, import.arg(4, "running_var"), found.variance, each_sample, sizes[0],
-                        count / std::max(count - 1, 1.0), "running_var");
+                        {.over = count, .under = max(count - 1, 1)}, "running_var");
 }
 
 // instance_norm's flag says the same as batch_norm's: take statistics of the input.

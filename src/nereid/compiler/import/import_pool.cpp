@@ -126,7 +126,7 @@ OperatorImport avg_pool(size_t area) {
                             ? Value(import.exprs(), import.exprs().integer(given))
                             : counted(import, windows, import.flag(import.arg(5, "count_include_pad"), true));
     const Expr known = import.exprs()[count.id()];
-    const Value mean = known.kind == Expr::Kind::kConstant ? total * (1 / static_cast<double>(known.integer))
+    const Value mean = known.kind == Expr::Kind::kConstant ? total * Ratio{.over = 1, .under = known.integer}
                                                            : total / count.cast(total.type());
     return import.define(import.results()[0], mean.id(), "avg_pool");
   };
@@ -170,7 +170,7 @@ OperatorImport adaptive_pool(size_t area, bool maximum_of) {
     const TensorId sum = import.temporary(Reduction::kSum, sizes, window, body.id(), body.type(), "avg_pool");
     const Value total(import.exprs(), import.load(sum, dimensions(sizes.size())));
     const Expr known = import.exprs()[count.id()];
-    const Value mean = known.kind == Expr::Kind::kConstant ? total * (1 / static_cast<double>(known.integer))
+    const Value mean = known.kind == Expr::Kind::kConstant ? total * Ratio{.over = 1, .under = known.integer}
                                                            : total / count.cast(total.type());
     return import.define(import.results()[0], mean.id(), "avg_pool");
   };
@@ -193,8 +193,8 @@ OperatorImport nearest(size_t area) {
       const auto scale = static_cast<float>(scale_of(import, import.arg(2 + i, ""), in[d], sizes[d]));
       // As PyTorch rounds, in float32; the quotient must say the same everywhere.
       for (int64_t at_out = 0; at_out < sizes[d]; ++at_out) {
-        const auto from =
-            std::min(static_cast<int64_t>(std::floor(static_cast<float>(at_out) * scale)), in[d] - 1);
+        const int64_t from = std::min<int64_t>(
+            static_cast<int64_t>(std::floor(static_cast<float>(at_out) * scale)), in[d] - 1);
         if (from != at_out * in[d] / sizes[d]) return import.cannot("its scale is no ratio of the sizes");
       }
       at[d] = quotient(at[d] * in[d], sizes[d], sizes);

@@ -15,30 +15,30 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // bytes: CUDA's dropout draws otherwise for what lies off it
 
-std::string memory_options(const Importer& import, DType type, const trace::Value& place) {
+std::string memory_options(const Importer& import, DType type, const TracedTensor& place) {
   return fmt::format("device={}, dtype={}", import.device_text(place), render::dtype_text(type));
 }
 
 // New memory, laid out as the value is.
-std::string memory_like(const Importer& import, const trace::Value& value) {
-  const std::string sizes = render::tuple_text(value.sizes);
+std::string memory_like(const Importer& import, const TracedTensor& value) {
+  const std::string sizes = sizes_text(value.sizes);
   if (value.strides == row_major(value.sizes))
     return fmt::format("torch.empty({}, {})", sizes, memory_options(import, value.dtype, value));
-  return fmt::format("torch.empty_strided({}, {}, {})", sizes, render::tuple_text(value.strides),
+  return fmt::format("torch.empty_strided({}, {}, {})", sizes, sizes_text(value.strides),
                      memory_options(import, value.dtype, value));
 }
 
 // The same, full of ones, and as far from CUDA's alignment.
-std::string ones_like(const Importer& import, const trace::Value& value) {
-  const int64_t offset = value.offset % std::max<int64_t>(kAlignment / trace::element_bytes(value.dtype), 1);
+std::string ones_like(const Importer& import, const TracedTensor& value) {
+  const Size offset = value.offset % std::max<int64_t>(kAlignment / trace::element_bytes(value.dtype), 1);
   if (value.strides == row_major(value.sizes) && offset == 0)
-    return fmt::format("torch.ones({}, {})", render::tuple_text(value.sizes),
+    return fmt::format("torch.ones({}, {})", sizes_text(value.sizes),
                        memory_options(import, value.dtype, value));
-  int64_t extent = offset + 1;
+  Size extent = offset + 1;
   for (size_t d = 0; d < value.sizes.size(); ++d) extent += (value.sizes[d] - 1) * value.strides[d];
-  return fmt::format("torch.ones({}, {}).as_strided({}, {}, {})", extent,
-                     memory_options(import, value.dtype, value), render::tuple_text(value.sizes),
-                     render::tuple_text(value.strides), offset);
+  return fmt::format("torch.ones({}, {}).as_strided({}, {}, {})", extent.text(),
+                     memory_options(import, value.dtype, value), sizes_text(value.sizes),
+                     sizes_text(value.strides), offset.text());
 }
 
 // The call's arguments from number `first` on, a generator left out.
@@ -63,7 +63,7 @@ Result<std::string> arguments_from(const Importer& import, size_t first) {
 }
 
 // An element of what is drawn into memory of the layout of `value`.
-Value drawn(Importer& import, const trace::Value& value, const std::string& text, const std::string& name) {
+Value drawn(Importer& import, const TracedTensor& value, const std::string& text, const std::string& name) {
   const TensorId made = import.draw(value.sizes, value.strides, value.dtype, text, name);
   return {import.exprs(), import.load(made, dimensions(value.sizes.size()))};
 }
@@ -102,7 +102,7 @@ Status randint(Importer& import) {
 }
 
 Status randperm(Importer& import) {
-  const trace::Value& out = import.result();
+  const TracedTensor& out = import.result();
   return define_drawn(
       import, fmt::format("torch.randperm({}, {})", out.sizes[0], memory_options(import, out.dtype, out)));
 }
@@ -112,7 +112,7 @@ Status normal_draw(Importer& import) {
   const std::string& op = import.call().op;
   if (op.starts_with("aten::normal_")) return filled_by("normal_")(import);
   const trace::Arg *mean = import.arg(0, "mean"), *deviation = import.arg(1, "std");
-  const trace::Value& out = import.result();
+  const TracedTensor& out = import.result();
   const DType type = compute_type(out.dtype);
   const bool computed = import.tensor(deviation).has_value();
   const std::string fill =
@@ -128,14 +128,14 @@ Status normal_draw(Importer& import) {
 }
 
 // One number a channel of a sample.
-trace::Value channels_of(trace::Value value) {
+TracedTensor channels_of(TracedTensor value) {
   for (size_t d = 2; d < value.sizes.size(); ++d) value.sizes[d] = 1;
   value.strides = row_major(value.sizes), value.offset = 0;
   return value;
 }
 
 // The element of a mask, over the dimensions of its result.
-Value kept_by(Importer& import, const trace::Value& mask, const std::string& text, const std::string& name) {
+Value kept_by(Importer& import, const TracedTensor& mask, const std::string& text, const std::string& name) {
   const TensorId made = import.draw(mask.sizes, mask.strides, mask.dtype, text, name);
   std::vector<Index> at;
   for (size_t d = 0; d < mask.sizes.size(); ++d)
@@ -156,7 +156,7 @@ Status dropout(Importer& import) {
   const trace::ValueId out = import.results()[0];
   const auto given = import.tensor(import.arg(0, "input"));
   if (!given) return import.cannot("it is given no tensor");
-  const trace::Value& x = import.value(*given);
+  const TracedTensor& x = import.value(*given);
   const bool in_place = x.storage == import.result().storage;
   const bool native = name == "native_dropout";
   if (!native && in_place && (!train || p == 0)) return ok_status();  // it is what it was given
@@ -165,7 +165,7 @@ Status dropout(Importer& import) {
     return import.cannot("its mask is that of a dropout which draws nothing");
   if (!train || p == 0) return import.define(out, value.id(), "dropout");
   if (p == 1) return import.define(out, (value * 0).id(), "dropout");
-  trace::Value mask = feature ? channels_of(x) : x;
+  TracedTensor mask = feature ? channels_of(x) : x;
   const std::string rate = render::float_text(p);
   if (native) {
     mask = import.result(1);

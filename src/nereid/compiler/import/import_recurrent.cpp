@@ -24,7 +24,7 @@ struct State {
 
 class Cells {
  public:
-  Cells(Importer& import, Cell cell, int64_t batch, int64_t hidden, DType stored)
+  Cells(Importer& import, Cell cell, const Size& batch, const Size& hidden, DType stored)
       : import_(import),
         exprs_(import.exprs()),
         cell_(cell),
@@ -33,8 +33,8 @@ class Cells {
         stored_(stored) {}
 
   // [batch, gates * hidden] = x w^T + bias
-  TensorId product(const Read& x, int64_t inputs, trace::ValueId weight, std::optional<trace::ValueId> bias,
-                   const char* name) {
+  TensorId product(const Read& x, const Size& inputs, trace::ValueId weight,
+                   std::optional<trace::ValueId> bias, const char* name) {
     const Extents sizes{batch_, gates_of(cell_) * hidden_}, extents{sizes[0], sizes[1], inputs};
     import_.contraction_under("matmul.allow_tf32");
     const Value a(exprs_, x(dim(0), dim(2), extents)),
@@ -95,7 +95,7 @@ class Cells {
   Importer& import_;
   Exprs& exprs_;
   Cell cell_;
-  int64_t batch_, hidden_;
+  Size batch_, hidden_;
   DType stored_;
 };
 
@@ -158,7 +158,7 @@ class Layers {
 
  private:
   // The hidden states of one layer in one direction.
-  TensorId one(int64_t layer, int64_t direction, trace::ValueId x, int64_t inputs) {
+  TensorId one(int64_t layer, int64_t direction, trace::ValueId x, const Size& inputs) {
     const int64_t which = layer * directions_ + direction;
     const auto param = [&](size_t i) { return params_[static_cast<size_t>(which) * (biases_ ? 4 : 2) + i]; };
     Recurrence made{.cell = cell_, .steps = time_, .batch = batch_, .hidden = hidden_};
@@ -193,7 +193,7 @@ class Layers {
   std::string name_of() const { return cell_ == Cell::kLstm ? "lstm" : cell_ == Cell::kGru ? "gru" : "rnn"; }
 
   // What the inputs give at every time: [time, batch, gates * hidden] = x w^T + bias.
-  TensorId gates(int64_t layer, trace::ValueId x, int64_t inputs, trace::ValueId weight,
+  TensorId gates(int64_t layer, trace::ValueId x, const Size& inputs, trace::ValueId weight,
                  std::optional<trace::ValueId> bias) {
     const Extents sizes{time_, batch_, gates_of(cell_) * hidden_},
         extents{sizes[0], sizes[1], sizes[2], inputs};
@@ -256,7 +256,8 @@ class Layers {
   Cell cell_;
   std::vector<trace::ValueId> hx_, params_;
   bool biases_ = true, batch_first_ = false;
-  int64_t layers_ = 1, directions_ = 1, time_ = 1, batch_ = 1, hidden_ = 1;
+  int64_t layers_ = 1, directions_ = 1;
+  Size time_ = 1, batch_ = 1, hidden_ = 1;
   std::vector<TensorId> states_;  // of the layer below, by direction
   std::vector<TensorId> last_hidden_, last_cell_;
 };

@@ -37,7 +37,8 @@ OperatorImport reduction(Reduction kind, std::string name, Body body = nullptr, 
 
 Status mean(Importer& import) {
   const auto finish = [](Reducer& reduce, const Axes& axes, ExprId sum) {
-    return reduce.apply(Fn::kMul, sum, reduce.constant(1 / axes.count(), DType::kF32));
+    const ExprId share = reduce.constant(Ratio{.over = 1, .under = axes.elements()}, DType::kF32);
+    return reduce.apply(Fn::kMul, sum, share);
   };
   return reduction(Reduction::kSum, "mean", nullptr, finish)(import);
 }

@@ -13,7 +13,7 @@ Status moved(Importer& import, trace::ValueId x, const std::vector<Index>& at) {
                        short_name(import.call().op));
 }
 
-using Where = std::function<std::vector<Index>(Importer&, const trace::Value& x, const Extents& sizes)>;
+using Where = std::function<std::vector<Index>(Importer&, const TracedTensor& x, const Extents& sizes)>;
 OperatorImport moves(Where where) {
   return [where](Importer& import) -> Status {
     const auto x = import.tensor(import.arg(0, "self"));
@@ -22,7 +22,7 @@ OperatorImport moves(Where where) {
   };
 }
 
-std::vector<Index> flip(Importer& import, const trace::Value& x, const Extents&) {
+std::vector<Index> flip(Importer& import, const TracedTensor& x, const Extents&) {
   auto at = dimensions(x.sizes.size());
   for (const int64_t axis : import.integers(import.arg(1, "dims"))) {
     const size_t d = axis_of(axis, at.size());
@@ -31,35 +31,34 @@ std::vector<Index> flip(Importer& import, const trace::Value& x, const Extents&)
   return at;
 }
 
-std::vector<Index> roll(Importer& import, const trace::Value& x, const Extents& sizes) {
+std::vector<Index> roll(Importer& import, const TracedTensor& x, const Extents& sizes) {
   const auto shifts = import.integers(import.arg(1, "shifts")), axes = import.integers(import.arg(2, "dims"));
   auto at = dimensions(x.sizes.size());
   if (axes.empty()) {
     Index linear;
     const auto strides = row_major(x.sizes);
     for (size_t d = 0; d < at.size(); ++d) linear = linear + at[d] * strides[d];
-    const int64_t count = std::max<int64_t>(element_count(x.sizes), 1);
+    const Size count = max(element_count(x.sizes), 1);
     return unravel(remainder(linear + Index(count - shifts.at(0) % count), count, sizes), x.sizes, sizes);
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     const size_t d = axis_of(axes[i], at.size());
-    const int64_t size = std::max<int64_t>(x.sizes[d], 1);
+    const Size size = max(x.sizes[d], 1);
     at[d] = remainder(at[d] + Index(size - shifts.at(i) % size), size, sizes);
   }
   return at;
 }
 
-std::vector<Index> repeat(Importer&, const trace::Value& x, const Extents& sizes) {
+std::vector<Index> repeat(Importer&, const TracedTensor& x, const Extents& sizes) {
   const size_t missing = sizes.size() - x.sizes.size();
   std::vector<Index> at;
   for (size_t d = 0; d < x.sizes.size(); ++d)
-    at.push_back(
-        remainder(Index::dimension(static_cast<int>(missing + d)), std::max<int64_t>(x.sizes[d], 1), sizes));
+    at.push_back(remainder(Index::dimension(static_cast<int>(missing + d)), max(x.sizes[d], 1), sizes));
   return at;
 }
 
 // k quarter turns in the plane of two dimensions.
-std::vector<Index> rot90(Importer& import, const trace::Value& x, const Extents&) {
+std::vector<Index> rot90(Importer& import, const TracedTensor& x, const Extents&) {
   const int64_t k = (import.integer(import.arg(1, "k"), 1) % 4 + 4) % 4;
   auto axes = import.integers(import.arg(2, "dims"));
   if (axes.size() != 2) axes = {0, 1};
@@ -73,7 +72,7 @@ std::vector<Index> rot90(Importer& import, const trace::Value& x, const Extents&
 }
 
 // [..., c r r, h, w] as [..., c, h r, w r], and back.
-std::vector<Index> pixel_shuffle(Importer& import, const trace::Value& x, const Extents& sizes) {
+std::vector<Index> pixel_shuffle(Importer& import, const TracedTensor& x, const Extents& sizes) {
   const int64_t r = import.integer(import.arg(1, "upscale_factor"), 1);
   const size_t rank = x.sizes.size();
   auto at = dimensions(rank);
@@ -84,7 +83,7 @@ std::vector<Index> pixel_shuffle(Importer& import, const trace::Value& x, const 
   return at;
 }
 
-std::vector<Index> pixel_unshuffle(Importer& import, const trace::Value& x, const Extents& sizes) {
+std::vector<Index> pixel_unshuffle(Importer& import, const TracedTensor& x, const Extents& sizes) {
   const int64_t r = import.integer(import.arg(1, "downscale_factor"), 1);
   const size_t rank = x.sizes.size();
   auto at = dimensions(rank);
@@ -95,8 +94,9 @@ std::vector<Index> pixel_unshuffle(Importer& import, const trace::Value& x, cons
   return at;
 }
 
-std::vector<Index> channel_shuffle(Importer& import, const trace::Value& x, const Extents& sizes) {
-  const int64_t groups = import.integer(import.arg(1, "groups"), 1), each = x.sizes[1] / groups;
+std::vector<Index> channel_shuffle(Importer& import, const TracedTensor& x, const Extents& sizes) {
+  const int64_t groups = import.integer(import.arg(1, "groups"), 1);
+  const Size each = x.sizes[1] / groups;
   auto at = dimensions(x.sizes.size());
   at[1] = remainder(at[1], groups, sizes) * each + quotient(at[1], groups, sizes);
   return at;
@@ -108,15 +108,15 @@ Status concatenate(Importer& import, const std::vector<trace::ValueId>& parts, s
   const DType type = compute_type(import.result().dtype);
   struct Part {
     ExprId element;
-    int64_t begin, end;
+    Size begin, end;
   };
   std::vector<Part> found;
-  int64_t begin = 0;
+  Size begin = 0;
   for (const trace::ValueId id : parts) {
-    const trace::Value& part = import.value(id);
+    const TracedTensor& part = import.value(id);
     if (element_count(part.sizes) == 0) continue;
     auto at = dimensions(sizes.size());
-    const int64_t length = stacked ? 1 : part.sizes.at(axis);
+    const Size length = stacked ? Size(1) : part.sizes.at(axis);
     if (stacked)
       at.erase(at.begin() + static_cast<ptrdiff_t>(axis));
     else

@@ -42,7 +42,7 @@ class Sorter {
     all_.count = row_length();
   }
 
-  int64_t row_length() const { return sizes_.empty() ? 1 : sizes_[axis_]; }
+  Size row_length() const { return sizes_.empty() ? Size(1) : sizes_[axis_]; }
   bool small(int64_t wanted) const {
     const auto n = static_cast<double>(row_length());
     const double others = std::min(n, wanted < row_length() ? 2.0 * kChunk : n);
@@ -233,7 +233,8 @@ OperatorImport of_rank(bool median) {
     if (!sorter.small(sorter.row_length()))
       return import.cannot("its rows are too long to compare all pairs");
     const TensorId ranks = sorter.ranks();
-    const int64_t middle = median ? (sorter.row_length() - 1) / 2 : import.integer(import.arg(1, "k"), 1) - 1;
+    const int64_t middle =
+        median ? (sorter.row_length().value() - 1) / 2 : import.integer(import.arg(1, "k"), 1) - 1;
     Value wanted(import.exprs(), import.exprs().integer(middle));
     if (median && trace::is_floating(import.value(*x).dtype)) {
       const Value nans(import.exprs(), import.load(sorter.nans(), sorter.batch_index()));

@@ -200,7 +200,7 @@ ExprId Exprs::index(const Index& index) {
   return intern(std::move(expr));
 }
 
-ExprId Exprs::within(const Index& index, int64_t low, int64_t high, const Extents& extents) {
+ExprId Exprs::within(const Index& index, const Size& low, const Size& high, const Extents& extents) {
   const Bounds bounds = index.bounds(extents);
   if (bounds.low >= low && bounds.high < high) return integer(1, DType::kBool);
   if (bounds.high < low || bounds.low >= high) return integer(0, DType::kBool);

@@ -94,7 +94,7 @@ struct Expr {
   double number = 0;
   int64_t integer = 0;
   Index index = {};
-  int64_t low = 0, high = 0;
+  Size low = 0, high = 0;
   TensorId tensor = -1;
   std::vector<Index> at = {};  // one a dimension of the tensor
   Fn fn = Fn::kAdd;
@@ -103,14 +103,28 @@ struct Expr {
   friend std::strong_ordering operator<=>(const Expr& a, const Expr& b);
 };
 
+// A number that a size makes: over / under, or over / under ** 0.5.
+struct Ratio {
+  Size over = 1, under = 1;
+  bool root = false;
+  double value() const;
+  std::string text() const;  // "(1 / {1536*3 * 512})": sizes are holes (size.h)
+};
+
 class Exprs {
  public:
   const Expr& operator[](ExprId id) const { return exprs_[static_cast<size_t>(id)]; }
 
   ExprId constant(double value, DType type = DType::kF32);
+  ExprId constant(const Ratio& ratio, DType type = DType::kF32);
+  // How a constant is written; null: as its number.
+  const Ratio* ratio_of(ExprId id) const {
+    const auto found = ratios_.find(id);
+    return found == ratios_.end() ? nullptr : &found->second;
+  }
   ExprId integer(int64_t value, DType type = DType::kI64);
   ExprId index(const Index& index);
-  ExprId within(const Index& index, int64_t low, int64_t high, const Extents& extents);
+  ExprId within(const Index& index, const Size& low, const Size& high, const Extents& extents);
   // `further`: none, or what is added to each index: an i64 that is known only when the kernel runs.
   ExprId load(TensorId tensor, std::vector<Index> at, DType type, std::vector<ExprId> further = {});
   // Of the type of its first value; comparisons are bool. Constants are folded, and what changes nothing
@@ -164,6 +178,7 @@ class Exprs {
   std::vector<ExprId> places_;    // by hash, a power of two of them; -1: free
   std::map<ExprId, std::string> names_;
   std::map<ExprId, int> steps_;
+  std::map<ExprId, Ratio> ratios_;
 };
 
 // What values of a dtype are computed in.

@@ -1,6 +1,7 @@
 #include "nereid/compiler/ir/graph.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace nereid::compiler {
 
@@ -10,25 +11,71 @@ Extents Node::extents() const {
   return all;
 }
 
-std::vector<int64_t> row_major(const Extents& sizes) {
-  std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+Extents row_major(const Extents& sizes) {
+  Extents strides(sizes.size(), 1);
+  for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = max(sizes[d], 1) * strides[d];
   return strides;
 }
 
-int64_t element_count(const Extents& sizes) {
-  int64_t count = 1;
-  for (const auto size : sizes) count *= size;
+Size element_count(const Extents& sizes) {
+  Size count = 1;
+  for (const Size& size : sizes) count *= size;
   return count;
 }
 
-int64_t product_of(const Extents& sizes, const std::vector<int>& dims) {
-  int64_t product = 1;
+Size product_of(const Extents& sizes, const std::vector<int>& dims) {
+  Size product = 1;
   for (const int d : dims) product *= sizes[static_cast<size_t>(d)];
   return product;
 }
 
-TensorId Graph::add_leaf(const trace::Value& value, trace::ValueId id, std::string name) {
+// Strides of what is dense in memory, in whichever order of dimensions, are products of sizes.
+TracedTensor with_symbols(const trace::Trace& trace, trace::ValueId id, const OtherBatch& other) {
+  const trace::Value& value = trace.values[static_cast<size_t>(id)];
+  const bool known = other.trace != nullptr && static_cast<size_t>(id) < other.trace->values.size() &&
+                     other.trace->values[static_cast<size_t>(id)].sizes.size() == value.sizes.size();
+  const trace::Value& there = known ? other.trace->values[static_cast<size_t>(id)] : value;
+  const auto size = [&](int64_t here, int64_t at_other, bool dimension) {
+    const int64_t rise = here - at_other, run = other.batch - other.other;
+    if (rise == 0 || rise % run != 0) return dimension ? Size::dimension(here) : Size(here);
+    return Size::of_batch(other.batch, rise / run, here - rise / run * other.batch);
+  };
+  TracedTensor made{.storage = value.storage,
+                    .dtype = value.dtype,
+                    .sizes = {},
+                    .strides = {},
+                    .offset = size(value.offset, there.offset, false)};
+  std::vector<size_t> inner_first(value.sizes.size());
+  for (size_t d = 0; d < value.sizes.size(); ++d) {
+    inner_first[d] = d;
+    made.sizes.push_back(size(value.sizes[d], there.sizes[d], true));
+    made.strides.push_back(size(value.strides[d], there.strides[d], false));
+  }
+  std::ranges::stable_sort(inner_first, [&](size_t a, size_t b) {
+    return std::pair(value.strides[a], b) < std::pair(value.strides[b], a);
+  });
+  Size stride = 1;
+  for (const size_t d : inner_first) {
+    if (made.strides[d] != stride) break;
+    made.strides[d] = stride;
+    stride = max(made.sizes[d], 1) * stride;
+  }
+  return made;
+}
+
+Size along_strides(int64_t elements, const Extents& strides) {
+  Extents order = strides;
+  std::ranges::stable_sort(order, std::ranges::greater(), &Size::value);
+  Size sum = 0;
+  for (const Size& stride : order) {
+    if (stride == 0) continue;
+    sum += elements / stride.value() * stride;
+    elements %= stride.value();
+  }
+  return sum + elements;
+}
+
+TensorId Graph::add_leaf(const TracedTensor& value, trace::ValueId id, std::string name) {
   tensors.push_back({.type = value.dtype,
                      .sizes = value.sizes,
                      .strides = value.strides,
@@ -40,7 +87,7 @@ TensorId Graph::add_leaf(const trace::Value& value, trace::ValueId id, std::stri
   return static_cast<TensorId>(tensors.size()) - 1;
 }
 
-TensorId Graph::add_node(Node node, DType type, std::vector<int64_t> layout, Extents sizes) {
+TensorId Graph::add_node(Node node, DType type, Extents layout, Extents sizes) {
   const auto id = static_cast<TensorId>(tensors.size());
   node.out = id;
   if (sizes.empty()) sizes = node.sizes;

@@ -16,12 +16,28 @@ namespace nereid::compiler {
 
 using NodeId = int32_t;
 
+// A value of the trace with symbols for its sizes.
+struct TracedTensor {
+  trace::StorageId storage = -1;
+  DType dtype = DType::kF32;
+  Extents sizes, strides;
+  Size offset = 0;
+};
+
+// The same task traced at another batch: sizes, strides and offsets that differ are functions of the batch.
+struct OtherBatch {
+  const trace::Trace* trace = nullptr;  // null: none is known
+  int64_t batch = 0, other = 0;         // of the trace that is lowered, and of this one
+};
+// What is no size in the trace (a stride that is no product of sizes, an offset) is a literal.
+TracedTensor with_symbols(const trace::Trace& trace, trace::ValueId id, const OtherBatch& other = {});
+
 struct Tensor {
   DType type = DType::kF32;  // as stored
   Extents sizes;
-  std::vector<int64_t> strides;   // elements
-  int64_t offset = 0;             // elements from the start of the storage, of leaves
-  int64_t shift = 0;              // elements from where the pointer of the leaf's value points
+  Extents strides;                // elements
+  Size offset = 0;                // elements from the start of the storage, of leaves
+  Size shift = 0;                 // elements from where the pointer of the leaf's value points
   NodeId node = -1;               // that makes it; -1: a leaf
   trace::ValueId leaf = -1;       // the trace's value that a leaf is
   trace::StorageId storage = -1;  // of a leaf
@@ -49,7 +65,7 @@ struct Flash {
 enum class Cell : uint8_t { kTanh, kRelu, kGru, kLstm };
 struct Recurrence {
   Cell cell = Cell::kTanh;
-  int64_t steps = 1, batch = 1, hidden = 1;
+  Size steps = 1, batch = 1, hidden = 1;
   TensorId gates = -1;       // [steps, batch, gates * hidden]: of the inputs, with their bias
   TensorId weight = -1;      // [gates * hidden, hidden]
   TensorId bias = -1;        // [gates * hidden], of what the hidden state gives; or none
@@ -120,6 +136,7 @@ struct Update {
 
 struct Graph {
   Exprs exprs;
+  std::shared_ptr<const std::vector<TracedTensor>> values;  // of the trace
   std::vector<Tensor> tensors;
   std::vector<Node> nodes;        // each after those it reads
   std::vector<TensorId> outputs;  // of the tensors in the forward's output, in their order
@@ -130,10 +147,10 @@ struct Graph {
 
   // What must exist in memory when all has run.
   std::vector<TensorId> results() const;
-  TensorId add_leaf(const trace::Value& value, trace::ValueId id, std::string name);
+  TensorId add_leaf(const TracedTensor& value, trace::ValueId id, std::string name);
   // A node, and the tensor that it makes: of the node's sizes where none are given, laid out as `layout` says
   // (row-major where it is empty).
-  TensorId add_node(Node node, DType type, std::vector<int64_t> layout = {}, Extents sizes = {});
+  TensorId add_node(Node node, DType type, Extents layout = {}, Extents sizes = {});
   const Node* maker(TensorId tensor) const;
   // What an element of a map is, where a load of it reads; nothing where that is unknown. Where the
   // load's place is known only to the kernel, what the map itself reads at such places stays inside its
@@ -143,8 +160,10 @@ struct Graph {
   std::vector<TensorId> reads(const Node& node) const;
 };
 
-std::vector<int64_t> row_major(const Extents& sizes);
-int64_t element_count(const Extents& sizes);
-int64_t product_of(const Extents& sizes, const std::vector<int>& dims);  // of those of `dims`
+Extents row_major(const Extents& sizes);
+// So many elements as steps of these strides, the widest first: 2 * 96 + 3.
+Size along_strides(int64_t elements, const Extents& strides);
+Size element_count(const Extents& sizes);
+Size product_of(const Extents& sizes, const std::vector<int>& dims);  // of those of `dims`
 
 }  // namespace nereid::compiler

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
+#include <map>
 #include <numeric>
-#include <set>
 
 #include "nereid/base/check.h"
 
@@ -18,13 +19,20 @@ int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0);
 std::strong_ordering operator<=>(const Atom& a, const Atom& b) {
   if (const auto order = a.kind <=> b.kind; order != 0) return order;
   if (a.kind == Atom::Kind::kDimension) return a.dimension <=> b.dimension;
-  if (const auto order = a.by <=> b.by; order != 0) return order;
+  if (const auto order = a.by.value() <=> b.by.value(); order != 0) return order;
   return a.of == b.of ? std::strong_ordering::equal : *a.of <=> *b.of;
 }
 
 std::strong_ordering operator<=>(const Index& a, const Index& b) {
-  if (const auto order = a.terms_ <=> b.terms_; order != 0) return order;
-  return a.constant_ <=> b.constant_;
+  const auto by_value = [](const auto& left, const auto& right) {
+    if (const auto order = left.first <=> right.first; order != 0) return order;
+    return left.second.value() <=> right.second.value();
+  };
+  if (const auto order = std::lexicographical_compare_three_way(a.terms_.begin(), a.terms_.end(),
+                                                                b.terms_.begin(), b.terms_.end(), by_value);
+      order != 0)
+    return order;
+  return a.constant_.value() <=> b.constant_.value();
 }
 
 Index Index::of_atom(Atom atom) {
@@ -40,7 +48,7 @@ Index Index::dimension(int dimension) {
 // Sorts, adds up what is equal and drops what is nothing.
 void Index::normalise() {
   std::sort(terms_.begin(), terms_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::pair<Atom, int64_t>> sum;
+  std::vector<std::pair<Atom, Size>> sum;
   for (auto& term : terms_) {
     if (!sum.empty() && sum.back().first == term.first)
       sum.back().second += term.second;
@@ -60,7 +68,7 @@ Atom Index::quotient_atom(const Atom& remainder) {
   return {.kind = Atom::Kind::kQuotient,
           .dimension = 0,
           .of = inner != nullptr ? inner->of : remainder.of,
-          .by = remainder.by * (inner != nullptr ? inner->by : 1)};
+          .by = inner != nullptr ? remainder.by * inner->by : remainder.by};
 }
 
 // Whether y / k, the quotient, is that of y = x % (k l), where the remainder is x % k: then x % k is y % k.
@@ -125,7 +133,7 @@ Index operator+(const Index& a, const Index& b) {
   return sum;
 }
 
-Index operator*(const Index& a, int64_t factor) {
+Index operator*(const Index& a, const Size& factor) {
   if (factor == 0) return Index();
   Index product = a;
   product.constant_ *= factor;
@@ -140,8 +148,8 @@ bool Index::uses(int dimension) const {
   });
 }
 
-std::optional<int64_t> Index::stride(int dimension) const {
-  int64_t stride = 0;
+std::optional<Size> Index::stride(int dimension) const {
+  Size stride;
   for (const auto& [atom, coefficient] : terms_) {
     if (atom.kind != Atom::Kind::kDimension) {
       if (atom.of->uses(dimension)) return std::nullopt;
@@ -161,11 +169,12 @@ Bounds Index::bounds(const Extents& extents) const {
     } else {
       const Bounds inner = atom.of->bounds(extents);
       own = atom.kind == Atom::Kind::kRemainder
-                ? Bounds{0, atom.by - 1}
-                : Bounds{floor_divide(inner.low, atom.by), floor_divide(inner.high, atom.by)};
+                ? Bounds{0, atom.by.value() - 1}
+                : Bounds{floor_divide(inner.low, atom.by.value()), floor_divide(inner.high, atom.by.value())};
     }
-    sum.low += coefficient * (coefficient > 0 ? own.low : own.high);
-    sum.high += coefficient * (coefficient > 0 ? own.high : own.low);
+    const int64_t times = coefficient;
+    sum.low += times * (times > 0 ? own.low : own.high);
+    sum.high += times * (times > 0 ? own.high : own.low);
   }
   return sum;
 }
@@ -178,20 +187,20 @@ int64_t Index::evaluate(const std::vector<int64_t>& at) const {
       value = at.at(static_cast<size_t>(atom.dimension));
     } else {
       const int64_t inner = atom.of->evaluate(at);
-      value = floor_divide(inner, atom.by);
+      value = floor_divide(inner, atom.by.value());
       if (atom.kind == Atom::Kind::kRemainder) value = inner - value * atom.by;
     }
-    sum += coefficient * value;
+    sum += coefficient.value() * value;
   }
   return sum;
 }
 
 // The index as by * first + second: second's coefficients and constant are in [0, by).
-std::pair<Index, Index> Index::split(int64_t by) const {
+std::pair<Index, Index> Index::split(const Size& by) const {
   Index multiple(floor_divide(constant_, by)), rest;
   rest.constant_ = constant_ - multiple.constant_ * by;
   for (const auto& [atom, coefficient] : terms_) {
-    const int64_t whole = floor_divide(coefficient, by), left = coefficient - whole * by;
+    const Size whole = floor_divide(coefficient, by), left = coefficient - whole * by;
     if (whole != 0) multiple.terms_.emplace_back(atom, whole);
     if (left != 0) rest.terms_.emplace_back(atom, left);
   }
@@ -199,24 +208,28 @@ std::pair<Index, Index> Index::split(int64_t by) const {
 }
 
 // The index as g * first + second with second in [0, g), where g > 1 divides `by`: the greatest such g.
-std::optional<Index::Digits> Index::digits(int64_t by, const Extents& extents) const {
-  std::set<int64_t> divisors;
-  for (const auto& term : terms_) divisors.insert(std::gcd(by, term.second));
-  for (auto divisor = divisors.rbegin(); divisor != divisors.rend() && *divisor > 1; ++divisor) {
-    auto [high, low] = split(*divisor);
+std::optional<Index::Digits> Index::digits(const Size& by, const Extents& extents) const {
+  std::map<int64_t, Size> divisors;
+  for (const auto& [atom, coefficient] : terms_) {
+    const int64_t divisor = std::gcd(by.value(), coefficient.value());
+    divisors.emplace(divisor, divisor == coefficient ? coefficient : divisor == by ? by : Size(divisor));
+  }
+  for (auto divisor = divisors.rbegin(); divisor != divisors.rend() && divisor->first > 1; ++divisor) {
+    auto [high, low] = split(divisor->second);
     const Bounds bounds = low.bounds(extents);
-    if (bounds.low >= 0 && bounds.high < *divisor) return Digits{*divisor, std::move(high), std::move(low)};
+    if (bounds.low >= 0 && bounds.high < divisor->first)
+      return Digits{divisor->second, std::move(high), std::move(low)};
   }
   return std::nullopt;
 }
 
-Index quotient(const Index& index, int64_t by, const Extents& extents) {
+Index quotient(const Index& index, const Size& by, const Extents& extents) {
   NEREID_CHECK(by > 0, "a positive divisor");
   if (by == 1) return index;
   auto [multiple, rest] = index.split(by);
   const Bounds bounds = rest.bounds(extents);
-  const int64_t low = floor_divide(bounds.low, by);
-  if (low == floor_divide(bounds.high, by)) return multiple + Index(low);
+  const int64_t low = floor_divide(bounds.low, by.value());
+  if (low == floor_divide(bounds.high, by.value())) return multiple + Index(low);
   // floor((g a + b) / (g k)) is floor(a / k).
   if (const auto parts = rest.digits(by, extents))
     return multiple + quotient(parts->high, by / parts->base, extents);
@@ -224,7 +237,7 @@ Index quotient(const Index& index, int64_t by, const Extents& extents) {
   if (rest.constant_ == 0 && rest.terms_.size() == 1 && rest.terms_[0].second == 1 &&
       rest.terms_[0].first.kind == Atom::Kind::kQuotient) {
     const Atom inner = rest.terms_[0].first;
-    return multiple + quotient(*inner.of, inner.by * by, extents);
+    return multiple + quotient(*inner.of, by * inner.by, extents);
   }
   return multiple + Index::of_atom({.kind = Atom::Kind::kQuotient,
                                     .dimension = 0,
@@ -232,7 +245,7 @@ Index quotient(const Index& index, int64_t by, const Extents& extents) {
                                     .by = by});
 }
 
-Index remainder(const Index& index, int64_t by, const Extents& extents) {
+Index remainder(const Index& index, const Size& by, const Extents& extents) {
   NEREID_CHECK(by > 0, "a positive divisor");
   if (by == 1) return Index();
   // c (x % m) and c x leave the same where by divides c m.
@@ -245,8 +258,8 @@ Index remainder(const Index& index, int64_t by, const Extents& extents) {
   }
   Index rest = congruent.split(by).second;
   const Bounds bounds = rest.bounds(extents);
-  const int64_t low = floor_divide(bounds.low, by);
-  if (low == floor_divide(bounds.high, by)) return rest + Index(-low * by);
+  const int64_t low = floor_divide(bounds.low, by.value());
+  if (low == floor_divide(bounds.high, by.value())) return rest + Index(-low * by);
   // (g a + b) % (g k) is g (a % k) + b.
   if (const auto parts = rest.digits(by, extents))
     return remainder(parts->high, by / parts->base, extents) * parts->base + parts->low;
@@ -276,20 +289,24 @@ Index substitute(const Index& index, const std::vector<Index>& by, const Extents
   return sum;
 }
 
-std::string to_string(const Index& index, const std::function<std::string(int)>& name,
-                      const Extents& extents) {
+std::string to_string(const Index& index, const std::function<std::string(int)>& name, const Extents& extents,
+                      bool holes) {
   std::string text;
-  const auto add = [&](int64_t coefficient, const std::string& factor) {
-    const int64_t size = coefficient < 0 ? -coefficient : coefficient;
-    const char* sign = text.empty() ? (coefficient < 0 ? "-" : "") : coefficient < 0 ? " - " : " + ";
+  const auto written = [&](const Size& size, Size::Place place) {
+    return holes ? hole(size, place) : size.text(place);
+  };
+  const auto add = [&](const Size& coefficient, const std::string& factor) {
+    const bool negative = coefficient < 0;
+    const Size size = negative ? -coefficient : coefficient;
+    const char* sign = text.empty() ? (negative ? "-" : "") : negative ? " - " : " + ";
     if (factor.empty())
-      text += fmt::format("{}{}", sign, size);
-    else if (size == 1)
+      text += sign + written(size, *sign == '\0' ? Size::Place::kAlone : Size::Place::kTerm);
+    else if (size == 1 && size.is_literal())
       text += fmt::format("{}{}", sign, factor);
     else
-      text += fmt::format("{}{} * {}", sign, factor, size);
+      text += fmt::format("{}{} * {}", sign, factor, written(size, Size::Place::kFactor));
   };
-  int64_t shifted = index.constant();
+  Size shifted = index.constant();
   const bool alone = index.terms().size() == 1 && index.constant() == 0 && index.terms()[0].second == 1;
   for (const auto& [atom, coefficient] : index.terms()) {
     if (atom.kind == Atom::Kind::kDimension) {
@@ -297,24 +314,24 @@ std::string to_string(const Index& index, const std::function<std::string(int)>&
       continue;
     }
     const int64_t low = extents.empty() ? 0 : atom.of->bounds(extents).low;
-    const int64_t higher = low < 0 ? (-low + atom.by - 1) / atom.by : 0;
+    const int64_t higher = low < 0 ? (-low + atom.by.value() - 1) / atom.by.value() : 0;
     if (atom.kind == Atom::Kind::kQuotient) shifted -= higher * coefficient;
-    const std::string inner = to_string(*atom.of + Index(higher * atom.by), name, extents);
+    const std::string inner = to_string(*atom.of + Index(higher * atom.by), name, extents, holes);
     const bool simple = inner.find(' ') == inner.npos && inner.front() != '-';
-    const char* by = atom.kind == Atom::Kind::kQuotient ? "//" : "%";
     const std::string divided =
-        simple ? fmt::format("{} {} {}", inner, by, atom.by) : fmt::format("({}) {} {}", inner, by, atom.by);
+        fmt::format("{} {} {}", simple ? inner : "(" + inner + ")",
+                    atom.kind == Atom::Kind::kQuotient ? "//" : "%", written(atom.by, Size::Place::kFactor));
     add(coefficient, alone && shifted == 0 ? divided : fmt::format("({})", divided));
   }
   if (shifted != 0 || text.empty()) add(shifted, "");
   return text;
 }
 
-std::vector<Index> unravel(const Index& linear, const std::vector<int64_t>& sizes, const Extents& extents) {
+std::vector<Index> unravel(const Index& linear, const Extents& sizes, const Extents& extents) {
   std::vector<Index> at(sizes.size());
   Index left = linear;
   for (size_t d = sizes.size(); d-- > 0;) {
-    const int64_t size = std::max<int64_t>(sizes[d], 1);
+    const Size size = max(sizes[d], 1);
     at[d] = size == 1 ? Index() : d == 0 ? left : remainder(left, size, extents);
     left = quotient(left, size, extents);
   }

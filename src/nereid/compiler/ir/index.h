@@ -4,7 +4,7 @@
 // An index is a constant and a sum of coefficient x atom. An atom is a dimension, or the quotient or the
 // remainder of an index by a constant. Dimension d runs from 0 to extents[d] - 1; what this says about a
 // quotient or a remainder is used at once, so that equal indices mostly look equal and (i * 12 + j) / 12 is
-// i.
+// i. Numbers are sizes (size.h): the normal form goes by their values, what they are made of comes along.
 #pragma once
 
 #include <compare>
@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-namespace nereid::compiler {
+#include "nereid/compiler/ir/size.h"
 
-using Extents = std::vector<int64_t>;
+namespace nereid::compiler {
 
 class Index;
 
@@ -27,7 +27,7 @@ struct Atom {
   Kind kind = Kind::kDimension;
   int dimension = 0;                // kDimension
   std::shared_ptr<const Index> of;  // the others
-  int64_t by = 1;                   // positive
+  Size by = 1;                      // positive
 };
 std::strong_ordering operator<=>(const Atom& a, const Atom& b);
 inline bool operator==(const Atom& a, const Atom& b) { return (a <=> b) == 0; }
@@ -39,63 +39,62 @@ struct Bounds {
 class Index {
  public:
   Index() = default;
-  explicit Index(int64_t constant) : constant_(constant) {}
+  explicit Index(Size constant) : constant_(std::move(constant)) {}
   static Index dimension(int dimension);
 
-  int64_t constant() const { return constant_; }
-  const std::vector<std::pair<Atom, int64_t>>& terms() const {
-    return terms_;
-  }  // sorted, no coefficient is 0
+  const Size& constant() const { return constant_; }
+  const std::vector<std::pair<Atom, Size>>& terms() const { return terms_; }  // sorted, no coefficient is 0
   bool is_constant() const { return terms_.empty(); }
 
   friend std::strong_ordering operator<=>(const Index& a, const Index& b);
   friend bool operator==(const Index& a, const Index& b) { return (a <=> b) == 0; }
   friend Index operator+(const Index& a, const Index& b);
-  friend Index operator*(const Index& a, int64_t factor);
+  friend Index operator*(const Index& a, const Size& factor);
 
   bool uses(int dimension) const;
   // What one step of the dimension adds, where that is the same everywhere; nothing where it is under a
   // quotient or remainder.
-  std::optional<int64_t> stride(int dimension) const;
+  std::optional<Size> stride(int dimension) const;
   Bounds bounds(const Extents& extents) const;
   int64_t evaluate(const std::vector<int64_t>& at) const;
 
  private:
-  friend Index quotient(const Index& index, int64_t by, const Extents& extents);
-  friend Index remainder(const Index& index, int64_t by, const Extents& extents);
+  friend Index quotient(const Index& index, const Size& by, const Extents& extents);
+  friend Index remainder(const Index& index, const Size& by, const Extents& extents);
   static Index of_atom(Atom atom);
-  std::pair<Index, Index> split(int64_t by) const;
+  std::pair<Index, Index> split(const Size& by) const;
   struct Digits;
-  std::optional<Digits> digits(int64_t by, const Extents& extents) const;
+  std::optional<Digits> digits(const Size& by, const Extents& extents) const;
   void normalise();
   static Atom quotient_atom(const Atom& remainder);
   static bool is_of_longer_remainder(const Atom& quotient, const Atom& remainder);
   static bool is_of_quotient(const Atom& digit, const Atom& remainder);
   void join_divisions();
 
-  int64_t constant_ = 0;
-  std::vector<std::pair<Atom, int64_t>> terms_;
+  Size constant_;
+  std::vector<std::pair<Atom, Size>> terms_;
 };
 
 struct Index::Digits {
-  int64_t base;
+  Size base;
   Index high, low;
 };
 
 inline Index operator-(const Index& a, const Index& b) { return a + b * -1; }
 
 // Rounded towards minus infinity, and the remainder; `by` is positive.
-Index quotient(const Index& index, int64_t by, const Extents& extents);
-Index remainder(const Index& index, int64_t by, const Extents& extents);
+Index quotient(const Index& index, const Size& by, const Extents& extents);
+Index remainder(const Index& index, const Size& by, const Extents& extents);
 // Each dimension d becomes by[d]; `extents` are those of the dimensions in `by`.
 Index substitute(const Index& index, const std::vector<Index>& by, const Extents& extents);
 
 // As text of a language whose division rounds towards zero: what may be negative is divided from higher up.
 // `name` gives a dimension's name.
+// `holes`: sizes are holes (size.h).
 std::string to_string(const Index& index, const std::function<std::string(int)>& name,
-                      const Extents& extents = {});
+                      const Extents& extents = {}, bool holes = false);
 
 // Where a dense tensor of these sizes, laid out row-major, has its element number `linear`.
-std::vector<Index> unravel(const Index& linear, const std::vector<int64_t>& sizes, const Extents& extents);
+std::vector<Index> unravel(const Index& linear, const Extents& sizes, const Extents& extents);
 
 }  // namespace nereid::compiler

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "nereid/compiler/import/import.h"
 
@@ -50,7 +51,8 @@ struct Axes {
         at[static_cast<size_t>(of[d])] = Index::dimension(static_cast<int>(d));
     return at;
   }
-  double count() const { return static_cast<double>(element_count(gone)); }
+  Size elements() const { return element_count(gone); }
+  double count() const { return static_cast<double>(elements()); }
 };
 
 class Reducer {
@@ -65,6 +67,7 @@ class Reducer {
                         {exprs_.apply(fn, {a, b}), constant(then, exprs_[otherwise].type), otherwise});
   }
   ExprId constant(double number, DType type) { return exprs_.constant(number, type); }
+  ExprId constant(const Ratio& ratio, DType type) { return exprs_.constant(ratio, type); }
 
   // The element of x in the body of a reduction over `axes`, in the compute type.
   ExprId element(trace::ValueId x, const Axes& axes) {
@@ -90,7 +93,9 @@ class Reducer {
   TensorId mean(const Axes& axes, ExprId element, std::string name = "mean") {
     const TensorId sum = reduce(Reduction::kSum, axes, element, name);
     const DType type = exprs_[element].type;
-    return map(axes, apply(Fn::kMul, kept(sum, axes), constant(1 / axes.count(), type)), name);
+    return map(axes,
+               apply(Fn::kMul, kept(sum, axes), constant(Ratio{.over = 1, .under = axes.elements()}, type)),
+               name);
   }
   // Mean and variance, with `correction` fewer in the variance's divisor, in two passes. The first mean is
   // rounded; what the distances from it still sum to is taken off in both (Chan, Golub and LeVeque,
@@ -103,19 +108,24 @@ class Reducer {
   Moments moments(const Axes& axes, ExprId element, double correction = 0) {
     Moments made;
     const Value x(exprs_, element);
-    const double share = 1 / axes.count();
+    const Ratio share{.over = 1, .under = axes.elements()};
     made.rough = reduce(Reduction::kSum, axes, (x * share).id(), "mean");
     const Value distance = x - Value(exprs_, kept(made.rough, axes));
     made.rest = reduce(Reduction::kSum, axes, (distance * share).id(), "mean_rest");
-    const double divided = 1 / std::max(axes.count() - correction, 0.0);
+    // Where that is a whole number, it is written so.
+    const bool whole = correction == std::floor(correction) && axes.count() > correction;
+    const Size freedom = axes.elements() - (whole ? static_cast<int64_t>(correction) : 0);
+    const double left = std::max(axes.count() - correction, 0.0);
+    const Value divided = whole ? x.constant(Ratio{.over = 1, .under = freedom}) : x.constant(1 / left);
     const TensorId squares = reduce(Reduction::kSum, axes, (distance * divided * distance).id(), "variance");
     const Value rough(exprs_, kept(made.rough, axes)), rest(exprs_, kept(made.rest, axes));
     // Of an infinite element the distance is no number.
     made.mean = map(axes, rough.apply(Fn::kIsInf).where(rough, rough + rest).id(), "mean");
     const Value all(exprs_, kept(squares, axes));
-    const double over = axes.count() / std::max(axes.count() - correction, 0.0);
-    const Value left = maximum(all - rest * over * rest, 0);
-    made.variance = map(axes, all.apply(Fn::kIsInf).where(all, left).id(), "variance");
+    const Value over = whole ? x.constant(Ratio{.over = axes.elements(), .under = freedom})
+                             : x.constant(axes.count() / left);
+    const Value rest_of = maximum(all - rest * over * rest, 0);
+    made.variance = map(axes, all.apply(Fn::kIsInf).where(all, rest_of).id(), "variance");
     return made;
   }
 

@@ -11,6 +11,7 @@ class Value {
   ExprId id() const { return id_; }
   DType type() const { return (*exprs_)[id_].type; }
   Value constant(double number) const { return {*exprs_, exprs_->constant(number, type())}; }
+  Value constant(const Ratio& ratio) const { return {*exprs_, exprs_->constant(ratio, type())}; }
   Value apply(Fn fn) const { return {*exprs_, exprs_->apply(fn, {id_})}; }
   Value apply(Fn fn, Value other) const { return {*exprs_, exprs_->apply(fn, {id_, other.id_})}; }
   Value where(Value then, Value otherwise) const {
@@ -25,6 +26,7 @@ class Value {
   friend Value operator+(Value a, double b) { return a + a.constant(b); }
   friend Value operator-(Value a, double b) { return a - a.constant(b); }
   friend Value operator*(Value a, double b) { return a * a.constant(b); }
+  friend Value operator*(Value a, const Ratio& b) { return a * a.constant(b); }
   friend Value operator/(Value a, double b) { return a / a.constant(b); }
   friend Value operator<(Value a, double b) { return a.apply(Fn::kLess, a.constant(b)); }
   friend Value operator>(Value a, double b) { return a.constant(b).apply(Fn::kLess, a); }

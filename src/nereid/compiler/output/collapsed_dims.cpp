@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "nereid/render/python_tokens.h"
+
 namespace nereid::compiler {
 namespace {
 
@@ -70,6 +72,13 @@ std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const s
     }
   }
   return merged;
+}
+
+std::set<std::string> numbers_in(const std::string& source) {
+  std::set<std::string> numbers;
+  for (const std::string_view token : render::tokens_of(source))
+    if (render::is_decimal(token.front())) numbers.emplace(token);
+  return numbers;
 }
 
 std::string with_collapsed_dims(const std::string& text, const std::map<int64_t, std::string>& merged) {

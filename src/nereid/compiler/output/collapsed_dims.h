@@ -14,6 +14,9 @@ namespace nereid::compiler {
 // Of each such size the product: {189: "27 * 7"}. `known`: numbers of the task's text.
 std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const std::set<std::string>& known);
 
+// The numbers that stand in Python text, as they are written.
+std::set<std::string> numbers_in(const std::string& source);
+
 // A plan or Python text, its whole numbers that are such sizes written as products; in brackets where another
 // operator would divide or subtract them otherwise. What a block goes by stays (BLOCK=256, rows=256,
 // arange(0, 256), cdiv(n, 256)), and so do a step's number (#189), strings in double quotes and comments.

@@ -157,17 +157,16 @@ class ForwardWriter {
                                               : constant_text(number, of.type));
     const std::string name = fresh("constant");
     line(fmt::format("{} = torch.tensor([{}], device=device, dtype={}).reshape({})", name,
-                     fmt::join(items, ", "), render::dtype_text(of.type), render::tuple_text(of.sizes)));
+                     fmt::join(items, ", "), render::dtype_text(of.type), sizes_text(of.sizes)));
     return name;
   }
 
   std::string allocation(const Tensor& of) {
     const bool dense = of.strides == row_major(of.sizes);
-    return dense ? fmt::format("torch.empty({}, device=device, dtype={})", render::tuple_text(of.sizes),
+    return dense ? fmt::format("torch.empty({}, device=device, dtype={})", sizes_text(of.sizes),
                                render::dtype_text(of.type))
-                 : fmt::format("torch.empty_strided({}, {}, device=device, dtype={})",
-                               render::tuple_text(of.sizes), render::tuple_text(of.strides),
-                               render::dtype_text(of.type));
+                 : fmt::format("torch.empty_strided({}, {}, device=device, dtype={})", sizes_text(of.sizes),
+                               sizes_text(of.strides), render::dtype_text(of.type));
   }
 
   Status launch(const KernelText& kernel) {
@@ -185,7 +184,8 @@ class ForwardWriter {
     for (const auto& each : kernel.constants) {
       const bool product = each.covers.find('*') != each.covers.npos;  // else one sees the next power
       args.push_back(product ? fmt::format("{}=triton.next_power_of_2({})", each.name, each.covers)
-                             : fmt::format("{}={}", each.name, each.value));
+                     : each.text.empty() ? fmt::format("{}={}", each.name, each.value)
+                                         : fmt::format("{}={}", each.name, each.text));
     }
     args.push_back(fmt::format("num_warps={}", kernel.num_warps));
     if (kernel.num_stages > 0) args.push_back(fmt::format("num_stages={}", kernel.num_stages));
@@ -211,13 +211,14 @@ class ForwardWriter {
   // A value as a look at the tensor that holds it.
   Result<std::string> look(trace::ValueId id, TensorId holder) {
     NEREID_TRY(std::string name, name_of(holder));
-    const trace::Value& view = value(id);
+    const TracedTensor& view = graph_.values->at(static_cast<size_t>(id));
     const Tensor& of = tensor(holder);
     if (of.sizes == view.sizes && of.strides == view.strides && of.offset == view.offset) return name;
-    const int64_t further = view.offset - of.offset;
-    return fmt::format("{}.as_strided({}, {}{})", name, render::tuple_text(view.sizes),
-                       render::tuple_text(view.strides),
-                       further == 0 ? "" : fmt::format(", {}.storage_offset() + {}", name, further));
+    const Size further = along_strides(view.offset - of.offset, of.strides);
+    return fmt::format(
+        "{}.as_strided({}, {}{})", name, sizes_text(view.sizes), sizes_text(view.strides),
+        further == 0 ? ""
+                     : fmt::format(", {}.storage_offset() + {}", name, further.text(Size::Place::kTerm)));
   }
 
   Status keep(const Node& node) {
@@ -273,7 +274,8 @@ Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, 
 }
 
 std::set<std::string> names_of_forward(const SourceFile& source) {
-  std::set<std::string> names = {"self", "device", "step", "torch", "triton", "tl", "libdevice"};
+  std::set<std::string> names = {"self",   "device", "step",      "torch",
+                                 "triton", "tl",     "libdevice", std::string(kBatchName)};
   for (const auto& parameter : source.parameters) names.insert(parameter.name);
   if (!source.keywords.empty()) names.insert(source.keywords);
   return names;

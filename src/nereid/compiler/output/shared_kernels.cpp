@@ -111,15 +111,31 @@ std::optional<int64_t> size_of(string_view token) {
   return whole && number > 1 ? std::optional(number) : std::nullopt;
 }
 
-// A kernel's tokens with the places of its sizes among them.
+bool is_hole(string_view token) { return token.front() == '{'; }
+
+// A kernel's tokens, of which a hole is one.
+std::vector<string_view> tokens_with_holes(string_view text) {
+  std::vector<string_view> tokens;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = std::min(text.find('{', at), text.size());
+    for (const string_view token : tokens_of(text.substr(at, begin - at))) tokens.push_back(token);
+    at = begin == text.size() ? begin : text.find('}', begin) + 1;
+    if (at > begin) tokens.push_back(text.substr(begin, at - begin));
+  }
+  return tokens;
+}
+
+// A kernel's tokens with the places of its sizes among them: whole numbers and holes.
 struct Sized {
   std::vector<string_view> tokens;
   std::vector<size_t> places;
   std::vector<int64_t> sizes;
 
-  explicit Sized(string_view text) : tokens(tokens_of(text)) {
-    for (size_t t = 0; t < tokens.size(); ++t)
-      if (const auto size = size_of(tokens[t])) places.push_back(t), sizes.push_back(*size);
+  explicit Sized(string_view text) : tokens(tokens_with_holes(text)) {
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      const auto size = is_hole(tokens[t]) ? std::optional(read_hole(tokens[t]).value) : size_of(tokens[t]);
+      if (size) places.push_back(t), sizes.push_back(*size);
+    }
   }
   // The text with "2" for each size, which is none.
   string without_sizes() const {
@@ -131,6 +147,19 @@ struct Sized {
       next += size ? 1 : 0;
     }
     return text;
+  }
+  // The numbers that the size at a place is made of, and the text between them.
+  std::pair<std::vector<int64_t>, string> parts(size_t place) const {
+    std::vector<int64_t> numbers;
+    string form;
+    const string_view token = tokens[places[place]];
+    const string made = is_hole(token) ? read_hole(token).text : string(token);
+    for (const string_view each : tokens_of(made)) {
+      const auto number = size_of(each);
+      if (number) numbers.push_back(*number);
+      form += number ? "2" : string(each);
+    }
+    return {numbers, form};
   }
 };
 
@@ -166,19 +195,23 @@ std::pair<int, string> role_of(const std::vector<string_view>& tokens, size_t at
 }
 
 // Kernels that are one but for some sizes, the first of them the one that is kept.
+//
+// Its parameters are sizes by their values in all members. Where the members' sizes at a place are made of
+// numbers in the same way, 5 * 96 and 7 * 32, and these are parameters, the place is written with them, ROWS
+// * COLUMNS; else it is a parameter of its own.
 class Family {
  public:
-  explicit Family(KernelText& first) : members_{&first}, first_(first.text), sizes_{first_.sizes} {}
+  explicit Family(KernelText& first) : members_{&first}, sized_{Sized(first.text)} {}
 
   const KernelText& first() const { return *members_.front(); }
 
   // False where they would differ in too many sizes.
   bool add(KernelText& kernel) {
-    const Sized sized(kernel.text);
-    if (sized.sizes.size() != first_.sizes.size()) return false;
-    sizes_.push_back(sized.sizes);
-    if (parameters().size() > kMostParameters) {
-      sizes_.pop_back();
+    Sized sized(kernel.text);
+    if (sized.sizes.size() != sized_.front().sizes.size()) return false;
+    sized_.push_back(std::move(sized));
+    if (!parameters()) {
+      sized_.pop_back();
       return false;
     }
     members_.push_back(&kernel);
@@ -188,33 +221,32 @@ class Family {
   // One text, and each launch with its own sizes.
   void merge() {
     if (members_.size() == 1) return;
-    const auto varying = parameters();
+    const Parameters varying = *parameters();
+    const Sized& first = sized_.front();
     std::set<string> taken;
-    for (const string_view token : first_.tokens) taken.emplace(token);
-    std::map<size_t, string> name_at;  // by token
+    for (const string_view token : first.tokens) taken.emplace(token);
+    std::map<Values, string> names;
     std::vector<BlockConstant> added;
-    for (const auto& [values, places] : varying) {
-      std::pair<int, string> role = {10, ""};
-      for (const size_t place : places) role = std::min(role, role_of(first_.tokens, first_.places[place]));
-      const string name = unique_name(role.second, taken);
-      for (const size_t place : places) name_at[first_.places[place]] = name;
+    for (const Values& values : varying) {
+      std::pair<int, string> role = {10, "SIZE"};
+      for (size_t place = 0; place < first.places.size(); ++place)
+        if (at(place) == values) role = std::min(role, role_of(first.tokens, first.places[place]));
+      const string name = names[values] = unique_name(role.second, taken);
       for (size_t m = 0; m < members_.size(); ++m) {
         auto& constants = members_[m]->constants;
         const auto end = constants.begin() + static_cast<std::ptrdiff_t>(added.size());
-        constants.insert(end, {name, values[m]});
+        constants.insert(end, {name, values[m], text_at(values, m)});
       }
       added.push_back({name});
     }
-    string text;
-    for (size_t t = 0; t < first_.tokens.size(); ++t)
-      text += name_at.contains(t) ? name_at.at(t) : string(first_.tokens[t]);
+    string text = with_names(names);
     const size_t end = text.find("):\n");
-    size_t at = text.find(": tl.constexpr");  // before the first of them
-    at = at < end ? text.rfind(' ', at) + 1 : end;
+    size_t begin = text.find(": tl.constexpr");  // before the first of them
+    begin = begin < end ? text.rfind(' ', begin) + 1 : end;
     for (const BlockConstant& each : added) {
       const string parameter = each.name + ": tl.constexpr, ";
-      text.insert(at, parameter);
-      at += parameter.size();
+      text.insert(begin, parameter);
+      begin += parameter.size();
     }
     for (size_t m = 1; m < members_.size(); ++m) {
       members_[m]->text.clear();
@@ -224,21 +256,97 @@ class Family {
   }
 
  private:
-  // By their values in all members: places whose sizes are not the same in all of them.
-  std::map<std::vector<int64_t>, std::vector<size_t>> parameters() const {
-    std::map<std::vector<int64_t>, std::vector<size_t>> varying;
-    for (size_t place = 0; place < first_.sizes.size(); ++place) {
-      std::vector<int64_t> values;
-      for (const auto& sizes : sizes_) values.push_back(sizes[place]);
-      if (std::ranges::any_of(values, [&](int64_t value) { return value != values[0]; }))
-        varying[values].push_back(place);
+  using Values = std::vector<int64_t>;  // one of each member
+  using Parameters = std::set<Values>;
+
+  Values at(size_t place) const {
+    Values values;
+    for (const Sized& sized : sized_) values.push_back(sized.sizes[place]);
+    return values;
+  }
+  // How a launch writes a member's size; empty: as a number.
+  string text_at(const Values& values, size_t member) const {
+    const Sized& sized = sized_[member];
+    for (size_t place = 0; place < sized.places.size(); ++place)
+      if (const string_view token = sized.tokens[sized.places[place]]; is_hole(token) && at(place) == values)
+        return read_hole(token).text;
+    return "";
+  }
+  static bool varies(const Values& values) {
+    return std::ranges::any_of(values, [&](int64_t value) { return value != values[0]; });
+  }
+  // The numbers at a place, one after the other. Nothing where the members' sizes are not made in the same
+  // way, or of one number.
+  std::vector<Values> parts(size_t place) const {
+    std::vector<Values> all;
+    string form;
+    for (const Sized& sized : sized_) {
+      auto [numbers, own_form] = sized.parts(place);
+      if (all.empty()) all.resize(numbers.size()), form = own_form;
+      if (numbers.size() < 2 || own_form != form) return {};
+      for (size_t i = 0; i < numbers.size(); ++i) all[i].push_back(numbers[i]);
     }
-    return varying;
+    return all;
+  }
+
+  // The fewest of two ways: whole sizes, or the numbers that they are made of. Nothing: too many of them.
+  std::optional<Parameters> parameters() const {
+    for (const bool whole : {true, false}) {
+      Parameters found;
+      std::vector<size_t> composed;
+      for (size_t place = 0; place < sized_.front().sizes.size(); ++place) {
+        if (!varies(at(place))) continue;
+        if (parts(place).empty())
+          found.insert(at(place));
+        else
+          composed.push_back(place);
+      }
+      for (const size_t place : composed) {
+        if (found.contains(at(place))) continue;
+        const auto missing = [&](const Values& part) { return varies(part) && !found.contains(part); };
+        const std::vector<Values> made_of = parts(place);
+        if (std::ranges::none_of(made_of, missing)) continue;
+        if (whole)
+          found.insert(at(place));
+        else
+          std::ranges::copy_if(made_of, std::inserter(found, found.end()), missing);
+      }
+      if (found.size() <= kMostParameters) return found;
+    }
+    return std::nullopt;
+  }
+
+  // The first member's text with names for what varies.
+  string with_names(const std::map<Values, string>& names) const {
+    const Sized& first = sized_.front();
+    std::map<size_t, string> written;  // by token
+    for (size_t place = 0; place < first.places.size(); ++place) {
+      if (!varies(at(place))) continue;
+      const string_view token = first.tokens[first.places[place]];
+      string& made = written[first.places[place]];
+      if (const auto name = names.find(at(place)); name != names.end()) {
+        made = name->second;
+        continue;
+      }
+      Hole hole = read_hole(token);
+      const std::vector<Values> made_of = parts(place);
+      size_t next = 0;
+      string text;
+      for (const string_view each : tokens_of(hole.text)) {
+        const auto name = size_of(each) ? names.find(made_of[next++]) : names.end();
+        text += name == names.end() ? string(each) : name->second;
+      }
+      hole.text = std::move(text);
+      made = hole.written();
+    }
+    string text;
+    for (size_t t = 0; t < first.tokens.size(); ++t)
+      text += written.contains(t) ? written.at(t) : string(first.tokens[t]);
+    return text;
   }
 
   std::vector<KernelText*> members_;
-  const Sized first_;
-  std::vector<std::vector<int64_t>> sizes_;  // of each member
+  std::vector<Sized> sized_;  // of each member
 };
 
 }  // namespace

@@ -101,6 +101,54 @@ TEST(SharedKernels, ManySizesAreNoParameters) {
   EXPECT_EQ(kernels[0].text, text);
 }
 
+KernelText of_sizes(const std::string& name, const std::string& bound, const std::string& stride) {
+  KernelText made;
+  made.name = name, made.constants = {{"BLOCK", 256}};
+  made.text = with(with(with(kRelu, "relu_kernel", name), "offset < 300", "offset < " + bound),
+                   "x_ptr + offset", "x_ptr + offset * " + stride);
+  return made;
+}
+
+TEST(SharedKernels, SizesThatFollowFromOthersAreNoParameters) {
+  std::vector<KernelText> kernels = {of_sizes("a_kernel", "{480=5 * 96}", "{480*5 * 96} + {5=5} + {96=96}"),
+                                     of_sizes("b_kernel", "{224=7 * 32}", "{224*7 * 32} + {7=7} + {32=32}")};
+  share_equal_kernels(kernels);
+  EXPECT_TRUE(kernels[1].text.empty());
+  ASSERT_EQ(kernels[0].constants.size(), 3u);
+  const std::string a = kernels[0].constants[0].name, b = kernels[0].constants[1].name;
+  EXPECT_EQ(kernels[0].constants[0].value * kernels[0].constants[1].value, 480);
+  EXPECT_EQ(kernels[1].constants[0].value * kernels[1].constants[1].value, 224);
+  const std::string text = filled(kernels[0].text);
+  EXPECT_NE(text.find(fmt::format("offset * ({0} * {1}) + {0} + {1}", a, b)), text.npos) << text;
+  EXPECT_NE(text.find(fmt::format("offset < {} * {},", a, b)), text.npos) << text;
+}
+
+TEST(SharedKernels, AProductThatIsAllThatDiffersIsOneParameter) {
+  std::vector<KernelText> kernels = {of_sizes("a_kernel", "{480=5 * 96}", "{480*5 * 96}"),
+                                     of_sizes("b_kernel", "{224=7 * 32}", "224")};
+  share_equal_kernels(kernels);
+  EXPECT_TRUE(kernels[1].text.empty());
+  ASSERT_EQ(kernels[0].constants.size(), 2u);
+  EXPECT_EQ(kernels[1].constants[0].value, 224);
+  const std::string text = filled(kernels[0].text), name = kernels[0].constants[0].name;
+  EXPECT_NE(text.find("offset * " + name), text.npos) << text;
+}
+
+// Six products of three sizes.
+TEST(SharedKernels, ManyProductsOfAFewSizes) {
+  const auto kernel = [](const std::string& name, int64_t a, int64_t b, int64_t c) {
+    const std::vector<Size> sizes = {Size::dimension(a), Size::dimension(b), Size::dimension(c)};
+    std::string stride = "1";
+    for (const Size& x : sizes)
+      for (const Size& y : sizes) stride += " + " + hole(x * y, Size::Place::kTerm);
+    return of_sizes(name, "8", stride);
+  };
+  std::vector<KernelText> kernels = {kernel("a_kernel", 3, 5, 7), kernel("b_kernel", 11, 13, 17)};
+  share_equal_kernels(kernels);
+  EXPECT_TRUE(kernels[1].text.empty());
+  EXPECT_EQ(kernels[0].constants.size(), 4u);
+}
+
 TEST(SharedKernels, OtherConstantsAreAnotherKernel) {
   KernelText one, two;
   one.name = "a_kernel", one.text = kRelu, one.constants = {{"BLOCK", 256}};

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "nereid/compiler/output/collapsed_dims.h"
+#include "nereid/compiler/output/size_text.h"
 #include "nereid/compiler/output/source_file.h"
-#include "nereid/compiler/output/symbolic_sizes.h"
 
 namespace nereid::compiler {
 namespace {
@@ -87,8 +87,7 @@ class SummaryWriter {
     std::vector<int64_t> strides = view.strides;
     for (size_t d = 0; d < strides.size(); ++d)
       if (view.sizes[d] == 1) strides[d] = 0;  // any would do
-    std::string text = fmt::format(" strides {}", fmt::join(strides, ", "));
-    text = SymbolicSizes({of.sizes}, {}).rewrite(text);
+    const std::string text = " strides " + strides_text(strides, of.sizes);
     return view.offset == 0 ? text : text + " from " + element_text(of.sizes, view.offset);
   }
 

@@ -321,7 +321,7 @@ class Fuser {
       if (known[d].index && known[d].group == 1) continue;
       groups = groups || known[d].group > 1;
       if (known[d].index || each.sizes[d] > 1)
-        rest.push_back(known[d].index ? known[d].group : each.sizes[d]);
+        rest.push_back(known[d].index ? Size(known[d].group) : each.sizes[d]);
     }
     const auto columns = columns_as(kernel, rest, groups);
     const bool taken = !covered.empty() && *covered.rbegin() >= static_cast<int>(kernel.rows.size());

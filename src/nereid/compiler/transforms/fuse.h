@@ -29,8 +29,8 @@ struct TileKernel {
   NodeId kept = -1;             // an operator that stays PyTorch's, and nothing else
 
   Extents extents() const;
-  int64_t row_count() const { return element_count(rows); }
-  int64_t column_count() const { return element_count(columns); }
+  Size row_count() const { return element_count(rows); }
+  Size column_count() const { return element_count(columns); }
 };
 
 struct Fused {

@@ -19,7 +19,7 @@ struct Sketch {
   Graph graph;
 
   TensorId leaf(const Extents& sizes) {
-    const trace::Value value{.storage = 0, .dtype = DType::kF32, .sizes = sizes, .strides = row_major(sizes)};
+    const TracedTensor value{.storage = 0, .dtype = DType::kF32, .sizes = sizes, .strides = row_major(sizes)};
     return graph.add_leaf(value, static_cast<trace::ValueId>(graph.tensors.size()), "x");
   }
   Value at(TensorId tensor, std::vector<Index> index) {

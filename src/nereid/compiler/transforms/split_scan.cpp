@@ -38,7 +38,7 @@ class ScanSplitter {
     if (node.reduction != Reduction::kSum) return 1;
     const int64_t rows = element_count(node.sizes);
     if (rows > target_.multiprocessors) return 1;
-    return std::min({8 * target_.multiprocessors / rows, node.reduced[0] / kLeastPart, kMostParts});
+    return std::min({8 * target_.multiprocessors / rows, node.reduced[0].value() / kLeastPart, kMostParts});
   }
 
   void split(Node node, int64_t parts) {
