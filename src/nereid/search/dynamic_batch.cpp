@@ -127,17 +127,22 @@ class Writer {
                                   std::array<std::unique_ptr<const Task>, 3>& tasks) {
     std::array<compiler::WrittenFor, 3> written;
     plan_.clear(), choices_.clear();
-    for (const size_t i : {size_t{1}, size_t{0}, size_t{2}}) {
+    for (size_t i = 0; i < 3; ++i) {
       NEREID_TRY(tasks[i], at(batches[i]));
-      NEREID_TRY(written[i].code, lowered(*tasks[i]));
+    }
+    for (const size_t i : {size_t{1}, size_t{0}, size_t{2}}) {
+      const size_t other = i == 1 ? 0 : 1;
+      NEREID_TRY(
+          written[i].code,
+          lowered(*tasks[i], {.trace = &tasks[other]->trace, .batch = batches[i], .other = batches[other]}));
       written[i].batch = batches[i];
     }
     return compiler::for_any_batch(written, input_.name);
   }
 
   // By the choices of the first.
-  Result<std::string> lowered(const Task& task) {
-    NEREID_TRY(auto module, compiler::lower_module(task.trace, task.source, {.kernels = choices_}));
+  Result<std::string> lowered(const Task& task, const compiler::OtherBatch& other) {
+    NEREID_TRY(auto module, compiler::lower_module(task.trace, task.source, {.kernels = choices_}, other));
     if (plan_.empty()) {
       plan_ = module.plan;
       for (const auto& kernel : module.kernels) choices_[kernel.name] = kernel.choice;

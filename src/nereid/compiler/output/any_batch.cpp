@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nereid/compiler/ir/size.h"
 #include "nereid/render/line_breaks.h"
 #include "nereid/render/python_tokens.h"
 
@@ -19,25 +20,27 @@ namespace {
 using render::tokens_of;
 using std::string_view;
 
-// 33 of "33" and of "33.0".
 std::optional<int64_t> whole_number(string_view token) {
-  if (token.ends_with(".0")) token.remove_suffix(2);
   int64_t number = 0;
   const auto [end, failure] = std::from_chars(token.data(), token.data() + token.size(), number);
   if (token.empty() || failure != std::errc() || end != token.data() + token.size()) return std::nullopt;
   return number;
 }
 
-// "(3 * batch + 1)".
-std::optional<std::string> affine(const std::array<int64_t, 3>& batches,
-                                  const std::array<int64_t, 3>& numbers) {
+// "(3 * batch_size + 1)" of three numbers; empty: no such function.
+std::string affine(const std::array<int64_t, 3>& batches, const std::array<string_view, 3>& tokens) {
+  std::array<int64_t, 3> numbers;
+  for (size_t i = 0; i < 3; ++i) {
+    const auto number = whole_number(tokens[i]);
+    if (!number) return "";
+    numbers[i] = *number;
+  }
   const int64_t run = batches[1] - batches[0], rise = numbers[1] - numbers[0];
-  if (run == 0 || rise % run != 0) return std::nullopt;
-  const int64_t a = rise / run, b = numbers[0] - a * batches[0];
-  if (a * batches[2] + b != numbers[2]) return std::nullopt;
-  const std::string product = a == 1 ? "batch" : fmt::format("{} * batch", a);
-  if (b == 0) return a == 1 ? product : "(" + product + ")";
-  return fmt::format("({} {} {})", product, b > 0 ? "+" : "-", b > 0 ? b : -b);
+  if (run == 0 || rise % run != 0) return "";
+  const Size size = Size::of_batch(batches[0], rise / run, numbers[0] - rise / run * batches[0]);
+  return rise / run * batches[2] + numbers[0] - rise / run * batches[0] == numbers[2]
+             ? size.text(Size::Place::kFactor)
+             : "";
 }
 
 // In which function of the file a token stands.
@@ -74,14 +77,15 @@ Status pass_batch(std::string& code, const std::string& kernel) {
   const std::string head = "def " + kernel + "(";
   const size_t definition = code.find("@triton.jit\n" + head);
   if (definition == code.npos) return differs("there is no kernel", kernel);
-  code.insert(code.find_first_not_of(" \n", definition + 12 + head.size()), "batch: tl.tensor, ");
+  code.insert(code.find_first_not_of(" \n", definition + 12 + head.size()),
+              fmt::format("{}: tl.tensor, ", kBatchName));
   const std::string launch = kernel + "[(";
   size_t launches = 0;
   for (size_t at = code.find(launch); at != code.npos; at = code.find(launch, at + 1)) {
     const size_t open = code.find("](", at);
     if (open == code.npos) break;
     const size_t first = code.find_first_not_of(" \n", open + 2);
-    code.insert(first, "batch, ");
+    code.insert(first, fmt::format("{}, ", kBatchName));
     ++launches;
   }
   return launches > 0 ? ok_status() : Status(differs("there is no launch of", kernel));
@@ -117,37 +121,27 @@ Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& broken, const
                         string_view(written[0].code).substr(0, written[0].code.size() - rest.size()));
     rest.remove_prefix(token.size());
     line_begins = token == "\n";
-    if (token == "batch") return differs("the name `batch` is used already", "in the module");
-    // triton.cdiv is for numbers that are known when a kernel is compiled.
-    if (region.kind() == Region::Kind::kKernel && token == "triton" && t + 2 < tokens.size() &&
-        tokens[t + 2] == "cdiv") {
-      made += "tl";
-      continue;
-    }
     const bool same = all[1][t] == token && all[2][t] == token;
-    if (same || token.starts_with('#')) {
-      made += token;
-      continue;
-    }
-    const std::string where =
-        fmt::format("(`{}` at a batch of {}, `{}` at {})", token, batches[0], all[1][t], batches[1]);
-    std::array<std::optional<int64_t>, 3> numbers;
-    for (size_t i = 0; i < 3; ++i) numbers[i] = whole_number(all[i][t]);
-    const auto text = numbers[0] && numbers[1] && numbers[2]
-                          ? affine(batches, {*numbers[0], *numbers[1], *numbers[2]})
-                          : std::optional<std::string>();
-    if (!text) return differs("a written number is no affine function of the batch size", where);
-    if (region.kind() == Region::Kind::kKernel)
-      kernels.insert(region.name());
-    else if (region.kind() != Region::Kind::kForward)
-      return differs("a number outside of forward and its kernels depends on the batch", where);
-    made += *text;
+    // What PyTorch's own calls are given stands in the trace as a number.
+    const bool forward = region.kind() == Region::Kind::kForward;
+    const std::string given = same || !forward ? "" : affine(batches, {token, all[1][t], all[2][t]});
+    if (!same && !token.starts_with('#') && given.empty())
+      return differs(
+          "a number depends on the batch that is no size of a tensor, nor made of sizes",
+          fmt::format("(`{}` at a batch of {}, `{}` at {})", token, batches[0], all[1][t], batches[1]));
+    const bool kernel = region.kind() == Region::Kind::kKernel;
+    if (kernel && token == kBatchName) kernels.insert(region.name());
+    // triton.cdiv is for numbers that are known when a kernel is compiled.
+    const bool cdiv = kernel && token == "triton" && t + 2 < tokens.size() && tokens[t + 2] == "cdiv";
+    made += !given.empty() ? given : cdiv ? "tl" : std::string(token);
   }
   for (const std::string& kernel : kernels) NEREID_TRY_STATUS(pass_batch(made, kernel));
   const size_t forward = made.find("    def forward(", std::min(made.find("\nclass ModelNew"), made.size()));
   const size_t body = forward == made.npos ? forward : made.find(":\n        ", forward);
   if (body == made.npos) return differs("there is no", "forward");
-  made.insert(body + 2, fmt::format("        batch = {}.shape[0]\n", input));
+  if (made.substr(forward, body - forward).find(fmt::format(" {}:", kBatchName)) != made.npos)
+    return differs("forward has a parameter of its own", fmt::format("called {}", kBatchName));
+  made.insert(body + 2, fmt::format("        {} = {}.shape[0]\n", kBatchName, input));
   return render::with_line_breaks(made);
 }
 

@@ -1,9 +1,10 @@
-// Kernels for any batch, from the same kernels written for three batches.
+// Kernels for any batch.
 //
-// What is written for different batches by the same choices differs in numbers alone. Where each such number
-// is an affine function of the batch, it is replaced by that function: in forward of `batch`, which is read
-// off an input, in a kernel of an argument that its launches pass. Anything else that differs is an Error
-// that names it: a block as large as the batch, a number in the constructor, another order of steps.
+// A task that was traced at two batches is lowered with the batch's name in all sizes that depend on it
+// (OtherBatch, ir/graph.h). In forward the name is the size that is read off an input, in a kernel an
+// argument that its launches pass. Blocks and the choice of kernels still go by the batch's value. So the
+// task is lowered at three batches: the texts must be the same. What differs is an Error that names it: a
+// block as large as the batch, a number in the constructor, another order of steps.
 #pragma once
 
 #include <array>
