@@ -9,6 +9,7 @@
 #include <span>
 
 #include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/order_sensitivity.h"
 #include "nereid/replay/worker/types.h"
 #include "nereid/trace/allowed_ops.h"
 
@@ -388,7 +389,7 @@ void PreparedCall::run(Operands& operands) const {
   op_->callBoxed(stack);
   if (order_check_ && stack.size() == 1 && stack[0].isTensor()) {
     auto result = stack[0].toTensor();
-    invalidate_order_sensitive(arguments, result);
+    invalidate_order_sensitive(*op_, arguments, result);
     stack[0] = std::move(result);
   }
   if (target.defined()) target.copy_(stack.at(0).toTensor());
@@ -409,121 +410,6 @@ void PreparedCall::run(Operands& operands) const {
     // then.
     if (tensor.defined()) operands.bind(slot.value, std::move(tensor));
   }
-}
-
-const c10::IValue* PreparedCall::argument(const torch::jit::Stack& arguments, std::string_view name) const {
-  const auto index = op_->schema().argumentIndexWithName(name);
-  return index ? &arguments[static_cast<size_t>(*index)] : nullptr;
-}
-
-// NaN for rows whose query is no number, or of whose scores one is none: PyTorch has zeros for them here and
-// NaN there. Where that is of keys or values that a mask hides, or a score overflows on its way, or all of a
-// row are minus infinity, right kernels have numbers as well as NaN: what is NaN becomes a number there, and
-// a number NaN.
-void PreparedCall::spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  constexpr int64_t kMostScores = int64_t{1} << 26;
-  const auto query = argument(arguments, "query")->toTensor();
-  auto key = argument(arguments, "key")->toTensor(), value = argument(arguments, "value")->toTensor();
-  result = result.masked_fill(query.isfinite().logical_not().any(-1, true), kNan);
-  if (query.numel() / query.size(-1) * key.size(-2) > kMostScores) return;
-  if (query.dim() > 2 && key.size(-3) != query.size(-3))
-    for (at::Tensor* shared : {&key, &value})
-      *shared = shared->repeat_interleave(query.size(-3) / shared->size(-3), shared->dim() - 3);
-  const auto size = [](const at::Tensor& tensor) { return tensor.abs().nan_to_num(0, 0, 0); };
-  const auto scores = query.matmul(key.transpose(-2, -1));
-  const auto overflows =
-      size(query).matmul(size(key).transpose(-2, -1)).gt(0.99 * std::numeric_limits<float>::max());
-  const auto odd = scores.isnan();
-
-  const auto *mask = argument(arguments, "attn_mask"), *causal = argument(arguments, "is_causal");
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  auto hidden = at::zeros(scores.sizes(), scores.options().dtype(c10::kBool));
-  if (causal != nullptr && causal->toBool()) hidden = at::ones(scores.sizes(), hidden.options()).triu(1);
-  if (mask != nullptr && mask->isTensor()) {
-    const auto given = mask->toTensor();
-    hidden = hidden.logical_or(given.scalar_type() == c10::kBool ? given.logical_not() : given.eq(kLowest));
-  }
-  const auto seen = hidden.logical_not();
-  const auto flip = [&](const at::Tensor& where) {
-    const auto lost = result.isnan();
-    result = result.masked_fill(where.logical_and(lost.logical_not()), kNan)
-                 .masked_fill(where.logical_and(lost), 0);
-  };
-  const auto spoilt = odd.logical_and(seen).any(-1, true);
-  result = result.masked_fill(spoilt, kNan);
-  const auto none_left = hidden.logical_or(scores.eq(kLowest)).all(-1, true);
-  // A mask that is added makes NaN of infinity.
-  const auto either = odd.logical_or(scores.eq(-kLowest))
-                          .logical_and(hidden)
-                          .logical_or(overflows)
-                          .any(-1, true)
-                          .logical_or(none_left);
-  flip(either.logical_and(spoilt.logical_not()));
-  if (!hidden.any().item().toBool()) return;
-  const auto odd_values = value.isfinite().logical_not().to(c10::kDouble);
-  const auto meets_odd = [&](const at::Tensor& keys) {
-    return keys.to(c10::kDouble).matmul(odd_values).gt(0);
-  };
-  result = result.masked_fill(meets_odd(seen), kNan);
-  flip(meets_odd(hidden)
-           .logical_and(meets_odd(seen).logical_not())
-           .logical_and(spoilt.logical_or(either).logical_not()));
-}
-
-void PreparedCall::invalidate_order_sensitive(const torch::jit::Stack& arguments, at::Tensor& result) const {
-  if (result.scalar_type() != c10::kDouble || result.numel() == 0) return;
-  const auto& name = op_->schema().name();
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  if (name == "aten::scaled_dot_product_attention") {
-    spoil_attention(arguments, result);
-    return;
-  }
-  constexpr double kNearly = 0.99 * std::numeric_limits<float>::max();
-  // Squares are summed: PyTorch does so in float64 on the CPU and in float32 elsewhere.
-  if (name == "aten::std" || name == "aten::var" || name == "aten::linalg_vector_norm") {
-    auto squares = name == "aten::var" ? result : result.square();
-    if (name != "aten::linalg_vector_norm")
-      squares = squares.mul(static_cast<double>(argument(arguments, "self")->toTensor().numel()) /
-                            static_cast<double>(result.numel()));
-    result = result.masked_fill(squares.gt(kNearly).logical_and(result.isfinite()), kNan);
-    if (name == "aten::linalg_vector_norm") return;
-    // Of equal numbers the deviation is 0 where their mean is not rounded.
-    const auto *over = argument(arguments, "dim"), *keep = argument(arguments, "keepdim");
-    const auto largest =
-        argument(arguments, "self")
-            ->toTensor()
-            .abs()
-            .amax(over != nullptr && over->isIntList() ? over->toIntVector() : std::vector<int64_t>(),
-                  keep != nullptr && keep->toBool());
-    result = result.masked_fill(result.eq(0).logical_and(largest.gt(0)), kNan);
-    return;
-  }
-  auto sizes = arguments;
-  for (auto& each : sizes)
-    if (each.isTensor() && each.toTensor().scalar_type() == c10::kDouble) each = each.toTensor().abs();
-  op_->callBoxed(sizes);
-  auto total = sizes[0].toTensor();
-  const auto* summed = argument(arguments, "self");
-  if (name == "aten::mean" && summed != nullptr)
-    total = total.mul(static_cast<double>(summed->toTensor().numel()) / static_cast<double>(result.numel()));
-  // An infinite term makes its sum infinite in every order.
-  result = result.masked_fill(total.gt(kNearly).logical_and(total.isfinite()), kNan);
-
-  const auto *weights = argument(arguments, "weight"), *groups = argument(arguments, "groups"),
-             *transposed = argument(arguments, "transposed");
-  const bool classes =
-      transposed != nullptr ? transposed->toBool() : name.starts_with("aten::conv_transpose");
-  if (!classes || weights == nullptr || groups == nullptr) return;
-  const auto weight = weights->toTensor();  // [in, out / groups, taps...]
-  const auto group = groups->toInt();
-  const auto odd = weight.isfinite().logical_not().reshape(
-      {group, weight.size(0) / group, weight.size(1), weight.numel() / (weight.size(0) * weight.size(1))});
-  std::vector<int64_t> channels(static_cast<size_t>(weight.dim() - 1), 1);
-  channels[0] = group * weight.size(1);
-  const auto spoilt = odd.any(3).any(1).reshape(channels);
-  // [out, 1...] against [batch, out, places...], or [out, places...]
-  result = result.masked_fill(spoilt, kNan);
 }
 
 // A contraction's factors; what is added to the product is not rounded.

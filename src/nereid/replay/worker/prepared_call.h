@@ -97,16 +97,7 @@ class PreparedCall {
   bool tf32_ = false;  // marked by `upcast`: contracted operands are rounded to TF32
   bool tf32_truncated_ = false;
   bool is_contracted(size_t argument) const;
-  // Marked by `upcast`, of sums in float64 that a float32 program takes: elements whose terms' sizes add up
-  // to more than a float32 holds (the order of adding decides whether they are infinite, NaN or a number) are
-  // NaN, and of a transposed convolution all of a channel whose weights are not all finite: which of them
-  // meet a zero of the padding, and make NaN of it, is the algorithm's choice. PyTorch on the CPU adds up
-  // what there is; cuDNN's products take in zeros; ordinary convolutions do so everywhere. Of attention it is
-  // what queries that are no numbers find: zeros on the CPU in four dimensions, where in three it is NaN.
-  bool order_check_ = false;
-  void spoil_attention(const torch::jit::Stack& arguments, at::Tensor& result) const;
-  void invalidate_order_sensitive(const torch::jit::Stack& arguments, at::Tensor& result) const;
-  const c10::IValue* argument(const torch::jit::Stack& arguments, std::string_view name) const;
+  bool order_check_ = false;  // marked by `upcast`: see order_sensitivity.h
 };
 
 }  // namespace nereid::replay

@@ -257,6 +257,45 @@ class OrderCheckTest : public testing::Test, protected Operands {
   std::map<ValueId, at::Tensor> tensors_;
 };
 
+TEST_F(OrderCheckTest, ProductsHangOnOrderWhereRunsOfFactorsLeaveFloat32) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const Arg rows{int64_t{1}};
+  const auto scan = [&](const std::vector<double>& row) {
+    return odd(played("cumprod", {given(of(row, {1, static_cast<int64_t>(row.size())})), rows}));
+  };
+  using Odd = std::vector<bool>;
+  EXPECT_EQ(scan({2, 3, 1e-3, 5}), (Odd{false, false, false, false}));
+  EXPECT_EQ(scan({1e20, 1e20, 1e20}), (Odd{false, false, false})) << "infinite in every order";
+  EXPECT_EQ(scan({1e-20, 1e-20, 1e-20}), (Odd{false, false, false})) << "zero in every order";
+  EXPECT_EQ(scan({1e-20, 1e-20, 1e-20, 1e20, 1e20}), (Odd{false, false, false, false, true}));
+  EXPECT_EQ(scan({1e20, 1e20, 1e-20}), (Odd{false, false, true})) << "infinity, or 1e20";
+  EXPECT_EQ(scan({1e-30, 1e-15, 1e30}), (Odd{false, false, true})) << "zero, or 1e-15";
+  EXPECT_EQ(scan({0, 1e20, 1e20}), (Odd{false, false, true})) << "zero, or NaN";
+  EXPECT_EQ(scan({0, kInf, 1e-30, 1e-30}), (Odd{false, true, true, true})) << "NaN itself";
+  EXPECT_EQ(scan({kInf, 1e-30, 1e-30}), (Odd{false, false, true})) << "infinity, or NaN";
+}
+
+TEST_F(OrderCheckTest, ProductsOfStridedFactorsHangOnOrder) {
+  const Arg rows{int64_t{1}};
+  const auto product = [&](const std::vector<double>& row) {
+    const auto made =
+        played("prod.dim_int", {given(of(row, {1, static_cast<int64_t>(row.size())})), rows, Arg{false}});
+    EXPECT_EQ(made.sizes(), c10::IntArrayRef({1}));
+    return made.item().toDouble();
+  };
+  std::vector<double> alternating, same;
+  for (int i = 0; i < 32; ++i) alternating.push_back(i % 2 == 0 ? 1e8 : 1e-8), same.push_back(1.5);
+  EXPECT_TRUE(std::isnan(product(alternating))) << "threads take every other factor";
+  EXPECT_NEAR(product(same), std::pow(1.5, 32), 1e-6);
+  EXPECT_EQ(odd(played("prod", {given(of(alternating, {4, 8}))})), std::vector<bool>{true});
+  std::vector<double> far;
+  for (int i = 0; i < 64; ++i) far.push_back(i < 32 ? 1e12 : 1e-12);
+  for (int i = 0; i < 64; ++i) far.push_back(i < 32 ? 1e-12 : 1e-12);
+  EXPECT_TRUE(std::isnan(product(far)));
+  const auto scanned = played("cumprod", {given(of({1e200, 1e200, 0}, {1, 3})), rows});
+  EXPECT_EQ(scanned.reshape({-1})[2].item().toDouble(), 0) << "NaN in float64 as well: infinity times zero";
+}
+
 TEST_F(OrderCheckTest, SumsThatOverflowOnTheirWayAreNoNumbers) {
   const auto x = of({3e38, 3e38, -3e38, 1, 2, 3}, {2, 3});
   EXPECT_EQ(odd(played("sum.dim_IntList", {given(x), numbers({1})})), (std::vector<bool>{true, false}));

@@ -53,6 +53,25 @@ struct Exponents {
   bool logarithm = false;
 };
 
+// What tanh.approx may stand in for: its error, relative to one, is multiplied by the weight in the result,
+// and by the size of the first operand where that is a factor (GELU).
+struct NearOne {
+  std::string_view name;
+  double weight;
+  bool of_operand;
+};
+constexpr NearOne kNearOne[] = {{"tanh", 1, false},       {"tanh_", 1, false},   {"sigmoid", 0.5, false},
+                                {"sigmoid_", 0.5, false}, {"gelu", 0.5, true},   {"gelu_", 0.5, true},
+                                {"silu", 0.5, true},      {"silu_", 0.5, true},  {"mish", 1, true},
+                                {"mish_", 1, true},       {"glu", 0.5, false},   {"lstm", 1, false},
+                                {"gru", 1, false},        {"rnn_tanh", 1, false}};
+constexpr double kTanhApprox = 0x1p-11;
+
+const NearOne* near_one(std::string_view op) {
+  const auto* found = std::ranges::find(kNearOne, trace::split_name(op).name, &NearOne::name);
+  return found == std::end(kNearOne) ? nullptr : found;
+}
+
 // A normalisation's weight and bias: their positions among its arguments (-1: there is none), and whether
 // they belong to dimension 1 or to the last ones.
 struct AffineNorm {
@@ -125,35 +144,49 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
 }
 
 void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then) {
-  // What softmaxes are taken of, by the storage of the result.
+  // By the storage of the result: what softmaxes are taken of, and what an approximate tanh may err by.
   const auto exponents = std::make_shared<std::map<StorageId, Exponents>>();
+  const auto approximate = std::make_shared<std::map<StorageId, at::Tensor>>();
   const auto terms = coarse ? std::map<StorageId, double>() : terms_of_sums();
-  replay_->watch_results([this, generator, coarse, exponents, terms](StorageId id, const at::Tensor& made) {
+  replay_->watch_results([=, this](StorageId id, const at::Tensor& made) {
     const auto was = upcast_.was[id];
     if (!was) return;
     if (const auto of = terms.find(id); of != terms.end())
       move_sums(made, of->second, real_of(*was), generator);
+    if (auto of = approximate->extract(id)) move_up_or_down(made, of.mapped(), generator);
     coarse ? add_rounding_noise(made, real_of(*was), generator)
            : round_by_chance(made, real_of(*was), generator);
     if (auto of = exponents->extract(id))
       move_exponents(made, of.mapped().numbers, of.mapped().logarithm, real_of(*was), generator);
   });
-  if (coarse) return;
-  replay_->exchange_operands(
-      [this, generator, then, exponents](int step, ValueId id, const at::Tensor& operand) {
-        const auto was = upcast_.was[upcast_.trace.values[id].storage];
-        const auto* call = was ? call_on(step, id) : nullptr;
-        auto moved = operand;
-        if (call != nullptr && is_among(kMeans, call->op)) {
-          moved = operand.detach().clone();
-          move_half_ulp(moved, real_of(*was), generator);
-        }
-        if (call != nullptr && is_among(kSoftmaxes, call->op))
-          for (const auto result : trace::tensors_in(call->result))
-            (*exponents)[upcast_.trace.values[result].storage] = {operand.detach(),
-                                                                  call->op.find("log") != std::string::npos};
-        return then ? then(step, id, moved) : moved;
-      });
+  replay_->exchange_operands([=, this](int step, ValueId id, const at::Tensor& operand) {
+    const auto was = upcast_.was[upcast_.trace.values[id].storage];
+    const auto* call = was ? call_on(step, id) : nullptr;
+    auto moved = operand;
+    if (call == nullptr) return then ? then(step, id, moved) : moved;
+    const auto results = trace::tensors_in(call->result);
+    if (const auto* function = coarse && real_of(*was) == trace::DType::kF16 ? near_one(call->op) : nullptr)
+      for (const auto result : results)
+        (*approximate)[upcast_.trace.values[result].storage] =
+            (function->of_operand ? operand.detach().abs() : at::ones({}, operand.options()))
+                .mul(function->weight * kTanhApprox);
+    if (!coarse && is_among(kMeans, call->op)) {
+      moved = operand.detach().clone();
+      move_half_ulp(moved, real_of(*was), generator);
+    }
+    if (!coarse && is_among(kSoftmaxes, call->op))
+      for (const auto result : results)
+        (*exponents)[upcast_.trace.values[result].storage] = {operand.detach(),
+                                                              call->op.find("log") != std::string::npos};
+    return then ? then(step, id, moved) : moved;
+  });
+}
+
+bool Float64Reference::has_softmax() const {
+  return std::ranges::any_of(judged_steps(), [](const trace::Step& step) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    return call != nullptr && is_among(kSoftmaxes, call->op);
+  });
 }
 
 bool Float64Reference::has_parts() const {

@@ -29,7 +29,8 @@ struct Change {
   bool coarse = false;
   // Of what operators make, up or down (`round_by_chance`). What they take a mean of is moved by half an ulp
   // besides: of rows that are all one number the mean is that number, exactly, in float64 alone. A softmax
-  // may subtract a maximum that is rounded from what is not (`move_exponents`).
+  // may subtract a maximum that is rounded from what is not (`move_exponents`). Where the result is fp16,
+  // what tanh.approx may stand in for errs by 2^-11 of one besides.
   std::optional<at::Generator> rounding = {};
   // Normalisations with a weight or a bias are taken in two steps, each rounded to the output's dtype: the
   // normalised numbers, then their product with the weight and the sum. Numbers of a row that come from one
@@ -57,6 +58,7 @@ class Float64Reference {
 
   // Whether `Change::in_parts` makes a difference.
   bool has_parts() const;
+  bool has_softmax() const;
 
   const Footprint& footprint() const { return program_->footprint(); }
   const trace::Trace& trace() const { return upcast_.trace; }

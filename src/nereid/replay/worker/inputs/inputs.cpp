@@ -360,6 +360,12 @@ void move_exponents(at::Tensor made, const at::Tensor& numbers, bool logarithm, 
   logarithm ? made.add_(moved) : made.mul_(moved.exp_());
 }
 
+void move_up_or_down(at::Tensor made, const at::Tensor& by, at::Generator generator) {
+  if (made.scalar_type() != c10::kDouble || (by.dim() > 0 && made.sizes() != by.sizes())) return;
+  generator = generator_on(made, generator);
+  made.add_(up_or_down(made, generator).mul_(by.nan_to_num(0, 0, 0)));
+}
+
 void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator generator) {
   if (made.scalar_type() != c10::kDouble || made.numel() == 0) return;
   generator = generator_on(made, generator);

@@ -47,6 +47,9 @@ void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generato
 void move_exponents(at::Tensor made, const at::Tensor& numbers, bool logarithm, trace::DType was,
                     at::Generator generator);
 
+// Adds `by`, one number or of `made`'s sizes, to every float64 element, or subtracts it, by chance. In place.
+void move_up_or_down(at::Tensor made, const at::Tensor& by, at::Generator generator);
+
 // Sums of so many terms that are added up in `was`, each partial sum rounded: off by half an ulp times the
 // root of their number, of the size of a row (the last dimension), either way. In place.
 void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator generator);
