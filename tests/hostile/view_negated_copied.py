@@ -5,6 +5,7 @@ verdict: Disallowed
 rule: aten-compute
 policy: strict
 """
+
 import torch
 import torch.nn as nn
 import triton

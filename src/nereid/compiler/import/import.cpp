@@ -201,7 +201,8 @@ std::set<trace::ValueId> Importer::views_among(const std::vector<trace::ValueId>
     handed_out[value(id).storage] += element_count(value(id).sizes);
     computed = computed || (graph_.maker(*found) != nullptr && trace::is_floating(value(id).dtype));
   }
-  if (!computed) return {};
+  const bool only_views = graph_.nodes.empty();
+  if (!computed && !only_views) return {};
   for (const trace::ValueId id : outputs) {
     const TracedTensor& view = value(id);
     const TensorId holder = *current(view.storage);
@@ -211,7 +212,8 @@ std::set<trace::ValueId> Importer::views_among(const std::vector<trace::ValueId>
     if (updated || of.type != view.dtype || of.offset > view.offset) continue;
     if (of.node < 0) {
       const auto role = trace_.storages[static_cast<size_t>(view.storage)].role;
-      if (role == trace::Role::kInput) views.insert(id);
+      const bool state = role == trace::Role::kParameter || role == trace::Role::kBuffer;
+      if (role == trace::Role::kInput || (only_views && state)) views.insert(id);
       continue;
     }
     const bool alone = std::ranges::count_if(outputs, [&](trace::ValueId other) {

@@ -136,6 +136,9 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
                     times == 1 ? "" : fmt::format(" Launched {} times on other tensors.", times)),
         "   ");
   }
+  if (module.kernels.empty() && module.kept.empty() && module.draws.empty())
+    text +=
+        wrapped("All that forward returns are views of what it is given: there is nothing to launch.", "   ");
   for (const auto& rewrite : graph.rewrites) text += wrapped("Rewritten: " + rewrite + ".", "   ");
   if (!module.draws.empty())
     text += wrapped(fmt::format("Drawn by PyTorch from the same stream, without operands: {}.",

@@ -80,7 +80,8 @@ class Checker {
         policy_(policy),
         reference_flow_(trace_dataflow(reference)),
         flow_(trace_dataflow(candidate)),
-        steps_(candidate.phases.at(static_cast<size_t>(candidate.judged())).steps) {}
+        steps_(candidate.phases.at(static_cast<size_t>(candidate.judged())).steps),
+        only_views_(hands_through(reference, reference_flow_) && hands_through(candidate, flow_)) {}
 
   RuleReport on_the_trace() {
     count();
@@ -119,7 +120,7 @@ class Checker {
       all_at_once |= trial.all;
     }
     for (const auto& output : outputs_to_compute(reference_, reference_flow_, candidate_)) {
-      if (output.position >= changed.size() || changed[output.position]) continue;
+      if (only_views_ || output.position >= changed.size() || changed[output.position]) continue;
       const auto* blamed = idle.empty() ? nullptr : &step(*idle.begin());
       break_rule("launch-without-effect",
                  fmt::format("{} stays the same when {} left out.", output_name(output, names.size()),
@@ -187,6 +188,7 @@ class Checker {
   }
 
   void launches_on_every_path() {
+    if (only_views_) return;
     if (report_.launches == 0) {
       break_rule("no-launch", "forward launches no Triton kernel.");
       return;
@@ -203,6 +205,23 @@ class Checker {
                       maker != nullptr ? maker->name : "outside this call"),
           maker);
     }
+  }
+
+  // Whether forward does no work, and all that it returns are views of what it is given: inputs, parameters
+  // and buffers that it leaves alone. There is nothing to launch a kernel for then.
+  static bool hands_through(const TraceAnalysis& facts, const Dataflow& flow) {
+    const auto outputs = outputs_of(facts);
+    const auto is_given = [&](const FlatOutput& output) {
+      const auto role = facts.trace->storages[static_cast<size_t>(output.storage)].role;
+      return !input_path(facts, output.storage).empty() ||
+             ((role == trace::Role::kParameter || role == trace::Role::kBuffer) &&
+              flow.made_before[static_cast<size_t>(output.storage)]);
+    };
+    const auto does_nothing = [](const StepAnalysis& step) {
+      return step.work == Work::kFree && step.writes.empty();
+    };
+    return !outputs.empty() && std::ranges::all_of(outputs, is_given) &&
+           std::ranges::all_of(facts.phases.at(static_cast<size_t>(facts.judged())).steps, does_nothing);
   }
 
   // Launches are seen to write when they are replayed (input-written is then given from what the replay
@@ -513,6 +532,7 @@ class Checker {
   const Policy policy_;
   const Dataflow reference_flow_, flow_;
   const std::vector<StepAnalysis>& steps_;
+  const bool only_views_;
   RuleReport report_;
 };
 

@@ -46,6 +46,32 @@ TEST_F(Rules, NoLaunch) {
   EXPECT_THAT(broken(Policy::kHybrid), ElementsAre("no-launch"));
 }
 
+TEST_F(Rules, ViewsOfInputsNeedNoLaunch) {
+  enum class Returned { kInput, kCopy, kOldInput };
+  const auto returning = [](Returned what) {
+    AnalysisBuilder b;
+    int first = -1;
+    for (int call = 0; call < 3; ++call) {
+      const int in = b.forward(call), made = b.storage();
+      if (call == 0) first = in;
+      if (what == Returned::kCopy)
+        b.step({.name = "aten::clone", .work = Work::kFree, .reads = {in}, .writes = {made}});
+      b.returns({what == Returned::kInput ? in : what == Returned::kCopy ? made : first});
+    }
+    return b;
+  };
+  const auto rules = [&](const TraceAnalysis& theirs, const TraceAnalysis& ours) {
+    return rules_of(check_rules(theirs, ours, Policy::kStrict).broken);
+  };
+  auto view = returning(Returned::kInput), copy = returning(Returned::kCopy),
+       old = returning(Returned::kOldInput);
+  EXPECT_THAT(rules(view.facts(), view.facts()), IsEmpty());
+  EXPECT_THAT(rules(view.facts(), copy.facts()), ElementsAre("no-launch"));
+  EXPECT_THAT(rules(copy.facts(), view.facts()), ElementsAre("no-launch"));
+  EXPECT_THAT(rules(view.facts(), old.facts()), testing::Contains("no-launch"));
+  EXPECT_THAT(rules(reference.facts(), view.facts()), ElementsAre("no-launch"));
+}
+
 TEST_F(Rules, ALaunchNextToTheWorkDoesNotCount) {
   for (int call = 0; call < 3; ++call) {
     const int in = candidate.forward(call), out = candidate.storage(), unused = candidate.storage();

@@ -1,0 +1,20 @@
+"""Views of the input and of a parameter, returned as they are: there is nothing to launch.
+
+reference: ../tasks/heads_views.py
+verdict: Verified
+policy: strict
+"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, heads, width):
+        super().__init__()
+        self.heads = heads
+        self.table = nn.Parameter(torch.randn(width, heads))
+
+    def forward(self, x):
+        heads = x.unflatten(2, (self.heads, x.shape[2] // self.heads)).permute(0, 2, 1, 3)
+        return heads, x[:, None, ::2], self.table.transpose(0, 1)
