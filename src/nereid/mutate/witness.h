@@ -4,8 +4,8 @@
 // of a verdict has (witness_inputs.cpp writes them into the reference's trace), besides those that it has,
 // under seeds of its own, and parameters drawn anew. A mutant is wrong where its error against the reference
 // in float64 is far above both the error of the candidate that it was made of, and the reference's own, on
-// the same inputs (kTimesElement, kTimesNorm), or where the sanitizer finds something, or where a replay
-// fails that the candidate's passes.
+// the same inputs (kTimesElement, kTimesNorm), and beyond the tolerance that a verdict would have there, or
+// where the sanitizer finds something, or where a replay fails that the candidate's passes.
 #pragma once
 
 #include <map>
@@ -69,6 +69,7 @@ class WitnessSearch {
     std::vector<replay::OutputComparison> outputs;
   };
   static std::vector<Inputs> all_inputs();
+  static bool is_own(const Inputs& inputs);
 
   Result<std::unique_ptr<replay::Session>> open(int distribution, const trace::Trace& candidate);
   Result<const Measured*> measured(const Inputs& inputs);
