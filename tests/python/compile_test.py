@@ -405,20 +405,20 @@ class Fallback(Base):
     def test_parts_of_parts(self):
         """Where nothing stands out the graph is halved, and a half is halved again."""
         module = Mlp()
-        real = nereid._optimize._Plan.search
+        real = nereid._optimize.plan.Plan.search
 
         def only_small(plan, options):
             if plan.task.count("torch.ops.") > 1:
                 raise nereid._structure.Unsupported("too large, says the test")
             real(plan, options)
 
-        nereid._optimize._Plan.search = only_small
+        nereid._optimize.plan.Plan.search = only_small
         try:
             fast, x = self.compiled(module, cache=False), torch.randn(4, 8)
             for _ in range(2):
                 self.same(fast(x), module(x))
         finally:
-            nereid._optimize._Plan.search = real
+            nereid._optimize.plan.Plan.search = real
         (graph,) = self.graphs()
         self.assertGreaterEqual(graph.calls, 2, graph.parts)
         module.down.weight.mul_(2)
@@ -428,12 +428,12 @@ class Fallback(Base):
     def test_a_fault_of_ours_does_not_break_the_model(self):
         module = Mlp()
         fast, x = self.compiled(module), torch.randn(4, 8)
-        real, nereid._optimize._meta = nereid._optimize._meta, lambda tensor: 1 / 0
+        real, nereid._compile.graph.meta_of = nereid._compile.graph.meta_of, lambda tensor: 1 / 0
         try:
             with self.assertWarnsRegex(UserWarning, "a fault of Nereid: ZeroDivisionError"):
                 self.same(fast(x), module(x))
         finally:
-            nereid._optimize._meta = real
+            nereid._compile.graph.meta_of = real
 
     @torch.no_grad()
     def test_a_model_that_cannot_be_lowered(self):
@@ -511,13 +511,13 @@ class Background(Base):
     @torch.no_grad()
     def test_the_first_call_does_not_wait(self):
         module = Mlp()
-        gate, real = threading.Event(), _compile.CompiledGraph._judge
+        gate, real = threading.Event(), _compile.graph.CompiledGraph._judge
 
         def slow(graph, plan):
             gate.wait(60)
             real(graph, plan)
 
-        _compile.CompiledGraph._judge = slow
+        _compile.graph.CompiledGraph._judge = slow
         try:
             fast, x = self.compiled(module, background=True), torch.randn(4, 8)
             with no_warnings():
@@ -531,26 +531,26 @@ class Background(Base):
             self.same(fast(x), module(x))
             self.assertEqual((graph.calls, graph.fallback_calls), (1, 1), graph)
         finally:
-            _compile.CompiledGraph._judge = real
+            _compile.graph.CompiledGraph._judge = real
 
 
 class Cache(Base):
     @torch.no_grad()
     def test_kernels_are_kept_by_content(self):
         module, x = Mlp(), torch.randn(4, 8)
-        searches, real = [], nereid._optimize._Plan.search
+        searches, real = [], nereid._optimize.plan.Plan.search
 
         def counted(plan, options):
             searches.append(1)
             real(plan, options)
 
-        nereid._optimize._Plan.search = counted
+        nereid._optimize.plan.Plan.search = counted
         try:
             with tempfile.TemporaryDirectory() as folder:
                 os.environ["NEREID_STORE"] = folder + "/store.db"
                 for expected in (1, 1, 1):
                     torch._dynamo.reset()
-                    _compile._cached.clear()  # as in another process
+                    _compile.cache._cached.clear()  # as in another process
                     self.same(self.compiled(module)(x), module(x))
                     self.assertEqual(len(searches), expected)
                 self.compiled(lambda x: torch.softmax(module(x), -1))(x)
@@ -558,11 +558,11 @@ class Cache(Base):
                 for kept in (pathlib.Path(folder) / "compiled").iterdir():
                     kept.write_text(kept.read_text()[:-20])  # cut short
                 torch._dynamo.reset()
-                _compile._cached.clear()
+                _compile.cache._cached.clear()
                 self.same(self.compiled(module)(x), module(x))
                 self.assertEqual(len(searches), 3)
         finally:
-            nereid._optimize._Plan.search = real
+            nereid._optimize.plan.Plan.search = real
             os.environ["NEREID_STORE"] = _store.name + "/store.db"
 
     @torch.no_grad()
@@ -578,7 +578,7 @@ class Cache(Base):
     def test_a_store_in_a_database_has_the_default_folder(self):
         changed = {"NEREID_STORE": "postgresql://me:secret@db/kernels", "XDG_DATA_HOME": "/data"}
         with unittest.mock.patch.dict(os.environ, changed):
-            self.assertEqual(_compile.cache_folder(), pathlib.Path("/data/nereid/compiled"))
+            self.assertEqual(_compile.cache.cache_folder(), pathlib.Path("/data/nereid/compiled"))
 
 
 class EntryPoint(unittest.TestCase):

@@ -439,7 +439,9 @@ class Failures(unittest.TestCase):
         module, x = nn.Sequential(nn.Linear(8, 6), nn.Softmax(-1)).requires_grad_(False), torch.randn(4, 8)
         fast = nereid.optimize(module, (x,), **QUICK, **options)
         self.assertIsNone(fast.nereid_reason)
-        kernels = fast.__dict__["_nereid_kernels"] = nereid._optimize._Kernels(fast._nereid_plan, module)
+        kernels = fast.__dict__["_nereid_kernels"] = nereid._optimize.kernels.Kernels(
+            fast._nereid_plan, module
+        )
 
         def run(tensors):
             raise error
@@ -487,7 +489,9 @@ class Failures(unittest.TestCase):
         fast = nereid.optimize(module, (x,), **QUICK)
         self.assertIsNone(fast.nereid_reason)
         self.assertTrue(fast._nereid_plan.exported.written)
-        kernels = fast.__dict__["_nereid_kernels"] = nereid._optimize._Kernels(fast._nereid_plan, module)
+        kernels = fast.__dict__["_nereid_kernels"] = nereid._optimize.kernels.Kernels(
+            fast._nereid_plan, module
+        )
         run = kernels.run
 
         def run_and_raise(tensors):

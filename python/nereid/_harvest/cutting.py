@@ -267,7 +267,7 @@ class Cutter:
                 lines.append(f"        self.{name} = {text}")
             for name, leaf in state:
                 kind = "parameter" if leaf.kind == "parameter" else "buffer"
-                text = _export._state_text(leaf.tensor.detach(), kind)
+                text = _export.values.state_text(leaf.tensor.detach(), kind)
                 if len(text) > 4000:
                     raise NoText("a large constant")
                 lines.append(f"        self.{name} = nn.Parameter({text})" if kind == "parameter"
@@ -354,7 +354,7 @@ def input_text(tensor):
         raise NoText("an empty tensor")
     if tensor.is_floating_point():
         return shape_text(tuple(tensor.shape), tensor.dtype)
-    return _export._input_text(tensor.detach())
+    return _export.values.input_text(tensor.detach())
 
 
 def runs(text, expected=None):

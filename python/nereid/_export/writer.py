@@ -1,25 +1,18 @@
-"""A live module as a task: exported in the caller's process, and written as a file of plain ATen calls.
+"""A graph as the text of a task."""
 
-The file's `class Model` has the parameters and buffers that forward reads under the names that they have in
-the module, with the same shapes and dtypes. Values of parameters are random with the same mean and deviation,
-since trials perturb them; small buffers and integers keep their values, since forward may use them as
-indices, masks or variances.
-"""
-
-import contextlib
 import dataclasses
 import keyword
 import math
 import operator
 import re
-import warnings
 
 import torch
 
-from . import _structure
-from ._structure import Unsupported
+from .. import _structure
+from .._structure import Unsupported
+from .program import Traced
+from .values import input_text, state_text
 
-_FEW = 4096  # buffers of no more elements are written as they are
 _INPLACE = re.compile(r"[a-z0-9]_$")
 _SKIPPED = ("aten::_assert_tensor_metadata", "aten::_assert_async", "aten::_assert_scalar", "aten::sym_constrain_range_for_size",
             "aten::sym_constrain_range")  # fmt: skip
@@ -29,7 +22,7 @@ _STATISTICS = (
     "aten::_native_batch_norm_legit",
     "aten::native_batch_norm",
 )
-_CONSTANTS = "nereid_constants"
+CONSTANTS = "nereid_constants"  # the task's submodule of tensors that are no state
 
 
 @dataclasses.dataclass
@@ -63,128 +56,6 @@ class Exported:
     """Of each input tensor whether its leading size is the batch; empty where all sizes are fixed."""
 
 
-class _Seen:
-    """What forward returned; outside of the module, whose attributes torch.export puts back."""
-
-    outputs = None
-
-
-class _Flat(torch.nn.Module):
-    """The module as a function of a flat list of tensors."""
-
-    def __init__(self, module, inputs, call, autocast):
-        super().__init__()
-        self.module = module
-        self._inputs, self._call, self._seen = inputs, call, _Seen()
-        self._autocast = autocast
-
-    @property
-    def outputs(self):
-        return self._seen.outputs
-
-    def forward(self, *tensors):
-        with contextlib.ExitStack() as regions:  # export records a region, not what is around the call
-            for kind, dtype in self._autocast:
-                regions.enter_context(torch.autocast(kind, dtype=dtype))
-            result = self._call(self.module, _structure.unflatten(self._inputs, iter(tensors)))
-        found = []
-        self._seen.outputs = _structure.flatten(result, found, "output")
-        return tuple(found)
-
-
-def export(module, bound, call, *, batch=False, flags=()):
-    """Exports `call(module, bound)`: `bound` is the mapping of forward's arguments; `flags` are lines that
-    the task begins with. Raises Unsupported with the cause."""
-    tensors = []
-    inputs = _structure.flatten(bound, tensors, "argument")
-    if not tensors and next(module.parameters(), None) is None and next(module.buffers(), None) is None:
-        raise Unsupported("neither arguments nor parameters nor buffers hold a tensor")
-    flat = _Flat(module, inputs, call, autocast_of(tensors))
-    given, tensors = tensors, [t.contiguous() if _overlaps(t) else t for t in tensors]
-    leading = []
-    if batch:
-        size = next((t.shape[0] for t in tensors if t.dim() > 0), None)
-        leading = [t.dim() > 0 and t.shape[0] == size for t in tensors]
-    program = _program_of(flat, tensors, leading)
-    writer = _Writer(program, flat, tensors, leading)
-    exported = writer.exported(flags)
-    if (
-        exported.written
-    ):  # what forward writes to is an argument of the task, so that what it holds afterwards is judged
-        exported = _Writer(program, flat, tensors, leading, exported.written).exported(flags)
-    exported.copied = [one is not other for one, other in zip(given, tensors)]
-    if exported.mutates_inputs and any(exported.copied):
-        raise Unsupported("forward writes to an argument, and one has elements that share memory")
-    return exported
-
-
-def autocast_of(tensors):
-    """(device type, dtype) of each autocast that is enabled now and that a call on these tensors may meet."""
-    kinds = sorted({tensor.device.type for tensor in tensors} | {"cuda", "cpu"})
-    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind))
-
-
-def _overlaps(tensor):
-    """Whether elements of an expanded tensor share memory."""
-    return tensor.numel() > 0 and any(
-        size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride())
-    )
-
-
-def _program_of(flat, tensors, leading):
-    """torch.export's graph; where that refuses, make_fx's, with the same interface."""
-    modes = {name: module.training for name, module in flat.module.named_modules()}
-    flat.training = flat.module.training
-    shapes = None
-    if any(leading):
-        shapes = (tuple({0: torch.export.Dim.AUTO} if is_batch else None for is_batch in leading),)
-    try:
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return torch.export.export(flat, tuple(tensors), dynamic_shapes=shapes, strict=False)
-    except Unsupported:
-        raise
-    except Exception as error:
-        first = error
-    finally:
-        for name, module in flat.module.named_modules():
-            module.training = modes.get(name, module.training)
-    if shapes is not None:
-        raise Unsupported(f"torch.export with any batch: {_short(first)}")
-    try:
-        return _Traced(flat, tensors)
-    except Unsupported:
-        raise
-    except Exception as error:
-        raise Unsupported(f"torch.export: {_short(first)}; make_fx: {_short(error)}") from first
-
-
-def _short(error):
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
-
-
-class _Traced:
-    """make_fx on fake tensors, as an ExportedProgram of which the writer reads graph, signature and state."""
-
-    def __init__(self, flat, tensors):
-        from torch._subclasses.fake_tensor import FakeTensorMode
-        from torch.fx.experimental.proxy_tensor import make_fx
-
-        state = {**dict(flat.named_parameters()), **dict(flat.named_buffers())}
-        names = list(state)
-
-        def function(values, inputs):
-            return torch.func.functional_call(flat, dict(zip(names, values)), tuple(inputs), tie_weights=True)
-
-        mode = FakeTensorMode(allow_non_fake_inputs=True)
-        values = [mode.from_tensor(value) for value in state.values()]
-        fakes = [mode.from_tensor(value) for value in tensors]
-        with torch.no_grad():
-            self.graph_module = make_fx(function, tracing_mode="fake", pre_dispatch=True)(values, fakes)
-        self.state_names, self.state = names, state
-
-
 def _writes(module):
     """Whether a graph writes to a tensor that it did not make."""
     for part in module.modules():
@@ -194,7 +65,7 @@ def _writes(module):
     return False
 
 
-class _Writer:
+class Writer:
     """Writes one graph as a task."""
 
     def __init__(self, program, flat, tensors, leading, moved=()):
@@ -223,7 +94,7 @@ class _Writer:
     def _bind_placeholders(self):
         graph = self._graph.graph
         placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-        if isinstance(self._program, _Traced):
+        if isinstance(self._program, Traced):
             names = self._program.state_names
             for i, node in enumerate(placeholders):
                 self._origin[node] = ("state", names[i]) if i < len(names) else ("input", i - len(names))
@@ -283,7 +154,7 @@ class _Writer:
                 return f"s{self._moved.index(name)}"
             self._used_state[name] = self._state[origin[1]]
             return _attribute(_safe(name))
-        return f"self.{_CONSTANTS}.c{self._constant(origin[1])}"
+        return f"self.{CONSTANTS}.c{self._constant(origin[1])}"
 
     def _text(self, value):
         if isinstance(value, torch.fx.Node):
@@ -529,10 +400,10 @@ class _Writer:
                 )
                 continue
             first[id(tensor)] = name
-            lines.append(f"        _register(self, {_safe(name)!r}, {_state_text(tensor, kind)}, {kind!r})")
+            lines.append(f"        _register(self, {_safe(name)!r}, {state_text(tensor, kind)}, {kind!r})")
         for i, tensor in enumerate(self._constants):
             lines.append(
-                f"        _register(self, '{_CONSTANTS}.c{i}', {_state_text(tensor, 'buffer')}, 'buffer')"
+                f"        _register(self, '{CONSTANTS}.c{i}', {state_text(tensor, 'buffer')}, 'buffer')"
             )
         lines += [
             f"        self.train({self._flat.module.training})",
@@ -556,9 +427,9 @@ class _Writer:
         )
         lines += ["        " + line for line in body]
         lines += ["", "", "def get_inputs():", "    return ["]
-        lines += [f"        {_input_text(self._tensors[i])}," for i in taken]
+        lines += [f"        {input_text(self._tensors[i])}," for i in taken]
         state = {name.removeprefix("module."): tensor for name, tensor in self._state.items()}
-        lines += [f"        {_input_text(state[name])}," for name in self._moved]
+        lines += [f"        {input_text(state[name])}," for name in self._moved]
         return "\n".join([*lines, "    ]", "", "", "def get_init_inputs():", "    return []", ""])
 
 
@@ -600,123 +471,3 @@ def _attribute(name):
     for part in name.split("."):
         text += f"[{part}]" if part.isdigit() else f".{part}"
     return text
-
-
-# -- values ------------------------------------------------------------------------------------------------
-
-
-def _finite(tensor):
-    values = tensor.detach().to("cpu", torch.float64).flatten()
-    return values[torch.isfinite(values)]
-
-
-def _strided(tensor, make):
-    """Text of a tensor with the strides of `tensor`; `make(shape)` is text of a contiguous one."""
-    shape, strides = tuple(tensor.shape), tensor.stride()
-    if tensor.is_contiguous():
-        return make(shape)
-    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides)) if tensor.numel() else 0
-    return f"{make((span,))}.as_strided({shape}, {tuple(strides)})"
-
-
-def _number(value):
-    return repr(value) if not isinstance(value, float) or math.isfinite(value) else f'float("{value}")'
-
-
-def _literal(tensor):
-    """Text with all values, on the default device."""
-    flat = tensor.detach().to("cpu").contiguous().flatten()
-    if flat.dtype.is_floating_point and flat.dtype not in (torch.float32, torch.float64):
-        flat = flat.float()
-    values = ", ".join(map(_number, flat.tolist()))
-    text = f"torch.tensor([{values}], dtype={tensor.dtype}).reshape({tuple(tensor.shape)})"
-    return text
-
-
-def _pattern(tensor):
-    """Text of common constant tensors: one value, a count along the last dimension, a triangle. Else None."""
-    values = tensor.detach().to("cpu")
-    shape = tuple(tensor.shape)
-    first = values.flatten()[0].item()
-    if bool((values == first).all()):
-        return f"torch.full({shape}, {_number(first)}, dtype={tensor.dtype})"
-    if (
-        tensor.dtype in (torch.int64, torch.int32)
-        and values.dim()
-        and bool((values == torch.arange(shape[-1], dtype=tensor.dtype)).all())
-    ):
-        return f"torch.arange({shape[-1]}, dtype={tensor.dtype}).repeat({(*shape[:-1], 1)})"
-    if values.dim() >= 2 and tensor.dtype is torch.bool:
-        ones = torch.ones(shape, dtype=torch.bool)
-        for text in ("tril", "triu"):
-            if bool((values == getattr(ones, text)()).all()):
-                return f"torch.ones({shape}, dtype=torch.bool).{text}()"
-    return None
-
-
-def _state_text(tensor, kind):
-    """Text that makes a parameter or buffer like this one."""
-    if tensor.numel() == 0:
-        return f"torch.empty({tuple(tensor.shape)}, dtype={tensor.dtype})"
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise Unsupported(f"a {kind} of layout {tensor.layout}")
-    dense = tensor.is_contiguous()
-    if kind == "buffer" and dense:
-        if (text := _pattern(tensor)) is not None and (not tensor.is_floating_point() or tensor.numel() == 1):
-            return text
-        if tensor.numel() <= _FEW and not tensor.is_complex():
-            return _literal(tensor)
-    if not tensor.is_floating_point() and not tensor.is_complex():
-        if tensor.numel() <= 1 << 16:
-            return (
-                _literal(tensor)
-                if dense
-                else f"{_literal(tensor)}.as_strided({tuple(tensor.shape)}, {tensor.stride()})"
-            )
-    return _strided(tensor, lambda shape: _random(tensor, shape))
-
-
-def _random(tensor, shape):
-    """Text of random values like those of `tensor`."""
-    dtype = tensor.dtype
-    if dtype is torch.bool:
-        share = tensor.detach().double().mean().item() if tensor.numel() else 0.5
-        return f"(torch.rand({shape}) < {share:.6g})"
-    if dtype.is_complex:
-        return f"torch.randn({shape}, dtype={dtype})"
-    if not dtype.is_floating_point:
-        low, high = (int(tensor.min()), int(tensor.max())) if tensor.numel() else (0, 0)
-        return (
-            f"torch.randint({low}, {high + 1}, {shape}, dtype={dtype})"
-            if high > low
-            else f"torch.full({shape}, {low}, dtype={dtype})"
-        )
-    values = _finite(tensor)
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    wide = dtype if dtype in (torch.float32, torch.float64) else None
-    text = "torch.{}({}" + (", dtype=torch.float64)" if wide is torch.float64 else ")")
-    if low >= 0 and high > low:
-        made = f"{text.format('rand', shape)} * {high - low:.6g} + {low:.6g}"
-    else:
-        deviation, mean = (
-            (float(values.std()) if len(values) > 1 else 0.0),
-            (float(values.mean()) if len(values) else 0.0),
-        )
-        deviation = deviation if deviation > 0 else 0.1
-        made = f"{text.format('randn', shape)} * {deviation:.6g} + {mean:.6g}"
-    return f"({made})" if wide is not None else f"({made}).to({dtype})"
-
-
-def _input_text(tensor):
-    """Text that draws an argument like this one."""
-    if tensor.numel() == 0:
-        return f"torch.empty({tuple(tensor.shape)}, dtype={tensor.dtype})"
-    whole = not tensor.is_floating_point() and not tensor.is_complex()
-    if whole and tensor.is_contiguous() and (text := _pattern(tensor)) is not None:
-        return text
-    if tensor.is_floating_point() and bool((tensor == tensor.flatten()[0]).all()):
-        value = float(tensor.flatten()[0])
-        like = "torch.randn" if value <= 0 or not math.isfinite(value) else f"{value:.6g} * torch.rand"
-        cast = "" if tensor.dtype is torch.float32 else f".to({tensor.dtype})"
-        return _strided(tensor, lambda shape: f"({like}({shape})){cast}")
-    return _strided(tensor, lambda shape: _random(tensor, shape))

@@ -1,220 +1,26 @@
-"""`torch.compile(model, backend="nereid")`: verified kernels for the graphs that Dynamo takes from a model.
+"""A graph that Dynamo took from a model: kernels by its sizes, and the fallback."""
 
-A graph is compiled at its first call, when real tensors are there: its parameters and buffers become the
-state of a module, its sizes become numbers, and the module goes the way of `nereid.optimize`. Where that
-fails the graph is split at the operators that cannot be exported, and each part is tried alone. All else, and
-every call outside of what was verified, is Inductor's or eager PyTorch's.
-"""
-
-import contextlib
-import dataclasses
-import hashlib
-import json
 import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import torch
 
-from . import _export, _optimize, _program, _structure
-from ._exceptions import InputError, NereidError
-from ._verdict import Verdict
+from .. import _export, _structure
+from .._exceptions import InputError, NereidError
+from .._optimize.call import Call
+from .._optimize.module import Optimized
+from .._optimize.plan import Plan, flags_of
+from .._optimize.tensors import aliases_of, meta_of, state_of
+from .._optimize.watched import unwatched
+from .._verdict import Verdict
+from . import cache
+from .lifted import Lifted, Number, places_of, placeholders
 
-_OWN_OPTIONS = {"background", "fallback", "specialize", "cache", "precision"}
-_FALLBACKS = ("inductor", "eager")
 _DEEPEST = 2  # splits of a part's part
-_RESERVED = {"dynamic", "report", "example_kwargs"}  # of nereid.optimize, without a meaning for a graph
-_graphs: "weakref.WeakSet[CompiledGraph]" = weakref.WeakSet()
+graphs: "weakref.WeakSet[CompiledGraph]" = weakref.WeakSet()
 _counter = iter(range(1 << 62))
-_cached: dict[str, tuple] = {}
-_cache_lock = threading.Lock()
-
-
-def compile_backend(
-    graph: torch.fx.GraphModule,
-    example_inputs: list,
-    *,
-    options: Mapping[str, Any] | None = None,
-    mode: str | None = None,
-    **more: Any,
-) -> Callable:
-    """The backend "nereid" of torch.compile:
-    `torch.compile(model, backend="nereid", options={"budget": "30s"})`.
-
-    Options
-      policy        hybrid (any mixture of Triton and PyTorch, the default), mostly or strict
-      budget        time for each graph, tracing and writing included: "60s"
-      precision     of float32 products: ieee, tf32, or default (what torch's flags say at the first call)
-      background    True: a first call does not wait; the fallback runs until kernels are verified
-      fallback      what runs elsewhere: "inductor" (the default) or "eager"
-      specialize    how many sets of sizes of a graph with dynamic shapes get kernels, at most (8)
-      cache         False: verified kernels are neither read from the folder next to the store nor kept there
-      others        options of `nereid optimize` by their names: proposers="compiler", first=True, seed=7
-
-    Kernels run where shapes, dtypes, strides and devices are those that were verified, and no gradient is
-    asked for. All else is done by the fallback, with one warning for each graph. `nereid.compiled_graphs()`
-    lists the graphs with their verdicts. Raises InputError for a wrong option.
-    """
-    settings = _Settings.of({**(options or {}), **more}, mode)
-    return CompiledGraph(graph, settings)
-
-
-def compiled_graphs() -> "list[CompiledGraph]":
-    """The graphs that the backend holds, in the order in which they were made: `graph.reason`,
-    `graph.verdicts`, `graph.calls`."""
-    return sorted(_graphs, key=lambda graph: graph.number)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Settings:
-    fallback: str
-    background: bool
-    specialize: int
-    cache: bool
-    precision: str
-    mode: str | None
-    search: dict
-
-    @classmethod
-    def of(cls, given, mode):
-        search = {key: value for key, value in given.items() if key not in _OWN_OPTIONS}
-        for key in search:
-            if key in _RESERVED or not key.isidentifier():
-                raise InputError(
-                    f'torch.compile(backend="nereid", options={{{key!r}: ...}}): a graph has no such option'
-                )
-        fallback, precision = given.get("fallback", "inductor"), given.get("precision", "default")
-        if fallback not in _FALLBACKS:
-            raise InputError(f"the option fallback: expected 'inductor' or 'eager', got {fallback!r}")
-        if precision not in ("ieee", "tf32", "default"):
-            raise InputError(f"the option precision: expected 'ieee', 'tf32' or 'default', got {precision!r}")
-        specialize = given.get("specialize", 8)
-        if isinstance(specialize, bool) or not isinstance(specialize, int) or specialize < 1:
-            raise InputError(f"the option specialize: expected a number from 1, got {specialize!r}")
-        return cls(
-            fallback=fallback,
-            background=bool(given.get("background", False)),
-            specialize=specialize,
-            cache=bool(given.get("cache", True)),
-            precision=precision,
-            mode=mode,
-            search={"policy": "hybrid", "budget": "60s", **search},
-        )
-
-
-# -- a graph as a module -----------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class _Place:
-    """What one argument of the graph is: "state" (a parameter or buffer), "tensor", "constant" (a size or
-    another value that is compared), or "number" (a tensor of one element that the graph only calls item()
-    of)."""
-
-    kind: str
-    name: str = ""
-
-
-def _is_item(node):
-    return node.op == "call_method" and node.target == "item"
-
-
-class _Number:
-    """In place of a tensor of which the graph reads the number."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def item(self):
-        return self.value
-
-
-def _placeholders(graph):
-    return [node for node in graph.graph.nodes if node.op == "placeholder"]
-
-
-def _places(graph, state=()):
-    """Of each argument what it is; `state` has names of more parameters and buffers."""
-    places, taken = [], set()
-    for node in _placeholders(graph):
-        value = node.meta.get("example_value")
-        if not isinstance(value, torch.Tensor):
-            places.append(_Place("constant"))
-            continue
-        if value.dim() == 0 and value.device.type == "cpu" and node.users and all(map(_is_item, node.users)):
-            places.append(_Place("number"))
-            continue
-        source = getattr(node, "_dynamo_source", None)
-        guard = getattr(source, "guard_source", None)
-        guard = guard() if callable(guard) else guard
-        of_module = "MODULE" in getattr(guard, "name", "") or node.name in state
-        if not (of_module or isinstance(value, torch.nn.Parameter)):
-            places.append(_Place("tensor"))
-            continue
-        name = _short_name(node.name)
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        places.append(_Place("state", name))
-    return places
-
-
-def _short_name(name):
-    """ "l_self_modules_fc_parameters_weight_" as fc_weight: a name that a person knows."""
-    words = [word for word in name.strip("_").split("_") if word]
-    kept = [word for word in words if word not in ("modules", "parameters", "buffers")]
-    if len(kept) > 2 and kept[0].lower() == "l":
-        kept = kept[2:]
-    text = "_".join(kept) or "state"
-    return text if text.isidentifier() and not hasattr(torch.nn.Module(), text) else f"p_{text}"
-
-
-class _Lifted(torch.nn.Module):
-    """A graph whose parameters and buffers are state, and whose numbers are constants; forward takes the
-    other tensors."""
-
-    def __init__(self, graph, places, args):
-        super().__init__()
-        self._call = graph.forward  # no submodule: Dynamo sets attributes of a graph at any time
-        self._places = places
-        self._constants = tuple(
-            arg if place.kind in ("constant", "number") else None
-            for arg, place in zip(args, places, strict=True)
-        )
-        for place, arg in zip(places, args):
-            if place.kind == "state" and isinstance(arg, torch.nn.Parameter):
-                self.register_parameter(place.name, arg)
-            elif place.kind == "state":
-                self.register_buffer(place.name, arg)
-        self.training = False
-
-    def hold(self, args):
-        """Takes the state from a call's arguments; returns the other tensors."""
-        tensors = []
-        for place, arg in zip(self._places, args):
-            if place.kind == "tensor":
-                tensors.append(arg)
-            elif place.kind == "state":
-                held = self._parameters if place.name in self._parameters else self._buffers
-                held[place.name] = arg
-        return tuple(tensors)
-
-    def forward(self, *tensors):
-        rest = iter(tensors)
-        args = []
-        for place, constant in zip(self._places, self._constants):
-            if place.kind == "tensor":
-                args.append(next(rest))
-            else:
-                args.append(getattr(self, place.name) if place.kind == "state" else constant)
-        return self._call(*args)
-
-
-# -- the compiled graph ------------------------------------------------------------------------------------
 
 
 class _Entry:
@@ -234,7 +40,7 @@ class CompiledGraph:
 
     def __init__(self, graph, settings, depth=0, state=()):
         self._graph, self._settings, self._depth = graph, settings, depth
-        self._places = _places(graph, state)
+        self._places = places_of(graph, state)
         self._constants = [i for i, place in enumerate(self._places) if place.kind == "constant"]
         self._numbers = [i for i, place in enumerate(self._places) if place.kind == "number"]
         self._tensors = [i for i, place in enumerate(self._places) if place.kind in ("state", "tensor")]
@@ -245,7 +51,7 @@ class CompiledGraph:
         self.number = next(_counter)
         self.fallback_calls = 0
         """Calls that the fallback did."""
-        _graphs.add(self)
+        graphs.add(self)
 
     # -- what it says of itself -----------------------------------------------------------------------------
 
@@ -324,7 +130,7 @@ class CompiledGraph:
         exported = entry.fast._nereid_plan.exported
         if entry.tried:
             return entry.fast._nereid_run(tensors)
-        written = [_optimize._held(entry.lifted, name) for name in exported.written]
+        written = [state_of(entry.lifted, name) for name in exported.written]
         if exported.mutates_inputs:
             written += tensors
         kept = [tensor.clone() for tensor in written]
@@ -394,7 +200,7 @@ class CompiledGraph:
         try:
             key = tuple((type(args[i]), args[i]) for i in self._constants)
             key += tuple(repr(args[i].item()) for i in self._numbers)
-            key += tuple(_optimize._meta(args[i]) for i in self._tensors)
+            key += tuple(meta_of(args[i]) for i in self._tensors)
             entry = self._entries.get(key)
         except TypeError:
             return "a number or object among its arguments cannot be compared"
@@ -411,24 +217,24 @@ class CompiledGraph:
 
     def _compile(self, entry, args):
         """Exports the graph here and has it judged, here or in the background."""
-        plan = _optimize._Plan()
+        plan = Plan()
         args = tuple(
-            _Number(arg.item()) if place.kind == "number" else arg for arg, place in zip(args, self._places)
+            Number(arg.item()) if place.kind == "number" else arg for arg, place in zip(args, self._places)
         )
         if (why := _no_constants([args[i] for i in self._constants])) is not None:
             entry.reason = why
             entry.ready.set()
             return
         try:
-            entry.lifted = _Lifted(self._graph, self._places, args)
+            entry.lifted = Lifted(self._graph, self._places, args)
             tensors = tuple(arg for arg, place in zip(args, self._places) if place.kind == "tensor")
-            call = _optimize._Call(entry.lifted)
+            call = Call(entry.lifted)
             bound = call.bind(tensors, {})
-            if (why := _optimize._unwatched(entry.lifted)) is not None:
+            if (why := unwatched(entry.lifted)) is not None:
                 raise _structure.Unsupported(why)
             with torch.inference_mode(False):
                 exported = _export.export(
-                    entry.lifted, bound, call.run, flags=_optimize._flags(self._settings.precision)
+                    entry.lifted, bound, call.run, flags=flags_of(self._settings.precision)
                 )
             if (exported.mutates_inputs or exported.written) and _shares_memory(args):
                 raise _structure.Unsupported("it writes to an argument that shares memory with another one")
@@ -471,18 +277,18 @@ class CompiledGraph:
             for key, value in self._settings.search.items()
             if value is not None and value is not False
         }
-        key = _content_key(plan.task, options)
-        if self._settings.cache and (found := _cache_read(key)) is not None:
+        key = cache.content_key(plan.task, options)
+        if self._settings.cache and (found := cache.read(key)) is not None:
             plan.source, plan.verdict, plan.reason = found
             return
         plan.search(dict(options))
         if self._settings.cache and plan.source is not None:
-            _cache_write(key, plan)
+            cache.write(key, plan)
 
     def _finish(self, entry, plan, args):
         entry.verdict = plan.verdict
         if plan.source is not None:
-            entry.fast = _optimize.Optimized(entry.lifted, plan)
+            entry.fast = Optimized(entry.lifted, plan)
             return
         entry.reason = plan.reason
         verified = plan.verdict is not None and plan.verdict.verified  # and slower than eager
@@ -491,7 +297,7 @@ class CompiledGraph:
 
     def _split(self, entry, args):
         """Splits the graph at what cannot be exported; the parts between are graphs of their own."""
-        from . import _partition
+        from .. import _partition
 
         try:
             with torch.inference_mode(False):
@@ -503,9 +309,7 @@ class CompiledGraph:
             return
         whole, ours, rest = split
         state = {
-            node.name
-            for node, place in zip(_placeholders(self._graph), self._places)
-            if place.kind == "state"
+            node.name for node, place in zip(placeholders(self._graph), self._places) if place.kind == "state"
         }
         parts = []
         for name in [*ours, *rest]:
@@ -553,7 +357,7 @@ def _no_constants(values):
 
 def _shares_memory(args):
     tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    return len(set(_optimize._aliases(tensors))) != len(tensors)
+    return len(set(aliases_of(tensors))) != len(tensors)
 
 
 def _shared(args, outputs):
@@ -575,83 +379,3 @@ def _expected_aliases(graph, args):
     with torch.inference_mode(False), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True) as mode:
         fakes = [mode.from_tensor(arg.detach()) if isinstance(arg, torch.Tensor) else arg for arg in args]
         return _shared(fakes, graph(*fakes))
-
-
-# -- kernels that were verified before ---------------------------------------------------------------------
-
-
-def _content_key(task, options):
-    """What the verdict depends on: the task, the question, the programs and the device."""
-    program, environment = _program.command()
-    with contextlib.suppress(OSError):
-        stat = os.stat(program)
-        program = f"{program} {stat.st_size} {stat.st_mtime_ns}"
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    question = {key: str(value) for key, value in options.items() if key not in ("budget", "report")}
-    import triton
-
-    parts = [task, question, program, torch.__version__, triton.__version__, device]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def cache_folder() -> Path:
-    """Where verified kernels are kept: `compiled` next to the store (`nereid store`), or where that is by
-    default."""
-    store = os.environ.get("NEREID_STORE", "")
-    if store and not store.startswith(("postgresql://", "postgres://")):
-        return Path(store).absolute().parent / "compiled"
-    data = os.environ.get("XDG_DATA_HOME", "")
-    home = Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share"
-    return home / "nereid" / "compiled"
-
-
-def _cache_read(key):
-    with _cache_lock:
-        if key in _cached:
-            return _cached[key]
-    try:
-        kept = json.loads((cache_folder() / f"{key}.json").read_text())
-        found = (kept["source"], Verdict.from_json(kept["verdict"]), None)
-        if hashlib.sha256(kept["source"].encode()).hexdigest() != kept["sha256"]:
-            return None
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
-        return None
-    with _cache_lock:
-        _cached[key] = found
-    return found
-
-
-def _cache_write(key, plan):
-    with _cache_lock:
-        _cached[key] = (plan.source, plan.verdict, None)
-    kept = {
-        "source": plan.source,
-        "sha256": hashlib.sha256(plan.source.encode()).hexdigest(),
-        "verdict": {
-            "verdict": plan.verdict.verdict,
-            "reason": plan.verdict.reason,
-            "times": plan.verdict.times,
-            "coverage": dict(plan.verdict.coverage),
-            "seconds": plan.verdict.seconds,
-        },
-    }
-    try:
-        folder = cache_folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / f"{key}.json"
-        part = folder / f".{key}.{os.getpid()}.{threading.get_ident()}"
-        part.write_text(json.dumps(kept))
-        os.replace(part, path)
-    except (OSError, RuntimeError) as error:
-        warnings.warn(f"nereid: verified kernels are not kept: {error}")
-
-
-def register() -> None:
-    """Makes the name "nereid" known to torch.compile where no entry point does (a checkout)."""
-    from torch._dynamo.backends import registry
-
-    if "nereid" not in torch._dynamo.list_backends(exclude_tags=()):
-        registry.register_backend(compile_backend, name="nereid")
-
-
-register()

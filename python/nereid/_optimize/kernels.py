@@ -1,0 +1,72 @@
+"""The written file, loaded."""
+
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from .. import _export
+from .._exceptions import NereidError
+
+
+class Kernels:
+    """The written file, loaded, on the original's parameters and buffers."""
+
+    def __init__(self, plan, original):
+        self._file = tempfile.NamedTemporaryFile(
+            "w", suffix=".py", prefix="nereid_", delete=False
+        )  # triton reads a kernel's source
+        try:
+            with self._file as file:
+                file.write(plan.source)
+            name = "_nereid_" + re.sub(r"\W", "_", Path(self._file.name).stem)
+            spec = importlib.util.spec_from_file_location(name, self._file.name)
+            loaded = importlib.util.module_from_spec(spec)
+            sys.modules[name] = loaded
+            spec.loader.exec_module(loaded)
+        finally:
+            os.unlink(self._file.name)
+        self.not_verified = getattr(loaded, "NotVerified", NereidError)
+        with torch.device("meta"), torch.random.fork_rng(devices=[]):
+            self._module = loaded.ModelNew()
+        self._module.requires_grad_(False)
+        for path, part in list(self._module.named_modules()):
+            if path == _export.writer.CONSTANTS:
+                device = next((t.device for t in [*original.parameters(), *original.buffers()]), None)
+                for i, tensor in enumerate(plan.exported.constants):
+                    if f"c{i}" in part._buffers:
+                        part._buffers[f"c{i}"] = (
+                            tensor.detach().to(device) if device is not None else tensor.detach()
+                        )
+        self._renamed = []  # (dictionary of the kernels' module, name there, the original's dictionary, name there)
+        parts = {}
+        for theirs, ours in plan.exported.state_names.items():
+            (path, _, last), (own_path, _, own_last) = theirs.rpartition("."), ours.rpartition(".")
+            mine, part = original.get_submodule(path), self._module.get_submodule(own_path)
+            if last == own_last:
+                parts[own_path] = (part, mine)
+            for kind in ("_parameters", "_buffers"):
+                if last != own_last and last in getattr(mine, kind):
+                    self._renamed.append((getattr(part, kind), own_last, getattr(mine, kind), last))
+        for part, mine in parts.values():
+            if not any(holder in (part._parameters, part._buffers) for holder, *_ in self._renamed):
+                part.__dict__["_parameters"], part.__dict__["_buffers"] = mine._parameters, mine._buffers
+            else:
+                for kind in ("_parameters", "_buffers"):
+                    held = getattr(part, kind)
+                    self._renamed += [
+                        (held, name, getattr(mine, kind), name)
+                        for name in held
+                        if name in getattr(mine, kind)
+                    ]
+        self._single = plan.exported.computed == 1
+
+    def run(self, tensors):
+        for holder, name, mine, theirs in self._renamed:
+            holder[name] = mine[theirs]
+        results = self._module(*tensors)
+        return (results,) if self._single else results

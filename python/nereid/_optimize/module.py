@@ -1,0 +1,403 @@
+"""The module that `nereid.optimize` returns."""
+
+import copy
+import os
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import _structure
+from .._exceptions import InputError, NereidError
+from .._verdict import Verdict
+from .call import Call
+from .kernels import Kernels
+from .plan import Plan, Settings, exported_module, one_line
+from .tensors import (
+    aliases_of,
+    alike,
+    meta_of,
+    no_device,
+    same_layout,
+    state_of,
+    surroundings_differ,
+    text_of,
+)
+from .watched import Watched
+
+
+_SHARED = (
+    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+)  # fmt: skip
+
+
+class Optimized(torch.nn.Module):
+    """A module whose forward is verified kernels where they hold, and the original's elsewhere.
+    `nereid.optimize` makes it.
+
+    Parameters, buffers, submodules, hooks and attributes are the original's own: the two may be used side by
+    side.
+    """
+
+    def __init__(self, original: torch.nn.Module, plan: Plan, settings: Settings | None = None):
+        super().__init__()
+        self._nereid_link(original, plan, settings)
+
+    def _nereid_link(self, original, plan, settings=None, more=()):
+        own = self.__dict__
+        own["_nereid_settings"], own["_nereid_pending"], own["_nereid_refused"] = settings, [], []
+        own["_nereid_others"] = [Optimized(original, other) for other in more]  # for other sets of sizes
+        own["_nereid_original"], own["_nereid_plan"] = original, plan
+        for name in _SHARED:
+            own[name] = getattr(original, name)
+        own.pop("training", None)
+        own["_nereid_call"] = Call(original)
+        own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
+        own["_nereid_failed"], own["_nereid_ran"] = (
+            None,
+            False,
+        )  # why kernels run no more; whether they have run
+        own["_nereid_state"], own["_nereid_asked"] = {}, None
+        if plan.exported is not None:
+            own["_nereid_asked"] = (plan.exported.inputs, plan.tensors)
+        if plan.source is not None:
+            own["_nereid_watched"] = Watched(original)
+            names = {
+                **dict(original.named_parameters(remove_duplicate=False)),
+                **dict(original.named_buffers(remove_duplicate=False)),
+            }
+            own["_nereid_state"] = {
+                name: meta_of(names[name]) for name in [*plan.exported.state, *plan.exported.written]
+            }
+
+    # -- the call -------------------------------------------------------------------------------------------
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """As the original's forward."""
+        if torch.compiler.is_compiling():
+            return self._nereid_original.forward(*args, **kwargs)
+        chosen, why, tensors = self._nereid_choice(args, kwargs)
+        if why is None:
+            settings = self._nereid_settings
+            return chosen._nereid_run(tensors, settings.on_error if settings else "original")
+        why = self._nereid_specialize(args, kwargs) or why
+        if not self._nereid_warned:
+            self.__dict__["_nereid_warned"] = True
+            warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=3)
+        return self._nereid_original.forward(*args, **kwargs)
+
+    def _nereid_choice(self, args, kwargs):
+        """(whose kernels the call runs, why the original must run or None, the call's tensors)."""
+        why, tensors = self._nereid_differs(args, kwargs)
+        if why is not None:
+            for other in self._nereid_others:
+                other_why, found = other._nereid_differs(args, kwargs)
+                if other_why is None:
+                    return other, None, found
+        return self, why, tensors
+
+    def _nereid_specialize(self, args, kwargs):
+        """Exports the module for a call that no kernels hold for, and has them verified in the background.
+        Why this call is the original's; None where nothing is done."""
+        settings = self._nereid_settings
+        plan = self._nereid_plan
+        if settings is None or plan.source is None or not plan.valid or self._nereid_watched.too_large:
+            return None
+        if (
+            1 + len(self._nereid_others) + len(self._nereid_pending) >= settings.specialize
+            or len(self._nereid_refused) > 99
+        ):
+            return None
+        try:
+            bound = self._nereid_call.bind(args, kwargs)
+            tensors: list[torch.Tensor] = []
+            structure = _structure.flatten(bound, tensors)
+        except (TypeError, _structure.Unsupported):
+            return None
+        if (
+            self._nereid_watched.differs()
+            or self._nereid_state_differs()
+            or surroundings_differ(plan, tensors, self._nereid_original)
+            or no_device(tensors, self._nereid_state)
+        ):
+            return None
+        asked = (structure, [meta_of(tensor) for tensor in tensors])
+        if asked in [*self._nereid_pending, *self._nereid_refused] or any(
+            asked == other._nereid_asked for other in self._nereid_others
+        ):
+            return None
+        other = Plan()
+        try:  # here: export replaces parameters for a moment
+            other.take(exported_module(self._nereid_original, self._nereid_call, bound, settings), bound)
+        except _structure.Unsupported:
+            self._nereid_refused.append(asked)
+            return None
+        self._nereid_pending.append(asked)
+
+        def judge():
+            try:
+                other.make(lambda: other.exported, bound, settings.search)
+            except Exception as error:
+                other.reason = f"{type(error).__name__}: {error}"
+            finally:
+                made = Optimized(self._nereid_original, other)
+                made.__dict__["_nereid_asked"] = asked
+                self._nereid_others.append(made)
+                self._nereid_pending.remove(asked)
+
+        thread = threading.Thread(target=judge, name="nereid", daemon=True)
+        self.__dict__["_nereid_threads"] = [*self.__dict__.get("_nereid_threads", ()), thread]
+        thread.start()
+        return "kernels for this set of sizes are being verified"
+
+    def nereid_wait(self, timeout: float | None = None) -> bool:
+        """Waits until the kernels of further sets of sizes are verified, at most `timeout` seconds for each;
+        whether they are."""
+        threads = self.__dict__.get("_nereid_threads", ())
+        for thread in threads:
+            thread.join(timeout)
+        return not any(thread.is_alive() for thread in threads)
+
+    def _nereid_differs(self, args, kwargs):
+        """(why the original must run or None, the call's tensors)."""
+        plan = self._nereid_plan
+        if plan.source is None:
+            return plan.reason, ()
+        if self._nereid_failed is not None:
+            return self._nereid_failed, ()
+        if not plan.valid or self._nereid_watched.too_large:
+            return (
+                "its attributes changed before it was copied"
+                if not plan.valid
+                else "the module has too many attributes to watch",
+                (),
+            )
+        try:
+            bound = self._nereid_call.bind(args, kwargs)
+            tensors: list[torch.Tensor] = []
+            structure = _structure.flatten(bound, tensors)
+        except TypeError as error:
+            return str(error), ()
+        except _structure.Unsupported as error:
+            return str(error), ()
+        why = (
+            _structure.differs("arguments", plan.exported.inputs, structure)
+            or self._nereid_tensors_differ(tensors)
+            or self._nereid_watched.differs()
+            or self._nereid_state_differs()
+            or surroundings_differ(plan, tensors, self._nereid_original)
+            or no_device(tensors, self._nereid_state)
+        )
+        return why, tensors
+
+    def _nereid_tensors_differ(self, tensors):
+        plan = self._nereid_plan
+        leading = plan.exported.leading
+        batch = (
+            next((t.shape[0] for t, is_batch in zip(tensors, leading) if is_batch and t.dim() > 0), None)
+            if leading
+            else None
+        )
+        for i, (tensor, want) in enumerate(zip(tensors, plan.tensors)):
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+                return f"tensor {i} of the arguments: expected a plain tensor, got a {type(tensor).__name__}"
+            if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+                return f"tensor {i} of the arguments: expected a strided tensor, got one of layout {tensor.layout}, or a lazy conjugate"
+            if leading and leading[i]:
+                same = (tensor.dtype, tensor.shape[1:], tensor.device.type) == (want[0], want[1][1:], want[3])
+                same = same and tensor.shape[0] == batch and tensor.is_contiguous()
+            else:
+                same = same_layout(tensor, want)
+            if not same:
+                return f"tensor {i} of the arguments: expected {text_of(want, bool(leading) and leading[i])}, got {text_of(meta_of(tensor))}"
+        if len(tensors) > 1 and aliases_of(tensors) != plan.aliases:
+            return "arguments: expected tensors that share memory as in the example, got others"
+        return None
+
+    def _nereid_state_differs(self):
+        original = self._nereid_original
+        for name, want in self._nereid_state.items():
+            held = state_of(original, name)
+            if held is None or not same_layout(held, want):
+                return f"parameter or buffer {name}: expected {text_of(want)}, got {'none' if held is None else text_of(meta_of(held))}"
+        return None
+
+    def _nereid_run(self, tensors, on_error="original"):
+        plan = self._nereid_plan
+        exported = plan.exported
+        writes = bool(exported.mutates_inputs or exported.written)
+        before = None
+        if writes and not self._nereid_ran and on_error == "original":  # kernels that raise may have written
+            before = [*tensors, *(state_of(self._nereid_original, name) for name in exported.written)]
+            before = [(tensor, tensor.detach().clone()) for tensor in before]
+        try:
+            outputs = self._nereid_outputs(tensors)
+        except Exception as error:
+            kernels = self._nereid_kernels
+            if kernels is not None and isinstance(error, kernels.not_verified):
+                why = str(error)
+            elif on_error == "raise" or (writes and before is None):
+                raise
+            else:
+                why = f"its kernels raised {type(error).__name__}: {one_line(error)}"
+                if not isinstance(error, torch.OutOfMemoryError):  # which another call need not meet
+                    self.__dict__["_nereid_failed"] = why
+                with torch.no_grad():
+                    for tensor, copy in before or ():
+                        tensor.copy_(copy)
+            if not self._nereid_warned or why == self._nereid_failed:
+                self.__dict__["_nereid_warned"] = True
+                warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=4)
+            return self._nereid_original_answer(tensors)
+        if not self._nereid_ran and not writes and os.environ.get("TRITON_INTERPRET") == "1":
+            # Triton's interpreter computes some operations wrongly, such as tl.dot of bfloat16.
+            random, again = torch.get_rng_state(), self._nereid_original_answer(tensors)
+            if torch.equal(random, torch.get_rng_state()) and not alike(outputs, again):
+                self.__dict__["_nereid_failed"] = why = (
+                    "Triton's interpreter computes other numbers than the original"
+                )
+                if on_error == "raise":
+                    raise NereidError(why)
+                warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=4)
+                return again
+        self.__dict__["_nereid_ran"] = True
+        return outputs
+
+    def _nereid_original_answer(self, tensors):
+        bound = _structure.unflatten(self._nereid_plan.exported.inputs, iter(tensors))
+        return self._nereid_call.run(self._nereid_original, bound)
+
+    def _nereid_outputs(self, tensors):
+        """What the kernels compute, in the original's structure."""
+        kernels, exported = self._nereid_kernels, self._nereid_plan.exported
+        if kernels is None:
+            kernels = self.__dict__["_nereid_kernels"] = Kernels(self._nereid_plan, self._nereid_original)
+        given = [
+            t.contiguous() if copied else t
+            for t, used, copied in zip(tensors, exported.used, exported.copied)
+            if used
+        ]
+        given += [state_of(self._nereid_original, name) for name in exported.written]
+        results = kernels.run(given)
+        outputs = []
+        for kind, which in exported.returned:
+            if kind == "computed":
+                outputs.append(results[which])
+            elif kind == "input":
+                outputs.append(tensors[which])
+            else:
+                outputs.append(state_of(self._nereid_original, which))
+        return _structure.unflatten(exported.outputs, iter(outputs))
+
+    # -- what it says of itself -----------------------------------------------------------------------------
+
+    @property
+    def nereid_verdict(self) -> Verdict | None:
+        """Of the kernels, or of what came closest; None where the module could not be exported or nothing was
+        proposed."""
+        return self._nereid_plan.verdict
+
+    @property
+    def nereid_reason(self) -> str | None:
+        """Why there are no kernels; None where there are."""
+        return self._nereid_plan.reason
+
+    @property
+    def nereid_source(self) -> str | None:
+        """Text of the file with the kernels; None where there are none."""
+        return self._nereid_plan.source
+
+    @property
+    def nereid_task(self) -> str | None:
+        """Text of the task that was judged: the exported module; None where it could not be exported."""
+        return self._nereid_plan.task
+
+    def save(self, path: str | Path) -> None:
+        """Writes the kernels as a file with `class ModelNew`, which takes forward's tensors in order. Its
+        parameters and buffers have the original's names:
+        `ModelNew().load_state_dict(original.state_dict(), strict=False)`. A call that was not verified raises
+        NotVerified there. Raises InputError where there are no kernels."""
+        if self._nereid_plan.source is None:
+            raise InputError(f"save: there are no kernels: {self._nereid_plan.reason}")
+        Path(path).write_text(self._nereid_plan.source)
+
+    def __repr__(self):
+        state = "kernels" if self._nereid_plan.source is not None else "no kernels"
+        return f"Optimized({state})[{self._nereid_original!r}]"
+
+    # -- the original's side --------------------------------------------------------------------------------
+
+    @property
+    def training(self):
+        original = self.__dict__.get("_nereid_original")
+        return True if original is None else original.training
+
+    @training.setter
+    def training(self, mode):
+        original = self.__dict__.get("_nereid_original")
+        if original is not None:
+            original.training = mode
+
+    def __getattr__(self, name):
+        original = self.__dict__.get("_nereid_original")
+        if original is None:
+            raise AttributeError(name)
+        return getattr(original, name)
+
+    def __setattr__(self, name, value):
+        if name.startswith("_nereid_") or "_nereid_original" not in self.__dict__:
+            super().__setattr__(name, value)
+        else:
+            setattr(self._nereid_original, name, value)
+
+    def __delattr__(self, name):
+        delattr(self._nereid_original, name)
+
+    def train(self, mode: bool = True):
+        self._nereid_original.train(mode)
+        return self
+
+    def _apply(self, fn, recurse=True):
+        self._nereid_original._apply(fn, recurse)
+        return self
+
+    def state_dict(self, *args, **kwargs):
+        return self._nereid_original.state_dict(*args, **kwargs)
+
+    def load_state_dict(self, *args, **kwargs):
+        return self._nereid_original.load_state_dict(*args, **kwargs)
+
+    def _save_to_state_dict(self, *args):
+        self._nereid_original._save_to_state_dict(*args)
+
+    def _load_from_state_dict(self, *args):
+        self._nereid_original._load_from_state_dict(*args)
+
+    def __getstate__(self):
+        plan = self._nereid_plan
+        if plan.source is not None and self._nereid_watched.differs() is not None:
+            plan = copy.copy(plan)
+            plan.valid = False
+        more = [other._nereid_plan for other in self._nereid_others if plan.valid]
+        return {
+            "_nereid_original": self._nereid_original,
+            "_nereid_plan": plan,
+            "_nereid_settings": self._nereid_settings,
+            "_nereid_more": more,
+        }
+
+    def __setstate__(self, state):
+        torch.nn.Module.__init__(self)
+        self._nereid_link(
+            state["_nereid_original"],
+            state["_nereid_plan"],
+            state.get("_nereid_settings"),
+            state.get("_nereid_more", ()),
+        )
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._nereid_original)})

@@ -1,0 +1,80 @@
+"""What a call's tensors, and the state of PyTorch around it, must be like."""
+
+import os
+
+import torch
+
+from .. import _export, _structure
+
+
+def meta_of(tensor):
+    return (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device.type)
+
+
+def aliases_of(tensors):
+    """Of each tensor the first one whose memory it shares."""
+    if len(tensors) < 2:
+        return (0,) * len(tensors)
+    first = {}
+    return tuple(first.setdefault(tensor.untyped_storage()._cdata, i) for i, tensor in enumerate(tensors))
+
+
+def state_of(module, name):
+    """A parameter or buffer by its name; None where there is none."""
+    path, _, last = name.rpartition(".")
+    part = module.get_submodule(path)
+    return part._parameters.get(last) if last in part._parameters else part._buffers.get(last)
+
+
+def alike(one, other):
+    """Whether the tensors of two answers are the same but for rounding."""
+    found = [], []
+    for answer, tensors in zip((one, other), found):
+        _structure.flatten(answer, tensors)
+    for a, b in zip(*found):
+        if a.shape != b.shape:
+            return False
+        wide = torch.complex128 if a.is_complex() or b.is_complex() else torch.float64
+        a, b = a.detach().to(wide).nan_to_num(), b.detach().to(wide).nan_to_num()
+        if (a - b).norm() > 0.05 * (1e-6 + b.norm()):
+            return False
+    return len(found[0]) == len(found[1])
+
+
+def same_layout(tensor, want):
+    if tensor.dtype is not want[0] or tensor.shape != want[1] or tensor.device.type != want[3]:
+        return False
+    strides = tensor.stride()
+    return strides == want[2] or all(size == 1 or a == b for size, a, b in zip(want[1], strides, want[2]))
+
+
+def text_of(meta, any_batch=False):
+    shape = str(tuple(meta[1])) if not any_batch else f"(batch, {', '.join(map(str, meta[1][1:]))})"
+    return f"a {str(meta[0]).removeprefix('torch.')} tensor of shape {shape} and strides {tuple(meta[2])} on {meta[3]}"
+
+
+def surroundings_differ(plan, tensors, module):
+    if torch.is_grad_enabled() and (
+        any(t.requires_grad for t in tensors) or any(p.requires_grad for p in module.parameters())
+    ):
+        return "expected a call without gradients (torch.no_grad(), torch.inference_mode() or requires_grad_(False)), got one where an argument or a parameter requires a gradient"
+    if _export.autocast_of(tensors) != plan.autocast:
+        return f"autocast: expected {dict(plan.autocast) or 'none'}, got {dict(_export.autocast_of(tensors)) or 'none'}"
+    if torch.get_default_dtype() != plan.dtype:
+        return f"default dtype: expected {plan.dtype}, got {torch.get_default_dtype()}"
+    if (
+        torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_get_level(tensors[0]) > 0
+        if tensors
+        else False
+    ):
+        return "expected a plain call, got one under a torch dispatch mode or a function transform"
+    if torch.nn.modules.module._has_any_global_hook():
+        return "expected no global module hooks, got some"
+    return None
+
+
+def no_device(tensors, state):
+    kinds = {tensor.device.type for tensor in tensors} | {meta[3] for meta in state.values()}
+    if kinds == {"cuda"} or (kinds <= {"cuda", "cpu"} and os.environ.get("TRITON_INTERPRET") == "1"):
+        return None
+    return f"the kernels need a CUDA device, got tensors on {', '.join(sorted(kinds))}"
