@@ -136,6 +136,20 @@ class Imports(Folder):
         )
         self.assertEqual(json.loads(answer.stdout)["verdict"], "Verified")
 
+    def test_models_that_are_a_siblings_class(self):
+        for form, init in (
+            ("class Model(Gate):\n    pass", "[8]"),
+            ("Model = Gate", "[8]"),
+            ("import functools\nModel = functools.partial(Gate, 8, scale=2.0)", "[]"),
+        ):
+            text = f"import torch\nfrom layers import Gate\n\n\n{form}\n\n\ndef get_inputs():\n    return [torch.randn(4, 8)]\n\n\ndef get_init_inputs():\n    return {init}\n"  # fmt: skip
+            model, out = self.write("project/model.py", text), self.root / "fast.py"
+            answer = self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
+                                     "--keep-slower", "--no-store", "--proposers", "compiler", "--json")  # fmt: skip
+            self.assertEqual(json.loads(answer.stdout)["verdict"], "Verified", form)
+            self.assertIn("@triton.jit", out.read_text())
+            out.unlink()
+
     def test_folders_of_include(self):
         (self.here / "model.py").rename(self.root / "model.py")
         self.assertIn("layers.py", self.run_nereid("trace", "model.py", code=1).stderr)
@@ -176,6 +190,61 @@ class Imports(Folder):
         error = self.trace(self.here / "model.py", code=1)["untraceable"]
         self.assertIn("no such gate", error["message"])
         self.assertTrue(any(line.startswith("layers.py:13 ") for line in error["traceback"]), error)
+
+
+class Packages(Folder):
+    """A task inside a package, which imports relatively."""
+
+    def setUp(self):
+        super().setUp()
+        relative = TASK.replace("from layers import", "from .layers import")
+        relative = relative.replace("import torch\n", "import torch\nfrom ..common import TWICE\n", 1)
+        relative = relative.replace("self.gate(x)\n", "self.gate(x) * TWICE\n")
+        self.model = self.write("lib/nets/gated/model.py", relative)
+        self.write("lib/nets/__init__.py", "from .common import TWICE\n")
+        self.write("lib/nets/common.py", "from .gated import sizes\n\nTWICE = sizes.TWO\n")
+        self.write("lib/nets/gated/__init__.py", "")
+        self.write("lib/nets/gated/sizes.py", "TWO = 2.0\n")
+        self.write("lib/nets/gated/layers.py", LAYERS.replace("from parts.", "from .parts."))
+        for file in ("__init__", "activations", "constants"):
+            (self.home / "lib/nets/gated/parts").mkdir(exist_ok=True)
+            (self.here / f"parts/{file}.py").rename(self.home / f"lib/nets/gated/parts/{file}.py")
+        self.write("lib/private.py", "KEY = 'PRIVATE'\n")
+
+    def test_every_command(self):
+        self.trace(self.model)
+        self.trace("model.py", folder=self.model.parent)
+        candidate = CANDIDATE.replace("from layers", "from .layers").replace("from parts", "from .parts")
+        candidate = candidate.replace("+ shift\n", "+ shift\n    y = y * 2.0\n")
+        header = '"""Mine.\n\nreference: model.py\nverdict: Verified\npolicy: hybrid\n"""\n'
+        mine = self.write("lib/nets/gated/mine.py", header + candidate)
+        verdict = self.run_nereid("verify", self.model, mine, "--policy", "hybrid", "--device", "cpu", "--trials", "1")  # fmt: skip
+        self.assertIn("Verified", verdict.stdout)
+        done = subprocess.run(
+            [NEREID, "mutate", mine, "-o", self.root / "mutants", "--each", "2", "--rewrites", "0", "--jobs", "1"],
+            capture_output=True, text=True, env={**os.environ, "HOME": str(self.home)},
+        )  # fmt: skip
+        self.assertNotIn("left out", done.stderr)
+        report = json.loads((self.root / "mutants/report.json").read_text())
+        self.assertEqual(report["not_loaded"], [], report)
+        out = self.root / "fast.py"
+        self.run_nereid("optimize", self.model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
+                        "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        self.assertNotIn("from .", out.read_text())  # it works outside of the package
+        code = "import torch, fast; from nets.gated.model import Model; a, b = Model(8), fast.ModelNew(8); b.load_state_dict(a.state_dict()); x = torch.randn(4, 8); print(torch.allclose(a(x), b(x), atol=1e-5))"  # fmt: skip
+        with_grad = code.replace("x = torch", "torch.set_grad_enabled(False); x = torch")
+        python = subprocess.run([sys.executable, "-c", with_grad], capture_output=True, text=True, env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": f"{self.root}:{self.home / 'lib'}"})  # fmt: skip
+        self.assertEqual(python.stdout.strip(), "True", python.stderr)
+
+    def test_what_stays_out_of_a_package(self):
+        self.model.write_text("from .. import private\n" + self.model.read_text())
+        self.assertIn("private", self.trace(self.model, code=1)["untraceable"]["message"])
+        self.model.write_text("from ...lib import private\n" + self.model.read_text())
+        message = self.trace(self.model, code=1)["untraceable"]["message"]
+        self.assertIn("has an __init__.py", message)
+        self.model.write_text("import private\nraise ValueError(private.KEY)\n")
+        done = self.run_nereid("trace", self.model, code=1)
+        self.assertNotIn("PRIVATE", done.stdout + done.stderr)
 
 
 class WhatStaysOut(Folder):
@@ -242,7 +311,7 @@ class Files(Folder):
         for part in ("einops_of_another", "bin/python", "--include", "install"):
             self.assertIn(part, message)
         model = self.write("project/model.py", "from .layers import Gate\n" + TASK)
-        self.assertIn("by the package's name", self.trace(model, code=1)["untraceable"]["message"])
+        self.assertIn("has an __init__.py", self.trace(model, code=1)["untraceable"]["message"])
 
 
 class Expressions(Folder):

@@ -104,7 +104,10 @@ def advice(error):
             f" has no {file}.py: install the package there, or name the folder that holds {file}.py with --include"
         )
     if isinstance(error, ImportError) and "attempted relative import" in str(error):
-        return "; a task is no part of a package: import by the package's name, and name the folder that holds it with --include"
+        return (
+            "; a relative import works within the task's package, which is its folder and those above it as far as each"
+            " has an __init__.py: add it, or import by the package's name and name the folder that holds it with --include"
+        )
     if isinstance(error, (FileNotFoundError, PermissionError)) and error.filename:
         return f"; a sandbox holds none of the user's files: include it with --include {os.fspath(error.filename)!s}"
     return ""

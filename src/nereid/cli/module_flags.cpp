@@ -91,7 +91,7 @@ void add_include_flag(CLI::App& command, ModuleFlags& flags) {
   command
       .add_option("--include", flags.include,
                   "Folder of Python files that the module imports, or a data file that it reads; repeatable "
-                  "(default: the module's own folder, for imports)")
+                  "(default: the module's own package and folder, for imports)")
       ->allow_extra_args(false);
 }
 
@@ -111,13 +111,16 @@ Result<std::string> read_module(const fs::path& file, const ModuleFlags& flags) 
   NEREID_TRY(source, with_definitions(std::move(source), file.string(), flags));
   NEREID_TRY(Included included, included_of(flags));
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  std::vector<fs::path> folders = {folder};
-  folders.insert(folders.end(), included.folders.begin(), included.folders.end());
-  NEREID_TRY(source, with_included_files(std::move(source), folders));
+  NEREID_TRY(source, task_with_files(std::move(source), file, included.folders));
   for (const fs::path& data : included.files) {
     NEREID_TRY(source, with_data_file(std::move(source), data, name_of(data, folder)));
   }
   return source;
+}
+
+Result<std::string> read_candidate(const fs::path& file, const ModuleFlags& flags) {
+  NEREID_TRY(std::string source, read_file(file, kLargestModule));
+  return with_includes_of_candidate(with_absolute_imports(std::move(source), package_of(file).name), flags);
 }
 
 Result<std::string> with_includes_of_candidate(std::string source, const ModuleFlags& flags) {

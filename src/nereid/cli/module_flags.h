@@ -22,8 +22,13 @@ void add_module_flags(CLI::App& command, ModuleFlags& flags);
 void add_include_flag(CLI::App& command, ModuleFlags& flags);
 
 // The text of `file` with what the flags set (class Model, get_inputs, get_init_inputs after its own lines)
-// and the files that it imports from its own folder and those of --include (base/program/included_files.h).
+// and the files that it imports from its own package and folder and those of --include
+// (base/program/included_files.h).
 Result<std::string> read_module(const std::filesystem::path& file, const ModuleFlags& flags);
+
+// The text of a candidate's file with absolute imports and the files that it imports from the folders of
+// --include alone.
+Result<std::string> read_candidate(const std::filesystem::path& file, const ModuleFlags& flags);
 
 // `source` of a candidate, with the files that it imports from the folders of --include alone.
 Result<std::string> with_includes_of_candidate(std::string source, const ModuleFlags& flags);

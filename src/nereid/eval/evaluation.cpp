@@ -387,7 +387,7 @@ Status Evaluation::add_baselines(const TaskFile& task_file, const std::string& s
 Status Evaluation::one(size_t index) {
   const auto& task_file = tasks_[index];
   NEREID_TRY(std::string text, read_file(task_file.path, size_t{16} << 20));
-  NEREID_TRY(const std::string source, with_included_files(std::move(text), {task_file.path.parent_path()}));
+  NEREID_TRY(const std::string source, task_with_files(std::move(text), task_file.path));
   std::optional<TaskResult> known;
   {
     const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "nereid/base/file.h"
+#include "nereid/base/program/included_files.h"
 #include "nereid/dataset/variants.h"
 #include "nereid/synth/sample/maker.h"
 
@@ -51,9 +52,10 @@ Result<std::shared_ptr<const trace::Trace>> trace_of(Result<tracer::TraceAnswer>
 Result<std::vector<Subject>> subjects_of_file(tracer::Tracer& tracer, const std::string& id,
                                               const std::filesystem::path& candidate,
                                               const std::filesystem::path& reference,
-                                              const std::string& policy, uint64_t draw, Deadline deadline) {
-  NEREID_TRY(const auto reference_text, read_file(reference));
-  NEREID_TRY(const auto candidate_text, read_file(candidate));
+                                              const PairReader& reader, const std::string& policy,
+                                              uint64_t draw, Deadline deadline) {
+  NEREID_TRY(const auto reference_text, reader.reference(reference));
+  NEREID_TRY(auto candidate_text, reader.candidate(candidate));
   Subject subject{.id = id, .policy = policy, .reference = nullptr, .candidate = nullptr};
   tracer::TraceRequest request{.source = reference_text,
                                .path = reference.filename().string(),
@@ -61,18 +63,20 @@ Result<std::vector<Subject>> subjects_of_file(tracer::Tracer& tracer, const std:
                                .draw = draw,
                                .seconds = kTraceSeconds};
   NEREID_TRY(subject.reference, trace_of(tracer.trace(request, deadline), reference.string()));
-  request.source = candidate_text, request.path = candidate.filename().string(),
-  request.class_name = "ModelNew";
+  request.source = with_files_of(std::move(candidate_text), reference_text);
+  request.path = candidate.filename().string(), request.class_name = "ModelNew";
   request.reference = subject.reference.get();
   NEREID_TRY(subject.candidate, trace_of(tracer.trace(request, deadline), candidate.string()));
   return std::vector{std::move(subject)};
 }
 
 Source file_source(tracer::Tracer& tracer, const std::filesystem::path& candidate,
-                   const std::filesystem::path& reference, const std::string& policy, uint64_t seed) {
+                   const std::filesystem::path& reference, const PairReader& reader,
+                   const std::string& policy, uint64_t seed) {
   const std::string id = candidate.parent_path().filename().string() + "/" + candidate.stem().string();
   return {id, [=, &tracer](Deadline deadline) {
-            return subjects_of_file(tracer, id, candidate, reference, policy, seed & 0x7fffffff, deadline);
+            return subjects_of_file(tracer, id, candidate, reference, reader, policy, seed & 0x7fffffff,
+                                    deadline);
           }};
 }
 
@@ -138,19 +142,20 @@ Result<std::vector<Subject>> subjects_of_number(tracer::Tracer& tracer, const sy
 }  // namespace
 
 Result<Source> source_of_file(tracer::Tracer& tracer, const std::filesystem::path& candidate,
-                              const std::filesystem::path& reference, uint64_t seed) {
+                              const std::filesystem::path& reference, const PairReader& reader,
+                              uint64_t seed) {
   NEREID_TRY(const auto text, read_file(candidate));
   const Header header = header_of(text);
   if (reference.empty() && header.reference.empty())
     return input_error("{}: expected a line `reference: PATH` in its docstring, or --reference",
                        candidate.string());
   return file_source(tracer, candidate,
-                     reference.empty() ? candidate.parent_path() / header.reference : reference,
+                     reference.empty() ? candidate.parent_path() / header.reference : reference, reader,
                      header.policy, seed);
 }
 
 Result<std::vector<Source>> sources_of_folder(tracer::Tracer& tracer, const std::filesystem::path& folder,
-                                              uint64_t seed) {
+                                              const PairReader& reader, uint64_t seed) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".py") files.push_back(entry.path());
@@ -160,7 +165,7 @@ Result<std::vector<Source>> sources_of_folder(tracer::Tracer& tracer, const std:
     NEREID_TRY(const auto text, read_file(file));
     const Header header = header_of(text);
     if (header.reference.empty() || !header.verdict.starts_with("Verified")) continue;
-    sources.push_back(file_source(tracer, file, folder / header.reference, header.policy, seed));
+    sources.push_back(file_source(tracer, file, folder / header.reference, reader, header.policy, seed));
   }
   if (sources.empty())
     return input_error(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,20 @@
 
 namespace nereid::mutate {
 
+// How the files of a pair become texts, with the files that they import.
+struct PairReader {
+  std::function<Result<std::string>(const std::filesystem::path&)> reference, candidate;
+};
+
 // A candidate's file, with its reference; or, where `reference` is empty, the one that its docstring names by
 // a line `reference: PATH`, as it may name its policy by `policy: NAME`. An error where neither names one.
 Result<Source> source_of_file(tracer::Tracer& tracer, const std::filesystem::path& candidate,
-                              const std::filesystem::path& reference, uint64_t seed);
+                              const std::filesystem::path& reference, const PairReader& reader,
+                              uint64_t seed);
 
 // The files of a folder whose docstring names a reference and the verdict Verified.
 Result<std::vector<Source>> sources_of_folder(tracer::Tracer& tracer, const std::filesystem::path& folder,
-                                              uint64_t seed);
+                                              const PairReader& reader, uint64_t seed);
 
 Result<std::vector<Source>> sources_of_saved(const std::filesystem::path& folder);
 

@@ -1,9 +1,11 @@
 #include "nereid/serve/question.h"
 
 #include <array>
+#include <map>
 
 #include "nereid/base/file.h"
 #include "nereid/base/hash.h"
+#include "nereid/base/program/included_files.h"
 #include "nereid/serve/json_member.h"
 #include "nereid/verify/batch/batch_line.h"
 
@@ -42,13 +44,29 @@ std::string content_of(const Json& message) {
 bool is_text_or_chat(const Json& json) { return json.is_string() || json.is_array() || json.is_object(); }
 
 Status check_keys(const Json& item, const std::string& where) {
-  constexpr std::array<std::string_view, 9> kKeys = {
-      "completion", "reference", "prompt", "form", "options", "reward", "group", "speedup_limit", "id"};
+  constexpr std::array<std::string_view, 10> kKeys = {"completion", "reference", "prompt", "form",
+                                                      "options",    "reward",    "group",  "speedup_limit",
+                                                      "files",      "id"};
   for (const auto& [key, value] : item.items())
     if (std::ranges::find(kKeys, key) == kKeys.end())
       return input_error("{}: unknown key '{}': expected one of {}", where, key.substr(0, 100),
                          fmt::join(kKeys, ", "));
   return ok_status();
+}
+
+// Python files that came with the request, by path.
+Result<std::map<std::string, std::string>> files_of(const Json& item, const std::string& where) {
+  std::map<std::string, std::string> found;
+  const Json* files = member(item, "files");
+  if (files == nullptr) return found;
+  if (!files->is_object() || files->size() > kMostIncludedFiles)
+    return expected(where, "files",
+                    fmt::format("an object of at most {} texts, by their paths", kMostIncludedFiles));
+  for (const auto& [path, text] : files->items()) {
+    if (!text.is_string()) return expected(where, "files", "an object of texts, by their paths");
+    found.emplace(path, text.get<std::string>());
+  }
+  return found;
 }
 
 Result<std::string> options_of(const Json& item, const std::string& where, double time_limit) {
@@ -131,7 +149,9 @@ Result<std::string> reference_source(const std::string& reference, const fs::pat
     const auto [rest, ignored] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
     if (rest != folder.end())
       return input_error("reference '{}': expected a name below the server's tasks", shown);
-    if (fs::is_regular_file(path, failure)) return read_file(path, kMostReference);
+    if (!fs::is_regular_file(path, failure)) continue;
+    NEREID_TRY(std::string source, read_file(path, kMostReference));
+    return task_with_files(std::move(source), path, {}, folder);
   }
   return input_error("reference '{}': there is no such task on this server", shown);
 }
@@ -149,7 +169,14 @@ Result<Question> read_question(const Json& item, const std::string& where, const
   if (reference != nullptr) {
     if (!reference->is_string()) return expected(where, "reference", "source text, or a task's name");
     const auto& given = reference->get_ref<const std::string&>();
-    NEREID_TRY(question.reference, reference_source(given, defaults.tasks));
+    NEREID_TRY(const auto files, files_of(item, where));
+    const auto own = files.find(given);
+    if (own != files.end()) {
+      NEREID_TRY(question.reference, text_with_files(own->second, given, files));
+    } else {
+      NEREID_TRY(question.reference, reference_source(given, defaults.tasks));
+      NEREID_TRY(question.reference, text_with_files(std::move(question.reference), "", files));
+    }
     if (given.find('\n') == std::string::npos) question.task = given;
   } else {
     auto shown =

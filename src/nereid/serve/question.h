@@ -32,11 +32,13 @@ struct Question {
   std::string group;                            // whose answers are compared with each other; may be empty
 };
 
-// `item` is an object {"completion", "reference" | "prompt", "form", "options", "reward", "speedup_limit",
-// "group"} as docs/serve.md has it; `where` names it in errors, which are blamed on the input.
+// `item` is an object {"completion", "reference" | "prompt", "files", "form", "options", "reward",
+// "speedup_limit", "group"} as docs/serve.md has it; `where` names it in errors, which are blamed on the
+// input.
 Result<Question> read_question(const Json& item, const std::string& where, const QuestionDefaults& defaults);
 
-// The source of a task that is given as source or as a name below `tasks`.
+// The source of a task that is given as source, or as a name below `tasks` with the files there that it
+// imports.
 Result<std::string> reference_source(const std::string& reference, const std::filesystem::path& tasks);
 
 // The last code block of a text with `class Model` and `get_inputs`.

@@ -170,6 +170,40 @@ TEST(Question, HasTheIdOfAllThatTheVerdictDependsOn) {
   EXPECT_EQ(ids.size(), 7U);
 }
 
+TEST(Question, BringsTheFilesThatItsTaskImports) {
+  const auto folder = TemporaryFolder::create();
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((folder->path() / path).parent_path());
+    std::ofstream(folder->path() / path) << text;
+  };
+  write("out/key.py", "KEY = 1\n");
+  write("out/__init__.py", "");
+  write("out/tasks/__init__.py", "");
+  write("out/tasks/gate.py", "import layers\n");
+  write("out/tasks/layers.py", "X = 1\n");
+  write("out/tasks/up.py", "from .. import key\nimport out.key\n");
+  write("out/tasks/nets/__init__.py", "");
+  write("out/tasks/nets/model.py", "from .sizes import N\n");
+  write("out/tasks/nets/sizes.py", "N = 2\n");
+  const QuestionDefaults defaults{.tasks = folder->path() / "out/tasks"};
+  const auto reference = [&](Json item) {
+    item["completion"] = "x";
+    const auto question = read_question(item, "body", defaults);
+    return question.ok() ? question->reference : "error: " + question.error().message;
+  };
+  EXPECT_EQ(reference({{"reference", "gate"}}), "import layers\n# nereid-include layers.py\n#| X = 1\n");
+  EXPECT_EQ(reference({{"reference", "nets/model"}}),
+            "from nets.sizes import N\n# nereid-include nets/__init__.py\n# nereid-include nets/sizes.py\n"
+            "#| N = 2\n");
+  EXPECT_EQ(reference({{"reference", "up"}}), "from .. import key\nimport out.key\n");
+  const Json files = {{"p/__init__.py", ""}, {"p/a.py", "from .b import B\n"}, {"p/b.py", "B = 3\n"}};
+  const std::string b = "# nereid-include p/__init__.py\n# nereid-include p/b.py\n#| B = 3\n";
+  EXPECT_EQ(reference({{"reference", "p/a.py"}, {"files", files}}), "from p.b import B\n" + b);
+  EXPECT_EQ(reference({{"reference", "from p import b\n"}, {"files", files}}), "from p import b\n" + b);
+  for (const Json& bad : std::vector<Json>{{{"../x.py", ""}}, {{"/etc/x.py", ""}}, {{"x.py", 1}}, "x.py"})
+    EXPECT_THAT(reference({{"reference", "import x\n"}, {"files", bad}}), HasSubstr("error: ")) << bad;
+}
+
 TEST(Tokens, AreKnownWhole) {
   const auto folder = TemporaryFolder::create();
   const auto path = folder->path() / "tokens";

@@ -281,7 +281,7 @@ std::vector<Result<Question>> Server::read_items(const Json& body) const {
   for (size_t i = 0; i < items.size(); ++i) {
     Json item = items[i];
     if (item.is_object())
-      for (const char* key : {"reference", "prompt", "form", "options", "reward", "speedup_limit"})
+      for (const char* key : {"reference", "prompt", "files", "form", "options", "reward", "speedup_limit"})
         if (const Json* common = member(body, key);
             common != nullptr && !item.contains(key) &&
             !(std::string_view(key) == "prompt" && item.contains("reference")))

@@ -16,14 +16,15 @@ Status read_candidate(const std::filesystem::path& path, Pair& pair) {
     return ok_status();
   }
   NEREID_TRY(pair.candidate_text, read_file(path, kMaxAnswerBytes));
+  if (pair.form == Pair::Form::kSource)
+    pair.candidate_text = with_absolute_imports(std::move(pair.candidate_text), package_of(path).name);
   return ok_status();
 }
 
 Status read_reference(const std::filesystem::path& path, Pair& pair) {
   pair.reference_name = path.string();
   NEREID_TRY(std::string source, read_file(path, kMaxAnswerBytes));
-  NEREID_TRY(pair.reference_source,
-             with_included_files(std::move(source), {path.has_parent_path() ? path.parent_path() : "."}));
+  NEREID_TRY(pair.reference_source, task_with_files(std::move(source), path));
   return ok_status();
 }
 

@@ -47,7 +47,7 @@ Result<Pair> read_pair(const std::filesystem::path& reference, const std::filesy
 
 // A candidate's file alone, into `pair`.
 Status read_candidate(const std::filesystem::path& path, Pair& pair);
-// With the files of its folder that it imports (base/program/included_files.h).
+// With the files of its package and folder that it imports (base/program/included_files.h).
 Status read_reference(const std::filesystem::path& path, Pair& pair);
 
 }  // namespace nereid::verify

@@ -6,8 +6,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <deque>
-#include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "nereid/base/file.h"
@@ -15,15 +15,21 @@
 namespace nereid {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kBegins = "# nereid-include ", kData = "# nereid-include-data ", kLine = "#|";
 
 bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || static_cast<unsigned char>(c) >= 128;
 }
 
-// The statements of a file, one a line: without strings and comments, lines in brackets joined.
-std::vector<std::string> statements(std::string_view source) {
-  std::vector<std::string> found{""};
+struct Statement {
+  std::string text{};  // without strings and comments, lines in brackets joined
+  size_t begin = 0;    // in the file
+};
+
+std::vector<Statement> statements(std::string_view source) {
+  std::vector<Statement> found{{}};
   int depth = 0;
   for (size_t i = 0; i < source.size(); ++i) {
     const char c = source[i];
@@ -39,15 +45,15 @@ std::vector<std::string> statements(std::string_view source) {
           break;
       }
       i += quotes.size() - 1;
-      found.back() += "''";
+      found.back().text += "''";
     } else if (c == '\\' && i + 1 < source.size() && source[i + 1] == '\n') {
       ++i;
     } else if ((c == '\n' || c == ';' || c == ':') && depth == 0) {
-      found.emplace_back();
+      found.push_back({"", i + 1});
     } else {
       if (c == '(' || c == '[' || c == '{') ++depth;
       if (c == ')' || c == ']' || c == '}') depth = std::max(0, depth - 1);
-      found.back() += std::isspace(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
+      found.back().text += std::isspace(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
     }
   }
   return found;
@@ -81,32 +87,36 @@ std::optional<std::string> absolute(std::string name, std::string_view package) 
   return name.empty() ? base : base + "." + name;
 }
 
-struct Found {
-  std::filesystem::path path, folder;
-};
-
-std::optional<Found> find(const std::string& path, const std::vector<std::filesystem::path>& folders) {
-  for (const auto& folder : folders) {
-    std::error_code failure;
-    if (std::filesystem::is_regular_file(folder / path, failure)) return Found{folder / path, folder};
-  }
-  return std::nullopt;
+// "a.b" of "a.b.c", "" of "a".
+std::string parent(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return dot == name.npos ? "" : name.substr(0, dot);
 }
 
-bool below(const std::filesystem::path& path, const std::filesystem::path& folder) {
+bool is_name(std::string_view text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
+         std::ranges::all_of(text, in_name);
+}
+
+bool below(const fs::path& path, const fs::path& folder) {
   const auto [end, rest] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
   return end == folder.end();
 }
 
-Result<std::string> read_included(const Found& file, size_t most) {
-  std::error_code failure;
-  const auto real = std::filesystem::canonical(file.path, failure),
-             folder = std::filesystem::canonical(file.folder, failure);
-  if (failure) return input_error("{}: {}", file.path.string(), failure.message());
-  if (!below(real, folder))
-    return input_error("{}: expected a file in {}, got a link to {}", file.path.string(), folder.string(),
-                       real.string());
-  return read_file(real, most);
+Result<std::optional<std::string>> read_included(const std::string& path,
+                                                 const std::vector<fs::path>& folders) {
+  for (const auto& given : folders) {
+    std::error_code failure;
+    if (!fs::is_regular_file(given / path, failure)) continue;
+    const auto real = fs::canonical(given / path, failure), folder = fs::canonical(given, failure);
+    if (failure) return input_error("{}: {}", (given / path).string(), failure.message());
+    if (!below(real, folder))
+      return input_error("{}: expected a file in {}, got a link to {}", (given / path).string(),
+                         given.string(), real.string());
+    NEREID_TRY(std::string text, read_file(real, kMostIncludedBytes));
+    return std::optional(std::move(text));
+  }
+  return std::optional<std::string>();
 }
 
 std::string section(const std::string& path, const std::string& text) {
@@ -151,8 +161,8 @@ std::vector<std::string> imported_names(std::string_view source, std::string_vie
       if (dot == name.npos) return;
     }
   };
-  for (const std::string& statement : statements(source)) {
-    const auto words = words_of(statement);
+  for (const Statement& statement : statements(source)) {
+    const auto words = words_of(statement.text);
     if (words.size() < 2) continue;
     if (words[0] == "import") {
       for (size_t i = 1; i < words.size(); ++i)
@@ -168,8 +178,7 @@ std::vector<std::string> imported_names(std::string_view source, std::string_vie
   return names;
 }
 
-Result<std::string> with_included_files(std::string source,
-                                        const std::vector<std::filesystem::path>& folders) {
+Result<std::string> with_imported_files(std::string source, const FindFile& find) {
   std::map<std::string, std::string> texts;  // by path
   std::set<std::string> seen;
   std::deque<std::string> wanted;
@@ -180,21 +189,18 @@ Result<std::string> with_included_files(std::string source,
     if (!seen.insert(wanted.front()).second) continue;
     std::string base = wanted.front();
     std::ranges::replace(base, '.', '/');
-    for (const bool package : {true, false}) {
-      const std::string path = base + (package ? "/__init__.py" : ".py");
-      const auto file = find(path, folders);
-      if (!file || known.find(fmt::format("{}{}\n", kBegins, path)) != known.npos) continue;
-      NEREID_TRY(std::string text, read_included(*file, kMostIncludedBytes));
-      bytes += text.size();
+    for (const bool is_package : {true, false}) {
+      const std::string path = base + (is_package ? "/__init__.py" : ".py");
+      if (known.find(fmt::format("{}{}\n", kBegins, path)) != known.npos) continue;
+      NEREID_TRY(auto text, find(path));
+      if (!text) continue;
+      bytes += text->size();
       if (bytes > kMostIncludedBytes || texts.size() == kMostIncludedFiles)
-        return input_error("{}: the task imports more than {} MiB or {} files of {}", file->path.string(),
-                           kMostIncludedBytes >> 20, kMostIncludedFiles, file->folder.string());
-      const std::string own =
-          package ? wanted.front()
-                  : wanted.front().substr(
-                        0, wanted.front().find('.') == std::string::npos ? 0 : wanted.front().rfind('.'));
-      for (auto& name : imported_names(text, own)) wanted.push_back(std::move(name));
-      texts.emplace(path, std::move(text));
+        return input_error("{}: the task imports more than {} MiB or {} files", path,
+                           kMostIncludedBytes >> 20, kMostIncludedFiles);
+      for (auto& name : imported_names(*text, is_package ? wanted.front() : parent(wanted.front())))
+        wanted.push_back(std::move(name));
+      texts.emplace(path, *std::move(text));
       break;
     }
   }
@@ -204,8 +210,83 @@ Result<std::string> with_included_files(std::string source,
   return source;
 }
 
-Result<std::string> with_data_file(std::string source, const std::filesystem::path& file,
-                                   const std::string& name) {
+Result<std::string> with_included_files(std::string source, const std::vector<fs::path>& folders) {
+  return with_imported_files(std::move(source),
+                             [&](const std::string& path) { return read_included(path, folders); });
+}
+
+OwnPackage package_of(const fs::path& file, const fs::path& within) {
+  std::error_code failure;
+  OwnPackage own;
+  const fs::path most = within.empty() ? within : fs::weakly_canonical(within, failure);
+  for (fs::path folder = fs::weakly_canonical(fs::absolute(file, failure).parent_path(), failure);
+       fs::is_regular_file(folder / "__init__.py", failure); folder = folder.parent_path()) {
+    const std::string name = folder.filename().string();
+    if (!is_name(name) || folder == most || !may_be_included(folder).ok()) break;
+    own.name = own.name.empty() ? name : name + "." + own.name;
+    own.folder = folder;
+  }
+  return own;
+}
+
+std::string with_absolute_imports(std::string source, std::string_view package) {
+  if (package.empty()) return source;
+  const auto found = statements(source);
+  for (auto statement = found.rbegin(); statement != found.rend(); ++statement) {
+    const auto words = words_of(statement->text);
+    if (words.size() < 3 || words[0] != "from" || words[2] != "import" || !words[1].starts_with('.'))
+      continue;
+    const auto name = absolute(words[1], package);
+    const size_t at = source.find('.', source.find("from", statement->begin));
+    if (name && source.compare(at, words[1].size(), words[1]) == 0)
+      source.replace(at, words[1].size(), *name);
+  }
+  return source;
+}
+
+Result<std::string> task_with_files(std::string source, const fs::path& file,
+                                    const std::vector<fs::path>& folders, const fs::path& within) {
+  const OwnPackage own = package_of(file, within);
+  std::vector<fs::path> all = {file.has_parent_path() ? file.parent_path() : fs::path(".")};
+  all.insert(all.end(), folders.begin(), folders.end());
+  const std::string of_package = own.name.substr(0, own.name.find('.')) + "/";
+  return with_imported_files(with_absolute_imports(std::move(source), own.name),
+                             [&](const std::string& path) -> Result<std::optional<std::string>> {
+                               if (!own.name.empty() && path.starts_with(of_package)) {
+                                 NEREID_TRY(auto text,
+                                            read_included(path.substr(of_package.size()), {own.folder}));
+                                 if (text) return text;
+                               }
+                               return read_included(path, all);
+                             });
+}
+
+Result<std::string> text_with_files(std::string source, const std::string& name,
+                                    const std::map<std::string, std::string>& files) {
+  const auto module_of = [](const std::string& path) -> Result<std::string> {
+    std::string dotted = path.substr(0, path.size() - std::min<size_t>(path.size(), 3));
+    const bool names = std::ranges::all_of(std::views::split(dotted, '/'), [](auto part) {
+      return is_name(std::string_view(part.begin(), part.end()));
+    });
+    if (!names || dotted.empty() || !path.ends_with(".py") || path.size() > 1000)
+      return input_error("files: expected paths such as pkg/layers.py, got '{}'", path.substr(0, 200));
+    std::ranges::replace(dotted, '/', '.');
+    return dotted;
+  };
+  for (const auto& [path, text] : files) NEREID_TRY_STATUS(module_of(path));
+  std::string package;
+  if (!name.empty()) {
+    NEREID_TRY(const std::string module, module_of(name));
+    package = parent(module);
+  }
+  return with_imported_files(with_absolute_imports(std::move(source), package),
+                             [&](const std::string& path) -> Result<std::optional<std::string>> {
+                               const auto found = files.find(path);
+                               return found == files.end() ? std::nullopt : std::optional(found->second);
+                             });
+}
+
+Result<std::string> with_data_file(std::string source, const fs::path& file, const std::string& name) {
   NEREID_TRY(const std::string bytes, read_file(file, kMostIncludedBytes));
   if (!source.empty() && source.back() != '\n') source += '\n';
   source += fmt::format("{}{}\n", kData, name);
@@ -221,15 +302,14 @@ Result<std::string> with_data_file(std::string source, const std::filesystem::pa
   return source;
 }
 
-Status may_be_included(const std::filesystem::path& folder) {
+Status may_be_included(const fs::path& folder) {
   std::error_code failure;
-  const auto real = std::filesystem::canonical(folder, failure);
+  const auto real = fs::canonical(folder, failure);
   if (failure) return input_error("--include {}: {}", folder.string(), failure.message());
-  if (!std::filesystem::is_directory(real, failure))
+  if (!fs::is_directory(real, failure))
     return input_error("--include {}: expected a folder, got a file", folder.string());
   const char* home = std::getenv("HOME");
-  const auto own = home == nullptr || *home == '\0' ? std::filesystem::path()
-                                                    : std::filesystem::weakly_canonical(home, failure);
+  const auto own = home == nullptr || *home == '\0' ? fs::path() : fs::weakly_canonical(home, failure);
   if (real == real.root_path() || (!own.empty() && below(own, real)))
     return input_error("--include {}: expected a folder of a project, got {}", folder.string(),
                        real == real.root_path() ? "the root of the file system"

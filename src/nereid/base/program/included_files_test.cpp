@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "nereid/base/file.h"
 
@@ -72,6 +73,72 @@ TEST_F(IncludedFiles, ALinkOutOfTheFolderIsAnError) {
   EXPECT_NE(with("import key\n").find("got a link to"), std::string::npos);
   EXPECT_NE(with("import out.key\n").find("got a link to"), std::string::npos);
   EXPECT_NE(with("import alias\n").find("#| X = 1"), std::string::npos);
+}
+
+TEST(AbsoluteImports, ReplaceRelativeOnesOfStatementsAlone) {
+  const auto of = [](const std::string& source) { return with_absolute_imports(source, "a.b"); };
+  EXPECT_EQ(of("from .layers import Gate"), "from a.b.layers import Gate");
+  EXPECT_EQ(of("x = 1; from . import (\n  c,  # from .d import e\n  f)\nfrom ..g.h import *\n"),
+            "x = 1; from a.b import (\n  c,  # from .d import e\n  f)\nfrom a.g.h import *\n");
+  EXPECT_EQ(of("try:\n    from \\\n  .c import d\nexcept ImportError: from .e import d\n"),
+            "try:\n    from \\\n  a.b.c import d\nexcept ImportError: from a.b.e import d\n");
+  for (const char* same :
+       {"'''\nfrom .c import d\n'''\n", "# from .c import d", "from ...out import d",
+        "yield_from = 1\nx = (1 if y else .5)\n", "from c import d\n", "def f():\n    yield from .5, 6\n"})
+    EXPECT_EQ(of(same), same);
+  EXPECT_EQ(with_absolute_imports("from .c import d", ""), "from .c import d");
+}
+
+TEST_F(IncludedFiles, OfAPackageAreFoundByItsInitFiles) {
+  write("here/top/__init__.py", "from . import common\n");
+  write("here/top/common.py", "X = 1\n");
+  write("here/top/models/__init__.py", "");
+  write("here/top/models/layers.py", "from ..common import X\n");
+  write("here/top/models/model.py", "");
+  write("here/near.py", "KEY = 1\n");
+  const auto own = package_of(root() / "here/top/models/model.py");
+  EXPECT_EQ(own.name, "top.models");
+  EXPECT_EQ(own.folder, std::filesystem::canonical(root() / "here/top"));
+  EXPECT_EQ(package_of(root() / "here/top/models/model.py", root() / "here/top").name, "models");
+  EXPECT_EQ(package_of(root() / "here/near.py").name, "");
+  const auto task = [&](const std::string& source, const std::filesystem::path& within = {}) {
+    auto made = task_with_files(source, root() / "here/top/models/model.py", {}, within);
+    return made.ok() ? *made : "error: " + made.error().message;
+  };
+  EXPECT_EQ(task("from .layers import X\nimport near\n"),
+            "from top.models.layers import X\nimport near\n# nereid-include top/__init__.py\n"
+            "#| from . import common\n# nereid-include top/common.py\n#| X = 1\n"
+            "# nereid-include top/models/__init__.py\n# nereid-include top/models/layers.py\n"
+            "#| from ..common import X\n");
+  EXPECT_EQ(task("from ..common import X\n", root() / "here/top"), "from ..common import X\n");
+  EXPECT_EQ(task("import layers\n"),
+            "import layers\n# nereid-include layers.py\n#| from ..common import X\n");
+  std::filesystem::create_symlink(root() / "here/near.py", root() / "here/top/out.py");
+  EXPECT_NE(task("from ..out import KEY\n").find("got a link to"), std::string::npos);
+}
+
+TEST_F(IncludedFiles, OfAHomeDirectoryAreNoPackage) {
+  const std::string before = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  write("users/me/__init__.py", "");
+  write("users/me/proj/__init__.py", "");
+  write("users/me/proj/model.py", "");
+  ::setenv("HOME", (root() / "users/me").c_str(), 1);
+  EXPECT_EQ(package_of(root() / "users/me/proj/model.py").name, "proj");
+  EXPECT_EQ(package_of(root() / "users/me/model.py").name, "");
+  ::setenv("HOME", before.c_str(), 1);
+}
+
+TEST_F(IncludedFiles, ComeWithATextByTheirPaths) {
+  const std::map<std::string, std::string> files = {
+      {"p/__init__.py", ""}, {"p/layers.py", "from . import deep\n"}, {"p/deep.py", ""}, {"p/unused.py", ""}};
+  const auto made = text_with_files("from .layers import X\n", "p/model.py", files);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_EQ(*made,
+            "from p.layers import X\n# nereid-include p/__init__.py\n# nereid-include p/deep.py\n"
+            "# nereid-include p/layers.py\n#| from . import deep\n");
+  for (const char* bad :
+       {"../p.py", "/etc/p.py", "p/../q.py", "p.txt", ".py", "p/.py", "a b.py", "p//q.py", "p.py\nX = 1"})
+    EXPECT_FALSE(text_with_files("import p\n", "", {{bad, ""}}).ok()) << bad;
 }
 
 TEST_F(IncludedFiles, OtherFilesAreIncludedByName) {

@@ -8,6 +8,7 @@
 #include "nereid/base/program/interrupt.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/common.h"
+#include "nereid/cli/module_flags.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/synth_options.h"
 #include "nereid/mutate/report.h"
@@ -35,6 +36,7 @@ Examples:
 
 struct MutateOptions {
   std::vector<std::string> candidates, faults, only;
+  ModuleFlags module;
   std::string reference, output, page, save, seconds;
   std::vector<int> levels;
   int count = 50, variants = 1, jobs = 0, each = 60, rewrites = 4;
@@ -57,15 +59,18 @@ Result<std::vector<mutate::Source>> sources_of(const MutateOptions& o, tracer::T
   const auto add = [&](std::vector<mutate::Source> more) {
     std::ranges::move(more, std::back_inserter(all));
   };
+  const mutate::PairReader reader{
+      .reference = [flags = o.module](const auto& file) { return read_module(file, flags); },
+      .candidate = [flags = o.module](const auto& file) { return read_candidate(file, flags); }};
   for (const auto& path : o.candidates) {
     if (is_saved(path)) {
       NEREID_TRY(auto saved, mutate::sources_of_saved(path));
       add(std::move(saved));
     } else if (std::filesystem::is_directory(path)) {
-      NEREID_TRY(auto folder, mutate::sources_of_folder(*tracer, path, o.seed));
+      NEREID_TRY(auto folder, mutate::sources_of_folder(*tracer, path, reader, o.seed));
       add(std::move(folder));
     } else {
-      NEREID_TRY(auto file, mutate::source_of_file(*tracer, path, o.reference, o.seed));
+      NEREID_TRY(auto file, mutate::source_of_file(*tracer, path, o.reference, reader, o.seed));
       all.push_back(std::move(file));
     }
   }
@@ -150,6 +155,7 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
   command->option_defaults()->group("Candidates");
   command->add_option("CANDIDATES", o->candidates, "Files, folders of files, folders that --save wrote");
   command->add_option("--reference", o->reference, "The reference of a candidate whose docstring names none");
+  add_include_flag(*command, o->module);
   command
       ->add_option("--synth", o->levels,
                    "Sampled programs of these numbers of operators, lowered by the compiler: 1,2,5")

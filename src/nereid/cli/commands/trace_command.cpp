@@ -32,8 +32,6 @@ constexpr const char* kTraceExamples = R"(Examples:
 A file runs in a sandbox, without data and without a GPU. The trace records its PyTorch operators and Triton
 launches. Exit code 1: it could not be traced; the reason is printed.)";
 
-constexpr size_t kLargestSource = size_t{16} << 20;
-
 struct TraceOptions {
   ModuleFlags module;  // of the reference, where there is one
   std::string file, reference, output;
@@ -78,8 +76,7 @@ Result<Traced> obtain(const TraceOptions& options) {
   NEREID_TRY(const std::string task, read_module(options.reference, module));
   NEREID_TRY(Traced reference, trace_source(*tracer, options, options.reference, "Model", task, nullptr));
   if (std::holds_alternative<NoTrace>(reference)) return reference;
-  NEREID_TRY(std::string source, read_file(options.file, kLargestSource));
-  NEREID_TRY(source, with_includes_of_candidate(std::move(source), module));
+  NEREID_TRY(std::string source, read_candidate(options.file, module));
   return trace_source(*tracer, options, options.file, class_name.empty() ? "ModelNew" : class_name,
                       with_files_of(std::move(source), task), &std::get<trace::Trace>(reference));
 }
