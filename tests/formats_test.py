@@ -2,7 +2,7 @@
 
     tests/formats_test.py PATH/TO/nereid
 
-The package `kernels` is installed on first use, into a folder of the build.
+The packages `kernels` and `flashinfer-bench` are installed on first use, into folders of the build.
 """
 
 import json
@@ -13,9 +13,18 @@ import sys
 import tempfile
 import unittest
 
+import environments
+
 NEREID = pathlib.Path(sys.argv.pop(1)).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 KERNELS = "kernels==0.17.2"
+FLASHINFER_BENCH = "flashinfer-bench==0.1.2"
+NOT_INSTALLED = (
+    "torch",
+    "safetensors",
+    "flashinfer-python",
+    "apache-tvm-ffi",
+)  # its classes need none but torch
 JUDGE = ["--device", "cpu", "--trials", "1"]
 
 DEFINITION = {
@@ -172,6 +181,94 @@ class FlashInferBench(Case):
         )
         self.assertFalse((self.root / "home").exists())
 
+    def dataset(self):
+        """set/ with a definition, two workloads and three solutions: right, wrong, with another shape."""
+        self.write("set/definitions/pointwise/scaled_rows.json", DEFINITION)
+        other = {**WORKLOAD, "workload": {**WORKLOAD["workload"], "uuid": "w2", "axes": {"rows": 3}}}
+        self.write(
+            "set/workloads/scaled_rows.jsonl", "".join(json.dumps(w) + "\n" for w in (WORKLOAD, other))
+        )
+        for name, old, new in (
+            ("by_rows", "", ""),
+            ("too_large", "* factor\n", "* factor * 1.01\n"),
+            (
+                "raises",
+                "def run(x, by, factor, out):\n",
+                "def run(x, by, factor, out):\n    raise ValueError('no')\n",
+            ),
+        ):
+            made = solution()
+            made["name"] = name
+            made["sources"][0]["content"] = made["sources"][0]["content"].replace(old, new)
+            self.write(f"set/solutions/{name}.json", made)
+        return self.root / "set"
+
+    def judged(self, dataset):
+        """Verdicts of the dataset's pairs, as a GPU's: those that are Verified with times."""
+        self.imported("flashinfer-bench", dataset)
+        verdicts = list(self.verdicts().values())
+        for verdict in verdicts:
+            if verdict["verdict"] == "Verified":
+                verdict["times"] = {"candidate_ms": 0.5, "reference_ms": 2.0, "speedup": 4.0}
+        return self.write("verdicts.jsonl", "".join(json.dumps(verdict) + "\n" for verdict in verdicts))
+
+    def test_traces_of_verdicts(self):
+        dataset = self.dataset()
+        verdicts = self.judged(dataset)
+        packaged = self.run_nereid(
+            "package",
+            verdicts,
+            "--format",
+            "flashinfer-bench",
+            "-o",
+            dataset,
+            "--hardware",
+            "NVIDIA H200",
+            "--json",
+        )
+        self.assertEqual(json.loads(packaged.stdout)["skipped"], [])
+        lines = (dataset / "traces/scaled_rows.jsonl").read_text().splitlines()
+        found = {(t["solution"], t["workload"]["uuid"]): t["evaluation"] for t in map(json.loads, lines)}
+        self.assertEqual({key: e["status"] for key, e in found.items()}, {
+            (name, uuid): status for uuid in ("w1", "w2")
+            for name, status in (("by_rows", "PASSED"), ("too_large", "INCORRECT_NUMERICAL"), ("raises", "RUNTIME_ERROR"))
+        })  # fmt: skip
+        right, wrong, raises = (found[name, "w1"] for name in ("by_rows", "too_large", "raises"))
+        self.assertEqual(
+            right["performance"], {"latency_ms": 0.5, "reference_latency_ms": 2.0, "speedup_factor": 4.0}
+        )
+        self.assertEqual(right["environment"]["hardware"], "NVIDIA H200")
+        self.assertIn("torch", right["environment"]["libs"])
+        self.assertLess(right["correctness"]["max_relative_error"], 1e-5)
+        self.assertAlmostEqual(wrong["correctness"]["max_relative_error"], 0.01, delta=2e-3)
+        self.assertIsNone(wrong["performance"])
+        self.assertIn("ValueError", raises["log"])
+        self.imported("flashinfer-bench", dataset)  # traces do not stand in the way
+
+    def test_what_makes_no_trace_is_named(self):
+        dataset = self.dataset()
+        self.judged(dataset)
+        kept = [json.loads(line) for line in (self.root / "verdicts.jsonl").read_text().splitlines()]
+        untimed = next(verdict for verdict in kept if verdict["verdict"] == "Verified")
+        strange = {**untimed, "id": "other/by_rows"}
+        ours = {**untimed, "verdict": "Error", "reason": "the worker died"}
+        refused = {**untimed, "verdict": "Disallowed", "reason": "PyTorch computes it."}
+        for verdict, said in (
+            ({**untimed, "times": None}, "--time"),
+            (strange, "no such pair"),
+            (ours, "the worker died"),
+            (refused, "no such status"),
+        ):
+            path = self.write("one.jsonl", json.dumps(verdict) + "\n")
+            done = self.run_nereid(
+                "package", path, "--format", "flashinfer-bench", "-o", dataset, "--hardware", "H200", code=2
+            )
+            self.assertIn(said, done.stderr)
+        path = self.write("one.jsonl", "{}\n")
+        done = self.run_nereid("package", path, "--format", "flashinfer-bench", "-o", dataset, code=2)
+        self.assertIn("one.jsonl:1", done.stderr)
+        self.assertFalse((dataset / "traces").exists())
+
     def test_a_packaged_solution_is_imported_again(self):
         path = self.write("set.jsonl", "\n".join(map(json.dumps, (DEFINITION, WORKLOAD))))
         self.imported("flashinfer-bench", path)
@@ -184,6 +281,63 @@ class FlashInferBench(Case):
         self.imported("flashinfer-bench", self.root / "more")
         verdicts = self.verdicts()
         self.assertEqual(verdicts["scaled_rows/scaled_rows_nereid"]["verdict"], "Verified", verdicts)
+
+
+LOADED = """
+import json, pathlib, sys
+from flashinfer_bench.data import Definition, Solution, Trace, TraceSet
+
+root, mine, again = map(pathlib.Path, sys.argv[1:])
+found = TraceSet.from_path(root)
+traces = found.traces["scaled_rows"]
+(again / "definitions").mkdir(parents=True)
+(again / "solutions").mkdir()
+# What their classes write.
+(again / "definitions/d.json").write_text(found.definitions["scaled_rows"].model_dump_json())
+for solution in [*found.solutions["scaled_rows"], Solution.model_validate_json(mine.read_text())]:
+    (again / f"solutions/{solution.name}.json").write_text(solution.model_dump_json())
+(again / "w.jsonl").write_text("".join(t.model_dump_json() + "\\n" for t in found.workloads["scaled_rows"]))
+(again / "t.jsonl").write_text("".join(t.model_dump_json() + "\\n" for t in traces))
+best = found.get_best_trace("scaled_rows", axes={"rows": 8})
+print(json.dumps({
+    "statuses": sorted(t.evaluation.status.value for t in traces), "best": best and best.solution,
+    "passed": sum(t.is_successful() for t in traces), "workloads": len(found.workloads["scaled_rows"]),
+}))
+"""
+
+
+class FlashInferPackage(FlashInferBench):
+    """The same files with the classes of the package."""
+
+    def test_their_classes_read_and_write_what_we_do(self):
+        bin_folder = environments.environment(
+            NEREID.parents[1] / "test-packages" / FLASHINFER_BENCH, [FLASHINFER_BENCH], NOT_INSTALLED
+        )
+        dataset, again = self.dataset(), self.root / "again"
+        verdicts, fast = self.judged(dataset), self.root / "scaled_rows.py"
+        self.run_nereid(
+            "package", verdicts, "--format", "flashinfer-bench", "-o", dataset, "--hardware", "H200"
+        )
+        self.run_nereid("optimize", self.tasks / "scaled_rows-w1.py", "-o", fast, "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        self.run_nereid("package", fast, "--format", "flashinfer-bench", "-o", self.root / "more")
+        mine = self.root / "more/solutions/scaled_rows_nereid.json"
+        done = subprocess.run(
+            [bin_folder / "python", self.write("load.py", LOADED), dataset, mine, again],
+            capture_output=True, text=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        said = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(
+            said["statuses"], 2 * ["INCORRECT_NUMERICAL"] + 2 * ["PASSED"] + 2 * ["RUNTIME_ERROR"]
+        )
+        self.assertEqual((said["passed"], said["workloads"]), (2, 2))
+        self.tasks = self.root / "tasks2"
+        made = self.imported("flashinfer-bench", again)
+        self.assertEqual((len(made["tasks"]), len(made["candidates"]), made["skipped"]), (2, 8, []))
+        verdicts = {name: verdict["verdict"] for name, verdict in self.verdicts().items()}
+        self.assertEqual(verdicts["scaled_rows-w2/by_rows"], "Verified")
+        self.assertEqual(verdicts["scaled_rows-w2/too_large"], "Mismatch")
+        self.assertEqual(verdicts["scaled_rows-w1/scaled_rows_nereid"], "Verified")
 
 
 ADD = """

@@ -3,11 +3,14 @@ none of their code.
 
     python package_formats.py FORMAT PATH FOLDER OPTIONS      prints {"files": [...], "skipped": [...]}
 
-OPTIONS is JSON: {"name", "version", "license", "author", "definition", "operator", "backends"}.
+OPTIONS is JSON: {"name", "version", "license", "author", "definition", "operator", "backends", "hardware"}.
 """
 
 import ast
+import datetime
+import importlib.metadata
 import json
+import math
 import os
 import pathlib
 import re
@@ -173,6 +176,11 @@ class Written:
         return isinstance(state, ast.Dict) and not state.keys
 
 
+def file_name(name):
+    """As `nereid import` names files: task_formats.py."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", str(name)).lstrip(".")[:120]
+
+
 def identifier(text):
     made = re.sub(r"\W", "_", text)
     return made if made and not made[0].isdigit() else f"_{made}"
@@ -255,6 +263,155 @@ def flashinfer_bench(files, folder, options):
     return written
 
 
+STATUS = {
+    "Malformed": "COMPILE_ERROR", "Untraceable": "RUNTIME_ERROR", "CompileFailed": "COMPILE_ERROR",
+    "Unsafe": "RUNTIME_ERROR", "Mismatch": "INCORRECT_NUMERICAL", "TimedOut": "TIMEOUT", "Verified": "PASSED",
+}  # fmt: skip
+
+
+def read_verdicts(path):
+    """Answer lines of `nereid verify --batch`."""
+    verdicts = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        try:
+            verdict = json.loads(line)
+        except ValueError as error:
+            raise Wrong(f"{path}:{number}: expected JSON: {error}") from None
+        if not isinstance(verdict, dict) or not {"id", "verdict", "times", "errors"} <= verdict.keys():
+            raise Wrong(f"{path}:{number}: expected a line that `nereid verify --batch` wrote")
+        verdicts.append(verdict)
+    return verdicts
+
+
+def items_of(folder):
+    """(definitions, workloads by (definition, uuid), names of solutions by definition) of a dataset."""
+    definitions, workloads, solutions = {}, {}, {}
+    files = [
+        path
+        for part in ("definitions", "workloads", "solutions")
+        for path in (folder / part).rglob("*.json*")
+    ]
+    for path in sorted([*files, *folder.glob("*.json*")]):
+        try:
+            text = path.read_text()
+            items = map(json.loads, text.splitlines()) if path.suffix == ".jsonl" else [json.loads(text)]
+            for item in items:
+                if "axes" in item and "reference" in item:
+                    definitions[item["name"]] = item
+                elif "sources" in item and "spec" in item:
+                    solutions.setdefault(item["definition"], []).append(item["name"])
+                elif "workload" in item:
+                    workloads[item["definition"], item["workload"]["uuid"]] = item["workload"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise Wrong(f"{path}: expected definitions, workloads or solutions: {type(error).__name__}: {error}") from None  # fmt: skip
+    return definitions, workloads, solutions
+
+
+def pairs_of(folder):
+    """{the id of a pair that `nereid import` makes of the dataset: (definition, workload, solution)}."""
+    definitions, workloads, solutions = items_of(folder)
+    found = {}
+    for name in definitions:
+        own = [workload for (definition, _), workload in workloads.items() if definition == name]
+        for workload in own:
+            task = file_name(name if len(own) == 1 else f"{name}-{workload['uuid']}")
+            for solution in solutions.get(name, []):
+                found[f"{task}/{file_name(solution)}"] = (name, workload, solution)
+    return found
+
+
+def correctness_of(verdict):
+    """Of the worst element: errors relative to the reference's value, and absolute."""
+    errors = verdict["errors"] or {}
+    expected, got = (number_of(errors.get(key, 0.0)) for key in ("expected", "got"))
+    absolute = abs(got - expected) if math.isfinite(expected) or math.isfinite(got) else 0.0 if expected == got else math.nan  # fmt: skip
+    relative = (
+        absolute / abs(expected)
+        if expected and math.isfinite(expected)
+        else 0.0
+        if absolute == 0
+        else math.nan
+    )
+    return {
+        "max_relative_error": json_number(relative), "max_absolute_error": json_number(absolute),
+        "extra": {"max_error": errors.get("max_error"), "max_tolerance": errors.get("max_tolerance")},
+    }  # fmt: skip
+
+
+def number_of(value):
+    return math.nan if value is None else float(value)
+
+
+def json_number(value):
+    return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+
+
+def status_of(verdict):
+    kind = verdict["verdict"]
+    if kind == "Error":
+        raise Wrong(f"Error: {verdict.get('reason')}")
+    if kind not in STATUS:
+        raise Wrong(f"{kind}: FlashInfer-Bench has no such status")
+    if kind == "Mismatch" and verdict.get("rule") == "output-structure":
+        types = re.search(r"expected (\w+)\[.*\], got (\w+)\[", str(verdict.get("reason")))
+        return "INCORRECT_DTYPE" if types and types[1] != types[2] else "INCORRECT_SHAPE"
+    return STATUS[kind]
+
+
+def trace_of(verdict, place, options, timestamp):
+    definition, workload, solution = place
+    status, times = status_of(verdict), verdict["times"]
+    evaluation = {
+        "status": status, "timestamp": timestamp, "log": str(verdict.get("reason") or ""),
+        "environment": {"hardware": options["hardware"], "libs": options["libs"]},
+        "correctness": None, "performance": None,
+    }  # fmt: skip
+    if status in ("PASSED", "INCORRECT_NUMERICAL"):
+        evaluation["correctness"] = correctness_of(verdict)
+    if status == "PASSED":
+        if not times:
+            raise Wrong("the verdict has no times: nereid verify --batch ... --time")
+        evaluation["performance"] = {
+            "latency_ms": times["candidate_ms"], "reference_latency_ms": times["reference_ms"],
+            "speedup_factor": times["speedup"],
+        }  # fmt: skip
+    return {"definition": definition, "workload": workload, "solution": solution, "evaluation": evaluation}
+
+
+def flashinfer_traces(path, folder, options):
+    """A trace for each verdict of a pair that `nereid import` made of the dataset: ([files], [skipped])."""
+    places, lines, skipped = pairs_of(folder), {}, []
+    timestamp = datetime.datetime.fromtimestamp(path.stat().st_mtime).isoformat(timespec="seconds")
+    options = {**options, "libs": versions()}
+    for verdict in read_verdicts(path):
+        try:
+            place = places.get(verdict["id"])
+            if place is None:
+                raise Wrong(f"{folder} has no such pair of a workload and a solution")
+            if not options["hardware"]:
+                raise Wrong("--hardware: expected the name of the GPU that timed; this machine has none")
+            line = json.dumps(trace_of(verdict, place, options, timestamp))
+            lines.setdefault(place[0], []).append(line)
+        except Wrong as error:
+            skipped.append(f"{verdict['id']}: {error}")
+    if not lines:
+        raise Wrong(f"{path}: no trace can be made{''.join('; ' + one for one in skipped[:3])}")
+    written = []
+    for definition, traces in lines.items():
+        written.append(write(folder / "traces" / f"{file_name(definition)}.jsonl", "".join(line + "\n" for line in traces)))  # fmt: skip
+    return written, skipped
+
+
+def versions():
+    found = {}
+    for package in ("torch", "triton"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return found
+
+
 def backendbench(files, folder, options):
     """generated_kernels/add__Tensor/add__Tensor_implementation_nereid.py, by the file's name or
     --operator."""
@@ -289,8 +446,12 @@ FORMATS = {"hf-kernels": hf_kernels, "flashinfer-bench": flashinfer_bench, "back
 
 def main():
     name, path, folder, options = sys.argv[1:]
-    path, skipped = pathlib.Path(path), []
+    path, skipped, options = pathlib.Path(path), [], json.loads(options)
     try:
+        if name == "flashinfer-bench" and path.suffix == ".jsonl":
+            written, skipped = flashinfer_traces(path, pathlib.Path(folder), options)
+            print(json.dumps({"files": written, "skipped": skipped}))
+            return
         files = []
         for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
             try:
@@ -301,11 +462,7 @@ def main():
                 skipped.append(str(error))
         if not files:
             raise Wrong(f"{path}: expected files with `class ModelNew` that Nereid wrote, got none{''.join('; ' + one for one in skipped[:3])}")  # fmt: skip
-        print(
-            json.dumps(
-                {"files": FORMATS[name](files, pathlib.Path(folder), json.loads(options)), "skipped": skipped}
-            )
-        )
+        print(json.dumps({"files": FORMATS[name](files, pathlib.Path(folder), options), "skipped": skipped}))
     except Wrong as error:
         print(json.dumps({"wrong": str(error)}))
 

@@ -7,6 +7,7 @@
 #include "nereid/cli/command.h"
 #include "nereid/cli/output.h"
 #include "nereid/sandbox/zygote/subprocess.h"
+#include "nereid/store/identity.h"
 
 namespace nereid::cli {
 namespace {
@@ -32,13 +33,16 @@ judged, in the sandbox. Exit code 1: nothing could be imported.)";
 
 constexpr const char* kPackageExamples = R"(Formats:
   hf-kernels        a repository for `kernels`: LocalLayerRepository, kernelize. A layer for each file, by its name
-  flashinfer-bench  a solution for each file
+  flashinfer-bench  a solution for each file. Of verdicts (.jsonl): traces of what was judged
   backendbench      generated_kernels/add__Tensor/add__Tensor_implementation_nereid.py
 
 Examples:
   nereid package fast/ --format hf-kernels -o my-kernels/ --name my-kernels
   nereid package fast/add__Tensor.py --format backendbench -o generated_kernels/
   nereid package fast/gemm.py --format flashinfer-bench -o dataset/ --definition gemm
+  nereid import flashinfer-bench dataset/ -o tasks/
+  nereid verify --batch tasks/pairs.jsonl --time -o verdicts.jsonl
+  nereid package verdicts.jsonl --format flashinfer-bench -o dataset/           dataset/traces/gemm.jsonl
 
 Files are those that `nereid optimize` and `nereid lower` write, with the guard at their end. Where a layer's call was
 not verified, the layer's own forward runs.)";
@@ -48,7 +52,8 @@ struct ImportOptions {
 };
 struct PackageOptions {
   std::string path, format, output;
-  std::string name = "nereid-kernels", license = "unlicensed", author = "nereid", operation, definition;
+  std::string name = "nereid-kernels", license = "unlicensed", author = "nereid", operation, definition,
+              hardware;
   int version = 1;
   std::vector<std::string> backends = {"cuda"};
 };
@@ -110,10 +115,14 @@ Result<Answer> run_import(const ImportOptions& options, bool json) {
 Result<Answer> run_package(const PackageOptions& options, bool json) {
   NEREID_TRY_STATUS(is_there(options.path));
   NEREID_TRY_STATUS(can_be_folder(options.output));
-  const Json more = {{"name", options.name},          {"version", options.version},
-                     {"license", options.license},    {"author", options.author},
-                     {"operator", options.operation}, {"definition", options.definition},
-                     {"backends", options.backends}};
+  const Json more = {{"name", options.name},
+                     {"version", options.version},
+                     {"license", options.license},
+                     {"author", options.author},
+                     {"operator", options.operation},
+                     {"definition", options.definition},
+                     {"backends", options.backends},
+                     {"hardware", options.hardware.empty() ? store::gpu_name() : options.hardware}};
   NEREID_TRY(const Json made, run_python("_formats/package_formats.py",
                                          {options.format, options.path, options.output, more.dump()}));
   if (made.contains("wrong")) return input_error("{}", made["wrong"].get<std::string>());
@@ -146,7 +155,10 @@ void add_formats_commands(CLI::App& app, Chosen& chosen) {
   auto package = std::make_shared<PackageOptions>();
   command = app.add_subcommand("package", "Package kernels for Hugging Face's kernels and other formats");
   command->footer(kPackageExamples);
-  command->add_option("PATH", package->path, "File that `nereid optimize` wrote, or a folder of them")
+  command
+      ->add_option("PATH", package->path,
+                   "File that `nereid optimize` wrote, or a folder of them; verdicts of `nereid verify "
+                   "--batch`, for traces")
       ->required();
   command->add_option("--format", package->format, "Format to write")
       ->required()
@@ -168,6 +180,8 @@ void add_formats_commands(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--definition", package->definition,
                       "flashinfer-bench: definition that is solved (default: the file's name)");
+  command->add_option("--hardware", package->hardware,
+                      "flashinfer-bench: GPU that timed, for traces (default: this machine's)");
   command->add_option("--operator", package->operation,
                       "backendbench: operator such as add.Tensor (default: the file's name)");
   add_json_flag(*command, chosen, "Print one JSON object: files, skipped");
