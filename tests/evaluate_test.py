@@ -31,8 +31,6 @@ elif command == "generate":
             assert turns[0] == f"answer to {task}" and f"evidence for {turns[-2]}" in turns[-1], turns
         for sample in range(int(options["-n"])):
             print(json.dumps({"index": i, "sample": sample, "text": f"repaired by turn {len(turns)}: {task}" if turns else f"answer to {task}", "tokens": [1, 2], "finish_reason": "end"}))
-elif command == "verify" and "--explain" in rest:
-    print("evidence for " + open("answer.md").read())
 elif command == "verify":
     with open(options["-o"], "w") as out:
         for line in open(options["--batch"]):
@@ -48,7 +46,7 @@ elif command == "verify":
             large = pair["reference_source"].endswith("large")
             assert timed or ("--fast-inputs" in rest) == large
             ms = 0.5 if own and large else 1 if own else (2, 0.5)[number % 2]
-            out.write(json.dumps({"id": pair["id"], "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"), "verdict": word, "rule": None, "reason": "so", "trace": pair["candidate_source"],
+            out.write(json.dumps({"id": pair["id"], "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"), "verdict": word, "rule": None, "reason": "so", "feedback": "evidence for " + pair["candidate_source"], "trace": pair["candidate_source"],
                                   "times": {"candidate_ms": ms, "reference_ms": 4} if timed and word == "Verified" else None}) + "\\n")
 """
 

@@ -39,13 +39,11 @@ import pathlib
 import random
 import subprocess
 import sys
-import tempfile
 import time
 
 # As in runs/small-rl-data.
 LARGE = ("--max-elements", "2^24", "--max-work", "2^27", "--min-bytes", "24000000", "--max-bytes", "80000000")
 ROOM_IN_CONTEXT = 256  # tokens, for the chat template and the first of an answer
-MOST_EVIDENCE = 8000  # as proposers/conversation.cpp
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
 
@@ -360,6 +358,7 @@ def row_of(name, level, sample, said, text):
         "verdict": said["verdict"],
         "rule": said.get("rule"),
         "reason": said["reason"],
+        "feedback": said.get("feedback", ""),
     }
     if said.get("verdict_without_rules"):  # what a Disallowed one would be if rules did not count
         row["verdict_without_rules"] = said["verdict_without_rules"]["verdict"]
@@ -441,32 +440,9 @@ def results_of(args, tasks, answers, compiler):
     return rows
 
 
-def evidence_of(args, source, answer):
-    """The verdict in prose, as a search gives it to a proposer that repairs."""
-    with tempfile.TemporaryDirectory() as folder:
-        task, text = pathlib.Path(folder, "model.py"), pathlib.Path(folder, "answer.md")
-        task.write_text(source), text.write_text(answer)
-        options = (
-            "--device",
-            "cpu",
-            "--policy",
-            "strict",
-            "--seed",
-            args.seed,
-            "--time-limit",
-            args.time_limit,
-        )
-        done = subprocess.run(
-            [*NEREID, "verify", "model.py", "answer.md", "--explain", *map(str, options)],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-        )
-    return done.stdout[:MOST_EVIDENCE]
-
-
 def repair_text(model, evidence):
-    """The question after a wrong answer: by its own repair.md, else by the package's."""
+    """The question after a wrong answer, with the verdict's `feedback`: by its own repair.md, else by the
+    package's."""
     for path in (pathlib.Path(model) / "prompts/repair.md", ROOT / "python/nereid/prompts/repair.md"):
         if path.exists() and path.read_text().strip():
             return path.read_text().rstrip("\n").replace("{{evidence}}", evidence)
@@ -487,12 +463,10 @@ def repaired(args, tasks, answers, rows):
     }
     for turn in range(2, args.turns + 1):
         some = [task for task in tasks if task[0] in wrong]
-        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            evidence = list(pool.map(lambda task: evidence_of(args, task[2], text[task[0]]), some))
-        for (name, *_), seen in zip(some, evidence):
+        for name, *_ in some:
             said = [
                 {"role": "assistant", "content": text[name]},
-                {"role": "user", "content": repair_text(args.model, seen)},
+                {"role": "user", "content": repair_text(args.model, wrong[name]["feedback"])},
             ]
             asked[name] = {"messages": [*asked[name]["messages"], *said]}
         if not some:

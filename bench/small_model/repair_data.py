@@ -13,13 +13,12 @@ and verdicts.
 """
 
 import argparse
-import concurrent.futures
 import json
 import os
 import pathlib
 import sys
 
-from evaluate import evidence_of, judged, lines, prompts_of, repair_text, write_answers, write_lines
+from evaluate import judged, lines, prompts_of, repair_text, write_answers, write_lines
 
 
 def right_answer(pair):
@@ -97,23 +96,21 @@ def main():
     for number, (index, text) in enumerate(answers):
         said = verdicts[f"{index}.{number}"]
         if said and said["verdict"] not in ("Verified", "Error"):
-            wrong.append((index, text, said["verdict"]))
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        evidence = pool.map(lambda one: evidence_of(args, pairs[one[0]]["task"], one[1]), wrong)
-        rows = [
-            {
-                "id": pairs[index].get("id"),
-                "split": pairs[index].get("split", "train"),
-                "wrong": word,
-                "messages": [
-                    *asked[index]["messages"],
-                    {"role": "assistant", "content": text},
-                    {"role": "user", "content": repair_text(args.model, seen)},
-                    {"role": "assistant", "content": right_answer(pairs[index])},
-                ],
-            }
-            for (index, text, word), seen in zip(wrong, evidence)
-        ]
+            wrong.append((index, text, said))
+    rows = [
+        {
+            "id": pairs[index].get("id"),
+            "split": pairs[index].get("split", "train"),
+            "wrong": said["verdict"],
+            "messages": [
+                *asked[index]["messages"],
+                {"role": "assistant", "content": text},
+                {"role": "user", "content": repair_text(args.model, said["feedback"])},
+                {"role": "assistant", "content": right_answer(pairs[index])},
+            ],
+        }
+        for index, text, said in wrong
+    ]
     write_lines(args.output, rows)
     print(json.dumps({"tasks": len(pairs), "answers": len(answers), "wrong": len(rows)}))
 

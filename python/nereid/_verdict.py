@@ -69,6 +69,9 @@ class Verdict:
     """Of `Error` alone: `input` or `ours`."""
     verdict_without_rules: Mapping[str, Any] | None = None
     """With `ignore_rules=True`: what a `Disallowed` candidate would be if rules did not count."""
+    feedback: str = ""
+    """What a model repairs by, in at most 480 bytes: the verdict, its first evidence, the line. "" of
+    `Verified`."""
     schema: int = 3
     json: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
     """The whole answer as it came; fields that are newer than this class are here alone."""

@@ -386,8 +386,8 @@ def skyrl_env(judge: BaseJudge | None = None, *, turns: int = 1) -> type:
 
 
 def _feedback(reward):
-    lines = [f"{reward.verdict.verdict}: {reward.verdict.reason}", *map(str, reward.verdict.evidence)]
-    return "\n".join(dict.fromkeys(lines))
+    verdict = reward.verdict
+    return verdict.feedback or f"{verdict.verdict}: {verdict.reason}"
 
 
 # -- Atropos -----------------------------------------------------------------------------------------------

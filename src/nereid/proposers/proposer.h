@@ -52,7 +52,7 @@ struct Failure {
 // An earlier proposal to the same request, and what became of it.
 struct Attempt {
   std::string text{};
-  std::string evidence{};  // the verdict in prose
+  std::string evidence{};  // verify/feedback.h
 };
 
 struct Request {

@@ -95,6 +95,13 @@ Json to_json(const Judged& judged) {
           {"seconds", judged.seconds}};
 }
 
+std::string feedback_of(const Judged& judged) {
+  const auto verdict = parse_json(judged.verdict, "verdict");
+  const std::string said = verdict.ok() ? verdict->value("feedback", "") : "";
+  return said.empty() ? fmt::format("{}: {}", to_string(judged.kind), judged.reason)
+                      : said;  // of older stores
+}
+
 std::string document_of(const Judged& judged) {
   auto verdict = parse_json(judged.verdict, "verdict");
   const Json document = {{"verdict", verdict.ok() ? *std::move(verdict) : Json::object()},

@@ -37,6 +37,8 @@ struct Judged {
   std::optional<double> launches_ms() const;
 };
 
+// What a proposer repairs by (verify/feedback.h).
+std::string feedback_of(const Judged& judged);
 nlohmann::json to_json(const Work& work);
 nlohmann::json to_json(const Judged& judged);  // with verdict and work, without the source
 // What a store keeps of it, and back; proposer, variant, plan and source are not part of it.

@@ -251,7 +251,7 @@ class Run {
       auto judged = judge(name, proposal, rank);
       if (!judged) return best;
       if (!judged->verified() && judged->kind != verify::VerdictKind::kError)
-        attempts.push_back({.text = proposal.text, .evidence = judged->evidence});
+        attempts.push_back({.text = proposal.text, .evidence = feedback_of(*judged)});
       judged->sample = sample;
       if (judged->verified() && (!best || better(*judged, *best))) best = *judged;
       take(*std::move(judged));

@@ -36,13 +36,9 @@ std::vector<std::string> task_names(const std::filesystem::path& folder) {
 std::string feedback_of(const Json& answer) {
   const Json* verdict = member(answer, "verdict");
   if (verdict == nullptr) return "";
-  std::string text = fmt::format("{}: {}", text_in(*verdict, "verdict"), text_in(*verdict, "reason"));
-  if (const Json* evidence = member(*verdict, "evidence"); evidence != nullptr && evidence->is_array())
-    for (const Json& one : *evidence) {
-      const std::string sentence = text_in(one, "sentence");
-      if (text.find(sentence) == std::string::npos) text += "\n" + sentence;
-    }
-  return text;
+  const std::string text = text_in(*verdict, "feedback");  // none of Verified and Error, nor of older stores
+  return text.empty() ? fmt::format("{}: {}", text_in(*verdict, "verdict"), text_in(*verdict, "reason"))
+                      : text;
 }
 
 Json property(const char* type, const char* description) {

@@ -7,6 +7,7 @@
 
 #include "nereid/base/json.h"
 #include "nereid/base/printable.h"
+#include "nereid/verify/feedback.h"
 
 namespace nereid::verify {
 namespace {
@@ -106,6 +107,7 @@ nlohmann::json to_json(const Verdict& v) {
   Json out = {{"schema", kVerdictSchema},
               {"verdict", to_string(v.kind)},
               {"reason", reason(v)},
+              {"feedback", feedback(v)},
               {"rule", v.evidence.empty() ? Json() : Json(v.evidence.front().rule)},
               {"evidence", evidence_json(v.evidence)},
               {"remarks", evidence_json(v.remarks)},

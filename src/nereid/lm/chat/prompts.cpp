@@ -78,6 +78,17 @@ Result<std::vector<ChatMessage>> Prompts::ask(const std::string& name, const std
   return messages;
 }
 
+Result<std::vector<ChatMessage>> Prompts::ask_again(const std::string& name, const std::string& source,
+                                                    const std::vector<WrongAnswer>& wrong) const {
+  NEREID_TRY(auto messages, ask(name, source));
+  for (const WrongAnswer& each : wrong) {
+    NEREID_TRY(std::string said, fill(repair, {{"evidence", each.evidence}}, "repair.md"));
+    messages.push_back({.role = "assistant", .content = each.text});
+    messages.push_back({.role = "user", .content = std::move(said)});
+  }
+  return messages;
+}
+
 std::filesystem::path prompts_of(const std::filesystem::path& model, const std::filesystem::path& usual) {
   std::error_code ignored;
   return std::filesystem::exists(model / "prompts", ignored) ? model / "prompts" : usual;

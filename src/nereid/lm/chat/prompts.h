@@ -17,6 +17,11 @@ namespace nereid::lm {
 Result<std::string> fill(const std::string& text, const std::map<std::string, std::string>& values,
                          const std::string& what);
 
+// A wrong answer, and what was said of it.
+struct WrongAnswer {
+  std::string text, evidence;
+};
+
 struct Prompts {
   std::string system;  // empty: nothing is said before the question
   std::string task, repair;
@@ -38,6 +43,9 @@ struct Prompts {
 
   // The question for a kernel for the file of this name and source.
   Result<std::vector<ChatMessage>> ask(const std::string& name, const std::string& source) const;
+  // The same question after wrong answers, each with what repair.md says of it.
+  Result<std::vector<ChatMessage>> ask_again(const std::string& name, const std::string& source,
+                                             const std::vector<WrongAnswer>& wrong) const;
 };
 
 // Where a model's prompts are: its own folder `prompts`, or else `usual`.

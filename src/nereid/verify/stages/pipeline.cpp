@@ -191,6 +191,7 @@ class VerificationRun {
       verdict_.kind = VerdictKind::kError;
       verdict_.evidence = {{.rule = "internal", .sentence = fmt::format("Unexpected: {}.", thrown.what())}};
     }
+    add_source_lines(verdict_, source_);
     return std::move(verdict_);
   }
 
