@@ -134,9 +134,9 @@ class Cluster:
         for _ in range(nodes):
             self.add(cpus)
 
-    def add(self, cpus=1, **more):
+    def add(self, cpus=1, gpus=0, **more):
         """One after the other: two that start at once may take the same socket."""
-        node = Node(f"--address={self.address}", f"--num-cpus={cpus}", "--object-store-memory=80000000",
+        node = Node(f"--address={self.address}", f"--num-cpus={cpus}", f"--num-gpus={gpus}", "--object-store-memory=80000000",
                     **more)  # fmt: skip
         self.nodes.append(node)
         node.started()
@@ -366,6 +366,96 @@ for line in sys.stdin.buffer:
 child.stdin.close()
 sys.exit(child.wait())
 """
+
+
+# A clock without a GPU: it times what it is given the trace of, and refuses what it is not; judges are the
+# real program.
+CLOCK = """#!{python}
+import hashlib, json, os, pathlib, sys, time
+if "--time-only" not in sys.argv:
+    os.execv({nereid!r}, [{nereid!r}, *sys.argv[1:]])
+folder = pathlib.Path(sys.argv[sys.argv.index("--traces") + 1])
+for line in sys.stdin.buffer:
+    asked = json.loads(line)
+    answer = dict(id=asked["id"], verdict="Verified", reason="timed", blame=None, errors=None, phases=dict(gpu=0.25))
+    if asked["id"] != "known":
+        time.sleep(0.3)
+        trace = folder / (asked["trace"] + ".trace")
+        if hashlib.sha256(trace.read_bytes()).hexdigest() != asked["trace"] or "refuse" in asked["candidate_source"]:
+            answer = dict(answer, verdict="Disallowed", reason="refused", rule="another-trace")
+        trace.unlink()
+    answer["times"] = dict(speedup=1.5, candidate_ms=1, reference_ms=1.5)
+    os.write(1, json.dumps(answer).encode() + b"\\n")
+"""
+
+
+class Clocks(Case):
+    """Judges on processors verify, and actors with a GPU time; the nodes' GPUs are resources alone."""
+
+    NODES = 0
+
+    def setUp(self):
+        super().setUp()
+        program = pathlib.Path(self.folder.name) / "program/judge"
+        program.parent.mkdir()
+        program.write_text(CLOCK.format(python=sys.executable, nereid=NEREID))
+        program.chmod(0o755)
+        for file in pathlib.Path(NEREID).parent.iterdir():  # so that it is the server's program by content
+            (program.parent / file.name).symlink_to(file)
+        for _ in range(2):
+            self.cluster.add(cpus=1, program=program)
+        self.with_gpus = [self.cluster.add(cpus=1, gpus=1, program=program) for _ in range(2)]
+
+    def clocks(self, node):
+        return node.below("--time-only")
+
+    def test_what_is_verified_is_timed_and_a_lost_clocks_work_goes_elsewhere(self):
+        server = Server(NEREID, self.folder.name, "--ray", self.cluster.address, "--ray-actors", "1:2", "--time",
+                        "--ray-clocks", "0:1", jobs=1, environ=environ(), device="cuda")  # fmt: skip
+        self.addCleanup(lambda: server.process.poll() is None and server.end(signal.SIGKILL))
+        completions = [make(number) for number in range(8) for make in (right, wrong, quick)]
+        completions.append(right("refuse"))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answers = pool.submit(self.judge_all, server, completions)
+            busy = until(
+                lambda: next((node for node in self.with_gpus if self.clocks(node)), None), what="a clock"
+            )
+            self.assertEqual([node for node in self.cluster.nodes if self.clocks(node)], [busy])
+            until(
+                lambda: [j for j in self.status(server)["judges"] if " GPU " in j["name"] and j["under_way"]],
+                what="the clock has a pair",
+            )
+            busy.lose()
+            answers = answers.result(950)
+        refused = answers.pop()
+        self.assertEqual((refused["verdict"]["verdict"], refused["reward"]), ("Disallowed", 0.0))
+        for completion, answer in zip(completions, answers):
+            expected = "Verified" if "That is all" in completion and "0.0)" in completion else None
+            expected = expected or ("Malformed" if "cannot" in completion else "Mismatch")
+            verdict = answer["verdict"]
+            self.assertEqual(verdict["verdict"], expected, answer)
+            self.assertEqual(verdict["times"] is not None, expected == "Verified", verdict)
+            if expected == "Verified":
+                self.assertEqual(answer["scores"]["speedup"], 1.5)
+                self.assertEqual(verdict["coverage"]["device"], "cpu")  # the judge's own verdict
+                self.assertEqual(verdict["phases"]["gpu"], 0.25)
+                self.assertIn("candidate", verdict["phases"])
+        self.assertEqual(server.metric("nereid_faults_total"), 0, self.status(server)["errors"])
+        self.assertGreater(server.metric("nereid_fleet_lost_total"), 0)
+        self.assertEqual(server.end(), 0, server.stderr)
+        until(lambda: not any(map(self.clocks, self.cluster.nodes)), 20, "clocks end with their server")
+
+    def test_options_that_need_each_other(self):
+        for words, said in (
+            (["--ray", self.cluster.address, "--ray-clocks", "0:1"], "--ray and --time"),
+            (
+                ["--ray", self.cluster.address, "--time", "--ray-clocks", "2:1"],
+                "--ray-clocks: expected MIN:MAX",
+            ),
+            (["--ray", self.cluster.address, "--time", "--ray-compile-for", "90"], "expected --ray-clocks"),
+        ):
+            with self.assertRaisesRegex(RuntimeError, re.escape(said)):
+                Server(NEREID, self.folder.name, *words, environ=environ(), device="cuda")
 
 
 class Killer(Case):

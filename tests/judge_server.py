@@ -32,7 +32,17 @@ def quick(number):
 
 class Server:
     def __init__(
-        self, nereid, folder, *more, tasks=True, jobs=2, port=0, warm=True, store=None, environ=None
+        self,
+        nereid,
+        folder,
+        *more,
+        tasks=True,
+        jobs=2,
+        port=0,
+        warm=True,
+        store=None,
+        environ=None,
+        device="cpu",
     ):
         self.folder = folder
         words = [
@@ -41,7 +51,7 @@ class Server:
             "--port",
             str(port),
             "--device",
-            "cpu",
+            device,
             "--trials",
             "1",
             "--seed",

@@ -86,6 +86,13 @@ def main():
     parser.add_argument("--actors", nargs=2, type=int, default=[1, 64], metavar=("MIN", "MAX"))
     parser.add_argument("--jobs", type=int, default=1, help="pairs that a judge judges at a time")
     parser.add_argument("--cuda", action="store_true", help="a GPU for each judge")
+    parser.add_argument(
+        "--clock",
+        type=json.loads,
+        metavar="WORDS",
+        help="a clock's command line, as JSON: judges verify, it times",
+    )
+    parser.add_argument("--clocks", nargs=2, type=int, default=[0, 64], metavar=("MIN", "MAX"))
     parser.add_argument("--patience", type=float, default=420, help="seconds that a judge may be silent")
     parser.add_argument("--idle", type=float, default=60, help="seconds until a judge too many ends")
     parser.add_argument("words", nargs="*", help="a judge's command line, after the program")
@@ -118,9 +125,11 @@ def main():
     hangs.cancel()
     if given.probe:
         return write(json.dumps(probe(ray)).encode())
-    from .fleet import Options
+    from .fleet import Kind, Options
 
-    options = Options(given.words, *given.actors, given.jobs, given.cuda, given.patience, given.idle)
+    judge = Kind("judge", given.words, *given.actors, given.jobs, given.jobs, int(given.cuda))
+    clock = given.clock and Kind("clock", given.clock, *given.clocks, 1, 1, 1)
+    options = Options(judge, clock, given.patience, given.idle)
     asyncio.run(serve(ray, options, write))
     ray.shutdown()
 

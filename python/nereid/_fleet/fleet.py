@@ -2,6 +2,11 @@
 
     submit -> waiting -> an actor (at most `jobs` + 1 pairs each) -> write
 
+With a clock there are two kinds of actors: judges on processors trace, compile and verify; what is Verified
+goes on to a clock, which has a GPU and times exactly the trace that was judged:
+
+    submit -> waiting of the judges -> Verified -> waiting of the clocks -> write
+
 Every line is answered once. A pair whose actor or node is lost is sent again elsewhere. One under which a
 judge died, or that got an Error of Nereid's own, is sent again alone, to another judge where there is one: so
 the pair that kills judges is found out, and the others are judged. After DEATHS, LOSSES or ERRORS its answer
@@ -31,12 +36,24 @@ MOST_BETWEEN_STARTS = 10.0  # seconds, after starts that failed
 
 
 @dataclasses.dataclass
-class Options:
+class Kind:
+    """A kind of actors, and the pairs that wait for one."""
+
+    name: str
     words: list  # of a judge's command line, after the program
     least: int
     most: int  # actors
-    jobs: int  # pairs that one judges at a time
-    cuda: bool  # an actor takes a GPU
+    jobs: int  # pairs that one has at a time
+    cpus: int  # what an actor takes of its node
+    gpus: int
+    waiting: collections.deque = dataclasses.field(default_factory=collections.deque)
+    suspects: collections.deque = dataclasses.field(default_factory=collections.deque)
+
+
+@dataclasses.dataclass
+class Options:
+    judge: Kind
+    clock: Kind | None  # where verdicts and times are had apart
     patience: float  # seconds that a judge may be silent
     idle: float  # seconds after which an actor that is not needed ends
 
@@ -45,6 +62,9 @@ class Options:
 class Pair:
     id: str
     line: bytes
+    kind: Kind  # of the actor that it waits for, or that has it
+    verdict: dict | None = None  # for a clock: the judge's
+    trace: tuple | None = None  # (file name, bytes) of what was judged
     deaths: int = 0
     losses: int = 0
     errors: int = 0
@@ -58,6 +78,7 @@ class Pair:
 @dataclasses.dataclass
 class Actor:
     number: int
+    kind: Kind
     handle: object
     place: dict = None  # None: it has no place on a node yet, or proves itself
     under_way: dict = dataclasses.field(default_factory=dict)
@@ -76,9 +97,9 @@ class Fleet:
     def __init__(self, ray, options, write):
         self.ray, self.options, self.write = ray, options, write
         ray.cloudpickle.register_pickle_by_value(judge_module)
-        self.kind = ray.remote(judge_module.Judge)
+        self.remote = ray.remote(judge_module.Judge)
+        self.kinds = [kind for kind in (options.judge, options.clock) if kind is not None]
         self.identity = judge_module.identity()
-        self.waiting, self.suspects = collections.deque(), collections.deque()
         self.actors, self.unfit, self.tasks = {}, {}, set()
         self.numbers = 0
         self.failed_starts, self.not_before = 0, 0.0  # in a row; no actor begins before that
@@ -90,7 +111,7 @@ class Fleet:
             id = json.loads(line.decode("utf-8", "surrogateescape"))["id"]
         except (ValueError, KeyError, TypeError) as error:
             return print(f"a line without an id: {error}", file=sys.stderr, flush=True)
-        self.waiting.append(Pair(id, line))
+        self.options.judge.waiting.append(Pair(id, line, self.options.judge))
         self.fill()
 
     async def run(self):
@@ -108,35 +129,39 @@ class Fleet:
 
     # How many actors there are.
 
-    def under_way(self):
-        return sum(len(actor.under_way) for actor in self.actors.values())
+    def actors_of(self, kind):
+        return [actor for actor in self.actors.values() if actor.kind is kind]
 
-    def wanted(self):
-        pairs = len(self.waiting) + len(self.suspects) + self.under_way()
-        return min(max(math.ceil(pairs / self.options.jobs), self.options.least), self.options.most)
+    def wanted(self, kind):
+        under_way = sum(len(actor.under_way) for actor in self.actors_of(kind))
+        pairs = len(kind.waiting) + len(kind.suspects) + under_way
+        return min(max(math.ceil(pairs / kind.jobs), kind.least), kind.most)
 
     def scale(self):
-        now, wanted = time.monotonic(), self.wanted()
+        now = time.monotonic()
         self.unfit = {node: until for node, until in self.unfit.items() if until > now}
-        starting = sum(actor.place is None for actor in self.actors.values())
-        while len(self.actors) < wanted and starting < MOST_STARTING and now >= self.not_before:
-            self.begin()
-            starting += 1
-        for actor in sorted(self.actors.values(), key=lambda actor: actor.place is not None):
-            if len(self.actors) <= wanted:
-                break
-            if not actor.under_way and now - actor.busy > self.options.idle:
-                self.drop(actor)
+        for kind in self.kinds:
+            wanted, actors = self.wanted(kind), self.actors_of(kind)
+            count, starting = len(actors), sum(actor.place is None for actor in actors)
+            while count < wanted and starting < MOST_STARTING and now >= self.not_before:
+                self.begin(kind)
+                count, starting = count + 1, starting + 1
+            for actor in sorted(actors, key=lambda actor: actor.place is not None):
+                if count <= wanted:
+                    break
+                if not actor.under_way and now - actor.busy > self.options.idle:
+                    self.drop(actor)
+                    count -= 1
 
-    def begin(self):
+    def begin(self, kind):
         self.numbers += 1
-        resources = {"num_cpus": self.options.jobs, "num_gpus": 1 if self.options.cuda else 0}
+        resources = {"num_cpus": kind.cpus, "num_gpus": kind.gpus}
         if self.unfit:
             resources["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(self.unfit))})"}
-        handle = self.kind.options(max_restarts=0, max_concurrency=1000, **resources).remote(
-            self.options.words, self.options.patience
+        handle = self.remote.options(max_restarts=0, max_concurrency=1000, **resources).remote(
+            kind.words, self.options.patience
         )
-        actor = Actor(self.numbers, handle, busy=time.monotonic())
+        actor = Actor(self.numbers, kind, handle, busy=time.monotonic())
         self.actors[actor.number] = actor
         self.keep(self.start(actor))
 
@@ -169,24 +194,28 @@ class Fleet:
     # Who gets which pair.
 
     def fill(self):
-        ready = [actor for actor in self.actors.values() if actor.place is not None and not actor.alone]
+        for kind in self.kinds:
+            self.fill_kind(kind)
+
+    def fill_kind(self, kind):
+        ready = [actor for actor in self.actors_of(kind) if actor.place is not None and not actor.alone]
         # Suspects first: an actor that is to have one gets nothing else until it is empty.
-        for _ in range(min(len(self.suspects), len(ready))):
-            pair = self.suspects[0]
+        for _ in range(min(len(kind.suspects), len(ready))):
+            pair = kind.suspects[0]
             fit = [actor for actor in ready if actor.number not in pair.avoids] or ready
             actor = min(fit, key=lambda actor: len(actor.under_way))
             ready.remove(actor)
             if actor.under_way:
-                self.suspects.rotate(-1)
+                kind.suspects.rotate(-1)
                 continue
-            self.suspects.popleft()
+            kind.suspects.popleft()
             actor.alone = True
             self.give(actor, pair)
-        while self.waiting and ready:
+        while kind.waiting and ready:
             actor = min(ready, key=lambda actor: len(actor.under_way))
-            if len(actor.under_way) > self.options.jobs:
+            if len(actor.under_way) > kind.jobs:
                 break
-            self.give(actor, self.waiting.popleft())
+            self.give(actor, kind.waiting.popleft())
 
     def give(self, actor, pair):
         actor.under_way[id(pair)] = pair
@@ -194,13 +223,13 @@ class Fleet:
 
     async def ask(self, actor, pair):
         try:
-            answered = await actor.handle.judge.remote(pair.id, pair.line)
+            answered = await actor.handle.judge.remote(pair.id, pair.line, pair.trace)
         except self.ray.exceptions.RayError as error:
             answered = {"lost": first_line(error)}
         actor.under_way.pop(id(pair), None)
         actor.alone, actor.busy = False, time.monotonic()
         if "answer" in answered:
-            self.take_answer(actor, pair, answered["answer"])
+            self.take_answer(actor, pair, answered["answer"], answered.get("trace"))
         elif "died" in answered:
             pair.deaths += 1
             if answered["child"] not in actor.children:
@@ -218,7 +247,7 @@ class Fleet:
         self.fill()
         self.report()
 
-    def take_answer(self, actor, pair, line):
+    def take_answer(self, actor, pair, line, trace):
         verdict = json.loads(line.decode("utf-8", "replace"))
         if verdict.get("verdict") == "Error" and verdict.get("blame") != "input":
             pair.errors += 1
@@ -228,12 +257,22 @@ class Fleet:
         else:
             actor.verdicts += 1
             actor.troubles = 0
+        if actor.kind is self.options.clock:
+            return self.write(timed(pair.verdict, verdict))
+        if self.options.clock is not None and verdict.get("verdict") == "Verified":
+            return self.to_clock(pair, verdict, trace)
         self.write(line)
+
+    def to_clock(self, pair, verdict, trace):
+        asked = json.loads(pair.line.decode("utf-8", "surrogateescape"))
+        asked["trace"] = verdict["trace"]
+        line = json.dumps(asked, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        self.options.clock.waiting.append(Pair(pair.id, line, self.options.clock, verdict, trace))
 
     def again(self, actor, pair, may, why):
         if may:
             pair.avoids.add(actor.number)
-            (self.suspects if pair.alone else self.waiting).appendleft(pair)
+            (pair.kind.suspects if pair.alone else pair.kind.waiting).appendleft(pair)
             return
         answer = {"id": pair.id, "schema": 3, "verdict": "Error", "blame": "ours", "reason": why}
         self.write(json.dumps(answer, ensure_ascii=True).encode())
@@ -256,14 +295,15 @@ class Fleet:
                 "name": name_of(actor.place),
                 "under_way": len(actor.under_way),
                 "verdicts": actor.verdicts,
+                "kind": actor.kind.name,
             }
             for actor in self.actors.values()
             if actor.place is not None
         ]
         report = {
-            "wanted": self.wanted(),
+            "wanted": sum(map(self.wanted, self.kinds)),
             "starting": len(self.actors) - len(actors),
-            "waiting": len(self.waiting) + len(self.suspects),
+            "waiting": sum(len(kind.waiting) + len(kind.suspects) for kind in self.kinds),
             "lost": self.lost,
             "actors": actors,
         }
@@ -287,6 +327,15 @@ class Fleet:
             asyncio.get_event_loop().call_exception_handler(
                 {"message": "fleet", "exception": task.exception()}
             )
+
+
+def timed(verdict, clock):
+    """The answer to a pair that a judge verified and a clock timed: a clock that refuses it has the last
+    word."""
+    if clock.get("verdict") == "Verified":
+        phases = {**verdict.get("phases", {}), **clock.get("phases", {})}
+        clock = {**verdict, "times": clock.get("times"), "phases": phases}
+    return json.dumps(clock, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
 def name_of(place):

@@ -11,6 +11,7 @@ import os
 import platform
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 LONGEST_LINE = 1 << 28  # bytes
@@ -95,10 +96,13 @@ def end_with_parent(parent):
 
 
 class Judge:
-    """Methods run in one event loop. `words` follow the program's name; `patience` is in seconds."""
+    """Methods run in one event loop. `words` follow the program's name, and "{traces}" in them is a folder of
+    this actor's; `patience` is in seconds."""
 
     def __init__(self, words, patience):
-        self.words, self.patience = list(words), patience
+        self.patience = patience
+        self.folder = tempfile.TemporaryDirectory(prefix="nereid-traces-") if "{traces}" in words else None
+        self.words = [self.folder.name if word == "{traces}" else word for word in words]
         self.child, self.children = None, 0
         self.starting = asyncio.Lock()
         self.asked = {}  # id: future of its answer
@@ -134,9 +138,28 @@ class Judge:
             return {**place, "unfit": f"a kernel that is right got {what}"}
         return place
 
-    async def judge(self, id, line):
-        """{"answer": the answer line}, or {"died": why, "child": its number}: of the judge, not of this
-        actor."""
+    async def judge(self, id, line, trace=None):
+        """{"answer": the answer line}, with {"trace": (name, bytes)} of what is Verified where there is a
+        folder of traces; or {"died": why, "child": its number}: of the judge, not of this actor. `trace`:
+        such a file, for a clock."""
+        if trace is not None and self.folder is not None:
+            Path(self.folder.name, Path(trace[0]).name).write_bytes(trace[1])
+        answered = await self.answer(id, line)
+        if self.folder is not None and trace is None and "answer" in answered:
+            answered["trace"] = self.take_trace(answered["answer"])
+        return answered
+
+    def take_trace(self, line):
+        """Files are named as src/nereid/verify/stages/kept_traces.h says."""
+        path = Path(self.folder.name, f"{json.loads(line.decode('utf-8', 'replace')).get('trace')}.trace")
+        try:
+            found = path.read_bytes()
+        except OSError:  # none of what is not Verified
+            return None
+        path.unlink()
+        return path.name, found
+
+    async def answer(self, id, line):
         async with self.starting:
             if self.child is None:
                 try:

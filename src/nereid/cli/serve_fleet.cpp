@@ -26,7 +26,7 @@ sandbox::SpawnSpec fleet_process(const Installation& installation, const FleetOp
   return spec;
 }
 
-Result<std::pair<size_t, size_t>> actor_range(const std::string& text) {
+Result<std::pair<size_t, size_t>> actor_range(const char* option, const std::string& text) {
   const auto number = [](std::string_view digits) -> std::optional<size_t> {
     size_t value = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -38,7 +38,7 @@ Result<std::pair<size_t, size_t>> actor_range(const std::string& text) {
   const auto least = number(std::string_view(text).substr(0, colon));
   const auto most = colon == text.npos ? least : number(std::string_view(text).substr(colon + 1));
   if (!least || !most || *most == 0 || *least > *most)
-    return input_error("--ray-actors: expected MIN:MAX with 0 <= MIN <= MAX, 1 <= MAX <= {}, got '{}'",
+    return input_error("{}: expected MIN:MAX with 0 <= MIN <= MAX, 1 <= MAX <= {}, got '{}'", option,
                        kMostActors, text);
   return std::pair(*least, *most);
 }
@@ -52,6 +52,15 @@ void add_fleet_options(CLI::App& command, FleetOptions& options) {
       .add_option("--ray-actors", options.actors,
                   "MIN:MAX judge processes on the cluster, by the queue's length")
       ->capture_default_str();
+  command.add_option("--ray-clocks", options.clocks,
+                     "MIN:MAX actors with a GPU that only time what others verified on processors (default: "
+                     "each judge does both)");
+  command
+      .add_option(
+          "--ray-compile-for", options.compile_for,
+          "With --ray-clocks: compute capability that kernels are compiled for ahead (90: 9.0), into a "
+          "NEREID_CACHE that all nodes share")
+      ->check(CLI::Range(70, 999));
 }
 
 Result<ClusterResources> probe_cluster(const Installation& installation, const FleetOptions& options) {
@@ -60,7 +69,8 @@ Result<ClusterResources> probe_cluster(const Installation& installation, const F
         "--ray {}: expected auto or HOST:PORT of the cluster's head; the server runs on a node of the "
         "cluster",
         options.address);
-  NEREID_TRY_STATUS(actor_range(options.actors));
+  NEREID_TRY_STATUS(actor_range("--ray-actors", options.actors));
+  if (!options.clocks.empty()) NEREID_TRY_STATUS(actor_range("--ray-clocks", options.clocks));
   auto spec = fleet_process(installation, options);
   spec.words.emplace_back("--probe");
   NEREID_TRY(const std::string text, sandbox::run_program(spec, Deadline::after(kSecondsToProbe)));
@@ -71,22 +81,29 @@ Result<ClusterResources> probe_cluster(const Installation& installation, const F
 }
 
 Result<serve::JudgePlace> fleet_place(const Installation& installation, const FleetOptions& options,
-                                      const std::vector<std::string>& words, size_t jobs, bool cuda,
-                                      double patience) {
-  NEREID_TRY(const auto range, actor_range(options.actors));
+                                      const FleetWords& words, size_t jobs, bool cuda, double patience) {
+  NEREID_TRY(const auto range, actor_range("--ray-actors", options.actors));
   auto process = fleet_process(installation, options);
   auto& all = process.words;
   all.insert(all.end(), {"--actors", fmt::to_string(range.first), fmt::to_string(range.second), "--jobs",
                          fmt::to_string(jobs), "--patience", fmt::to_string(patience)});
-  if (cuda) all.emplace_back("--cuda");
+  size_t most = range.second;
+  if (!words.clock.empty()) {
+    NEREID_TRY(const auto clocks, actor_range("--ray-clocks", options.clocks));
+    all.insert(all.end(), {"--clock", Json(words.clock).dump(), "--clocks", fmt::to_string(clocks.first),
+                           fmt::to_string(clocks.second)});
+    most += clocks.second;
+  } else if (cuda) {
+    all.emplace_back("--cuda");
+  }
   all.emplace_back("--");
-  all.insert(all.end(), words.begin(), words.end());
+  all.insert(all.end(), words.judge.begin(), words.judge.end());
   return serve::JudgePlace{.name = "ray",
                            .spec = {.words = std::move(process.words),
                                     .environment = std::move(process.environment),
                                     .patience = kSecondsBetweenReports,
                                     .fleet = true},
-                           .judges = range.second};
+                           .judges = most};
 }
 
 }  // namespace nereid::cli

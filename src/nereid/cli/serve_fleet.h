@@ -18,6 +18,8 @@ namespace nereid::cli {
 struct FleetOptions {
   std::string address;          // "auto" or HOST:PORT; empty: no fleet
   std::string actors = "1:64";  // MIN:MAX
+  std::string clocks{};         // MIN:MAX, each with a GPU; empty: judges have verdicts and times
+  int compile_for = 0;          // compute capability of the clocks' GPUs, as 90; 0: judges compile nothing
 };
 
 void add_fleet_options(CLI::App& command, FleetOptions& options);
@@ -28,10 +30,13 @@ struct ClusterResources {
 };
 Result<ClusterResources> probe_cluster(const Installation& installation, const FleetOptions& options);
 
-// `words` are a judge's command line after the program; `jobs` the pairs that one judges at a time, and the
-// processors that it reserves; `patience` the seconds for which one may be silent.
+// Command lines after the program; "{traces}" stands for a folder of the actor's.
+struct FleetWords {
+  std::vector<std::string> judge, clock;  // clock: empty where there is none
+};
+// `jobs`: the pairs that one judges at a time, and the processors that it reserves; `patience`: the seconds
+// for which one may be silent.
 Result<serve::JudgePlace> fleet_place(const Installation& installation, const FleetOptions& options,
-                                      const std::vector<std::string>& words, size_t jobs, bool cuda,
-                                      double patience);
+                                      const FleetWords& words, size_t jobs, bool cuda, double patience);
 
 }  // namespace nereid::cli

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <thread>
 
 #include "nereid/base/number_option.h"
@@ -115,6 +116,10 @@ Status check(const ServeOptions& options, bool cuda) {
   if (!options.gpus.empty() && !cuda) return input_error("--gpus: expected --device cuda or auto, and a GPU");
   if (!options.gpus.empty() && !options.fleet.address.empty())
     return input_error("--gpus and --ray: expected one of them; --ray takes the cluster's GPUs");
+  if (!options.fleet.clocks.empty() && (options.fleet.address.empty() || !options.time))
+    return input_error("--ray-clocks: expected --ray and --time");
+  if (options.fleet.compile_for > 0 && options.fleet.clocks.empty())
+    return input_error("--ray-compile-for: expected --ray-clocks");
   return ok_status();
 }
 
@@ -128,6 +133,19 @@ Result<bool> on_gpus(const ServeOptions& options, const Installation& installati
   return options.device == "cuda" || (options.device == "auto" && cluster.gpus > 0);
 }
 
+// Of judges on processors and clocks on GPUs, which draw the same.
+FleetWords words_apart(const ServeOptions& given, const std::string& jobs) {
+  ServeOptions options = given;
+  options.time = false;
+  if (!options.seed) options.seed = 1 + std::random_device()() % 0x7ffffffe;
+  FleetWords words{.judge = judge_words(options, "cpu"), .clock = judge_words(options, "cuda")};
+  words.judge.insert(words.judge.end(), {"--jobs", jobs, "--traces", "{traces}"});
+  if (options.fleet.compile_for > 0)
+    words.judge.insert(words.judge.end(), {"--compile-for", fmt::to_string(options.fleet.compile_for)});
+  words.clock.insert(words.clock.end(), {"--jobs", "1", "--traces", "{traces}", "--time-only"});
+  return words;
+}
+
 Result<std::vector<serve::JudgePlace>> judge_places(const ServeOptions& options,
                                                     const Installation& installation,
                                                     std::vector<std::string> words, bool cuda,
@@ -136,8 +154,11 @@ Result<std::vector<serve::JudgePlace>> judge_places(const ServeOptions& options,
   const double patience = 120 + 10 * options.time_limit;
   std::vector<serve::JudgePlace> places;
   if (!options.fleet.address.empty()) {
+    const FleetWords both = options.fleet.clocks.empty()
+                                ? FleetWords{.judge = words, .clock = {}}
+                                : words_apart(options, fmt::to_string(options.service.jobs));
     NEREID_TRY(auto place,
-               fleet_place(installation, options.fleet, words, options.service.jobs, cuda, patience));
+               fleet_place(installation, options.fleet, both, options.service.jobs, cuda, patience));
     places.push_back(std::move(place));
     return places;
   }
