@@ -157,4 +157,100 @@ for seed in range(4):
                     case
                 )
                 count += 1
+
+
+def trloo(new, old, plans, valid, correct, speedup, conversations, discount, kind):
+    """Turns of conversations: a return is the reward and a share of the next turn's; its baseline is
+    n / (n - 1) times the difference from the mean of the same turn of the same prompt."""
+    right = valid * correct
+    of_plan = right * speedup.clamp(max=2) if kind == "hrd" else right
+    loss, worths = 0, []
+    for reward in (of_plan, right):
+        returns = reward.clone()
+        for answers in conversations.values():
+            for now, then in reversed(list(zip(answers, answers[1:]))):
+                returns[now] = reward[now] + discount * returns[then]
+        worth = torch.zeros_like(returns)
+        for turn in {
+            (prompt, t) for (prompt, _), answers in conversations.items() for t in range(len(answers))
+        }:
+            same = [
+                a[turn[1]]
+                for (prompt, _), a in conversations.items()
+                if prompt == turn[0] and len(a) > turn[1]
+            ]
+            n = len(same)
+            if n > 1:
+                worth[same] = n / (n - 1) * (returns[same] - returns[same].mean())
+        worths.append(worth)
+    if kind == "grpo":
+        return -torch.stack([ppo(n, o, w).mean() for n, o, w in zip(new, old, worths[1])]).mean()
+    for worth, part, weight in zip(worths, (lambda x, p: x[:p], lambda x, p: x[p:]), (0.1, 1.0)):
+        tokens = torch.cat([ppo(part(n, p), part(o, p), w) for n, o, p, w in zip(new, old, plans, worth)])
+        loss = loss - weight * tokens.mean()
+    return loss
+
+
+for seed in range(4):
+    torch.manual_seed(100 + seed)
+    # Two prompts, 4 conversations each; an answer that is right ends its own. By prompts, turns, samples.
+    valid, correct, turns, alive = [], [], [], {(p, s) for p in range(2) for s in range(4)}
+    rows, groups = [], [0]
+    for p in range(2):
+        for turn in range(3):
+            for s in range(4):
+                if (p, s) in alive:
+                    good = float(torch.rand(()) < 0.35)
+                    rows.append((p, s, turn, good))
+                    if good:
+                        alive.discard((p, s))
+            if len(rows) > groups[-1]:
+                groups.append(len(rows))
+    conversations = {}
+    for i, (p, s, *_) in enumerate(rows):
+        conversations.setdefault((p, s), []).append(i)
+    following = torch.full((len(rows),), -1)
+    for answers in conversations.values():
+        for now, then in zip(answers, answers[1:]):
+            following[now] = then
+    correct = torch.tensor([row[3] for row in rows]).double()
+    valid = torch.maximum(correct, (torch.rand(len(rows)) < 0.8).double())
+    speedup = torch.rand(len(rows)).double() * 3 + 0.1
+    lengths = torch.randint(2, 30, (len(rows),))
+    plans = (torch.rand(len(rows)) * lengths).long().clamp_min(1)
+    flat = -3 * torch.rand(int(lengths.sum()))
+    old = flat + (torch.rand(len(flat)) - 0.5) * 0.3
+    offsets = [0, *lengths.cumsum(0).tolist()]
+    cut = lambda x: [x[a:b] for a, b in zip(offsets, offsets[1:])]
+    for kind in ("grpo", "hrd"):
+        for discount in (0.0, 0.4, 1.0):
+            leaf = flat.double().requires_grad_()
+            loss = trloo(
+                cut(leaf),
+                cut(old.double()),
+                plans.tolist(),
+                valid,
+                correct,
+                speedup,
+                conversations,
+                discount,
+                kind,
+            )
+            loss.backward()
+            ours = check(
+                "objective",
+                {
+                    "new": flat, "old": old, "lengths": lengths, "plans": plans, "next": following,
+                    "judged": torch.stack([valid, correct, speedup], 1), "groups": torch.tensor(groups),
+                },
+                kind=kind, baseline="leave_one_out", discount=discount, incorrect_penalty=-1,
+                plan_incorrect_penalty=-1, beta=0, delta=0,
+            )  # fmt: skip
+            assert abs(ours["loss"] - loss.detach()) <= 1e-6 * max(1, abs(loss.item())), (
+                kind,
+                discount,
+                seed,
+            )
+            assert (ours["gradients"] - leaf.grad).abs().max() <= 1e-6 * max(1, leaf.grad.abs().max())
+            count += 1
 print(f"{count} losses and gradients are PyTorch's")

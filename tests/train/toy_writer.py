@@ -16,9 +16,9 @@ def ran(root, environment, program, *arguments, code=0):
     return done
 
 
-def learn_by_heart(root, environment, nereid, lm):
+def learn_by_heart(root, environment, nereid, lm, room=1):
     """Leaves training/sft, tokenizer.json and tasks.jsonl below root. What `nereid train data` said, and
-    `length`: that many tokens hold prompt and answer."""
+    `length`: that many tokens hold prompt and answer. The model has `room` times as many positions."""
 
     def run(program, *arguments):
         return ran(root, environment, program, *arguments)
@@ -67,7 +67,7 @@ hidden_size = 64
 intermediate_size = 128
 num_hidden_layers = 2
 num_attention_heads = 4
-max_position_embeddings = {length}
+max_position_embeddings = {room * length}
 [data]
 train = ["data"]
 sequence_length = {length}

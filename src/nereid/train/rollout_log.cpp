@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <tuple>
 
 #include "nereid/base/json_field.h"
 #include "nereid/train/line_file.h"
@@ -18,6 +19,7 @@ std::string line_of(const RolloutRecord& rollout) {
       {"step", rollout.step},     {"class", rollout.of_class}, {"task", rollout.task},
       {"prompt", rollout.prompt}, {"sample", rollout.sample},  {"verdict", rollout.verdict},
       {"reward", rollout.reward}, {"tokens", rollout.tokens},  {"plan_tokens", rollout.plan_tokens}};
+  if (rollout.turn > 0) line["turn"] = rollout.turn;
   if (rollout.speedup) line["speedup"] = *rollout.speedup;
   if (rollout.plan_advantage) line["plan_advantage"] = *rollout.plan_advantage;
   if (rollout.advantage) line["advantage"] = *rollout.advantage;
@@ -44,6 +46,7 @@ Result<RolloutRecord> parse_line(const std::string& line, const std::string& whe
     NEREID_TRY(const auto field, root.at(key));
     NEREID_TRY(*target, field.integer(0, INT64_MAX));
   }
+  NEREID_TRY(rollout.turn, root.integer_at("turn", 0, 0, INT64_MAX));
   NEREID_TRY(const auto reward, root.at("reward"));
   NEREID_TRY(rollout.reward, reward.number());
   NEREID_TRY(const auto plan_tokens, root.find("plan_tokens"));
@@ -75,13 +78,14 @@ Status read_file_of(const std::filesystem::path& path,
   std::ifstream lines(path);
   if (!lines) return input_error("{}: cannot be read", path.string());
   std::string line;
-  std::pair<int64_t, int64_t> group{-1, -1};  // step and prompt
-  std::map<int64_t, std::string> texts;       // of this group, by sample
+  std::tuple<int64_t, int64_t, int64_t> group{-1, -1, -1};  // step, prompt and turn
+  std::map<int64_t, std::string> texts;                     // of this group, by sample
   for (int64_t number = 1; std::getline(lines, line) && !lines.eof(); ++number) {
     const std::string where = fmt::format("{}:{}", path.string(), number);
     NEREID_TRY(RolloutRecord rollout, parse_line(line, where));
-    if (group != std::pair{rollout.step, rollout.prompt}) texts.clear();
-    group = {rollout.step, rollout.prompt};
+    const std::tuple own{rollout.step, rollout.prompt, rollout.turn};
+    if (group != own) texts.clear();
+    group = own;
     if (rollout.same_as) {
       const auto same = texts.find(*rollout.same_as);
       if (same == texts.end())

@@ -19,7 +19,8 @@ namespace nereid::train {
 struct RolloutRecord {
   int64_t step = 0;
   int64_t of_class = 0, task = 0;  // which line of which file of tasks, both counted from 0
-  int64_t prompt = 0, sample = 0;  // which of the step's prompts, and which answer to it
+  int64_t prompt = 0, sample = 0;  // which of the step's prompts, and which conversation about it
+  int64_t turn = 0;                // which answer of the conversation
   std::string verdict{}, rule{}, reason{};
   double reward = 0;                // rule x execution
   std::optional<double> speedup{};  // of a verified one
@@ -27,7 +28,7 @@ struct RolloutRecord {
   std::optional<double> plan_advantage{}, advantage{};
   int64_t tokens = 0, plan_tokens = 0;  // of the answer
   bool cut_off = false;                 // it did not end by itself
-  std::optional<int64_t> same_as{};     // the earlier sample of this prompt that has the same text
+  std::optional<int64_t> same_as{};     // the earlier sample of this prompt and turn that has the same text
   std::string answer{};                 // as the model wrote it; empty where `same_as` is given
 };
 

@@ -105,6 +105,7 @@ Json rollout_json(const train::RolloutRecord& rollout) {
           {"task", rollout.task},
           {"prompt", rollout.prompt},
           {"sample", rollout.sample},
+          {"turn", rollout.turn},
           {"verdict", rollout.verdict},
           {"rule", rollout.rule},
           {"reason", rollout.reason},
@@ -136,9 +137,11 @@ Result<Answer> show_rollouts(const RunsOptions& options, bool json) {
     return stream_stdout(
         fmt::format("{:>6}  {:>9}  {:>9}  {:12}  {:>6}  {:>9}  {:>8}  {:>6}  {}\n", rollout.step,
                     fmt::format("{}/{}", rollout.of_class, rollout.task),
-                    fmt::format("{}/{}", rollout.prompt, rollout.sample), printable(rollout.verdict),
-                    rollout.reward, number_text(rollout.advantage), number_text(rollout.speedup),
-                    rollout.tokens, printable(rollout.reason.substr(0, rollout.reason.find('\n')))));
+                    fmt::format("{}/{}{}", rollout.prompt, rollout.sample,
+                                rollout.turn > 0 ? fmt::format(".{}", rollout.turn + 1) : ""),
+                    printable(rollout.verdict), rollout.reward, number_text(rollout.advantage),
+                    number_text(rollout.speedup), rollout.tokens,
+                    printable(rollout.reason.substr(0, rollout.reason.find('\n')))));
   });
   if (!read.ok() && !interrupted() && read.error().blame == Blame::kInterrupted)
     return Answer::kYes;  // `| head` has enough

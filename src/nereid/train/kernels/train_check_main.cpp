@@ -177,6 +177,17 @@ Result<Tensors> update(const Input& input) {
 
 // Rollouts one after the other: `lengths`, `plans`, `judged` [rollouts, 3] (valid, correct, speed-up),
 // `groups`.
+// `next`: of each rollout the one that is its next turn; -1: none.
+void add_later_returns(const ObjectiveSettings& settings, double discount, const std::vector<size_t>& groups,
+                       const std::vector<double>& next, std::vector<Rollout>& rollouts) {
+  std::vector<Judged> judged;
+  std::vector<size_t> turns;
+  for (const Rollout& rollout : rollouts) judged.push_back(rollout.judged);
+  for (const double turn : next) turns.push_back(turn < 0 ? kNoTurn : static_cast<size_t>(turn));
+  const auto later = later_returns(settings, discount, judged, groups, turns);
+  for (size_t i = 0; i < later.size(); ++i) rollouts[i].later = later[i];
+}
+
 Tensors objective(const Input& input) {
   using Kind = ObjectiveSettings::Kind;
   const std::map<std::string, Kind> kinds = {
@@ -211,6 +222,8 @@ Tensors objective(const Input& input) {
   }
   std::vector<size_t> groups;
   for (const double group : numbers("groups")) groups.push_back(static_cast<size_t>(group));
+  if (input.tensors.contains("next"))
+    add_later_returns(settings, input.number("discount"), groups, numbers("next"), rollouts);
   const auto value = evaluate_objective(settings, rollouts, groups);
   std::vector<float> gradients;
   for (const auto& part : value.gradients) gradients.insert(gradients.end(), part.begin(), part.end());

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "nereid/base/json_field.h"
 
@@ -17,6 +20,8 @@ Json rollouts_json(const PrefetchedRollouts& written, const std::vector<JudgedAn
     const DrawnAnswer& answer = written.answers[i];
     const JudgedAnswer& verdict = verdicts[i];
     list.push_back({{"prompt", answer.prompt},
+                    {"turn", answer.turn},
+                    {"sample", answer.sample},
                     {"verdict", to_string(verdict.kind)},
                     {"rule", verdict.rule},
                     {"valid", verdict.judged.valid},
@@ -31,8 +36,11 @@ Json rollouts_json(const PrefetchedRollouts& written, const std::vector<JudgedAn
 
 Result<ScoredRollout> read_rollout(const JsonField& field) {
   ScoredRollout rollout;
-  for (const auto& [key, target] :
-       {std::pair{"prompt", &rollout.prompt}, {"length", &rollout.length}, {"plan", &rollout.plan_tokens}}) {
+  for (const auto& [key, target] : {std::pair{"prompt", &rollout.prompt},
+                                    {"turn", &rollout.turn},
+                                    {"sample", &rollout.sample},
+                                    {"length", &rollout.length},
+                                    {"plan", &rollout.plan_tokens}}) {
     NEREID_TRY(const auto number, field.at(key));
     NEREID_TRY(const int64_t value, number.integer(0, INT64_MAX));
     *target = static_cast<size_t>(value);
@@ -67,8 +75,26 @@ Result<std::vector<ScoredRollout>> gather_rollouts(Ranks& ranks, const Json& min
       return ok_status();
     }));
   }
-  std::ranges::stable_sort(all, {}, &ScoredRollout::prompt);
+  std::ranges::stable_sort(all, {},
+                           [](const ScoredRollout& r) { return std::tuple(r.prompt, r.turn, r.sample); });
   return all;
+}
+
+using Conversation = std::pair<size_t, size_t>;  // prompt and sample
+Conversation conversation_of(const ScoredRollout& rollout) { return {rollout.prompt, rollout.sample}; }
+
+// What their returns have of later turns.
+void add_later_returns(StepRollouts& step, const ObjectiveSettings& objective, double discount) {
+  std::vector<Judged> judged;
+  std::vector<size_t> next(step.rollouts.size(), kNoTurn);
+  std::map<Conversation, size_t> latest;
+  for (size_t i = step.rollouts.size(); i-- > 0;) {
+    const auto [known, fresh] = latest.emplace(conversation_of(step.rollouts[i]), i);
+    if (!fresh) next[i] = std::exchange(known->second, i);
+  }
+  for (const ScoredRollout& rollout : step.rollouts) judged.push_back(rollout.judged);
+  const auto later = later_returns(objective, discount, judged, step.groups, next);
+  for (size_t i = 0; i < later.size(); ++i) step.rollouts[i].later = later[i];
 }
 
 // Of this rank's answers, by index: plan's and code's. drpo weighs rollouts, and has none.
@@ -78,9 +104,11 @@ std::map<size_t, SplitReward> own_advantages(const StepRollouts& step, const Obj
   for (size_t g = 0; g + 1 < step.groups.size(); ++g) {
     const size_t begin = step.groups[g], end = step.groups[g + 1];
     std::vector<Judged> group;
-    for (size_t i = begin; i < end; ++i) group.push_back(step.rollouts[i].judged);
-    const auto of_plan = plan_advantages(objective, group);
-    const auto of_code = code_advantages(objective, group);
+    std::vector<SplitReward> later;
+    for (size_t i = begin; i < end; ++i)
+      group.push_back(step.rollouts[i].judged), later.push_back(step.rollouts[i].later);
+    const auto of_plan = plan_advantages(objective, group, later);
+    const auto of_code = code_advantages(objective, group, later);
     for (size_t i = begin; i < end; ++i)
       if (step.rollouts[i].own) found[*step.rollouts[i].own] = {of_plan[i - begin], of_code[i - begin]};
   }
@@ -90,18 +118,25 @@ std::map<size_t, SplitReward> own_advantages(const StepRollouts& step, const Obj
 }  // namespace
 
 Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts& written,
-                                         const std::vector<JudgedAnswer>& verdicts) {
+                                         const std::vector<JudgedAnswer>& verdicts,
+                                         const ObjectiveSettings& objective, double turn_discount) {
   NEREID_TRY(auto all, gather_rollouts(ranks, rollouts_json(written, verdicts)));
   StepRollouts found;
+  std::set<Conversation> unjudged;  // the returns of their earlier turns are not known either
+  for (const ScoredRollout& rollout : all)
+    if (rollout.kind == verify::VerdictKind::kError) unjudged.insert(conversation_of(rollout));
   double cut = 0, rewards = 0, alike = 0, verified = 0, log_speedups = 0;
   for (size_t i = 0; i < all.size();) {
-    const size_t prompt = all[i].prompt, begin = found.rollouts.size();
-    for (; i < all.size() && all[i].prompt == prompt; ++i) {
+    const size_t prompt = all[i].prompt, turn = all[i].turn, begin = found.rollouts.size();
+    for (; i < all.size() && all[i].prompt == prompt && all[i].turn == turn; ++i) {
       ScoredRollout& rollout = all[i];
-      if (rollout.kind == verify::VerdictKind::kError) {
+      if (unjudged.contains(conversation_of(rollout))) {
         ++found.unjudged;
         continue;
       }
+      found.turns.resize(std::max(found.turns.size(), turn + 1));
+      ++found.turns[turn].answers;
+      found.turns[turn].verified += rollout.kind == verify::VerdictKind::kVerified;
       ++found.figures.verdicts[std::string(to_string(rollout.kind))];
       if (rollout.kind == verify::VerdictKind::kDisallowed) ++found.figures.rules[rollout.rule];
       if (rollout.kind == verify::VerdictKind::kVerified)
@@ -117,6 +152,7 @@ Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts&
         std::all_of(found.rollouts.begin() + static_cast<std::ptrdiff_t>(begin), found.rollouts.end(),
                     [&](const ScoredRollout& rollout) { return binary_reward(rollout.judged) == first; });
   }
+  add_later_returns(found, objective, turn_discount);
   const double count = std::max(static_cast<double>(found.rollouts.size()), 1.0);
   found.figures.length = found.tokens / count;
   found.figures.cut_off = cut / count;
@@ -131,11 +167,13 @@ std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,
                                       const ObjectiveSettings& objective) {
   const auto worth = own_advantages(step, objective);
   std::vector<RolloutRecord> records;
-  std::map<std::string_view, int64_t> texts;  // of this prompt
-  int64_t sample = 0;
+  std::map<std::string_view, int64_t> texts;  // of this prompt and turn
   for (size_t i = 0; i < written.answers.size(); ++i) {
     const DrawnAnswer& answer = written.answers[i];
-    if (i > 0 && written.answers[i - 1].prompt != answer.prompt) sample = 0, texts.clear();
+    if (i > 0 && std::pair(written.answers[i - 1].prompt, written.answers[i - 1].turn) !=
+                     std::pair(answer.prompt, answer.turn))
+      texts.clear();
+    const auto sample = static_cast<int64_t>(answer.sample);
     const JudgedAnswer& verdict = verdicts[i];
     RolloutRecord record{
         .step = written.step,
@@ -143,6 +181,7 @@ std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,
         .task = static_cast<int64_t>(written.tasks[answer.prompt]),
         .prompt = static_cast<int64_t>(answer.prompt),
         .sample = sample,
+        .turn = static_cast<int64_t>(answer.turn),
         .verdict = std::string(to_string(verdict.kind)),
         .rule = verdict.rule,
         .reason = verdict.reason,
@@ -159,7 +198,6 @@ std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,
     else
       record.same_as = same->second;
     records.push_back(std::move(record));
-    ++sample;
   }
   return records;
 }

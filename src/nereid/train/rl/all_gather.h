@@ -13,26 +13,35 @@
 namespace nereid::train {
 
 struct ScoredRollout {
-  size_t prompt = 0;
+  size_t prompt = 0, turn = 0, sample = 0;
   verify::VerdictKind kind = verify::VerdictKind::kError;
   std::string rule{};
   Judged judged{};
   size_t length = 0, plan_tokens = 0;  // tokens
   bool cut_off = false;
   std::optional<size_t> own{};  // which of this rank's answers it is
+  SplitReward later{};          // what its return has of later turns
+};
+
+// Of one turn of all conversations.
+struct TurnFigures {
+  double answers = 0, verified = 0;
 };
 
 struct StepRollouts {
-  std::vector<ScoredRollout> rollouts;  // by prompts, then samples; without those that could not be judged
-  std::vector<size_t> groups{0};        // where each prompt's begin, and the end
-  RolloutFigures figures{};             // entropy and KL are the learner's to say
+  // By prompts, turns, samples; without conversations in which an answer could not be judged.
+  std::vector<ScoredRollout> rollouts;
+  std::vector<size_t> groups{0};     // where those of each prompt and turn begin, and the end
+  std::vector<TurnFigures> turns{};  // from the first turn on
+  RolloutFigures figures{};          // entropy and KL are the learner's to say
   int64_t unjudged = 0;
   double tokens = 0;
 };
 
 // verdicts: of written.answers, in their order.
 Result<StepRollouts> all_gather_rollouts(Ranks& ranks, const PrefetchedRollouts& written,
-                                         const std::vector<JudgedAnswer>& verdicts);
+                                         const std::vector<JudgedAnswer>& verdicts,
+                                         const ObjectiveSettings& objective, double turn_discount);
 
 // What the run keeps of this rank's answers.
 std::vector<RolloutRecord> records_of(const PrefetchedRollouts& written,

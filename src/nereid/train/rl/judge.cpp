@@ -97,8 +97,10 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
   if (failure != std::errc() || end != id.data() + id.size()) return id_field.expected("a number");
   JudgedAnswer answer;
   NEREID_TRY(answer.kind, verdict_kind_at(root));
-  for (const auto& [name, target] :
-       {std::pair{"rule", &answer.rule}, {"reason", &answer.reason}, {"trace", &answer.trace}}) {
+  for (const auto& [name, target] : {std::pair{"rule", &answer.rule},
+                                     {"reason", &answer.reason},
+                                     {"feedback", &answer.feedback},
+                                     {"trace", &answer.trace}}) {
     NEREID_TRY(const auto field, root.find(name));
     if (field && !field->json().is_null()) {
       NEREID_TRY(*target, field->text());

@@ -53,6 +53,7 @@ struct JudgedAnswer {
   verify::VerdictKind kind = verify::VerdictKind::kError;  // kError: no verdict and no reward
   std::string rule{};                                      // of the evidence
   std::string reason{};                                    // a sentence
+  std::string feedback{};                                  // what it is repaired by (verify/feedback.h)
   std::string trace{};                                     // its digest, where the answer has one
   double seconds = 0;                                      // that the verdict took
   std::map<std::string, double> phases{};                  // where they went: verify::Verdict::phases

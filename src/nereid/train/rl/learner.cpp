@@ -140,7 +140,8 @@ Learner::Scored Learner::arrange(const PrefetchedRollouts& written, const StepRo
     scored.rollouts.push_back({.log_probabilities = {},
                                .old_log_probabilities = {},
                                .plan_tokens = rollout.plan_tokens,
-                               .judged = rollout.judged});
+                               .judged = rollout.judged,
+                               .later = rollout.later});
     scored.lengths.push_back(rollout.length);
     scored.of_rank[rollout.prompt % scored.of_rank.size()].push_back(i);
     if (rollout.own) own.push_back(written.answers[*rollout.own].tokens);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "nereid/base/json_field.h"
 
@@ -32,6 +33,10 @@ Result<DrawnAnswer> read_answer(const JsonField& field, size_t prompts, int64_t 
   NEREID_TRY(const auto prompt, field.at("prompt"));
   NEREID_TRY(const int64_t number, prompt.integer(0, static_cast<int64_t>(prompts) - 1));
   answer.prompt = static_cast<size_t>(number);
+  for (const auto& [key, target] : {std::pair{"sample", &answer.sample}, {"turn", &answer.turn}}) {
+    NEREID_TRY(const int64_t value, field.integer_at(key, 0, 0, INT64_MAX));
+    *target = static_cast<size_t>(value);
+  }
   NEREID_TRY_STATUS(read_bytes(field, "tokens", answer.tokens.tokens));
   NEREID_TRY_STATUS(read_bytes(field, "logprobs", answer.engine_logprobs));
   NEREID_TRY(const auto length, field.at("length"));
@@ -78,6 +83,8 @@ std::string to_cbor(const PrefetchedRollouts& written) {
   Json answers = Json::array();
   for (const DrawnAnswer& answer : written.answers)
     answers.push_back({{"prompt", answer.prompt},
+                       {"sample", answer.sample},
+                       {"turn", answer.turn},
                        {"length", answer.tokens.prompt},
                        {"begun", answer.tokens.begun},
                        {"tokens", bytes_of(answer.tokens.tokens)},
@@ -102,7 +109,8 @@ Result<PrefetchedRollouts> prefetched_rollouts_of(const std::vector<std::string>
     for (DrawnAnswer& answer : read.answers)
       if (static_cast<int64_t>(answer.prompt) % ranks == rank) all.answers.push_back(std::move(answer));
   }
-  std::ranges::stable_sort(all.answers, {}, &DrawnAnswer::prompt);
+  std::ranges::stable_sort(  // as they were written
+      all.answers, {}, [](const DrawnAnswer& answer) { return std::pair(answer.turn, answer.prompt); });
   return all;
 }
 

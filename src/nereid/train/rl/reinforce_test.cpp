@@ -72,9 +72,13 @@ TEST(PrefetchedRollouts, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
     for (int64_t rank = 0; rank < wrote; ++rank) {
       PrefetchedRollouts written{.step = 7, .classes = {0, 1, 0, 0}, .tasks = {5, 6, 7, 8}, .answers = {}};
       for (size_t prompt = static_cast<size_t>(rank); prompt < 4; prompt += static_cast<size_t>(wrote))
-        for (int sample = 0; sample < 2; ++sample) {
-          DrawnAnswer answer{
-              .prompt = prompt, .tokens = {}, .engine_logprobs = {-0.1F, -1.0F / 3}, .text = {}};
+        for (size_t sample = 0; sample < 2; ++sample) {
+          DrawnAnswer answer{.prompt = prompt,
+                             .sample = sample,
+                             .turn = random() % 3,
+                             .tokens = {},
+                             .engine_logprobs = {-0.1F, -1.0F / 3},
+                             .text = {}};
           answer.tokens = {
               .tokens = {1, 2, static_cast<int32_t>(random() % 9), 3}, .prompt = 2, .begun = prompt % 2};
           written.answers.push_back(answer);
@@ -88,12 +92,15 @@ TEST(PrefetchedRollouts, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
         const auto step = prefetched_rollouts_of(kept, rank, reads, 10, "c").value();
         EXPECT_EQ(step.step, 7);
         EXPECT_EQ(step.tasks, (std::vector<size_t>{5, 6, 7, 8}));
+        EXPECT_TRUE(std::ranges::is_sorted(step.answers, {}, [](const DrawnAnswer& answer) {
+          return std::tuple(answer.turn, answer.prompt, answer.sample);
+        }));
         for (const auto& answer : step.answers) {
           EXPECT_EQ(static_cast<int64_t>(answer.prompt) % reads, rank);
           seen += std::ranges::count_if(all, [&](const DrawnAnswer& other) {
                     return other.prompt == answer.prompt && other.tokens.tokens == answer.tokens.tokens &&
-                           other.tokens.begun == answer.tokens.begun &&
-                           other.engine_logprobs == answer.engine_logprobs;
+                           other.tokens.begun == answer.tokens.begun && other.turn == answer.turn &&
+                           other.sample == answer.sample && other.engine_logprobs == answer.engine_logprobs;
                   }) > 0;
         }
       }
@@ -101,7 +108,7 @@ TEST(PrefetchedRollouts, AnyNumberOfRanksReadsWhatAnyOtherWrote) {
     }
     EXPECT_EQ(prefetched_rollouts_of(kept, 0, 1, 3, "c").error().message,
               "c: rank 0's answers.answers[0]: expected tokens below 3, got an object with begun, length, "
-              "logprobs, prompt, tokens");
+              "logprobs, prompt, sample, tokens, turn");
   }
   EXPECT_FALSE(prefetched_rollouts_of({"x"}, 0, 1, 3, "c").ok());
 }

@@ -11,6 +11,7 @@
 #include "nereid/base/program/progress.h"
 #include "nereid/gpu/driver.h"
 #include "nereid/train/rl/all_gather.h"
+#include "nereid/train/rl/conversations.h"
 #include "nereid/train/rl/objective/collapse_watch.h"
 #include "nereid/train/rl/objective/rl_file.h"
 #include "nereid/train/rl/policy/policy.h"
@@ -71,7 +72,7 @@ class RlLoop {
     const bool apart = times && rl().times == RlSettings::Times::kApart;
     const bool engine_on_gpu = device_.is_cuda() && !run().model.service;
     judge_waits_ = times && !apart && engine_on_gpu && rl().judge_gpu < 0;
-    staleness_ = rl().staleness.value_or(judge_waits_ ? 0 : 1);
+    staleness_ = rl().staleness.value_or(judge_waits_ || rl().turns > 1 ? 0 : 1);
     if (judge_waits_ && staleness_ > 0)
       return input_error(
           "{}: rl.staleness: expected 0 where the judge times answers on the engine's own GPU, got {}; "
@@ -128,6 +129,7 @@ class RlLoop {
                                      .device = device_,
                                      .installation = &*installation_,
                                      .folder = folder_}));
+    if (rl().turns > 1) NEREID_TRY_STATUS(policy_->format().can_repair());
     NEREID_TRY(const auto latest, latest_checkpoint(checkpoints()));
     if (latest) {
       NEREID_TRY(state_, policy_->load(*latest));
@@ -264,9 +266,6 @@ class RlLoop {
       written.tasks.push_back(tasks_->next(written.classes.back()));
       if (mine(p)) prompts.push_back({.number = p, .task = task_of(written, p)});
     }
-    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) {
-      found.round.add(index, task_of(written, answer.prompt).source, answer.text);
-    };
     const Sampling sampling{
         .samples = rl().samples,
         .temperature = rl().temperature,
@@ -274,10 +273,10 @@ class RlLoop {
         .min_p = rl().min_p,
         .seed = static_cast<uint64_t>(run().seed) * 1'000'000'007 + static_cast<uint64_t>(step),
         .interruptible = interruptible()};
-    NEREID_TRY(written.answers,
-               policy_->write(prompts, sampling, judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
-    if (judge_waits_)
-      for (size_t i = 0; i < written.answers.size(); ++i) hand_in(i, written.answers[i]);
+    NEREID_TRY(
+        written.answers,
+        converse(*policy_, prompts, {.turns = rl().turns, .sampling = sampling, .judge_waits = judge_waits_},
+                 found.round));
     return found;
   }
 
@@ -295,7 +294,8 @@ class RlLoop {
     NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
     const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
     clock = Stopwatch();
-    NEREID_TRY(StepRollouts step, all_gather_rollouts(*ranks_, pending_->written, verdicts));
+    NEREID_TRY(StepRollouts step,
+               all_gather_rollouts(*ranks_, pending_->written, verdicts, rl().objective, rl().turn_discount));
     const double ranks_s = clock.seconds();
     clock = Stopwatch();
     const double share = learning_rate_share(run().schedule, state_.step, spent_);
@@ -304,7 +304,8 @@ class RlLoop {
     const double learn_s = clock.seconds();
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, step, rl().objective)));
     for (const auto& rollout : step.rollouts)
-      curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
+      if (rollout.turn == 0)
+        curriculum_.rewarded(pending_->written.classes[rollout.prompt], binary_reward(rollout.judged));
     const auto& round = pending_->round;
     const double slowest_s = round.slowest_seconds();
     std::vector<double> counts;
@@ -321,6 +322,7 @@ class RlLoop {
     alarms_ = watch_.look(step.figures);
     Figures figures = std::move(learnt.figures);
     for (const auto& figure : CollapseWatch::metrics(step.figures)) figures.push_back(figure);
+    if (rl().turns > 1) add_turns(step, figures);
     const auto shares = curriculum_.shares();
     for (size_t c = 0; c < shares.size(); ++c) figures.emplace_back(fmt::format("share/{}", c), shares[c]);
     const double held_out_s = -whole.seconds();
@@ -357,6 +359,19 @@ class RlLoop {
     return figures;
   }
 
+  static void add_turns(const StepRollouts& step, Figures& figures) {
+    double solved = 0;
+    for (size_t t = 0; t < step.turns.size(); ++t) {
+      const TurnFigures& turn = step.turns[t];
+      figures.emplace_back(fmt::format("turn/{}/answers", t + 1), turn.answers);
+      figures.emplace_back(fmt::format("turn/{}/Verified", t + 1),
+                           turn.verified / std::max(turn.answers, 1.0));
+      solved += turn.verified;
+    }
+    if (!step.turns.empty())
+      figures.emplace_back("solved", solved / std::max(step.turns.front().answers, 1.0));
+  }
+
   Error no_number_error(const Learnt& learnt) {
     if (auto kept = keep(); !kept.ok()) return kept.error();
     if (auto kept = policy_->wait_for_checkpoint(); !kept.ok()) return kept.error();
@@ -381,29 +396,29 @@ class RlLoop {
       }
     }
     ScoringRound round(*scoring_, ScoringRound::Clock::kNone);
-    std::map<size_t, const std::string*> tasks;
-    for (const auto& prompt : asked) tasks[prompt.number] = &prompt.task.source;
-    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) {
-      round.add(index, *tasks.at(answer.prompt), answer.text);
-    };
     NEREID_TRY(const auto answers,
-               policy_->write(asked, {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
-                              judge_waits_ ? AnswerWriter::OnWritten() : hand_in));
-    if (judge_waits_)
-      for (size_t i = 0; i < answers.size(); ++i) hand_in(i, answers[i]);
+               converse(*policy_, asked,
+                        {.turns = rl().turns,
+                         .sampling = {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
+                         .judge_waits = judge_waits_},
+                        round));
     NEREID_TRY(const auto verdicts, round.verdicts(/*interruptible=*/false));
-    std::vector<double> verified(shares.size()), judged(shares.size());
+    std::vector<double> verified(shares.size()), repaired(shares.size()), judged(shares.size());
     for (size_t i = 0; i < verdicts.size(); ++i) {
       const size_t c = classes[answers[i].prompt];
-      verified[c] += verdicts[i].kind == verify::VerdictKind::kVerified,
-          judged[c] += verdicts[i].kind != verify::VerdictKind::kError;
+      const bool first = answers[i].turn == 0;
+      (first ? verified : repaired)[c] += verdicts[i].kind == verify::VerdictKind::kVerified;
+      judged[c] += first && verdicts[i].kind != verify::VerdictKind::kError;
     }
     NEREID_TRY_STATUS(ranks_->sum(verified));
+    NEREID_TRY_STATUS(ranks_->sum(repaired));
     NEREID_TRY_STATUS(ranks_->sum(judged));
     for (size_t c = 0; c < shares.size(); ++c) {
       if (shares[c] <= 0) continue;
       const double rate = judged[c] > 0 ? verified[c] / judged[c] : 0;
       figures.emplace_back(fmt::format("pass_at_1/{}", c), rate);
+      if (rl().turns > 1 && judged[c] > 0)
+        figures.emplace_back(fmt::format("pass_after_turns/{}", c), (verified[c] + repaired[c]) / judged[c]);
       if (leads())
         progress_->note(fmt::format("step {}: pass@1 of class {}: {:.3f}", state_.step - 1, c, rate));
       if (curriculum_.looked(static_cast<int64_t>(c), rate) && leads())

@@ -50,20 +50,31 @@ void ScoringRound::add(size_t index, const std::string& task, const std::string&
   keys_[index] = std::move(key);
 }
 
-Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
-  std::vector<const Asked*> timed;
-  std::vector<size_t> numbers;  // the clock's
+Status ScoringRound::wait(bool interruptible) {
   if (straggler_timeout_s_ > 0) {
     std::vector<size_t> all;
-    for (const Asked& asked : asked_) all.push_back(asked.number);
+    for (const Asked& asked : asked_)
+      if (!asked.answered) all.push_back(asked.number);
     NEREID_TRY_STATUS(scoring_->judge_->wait_for_most(all, straggler_timeout_s_, interruptible));
   }
-  for (const Asked& asked : asked_) {
+  for (Asked& asked : asked_) {
+    if (asked.answered) continue;
     auto& verdict = programs_.at(asked.key);
     NEREID_TRY(verdict, scoring_->judge_->wait(asked.number, interruptible));
+    asked.answered = true;
     judged_seconds_ += verdict.seconds, slowest_seconds_ = std::max(slowest_seconds_, verdict.seconds);
     if (const auto compiled = verdict.phases.find("compile"); compiled != verdict.phases.end())
       compiled_ahead_seconds_ += compiled->second;
+  }
+  return ok_status();
+}
+
+Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
+  NEREID_TRY_STATUS(wait(interruptible));
+  std::vector<const Asked*> timed;
+  std::vector<size_t> numbers;  // the clock's
+  for (const Asked& asked : asked_) {
+    auto& verdict = programs_.at(asked.key);
     // The round before may have timed it since it was handed in, and taken its trace.
     if (const auto known = scoring_->known_.find(asked.key); remembers() && known != scoring_->known_.end()) {
       verdict = known->second;

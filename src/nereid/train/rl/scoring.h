@@ -51,6 +51,9 @@ class ScoringRound {
         straggler_timeout_s_(clock == Clock::kIfThere ? scoring.straggler_timeout_s_ : 0) {}
 
   void add(size_t index, const std::string& task, const std::string& answer);
+  // Until what was added so far has its verdicts, without times where a clock is to say them.
+  Status wait(bool interruptible = true);
+  const JudgedAnswer& verdict(size_t index) const { return programs_.at(keys_.at(index)); }  // after wait()
   // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not
   // before: the caller keeps its GPU idle.
   Result<std::vector<JudgedAnswer>> verdicts(bool interruptible = true);
@@ -72,6 +75,7 @@ class ScoringRound {
     std::string task, answer;
     std::string key;
     size_t number = 0;
+    bool answered = false;  // by the judge
   };
   // What is said without a clock is no help where there is one.
   bool remembers() const { return clock_ == scoring_->clock_; }

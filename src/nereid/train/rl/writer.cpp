@@ -4,13 +4,22 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/program/interrupt.h"
-#include "nereid/lm/engine/runner/generation.h"
 
 namespace nereid::train {
 namespace {
 
 constexpr std::string_view kEndOfPlan = "</think>";
 constexpr int64_t kBlockSize = 16;
+// Ends what an error leaves of its requests: the generation outlives them. Of those that are over it is
+// nothing.
+struct CancelledAtEnd {
+  lm::Generation& generation;
+  std::vector<size_t> requests{};
+  ~CancelledAtEnd() {
+    for (const size_t request : requests) generation.cancel(request);
+  }
+};
+
 constexpr double kCacheShare =
     0.5;  // of the memory that weights and optimizer leave: the rest is for learning
 
@@ -28,14 +37,35 @@ Result<AnswerFormat> AnswerFormat::create(std::shared_ptr<const lm::Tokenizer> t
   return format;
 }
 
-Result<WrittenAnswer> AnswerFormat::prompt_of(const Task& task) const {
+Status AnswerFormat::can_repair() const {
+  if (!prompts_.repair.empty()) return ok_status();
+  return input_error(
+      "rl.turns: expected 1 for a model whose prompts/repair.md is empty, or a repair.md with "
+      "{{{{evidence}}}}");
+}
+
+Result<std::vector<lm::TokenId>> AnswerFormat::question_of(const Prompt& prompt) const {
   lm::Encoder encoder(tokenizer_);
-  NEREID_TRY(const auto messages, prompts_.ask("model.py", task.source));
+  NEREID_TRY(const auto messages, prompts_.ask_again("model.py", prompt.task.source, prompt.wrong));
   NEREID_TRY(const std::string text, lm::render_chat(chat_, messages));
-  NEREID_TRY(const std::string prefill, prompts_.prefill_for(task.forward));
-  std::vector<lm::TokenId> ids, begun;
+  std::vector<lm::TokenId> ids;
   NEREID_TRY_STATUS(encoder.encode(text, {.add_special = false}, ids));
-  NEREID_TRY_STATUS(encoder.encode(prefill, {.add_special = false}, begun));
+  return ids;
+}
+
+Result<bool> AnswerFormat::has_room(const Prompt& prompt, size_t tokens) const {
+  NEREID_TRY(const auto ids, question_of(prompt));
+  return std::ssize(ids) + static_cast<int64_t>(tokens) <= row_length_;
+}
+
+Result<WrittenAnswer> AnswerFormat::prompt_of(const Prompt& prompt) const {
+  lm::Encoder encoder(tokenizer_);
+  NEREID_TRY(auto ids, question_of(prompt));
+  std::vector<lm::TokenId> begun;
+  if (prompt.wrong.empty()) {
+    NEREID_TRY(const std::string prefill, prompts_.prefill_for(prompt.task.forward));
+    NEREID_TRY_STATUS(encoder.encode(prefill, {.add_special = false}, begun));
+  }
   ids.insert(ids.end(), begun.begin(), begun.end());
   if (std::ssize(ids) >= row_length_)
     return input_error(
@@ -55,6 +85,8 @@ Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device
   options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
   if (weights.flat.is_cuda()) options.recorded_sizes = lm::recorded_sizes_up_to(settings.together);
   NEREID_TRY(writer.runner_, lm::Runner::create(weights, device, options));
+  writer.generation_ = std::make_unique<lm::Generation>(
+      *writer.runner_, lm::GenerationOptions{.most_sequences = settings.together, .most_step_tokens = 8192});
   return writer;
 }
 
@@ -63,12 +95,19 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
   if (sampling.code_temperature && !format_.end_of_plan())
     return input_error("rl.code_temperature: expected a tokenizer with {} as one token", kEndOfPlan);
   const c10::NoGradGuard no_gradients;
-  lm::Generation generation(*runner_, {.most_sequences = settings_.together, .most_step_tokens = 8192});
+  lm::Generation& generation = *generation_;
+  if (std::ranges::all_of(prompts, [](const Prompt& asked) { return asked.wrong.empty(); }))
+    generation.weights_changed();
   std::vector<DrawnAnswer> answers;
+  CancelledAtEnd begun{.generation = generation};
+  std::vector<size_t>& requests = begun.requests;
   for (const Prompt& asked : prompts) {
     DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
-    NEREID_TRY(answer.tokens, format_.prompt_of(asked.task));
-    answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
+    NEREID_TRY(answer.tokens, format_.prompt_of(asked));
+    for (int64_t sample = 0; sample < sampling.samples; ++sample) {
+      answer.sample = static_cast<size_t>(sample);
+      answers.push_back(answer);
+    }
     const auto& prompt = answer.tokens.tokens;
     lm::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
     request.most_new =
@@ -81,13 +120,13 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
       request.turned_temperature = *sampling.code_temperature;
     }
     request.end_tokens = {static_cast<int64_t>(format_.end_token())};
-    NEREID_TRY([[maybe_unused]] const size_t number, generation.add(std::move(request)));
+    NEREID_TRY(requests.emplace_back(), generation.add(std::move(request)));
   }
   while (!generation.idle()) {
     if (sampling.interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
     generation.step([&](const lm::Token& token) {
-      const size_t index =
-          token.request * static_cast<size_t>(sampling.samples) + static_cast<size_t>(token.sample);
+      const size_t index = (token.request - requests.front()) * static_cast<size_t>(sampling.samples) +
+                           static_cast<size_t>(token.sample);
       DrawnAnswer& answer = answers[index];
       answer.tokens.tokens.push_back(static_cast<int32_t>(token.token));
       answer.engine_logprobs.push_back(token.logprob);

@@ -8,6 +8,7 @@
 
 #include "nereid/lm/chat/chat.h"
 #include "nereid/lm/chat/prompts.h"
+#include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/engine/runner/runner.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/train/rl/rollouts.h"
@@ -35,10 +36,12 @@ struct Sampling {
 struct Prompt {
   size_t number = 0;
   Task task;
+  std::vector<lm::WrongAnswer> wrong{};  // earlier turns of this conversation
 };
 
 struct DrawnAnswer {
   size_t prompt = 0;                   // its number
+  size_t sample = 0, turn = 0;         // which conversation of the prompt's, and which answer there
   WrittenAnswer tokens;                // with the token that ended it
   std::vector<float> engine_logprobs;  // of the answer's tokens, at temperature 1, as the engine rounds
   std::string text;                    // what the judge gets: with what it begins with
@@ -55,14 +58,20 @@ class AnswerFormat {
   // `row_length`: of prompt and answer. The tokenizer has the token that ends the template's messages.
   static Result<AnswerFormat> create(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
                                      int64_t row_length, const lm::ChatTemplate& chat);
-  // A prompt that leaves no room for an answer is an error that says its length.
-  Result<WrittenAnswer> prompt_of(const Task& task) const;
+  // A prompt that leaves no room for an answer is an error that says its length. Later turns begin by
+  // themselves, without a prefill.
+  Result<WrittenAnswer> prompt_of(const Prompt& prompt) const;
+  // Whether there is room for an answer of so many tokens.
+  Result<bool> has_room(const Prompt& prompt, size_t tokens) const;
   // What follows from an answer's tokens: text, plan, whether it was cut off.
   void finish(DrawnAnswer& answer) const;
+  // An error (blamed on the input) where repair.md is empty.
+  Status can_repair() const;
   lm::TokenId end_token() const { return end_; }
   std::optional<lm::TokenId> end_of_plan() const { return end_of_plan_; }  // none: </think> is several tokens
 
  private:
+  Result<std::vector<lm::TokenId>> question_of(const Prompt& prompt) const;
   AnswerFormat(std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts, int64_t row_length,
                lm::ChatTemplate chat)
       : tokenizer_(std::move(tokenizer)),
@@ -85,11 +94,13 @@ class AnswerWriter {
                                      std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
                                      const AnswerWriterSettings& settings);
   // Of each prompt so many answers, in the order of prompts; `on_written` is called with each one's index as
-  // soon as it is whole.
+  // soon as it is whole. Keys and values of what prompts begin with are kept until the next call whose
+  // prompts are first turns; the weights may be changed before such a call alone.
   using OnWritten = std::function<void(size_t index, const DrawnAnswer& answer)>;
   Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
                                          const OnWritten& on_written = {});
   void finish(DrawnAnswer& answer) const { format_.finish(answer); }
+  const AnswerFormat& format() const { return format_; }
 
  private:
   AnswerWriter(AnswerFormat format, const AnswerWriterSettings& settings)
@@ -98,6 +109,7 @@ class AnswerWriter {
   AnswerFormat format_;
   AnswerWriterSettings settings_;
   std::unique_ptr<lm::Runner> runner_;
+  std::unique_ptr<lm::Generation> generation_;  // of runner_
 };
 
 }  // namespace nereid::train

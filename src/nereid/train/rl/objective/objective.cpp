@@ -86,12 +86,18 @@ class Evaluation {
     return found;
   }
 
+  std::vector<SplitReward> later(size_t group) const {
+    std::vector<SplitReward> found;
+    for (size_t i = groups_[group]; i < groups_[group + 1]; ++i) found.push_back(rollouts_[i].later);
+    return found;
+  }
+
   // The mean over rollouts of each one's mean over its tokens.
   void grpo() {
     const auto count = static_cast<double>(
         std::ranges::count_if(rollouts_, [](const Rollout& r) { return !r.log_probabilities.empty(); }));
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const auto worth = code_advantages(settings_, judged(g));
+      const auto worth = code_advantages(settings_, judged(g), later(g));
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t length = rollouts_[i].log_probabilities.size();
         if (length > 0)
@@ -106,8 +112,8 @@ class Evaluation {
     for (const Rollout& rollout : rollouts_) plan_tokens += static_cast<double>(rollout.plan_tokens);
     const double code_tokens = tokens_ - plan_tokens;
     for (size_t g = 0; g + 1 < groups_.size(); ++g) {
-      const auto of_plan = plan_advantages(settings_, judged(g));
-      const auto of_code = code_advantages(settings_, judged(g));
+      const auto of_plan = plan_advantages(settings_, judged(g), later(g));
+      const auto of_code = code_advantages(settings_, judged(g), later(g));
       for (size_t i = groups_[g]; i < groups_[g + 1]; ++i) {
         const size_t plan = rollouts_[i].plan_tokens, length = rollouts_[i].log_probabilities.size();
         if (plan > 0) add_clipped(i, 0, plan, of_plan[i - groups_[g]], settings_.alpha / plan_tokens);
@@ -227,18 +233,44 @@ std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<co
   return rewards;
 }
 
-std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
+std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group,
+                                    std::span<const SplitReward> later) {
   if (settings.kind == ObjectiveSettings::Kind::kBest)
     return settings.plan_incorrect_penalty
                ? centred_speed_advantages(group, settings.speedup_limit, *settings.plan_incorrect_penalty)
                : best_advantages(group, settings.speedup_limit, settings.incorrect_penalty.value_or(0));
-  return advantages(plan_rewards(settings, group), settings.baseline);
+  auto returns = plan_rewards(settings, group);
+  for (size_t i = 0; i < later.size(); ++i) returns[i] += later[i].plan;
+  return advantages(returns, settings.baseline);
 }
 
-std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group) {
+std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group,
+                                    std::span<const SplitReward> later) {
   if (settings.kind == ObjectiveSettings::Kind::kBest)
     return best_advantages(group, settings.speedup_limit, settings.incorrect_penalty.value_or(0));
-  return advantages(code_rewards(settings, group), settings.baseline);
+  auto returns = code_rewards(settings, group);
+  for (size_t i = 0; i < later.size(); ++i) returns[i] += later[i].code;
+  return advantages(returns, settings.baseline);
+}
+
+std::vector<SplitReward> later_returns(const ObjectiveSettings& settings, double discount,
+                                       std::span<const Judged> judged, std::span<const size_t> groups,
+                                       std::span<const size_t> next) {
+  NEREID_CHECK(next.size() == judged.size() && !groups.empty() && groups.back() == judged.size(),
+               "a next turn for each of {} answers, got {}", judged.size(), next.size());
+  std::vector<SplitReward> rewards, later(judged.size());
+  for (size_t g = 0; g + 1 < groups.size(); ++g) {
+    const auto group = judged.subspan(groups[g], groups[g + 1] - groups[g]);
+    const auto of_plan = plan_rewards(settings, group), of_code = code_rewards(settings, group);
+    for (size_t i = 0; i < group.size(); ++i) rewards.push_back({.plan = of_plan[i], .code = of_code[i]});
+  }
+  for (size_t i = judged.size(); i-- > 0;) {
+    if (next[i] == kNoTurn) continue;
+    NEREID_CHECK(next[i] > i && next[i] < judged.size(), "a turn after answer {}, got {}", i, next[i]);
+    later[i] = {.plan = discount * (rewards[next[i]].plan + later[next[i]].plan),
+                .code = discount * (rewards[next[i]].code + later[next[i]].code)};
+  }
+  return later;
 }
 
 ObjectiveValue evaluate_objective(const ObjectiveSettings& settings, std::span<const Rollout> rollouts,

@@ -43,9 +43,20 @@ struct ObjectiveSettings {
 // What a group's plans earn, or its code; grpo has one reward for both, best and drpo none.
 std::vector<double> plan_rewards(const ObjectiveSettings& settings, std::span<const Judged> group);
 std::vector<double> code_rewards(const ObjectiveSettings& settings, std::span<const Judged> group);
-// And what their tokens' log-probabilities are pushed by; of all but drpo.
-std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group);
-std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group);
+// And what their tokens' log-probabilities are pushed by; of all but drpo. `later`: what each one's return
+// has besides its own reward (later_returns), of grpo and hrd; empty: nothing.
+std::vector<double> plan_advantages(const ObjectiveSettings& settings, std::span<const Judged> group,
+                                    std::span<const SplitReward> later = {});
+std::vector<double> code_advantages(const ObjectiveSettings& settings, std::span<const Judged> group,
+                                    std::span<const SplitReward> later = {});
+
+inline constexpr size_t kNoTurn = SIZE_MAX;
+// Of answers that are turns of conversations: discount * (reward + later) of each one's next turn, which is
+// `next` (an index above its own), or 0 where it is kNoTurn. A group holds the answers of one turn to one
+// prompt: with Baseline::kLeaveOneOut, advantages of returns are TRLOO's.
+std::vector<SplitReward> later_returns(const ObjectiveSettings& settings, double discount,
+                                       std::span<const Judged> judged, std::span<const size_t> groups,
+                                       std::span<const size_t> next);
 
 // An answer's tokens, in order: the first `plan_tokens` are the plan, up to and including </think>.
 struct Rollout {
@@ -55,6 +66,7 @@ struct Rollout {
   std::vector<float> weights = {};
   size_t plan_tokens = 0;
   Judged judged;
+  SplitReward later = {};  // of later turns (later_returns)
 };
 
 struct ObjectiveValue {

@@ -11,9 +11,14 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   if (!table) return;
   using Kind = ObjectiveSettings::Kind;
   auto& objective = rl.objective;
+  table->integer("turns", rl.turns, 1, 16);
+  table->real("turn_discount", rl.turn_discount, {.lowest = 0, .highest = 1});
+  if (rl.turns > 1) objective.baseline = Baseline::kLeaveOneOut;
   table->choice<Kind>(
       "objective", objective.kind,
       {{"grpo", Kind::kGrpo}, {"hrd", Kind::kHrd}, {"best", Kind::kBest}, {"drpo", Kind::kDrpo}});
+  if (rl.turns > 1 && objective.kind != Kind::kGrpo && objective.kind != Kind::kHrd)
+    table->wrong("turns", "1, or an objective with returns: grpo or hrd");
   if (objective.kind == Kind::kDrpo) {
     table->real("lambda", objective.lambda, {.lowest = 0, .highest = 1e6, .above = true});
     table->real("tau", objective.tau, {.lowest = 0, .highest = 1e6, .above = true});

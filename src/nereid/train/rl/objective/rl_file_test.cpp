@@ -159,5 +159,30 @@ TEST(RlFile, TheRunsOfThisRepositoryCanBeRead) {
   EXPECT_GE(read, 2);
 }
 
+TEST(RlFile, TurnsHaveReturns) {
+  const auto parsed = [](const std::string& keys) {
+    return parse_rl_file(
+        "[model]\nstart_from = \"m\"\n[data]\n[optimizer]\n[schedule]\nsteps = 1\n[rl]\n"
+        "tasks = [\"t\"]\n" +
+            keys,
+        "run.toml");
+  };
+  const auto plain = parsed("");
+  ASSERT_TRUE(plain.ok()) << plain.error().message;
+  EXPECT_EQ(plain->rl.turns, 1);
+  EXPECT_EQ(plain->rl.objective.baseline, Baseline::kNormalized);
+  const auto several = parsed("turns = 3\nturn_discount = 0.5\nobjective = \"hrd\"\n");
+  ASSERT_TRUE(several.ok()) << several.error().message;
+  EXPECT_EQ(several->rl.turns, 3);
+  EXPECT_EQ(several->rl.turn_discount, 0.5);
+  EXPECT_EQ(several->rl.objective.baseline, Baseline::kLeaveOneOut);
+  const auto named = parsed("turns = 3\nbaseline = \"mean\"\n");
+  ASSERT_TRUE(named.ok()) << named.error().message;
+  EXPECT_EQ(named->rl.objective.baseline, Baseline::kMean);
+  for (const char* bad : {"turns = 0\n", "turns = 17\n", "turn_discount = 1.5\n",
+                          "turns = 2\nobjective = \"best\"\n", "turns = 2\nobjective = \"drpo\"\n"})
+    EXPECT_FALSE(parsed(bad).ok()) << bad;
+}
+
 }  // namespace
 }  // namespace nereid::train

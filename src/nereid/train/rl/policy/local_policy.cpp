@@ -64,6 +64,7 @@ class LocalPolicy : public Policy {
     return writer_->write(prompts, sampling, on_written);
   }
   void finish(DrawnAnswer& answer) const override { writer_->finish(answer); }
+  const AnswerFormat& format() const override { return writer_->format(); }
   int64_t vocab_size() const override { return trainer_->weights().config.vocab_size; }
 
   Result<Learnt> learn(const PrefetchedRollouts& written, StepRollouts& step, double share,

@@ -24,6 +24,7 @@ class Policy {
   virtual Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
                                                  const AnswerWriter::OnWritten& on_written) = 0;
   virtual void finish(DrawnAnswer& answer) const = 0;
+  virtual const AnswerFormat& format() const = 0;
   virtual int64_t vocab_size() const = 0;
 
   // Updates at this share of the learning rate, as Learner::learn; `state` gets the place of other data that

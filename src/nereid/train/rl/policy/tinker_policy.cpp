@@ -78,12 +78,15 @@ class TinkerPolicy : public Policy {
     Json asked = Json::array();
     for (const Prompt& prompt : prompts) {
       DrawnAnswer answer{.prompt = prompt.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
-      NEREID_TRY(answer.tokens, format_->prompt_of(prompt.task));
+      NEREID_TRY(answer.tokens, format_->prompt_of(prompt));
       const auto room = run().data.sequence_length - std::ssize(answer.tokens.tokens);
       asked.push_back({{"tokens", answer.tokens.tokens},
                        {"seed", (sampling.seed * 1'000'003 + prompt.number) % 0x7fffffff},
                        {"max_tokens", std::min(rl().most_tokens, room)}});
-      answers.insert(answers.end(), static_cast<size_t>(sampling.samples), answer);
+      for (int64_t sample = 0; sample < sampling.samples; ++sample) {
+        answer.sample = static_cast<size_t>(sample);
+        answers.push_back(answer);
+      }
     }
     const Json request = {{"op", "sample"},
                           {"prompts", std::move(asked)},
@@ -111,6 +114,7 @@ class TinkerPolicy : public Policy {
   }
 
   void finish(DrawnAnswer& answer) const override { format_->finish(answer); }
+  const AnswerFormat& format() const override { return *format_; }
   int64_t vocab_size() const override { return kMostVocabulary; }
 
   Result<Learnt> learn(const PrefetchedRollouts& written, StepRollouts& step, double share,
