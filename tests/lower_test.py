@@ -24,7 +24,7 @@ LINES = {
     ),
     "torch.nn.functional.max_pool2d(x.view(8, 1, 40, 30), 3, 1, 1)": (
         "[8, 1200]",
-        'x = tl.load(x_ptr + (i // 1200) * 1200 + w, mask=(i < 8 * 40 * 30) & and_1 & (w >= 0), other=float("-inf"))',
+        'x = tl.load(x_ptr + (i // (40 * 30)) * 1200 + w, mask=(i < 8 * 40 * 30) & and_1 & (w >= 0), other=float("-inf"))',
     ),
     "torch.nn.functional.max_pool2d(x, 3, 2, 1)": (
         "[2, 3, 41, 30]",
@@ -36,7 +36,7 @@ LINES = {
     ),
     "x.flip(0)": (
         "[5, 7, 125]",
-        "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + ((5 - 1) * 7 * 125), mask=i < 5 * 7 * 125, other=0)",
+        "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + (5 - 1) * 7 * 125, mask=i < 5 * 7 * 125, other=0)",
     ),
 }
 PROGRAM = """import torch

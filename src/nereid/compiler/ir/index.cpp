@@ -106,7 +106,7 @@ void Index::join_divisions() {
           whole = of_atom({.kind = Atom::Kind::kRemainder,
                            .dimension = 0,
                            .of = remainder.of,
-                           .by = remainder.by * quotient.by}) *
+                           .by = quotient.by * remainder.by}) *
                   coefficient;
         else if (quotient == quotient_atom(remainder))
           whole = *remainder.of * coefficient;
