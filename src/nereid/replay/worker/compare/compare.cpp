@@ -387,17 +387,17 @@ double rms(const at::Tensor& tensor) {
   return sum.count > 0 ? std::sqrt(sum.squared / static_cast<double>(sum.count)) : 0;
 }
 
-bool is_saturated(const at::Tensor& truth) {
+std::optional<double> saturated_at(const at::Tensor& truth) {
   constexpr int64_t kSample = 4096;
   constexpr double kOneNumber = 1e-6;
-  if (!c10::isFloatingType(truth.scalar_type()) || truth.numel() < 2) return false;
+  if (!c10::isFloatingType(truth.scalar_type()) || truth.numel() < 2) return std::nullopt;
   const auto all = truth.reshape({-1});
   const auto sample = all.slice(0, 0, std::nullopt, std::max<int64_t>(1, all.numel() / kSample) | 1)
                           .to(at::kCPU, c10::kDouble);
   const double middle = sample.median().item().toDouble();
-  if (middle == 0 || !std::isfinite(middle)) return false;
+  if (middle == 0 || !std::isfinite(middle)) return std::nullopt;
   const auto near = sample.sub(middle).abs().le(std::abs(middle) * kOneNumber).sum().item().toLong();
-  return 2 * near >= sample.numel();
+  return 2 * near >= sample.numel() ? std::optional(middle) : std::nullopt;
 }
 
 OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk) {

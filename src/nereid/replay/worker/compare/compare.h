@@ -83,8 +83,8 @@ void adopt_nearest(OutputTensors& tensors, const at::Tensor& other);
 // is not the truth. Says whether there are any.
 bool forget_others(OutputTensors& tensors, const at::Tensor& marked);
 
-// Half of the elements at least are nearly one number, which is not zero.
-bool is_saturated(const at::Tensor& truth);
+// The number that half of the elements at least nearly are; nothing where there is none, or it is zero.
+std::optional<double> saturated_at(const at::Tensor& truth);
 
 // The units of the last place that are forgiven whatever the reference's own error is: of an element, and of
 // the norm of many (of n, at least those of an element over the root of n).

@@ -32,6 +32,7 @@
 #include "nereid/replay/worker/inputs/inputs.h"
 #include "nereid/replay/worker/inputs/integer_inputs.h"
 #include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/roles/forward_traits.h"
 #include "nereid/replay/worker/roles/role.h"
 #include "nereid/replay/worker/types.h"
 
@@ -57,18 +58,6 @@ constexpr double kNearlyCoarse = 16;
 constexpr double kFactorOfPlaces = 4;  // times the reference's own error of the values that indices point to
 constexpr int kChoices = 15;           // among equals that are tried
 constexpr int64_t kFew = 64;           // elements of an output that may all lie where chance has put them
-
-// The forward holds a function that tanh.approx may stand in for.
-bool goes_near_one(const trace::Trace& trace) {
-  constexpr std::string_view kFunctions[] = {"tanh", "gelu", "sigmoid", "silu", "glu",
-                                             "mish", "lstm", "gru",     "rnn"};
-  for (const auto& phase : trace.phases)
-    for (const auto& step : phase.steps)
-      if (const auto* call = std::get_if<trace::Call>(&step))
-        for (const auto function : kFunctions)
-          if (call->op.find(function) != std::string::npos) return true;
-  return false;
-}
 
 // Whether all elements are one number; one alone says nothing.
 bool is_constant(const at::Tensor& tensor) {
@@ -150,6 +139,7 @@ class ReferenceRole : public Role {
     by_chance_ = made_by_chance(trace());
     coarse_ = is_coarse(loaded_.trace);
     near_one_ = goes_near_one(loaded_.trace);
+    bounds_ = bounds_of_clamps(loaded_.trace);
     tracks_unmoved_ = request.document.value("unmoved", false);
     unmoved_.clear();
     makers_ = index_makers(loaded_.trace);
@@ -527,6 +517,15 @@ class ReferenceRole : public Role {
     constexpr double kSlack = 2;
     const bool like_own = makes_large(kind) || kind == kSmall;
     return like_own && coarse_ && !near_one_ ? kSlack : 0;
+  }
+
+  // Half of the elements have come to one number, which is no bound that the forward names.
+  bool is_saturated(const at::Tensor& truth) const {
+    constexpr double kNear = 1e-6;
+    const auto number = saturated_at(truth);
+    return number && std::ranges::none_of(bounds_, [&](double bound) {
+             return std::abs(std::abs(*number) - std::abs(bound)) <= kNear * std::abs(bound);
+           });
   }
 
   static bool makes_large(InputDistribution kind) {
@@ -908,8 +907,9 @@ class ReferenceRole : public Role {
   std::vector<IndexMaker> makers_;
   std::vector<ValueId> labels_;
   bool repeating_ = false;
-  bool coarse_ = false;    // the forward rounds to 16 bits or less
-  bool near_one_ = false;  // see OutputTensors::near_one
+  bool coarse_ = false;         // the forward rounds to 16 bits or less
+  bool near_one_ = false;       // see OutputTensors::near_one
+  std::vector<double> bounds_;  // of the forward's clamps
   struct Unmoved {
     at::Tensor first, same;  // of the first trial, as float64; bool
   };
