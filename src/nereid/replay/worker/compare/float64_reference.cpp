@@ -72,30 +72,42 @@ const NearOne* near_one(std::string_view op) {
   return found == std::end(kNearOne) ? nullptr : found;
 }
 
-// A normalisation's weight and bias: their positions among its arguments (-1: there is none), and whether
-// they belong to dimension 1 or to the last ones.
-struct AffineNorm {
+// The weight of a normalisation and its bias, or a product's bias: their positions among the arguments (-1:
+// there is none), and whether they belong to dimension 1 or to the last ones.
+struct AffineStep {
   std::string_view name;
   int weight, bias;
   bool of_channels;
 };
-constexpr AffineNorm kAffineNorms[] = {{"layer_norm", 2, 3, false},      {"native_layer_norm", 2, 3, false},
+constexpr AffineStep kAffineSteps[] = {{"layer_norm", 2, 3, false},      {"native_layer_norm", 2, 3, false},
                                        {"rms_norm", 2, -1, false},       {"_fused_rms_norm", 2, -1, false},
                                        {"group_norm", 2, 3, true},       {"native_group_norm", 1, 2, true},
                                        {"batch_norm", 1, 2, true},       {"native_batch_norm", 1, 2, true},
-                                       {"cudnn_batch_norm", 1, 2, true}, {"instance_norm", 1, 2, true}};
+                                       {"cudnn_batch_norm", 1, 2, true}, {"instance_norm", 1, 2, true},
+                                       {"linear", -1, 2, false},         {"addmm", -1, 0, false},
+                                       {"convolution", -1, 2, true},     {"_convolution", -1, 2, true},
+                                       {"conv1d", -1, 2, true},          {"conv2d", -1, 2, true},
+                                       {"conv3d", -1, 2, true}};
 
-const AffineNorm* affine_norm(const trace::Step& step) {
+const AffineStep* affine_step(const trace::Step& step) {
   const auto* call = std::get_if<trace::Call>(&step);
   if (!call) return nullptr;
-  const auto* norm = std::ranges::find(kAffineNorms, trace::split_name(call->op).name, &AffineNorm::name);
-  return norm == std::end(kAffineNorms) ? nullptr : norm;
+  const auto* found = std::ranges::find(kAffineSteps, trace::split_name(call->op).name, &AffineStep::name);
+  // A bias that is scaled is not followed.
+  const bool scaled = std::ranges::any_of(
+      call->kwargs, [](const auto& kwarg) { return kwarg.first == "beta" || kwarg.first == "alpha"; });
+  return found == std::end(kAffineSteps) || scaled ? nullptr : found;
 }
 
 struct Affine {
   at::Tensor weight, bias;
   bool of_channels = false;
 
+  // Convolutions of one image have no dimension for a batch.
+  bool fits(const at::Tensor& made) const {
+    const auto& any = weight.defined() ? weight : bias;
+    return !of_channels || made.dim() < 2 || made.size(1) == any.numel();
+  }
   at::Tensor over(const at::Tensor& parameter, const at::Tensor& made) const {
     if (!of_channels || made.dim() < 2) return parameter;
     std::vector<int64_t> sizes(static_cast<size_t>(made.dim()), 1);
@@ -190,14 +202,14 @@ bool Float64Reference::has_softmax() const {
 }
 
 bool Float64Reference::has_parts() const {
-  return std::ranges::any_of(judged_steps(), [](const trace::Step& step) { return affine_norm(step); });
+  return std::ranges::any_of(judged_steps(), [](const trace::Step& step) { return affine_step(step); });
 }
 
 void Float64Reference::round_parts(const Replay::Exchange& then) {
   const auto affine = std::make_shared<std::map<StorageId, Affine>>();  // by the storage of the result
   replay_->exchange_operands([this, affine, then](int step, ValueId id, const at::Tensor& operand) {
     const auto& steps = judged_steps();
-    const auto* norm = static_cast<size_t>(step) < steps.size() ? affine_norm(steps[step]) : nullptr;
+    const auto* norm = static_cast<size_t>(step) < steps.size() ? affine_step(steps[step]) : nullptr;
     if (norm != nullptr) {
       const auto& call = std::get<trace::Call>(steps[step]);
       const auto results = trace::tensors_in(call.result);
@@ -218,7 +230,7 @@ void Float64Reference::round_parts(const Replay::Exchange& then) {
     const auto was = upcast_.was[id];
     if (!was) return;
     const auto round = [&](const at::Tensor& x) { return x.to(scalar_type(real_of(*was))).to(c10::kDouble); };
-    if (auto of = affine->extract(id)) {
+    if (auto of = affine->extract(id); of && of.mapped().fits(made)) {
       const auto& [weight, bias, of_channels] = of.mapped();
       auto normalised = bias.defined() ? made.sub(of.mapped().over(bias, made)) : made;
       const auto by = weight.defined() ? of.mapped().over(weight, made) : at::ones({}, made.options());

@@ -33,8 +33,9 @@ struct Change {
   // what tanh.approx may stand in for errs by 2^-11 of one besides.
   std::optional<at::Generator> rounding = {};
   // Normalisations with a weight or a bias are taken in two steps, each rounded to the output's dtype: the
-  // normalised numbers, then their product with the weight and the sum. Numbers of a row that come from one
-  // grid are rounded alike when they are only moved and scaled: no independent signs show what that gives.
+  // normalised numbers, then their product with the weight and the sum. Likewise products and convolutions
+  // with a bias, which may cancel what was rounded. Numbers of a row that come from one grid are rounded
+  // alike when they are only moved and scaled: no independent signs show what that gives.
   bool in_parts = false;
   Replay::Exchange exchange = {};                 // of operands, after `rounding`
   Replay::Watcher watch = {};                     // of results, where nothing else watches them

@@ -163,5 +163,25 @@ TEST(Float64ReferenceTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
   EXPECT_EQ(run("aten::amax"), 0) << "nothing is summed";
 }
 
+// A product whose bias is what the same product was rounded to, negated.
+TEST(Float64ReferenceTest, InPartsAProductIsRoundedBeforeItsBiasIsAdded) {
+  const ReplayMode mode;
+  const auto machine = make_cpu_machine();
+  constexpr int64_t kN = 40;
+  const auto trace = sample_task(true, kN, [](Sketch& s, const TaskTensors& t) {
+    const auto weight = s.tensor({kN, kN}), product = s.tensor({kN}), bias = s.tensor({kN}),
+               out = s.tensor({kN});
+    s.step(make_call("aten::outer", {tensor_arg(t.x), tensor_arg(t.y)}, tensor_arg(weight)));
+    s.step(make_call("aten::linear", {tensor_arg(t.x), tensor_arg(weight)}, tensor_arg(product)));
+    s.step(make_call("aten::neg", {tensor_arg(product)}, tensor_arg(bias)));
+    s.step(
+        make_call("aten::linear", {tensor_arg(t.x), tensor_arg(weight), tensor_arg(bias)}, tensor_arg(out)));
+    return tensor_arg(out);
+  });
+  Recomputed run(trace, *machine);
+  EXPECT_GT(run({.rounding = generator(1)}).abs().max().item().toDouble(), 0);
+  EXPECT_EQ(run({.in_parts = true}).abs().max().item().toDouble(), 0);
+}
+
 }  // namespace
 }  // namespace nereid::replay
