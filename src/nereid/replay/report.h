@@ -27,7 +27,7 @@ enum class InputDistribution {
   kNegative,    // -|x|, every other row -(1 + |x|) * 2^7 (not in f16)
   kTiny,        // x / 2^20 (2^6 in f16)
   kHuge,        // x * 2^10 (2^5 in f16)
-  kRamp,        // evenly spaced over the task's own range
+  kRamp,        // evenly spaced over the task's own range, or four times that where it is never negative
   kOneHot,      // rows of zeros with a single one
   kOutliers,    // one element in 64 is 2^8 times larger (2^4 in f16)
   kInfinities,  // one element in 64 is an infinity

@@ -279,10 +279,9 @@ TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
     EXPECT_EQ(applied, !at::equal(unit, before)) << to_string(kind);
     if (kind == InputDistribution::kInfinities || kind == InputDistribution::kNans) continue;
     EXPECT_EQ(unit.min().item().toDouble() < 0, kind == InputDistribution::kFlipped) << to_string(kind);
-    EXPECT_EQ(unit.max().item().toDouble() > 1, kind == InputDistribution::kHuge ||
-                                                    kind == InputDistribution::kOutliers ||
-                                                    kind == InputDistribution::kWide)
-        << to_string(kind);
+    const bool larger = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers ||
+                        kind == InputDistribution::kWide || kind == InputDistribution::kRamp;
+    EXPECT_EQ(unit.max().item().toDouble() > 1, larger) << to_string(kind);
     EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
         << to_string(kind);
   }
@@ -313,6 +312,16 @@ TEST(InputsTest, LargeTensorsAreChangedInPartsAsIfWhole) {
   const auto where = nans.isnan().reshape({-1}).nonzero().reshape({-1});
   EXPECT_TRUE(where.diff().eq(64).all().item().toBool());
   EXPECT_NEAR(static_cast<double>(where.numel()), 9'000'003 / 64.0, 1);
+}
+
+TEST(InputsTest, RampsLeaveTheRangeOfPositiveNumbers) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  bool widened = false;
+  auto shares = at::rand({1000});
+  const double high = shares.max().item().toDouble();
+  EXPECT_TRUE(apply_distribution(shares, InputDistribution::kRamp, generator, &widened));
+  EXPECT_TRUE(widened);
+  EXPECT_NEAR(shares.max().item().toDouble(), 4 * high, 0.1);
 }
 
 TEST(InputsTest, OneNumberBecomesAnotherOne) {

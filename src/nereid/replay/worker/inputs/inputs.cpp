@@ -97,6 +97,7 @@ at::Tensor uniform(const at::Tensor& like, double low, double high, const at::Ge
 }
 
 constexpr double kZeros = 0.125;  // of kWide's elements, where numbers lie on both sides of zero
+constexpr double kSteep = 4;      // times the range of inputs that are never negative, in kRamp
 
 // One number: what is drawn for many would leave it where it was, or make it what no task means.
 bool apply_to_one(at::Tensor tensor, InputDistribution kind, const Range& range) {
@@ -140,7 +141,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
   const bool half = tensor.scalar_type() == c10::kHalf;
   const auto range = range_of(tensor);
   const bool leaves_unit = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers ||
-                           kind == InputDistribution::kWide;
+                           kind == InputDistribution::kWide || kind == InputDistribution::kRamp;
   if (widened) *widened |= kind == InputDistribution::kFlipped || (leaves_unit && range.unit());
   if (tensor.numel() == 1) return apply_to_one(tensor, kind, range);
   switch (kind) {
@@ -172,13 +173,15 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
     case InputDistribution::kHuge:
       tensor.mul_(half ? 0x1p5 : 0x1p10);
       return true;
-    case InputDistribution::kRamp:
+    case InputDistribution::kRamp: {
+      // A probability is moderately above one here, where softmaxes and sums still show it.
+      const double high = range.low + (range.high - range.low) * (range.never_negative() ? kSteep : 1);
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
-        const double step = (range.high - range.low) / static_cast<double>(tensor.numel() - 1);
-        part.copy_(
-            indices(part, first).to(c10::kDouble).mul_(step).add_(range.low).clamp_(range.low, range.high));
+        const double step = (high - range.low) / static_cast<double>(tensor.numel() - 1);
+        part.copy_(indices(part, first).to(c10::kDouble).mul_(step).add_(range.low).clamp_(range.low, high));
       });
       return true;
+    }
     case InputDistribution::kOneHot:
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
         part.copy_(one_hot_rows(part, first, tensor.size(-1)));
