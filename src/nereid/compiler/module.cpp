@@ -25,6 +25,7 @@
 #include "nereid/compiler/transforms/split_factors.h"
 #include "nereid/compiler/transforms/thin_channels.h"
 #include "nereid/compiler/transforms/update_in_place.h"
+#include "nereid/compiler/transforms/window_factors.h"
 #include "nereid/render/imports.h"
 #include "nereid/render/line_breaks.h"
 
@@ -246,7 +247,8 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
     for (Node& node : graph.nodes) node.tf32 = node.tf32 || node.under_flag;
   if (choices.algebra) rewrite_algebra(graph, target);
   if (choices.one_pass_attention) one_pass_attention(graph);
-  split_factors(graph, choices);
+  if (choices.fusion == Fusion::kFree) window_factors(graph);
+  split_factors(graph, choices, target);
   if (choices.channels_last) {
     thin_channels(graph);
     channels_last(graph);

@@ -47,7 +47,9 @@ class TileEmitter {
     const std::string program = shared ? fmt::format("({} // tiles)", all) : all;
     if (shared) write_.line(fmt::format("tiles = triton.cdiv({}, BLOCK_COLUMNS)", hole(columns_)));
     if (!has_columns_)
-      write_.line(fmt::format("i = {} * BLOCK + tl.arange(0, BLOCK)", program));
+      write_.line(fmt::format("i = {1}{0} * BLOCK + tl.arange(0, BLOCK){2}", program,
+                              tile_.one_a_thread ? "tl.max_contiguous(" : "",
+                              tile_.one_a_thread ? ", 1)" : ""));
     else if (tile_.rows == 1)
       write_.line(fmt::format("row = {}", program));
     else

@@ -1,10 +1,13 @@
 // Sums of products on tensor cores: matrix products of every layout, and convolutions as the products that
 // they are. A program makes one tile, or (`persistent`) one a processor goes on from tile to tile.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
+#include "nereid/compiler/codegen/contraction_tile.h"
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/transforms/split_factors.h"
 
@@ -13,13 +16,12 @@ namespace {
 
 constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
               kTap = 4;  // the dimensions that a kernel's indices are written in
+// Where windows differ (tap_limits.h): kTap and those after it, one for each dimension of the window.
 
 constexpr double kLargeProduct = 1 << 24;
-constexpr int64_t kGatheredWaves = 8;
-constexpr int64_t kShortLoop = 2, kShortGather = 8;  // turns
-constexpr int64_t kLongRows = 1024;   // terms of a product that does little else than read a matrix
-constexpr int64_t kTogether = 8;      // tiles of a strip, one after another
-constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its memory busy
+// Terms of a sum in the tensor cores, which cut off where they add, and sums so long that this shows.
+constexpr int64_t kTf32Segment = 1024, kLongSum = 8192;
+constexpr int64_t kTogether = 8;  // tiles of a strip, one after another
 
 class ContractionEmitter {
  public:
@@ -35,7 +37,8 @@ class ContractionEmitter {
         batch_(product_of(kernel.rows, of_.batch)),
         k_(first().taps ? kernel.columns.back() : kernel.column_count()),
         taps_(kernel.column_count() / k_),
-        processors_(target.multiprocessors) {
+        processors_(target.multiprocessors),
+        limits_(graph, kernel, contraction) {
     out_.name = name;
     const DType result =
         graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
@@ -44,45 +47,26 @@ class ContractionEmitter {
     const auto half = [](DType type) { return type == DType::kF16 || type == DType::kBF16; };
     operand_ = split_ ? DType::kF16 : half(result) ? result : half(factors) ? factors : DType::kF32;
     narrow_ = operand_ != DType::kF32;
-    block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, narrow_ ? 128 : 64);
-    block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, narrow_ ? 128 : 64);
-    block_k_ = std::clamp<int64_t>(power_of_two(k_), 16, narrow_ ? 64 : 32);
-    if (split_ && n_ >= 512) block_n_ = 256;
-    // A row that ends in a second block is shorter in one.
-    if (first().taps && k_ > 32 && k_ < 64) block_k_ = 64;
-    if (first().taps)
-      block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, 128),
-      block_n_ = std::clamp<int64_t>(power_of_two(n_), 16, 128);
-    // Rather small tiles than idle processors.
-    const int64_t least = split_ ? 64 : 32;
-    // What is gathered takes many instructions an element, and large tiles of it many that are new.
-    const bool gathered = operand_ == DType::kF32 && !first().taps && kernel.columns.size() > 1;
-    const int64_t programs = gathered ? kGatheredWaves * processors_ : processors_;
-    while (tiles_m() * tiles_n() * batch_ < programs && std::max(block_m_, block_n_) > least)
-      (block_m_ > block_n_ ? block_m_ : block_n_) /= 2;
-    // Narrower ones of float32 take more instructions for less, which counts where they are fetched but once.
-    if (operand_ == DType::kF32 && !first().taps && tiles_m() * tiles_n() * batch_ <= processors_)
-      block_n_ = std::max<int64_t>(block_n_, 32);
-    if (!split_ && block_m_ == 32 && tiles_m() * tiles_n() * batch_ < processors_) block_m_ = 16;
-    read_once();
-    if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
-    if (choice.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
-    if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
-    choice_ = choice;
-    // A short loop of a few programs is over before its instructions are there: they are not made longer by
-    // loads ahead.
-    const int64_t turns = (k_ + block_k_ - 1) / block_k_;
-    if (operand_ == DType::kF32 && !first().taps && choice_.stages == 0 &&
-        turns <= (gathered ? kShortGather : kShortLoop) && tiles_m() * tiles_n() * batch_ <= 2 * processors_)
-      choice_.stages = 1;
+    ContractionShape shape{.m = m_, .n = n_, .batch = batch_, .k = k_, .narrow = narrow_, .split = split_};
+    shape.taps = first().taps;
+    shape.gathered = kernel.columns.size() > 1;
+    if (first().window_factor) {
+      const auto length = [&](ExprId factor) { return graph.exprs.below(factor).size(); };
+      shape.window = length(of_.right) > length(of_.left) ? ContractionShape::Window::kRight
+                                                          : ContractionShape::Window::kLeft;
+    }
+    choice_ = contraction_tile(shape, choice, target);
+    block_m_ = choice_.m, block_n_ = choice_.n, block_k_ = choice_.k;
   }
 
   Result<KernelText> run() {
     std::vector<BlockDimension> dimensions{{"m", m_, ends_with_blocks(m_, block_m_, choice_.masked)},
                                            {"n", n_, ends_with_blocks(n_, block_n_, choice_.masked)},
                                            {"batch", batch_, true},
-                                           {"k", k_, ends_with_blocks(k_, block_k_, choice_.masked)},
-                                           {"tap", taps_, true}};
+                                           {"k", k_, ends_with_blocks(k_, block_k_, choice_.masked)}};
+    if (limits_.of.empty()) dimensions.push_back({"tap", taps_, true});
+    for (size_t d = 0; d < limits_.of.size(); ++d)
+      dimensions.push_back({fmt::format("tap_{}", d), kernel_.columns[d], true});
     names_.taken.insert({"start", "total", "pid", "tile", "tiles_m", "tiles_n", "segment", "part", "step",
                          "k_left", "k_right", "first_m", "first_n", "begin", "end"});
     ExprWriter write(graph_, names_, dimensions);
@@ -94,24 +78,29 @@ class ContractionEmitter {
     // A small product takes no time in either precision.
     const bool tf32 = first().tf32 && static_cast<double>(element_count(kernel_.extents())) >= kLargeProduct;
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
-    const auto [begin, end] = bounds(write, flat(of_.left), flat(of_.right));
+    const ExprId left = flat(limits_.without_implied(of_.left)),
+                 right = flat(limits_.without_implied(of_.right));
+    const auto [begin, end] = bounds(write, left, right);
     for (const auto& [l, r] : first().low)
       add_product(write, dimensions, flat(l), flat(r), {.sum = "total", .begin = begin, .end = end});
+    const bool segments = !narrow_ && choice_.precision == "tf32x3" && !first().taps && k_ >= kLongSum;
     if (split_) {
       // Where a factor is infinite or NaN, the high product alone says what comes of it.
       write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
                              number_text(1 / kLowScale)));
-      write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), kSegment));
+    }
+    if (split_ || segments) {
+      const int64_t segment = split_ ? kSegment : kTf32Segment;
+      write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), segment));
       write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
-      add_product(write, dimensions, flat(of_.left), flat(of_.right),
+      add_product(write, dimensions, left, right,
                   {.sum = "part",
                    .begin = begin == "0" ? "segment" : "max(segment, begin)",
-                   .end = fmt::format("min(segment + {}, {})", kSegment, end),
+                   .end = fmt::format("min(segment + {}, {})", segment, end),
                    .indent = "    "});
       write.line("    total += part");
     } else {
-      add_product(write, dimensions, flat(of_.left), flat(of_.right),
-                  {.sum = "total", .begin = begin, .end = end});
+      add_product(write, dimensions, left, right, {.sum = "total", .begin = begin, .end = end});
     }
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
@@ -166,15 +155,6 @@ class ContractionEmitter {
   int64_t tiles_m() const { return (m_ + block_m_ - 1) / block_m_; }
   int64_t tiles_n() const { return (n_ + block_n_ - 1) / block_n_; }
 
-  // A product with a few rows takes as long as the other factor is read: long rows of it by many programs.
-  void read_once() {
-    if (first().taps || operand_ != DType::kF32 || std::min(m_, n_) > 16 || k_ < kLongRows) return;
-    int64_t& wide = m_ > n_ ? block_m_ : block_n_;
-    while (wide > 32 && tiles_m() * tiles_n() * batch_ < kRowsUnderWay * processors_) wide /= 2;
-    const int64_t programs = tiles_m() * tiles_n() * batch_;
-    block_k_ = programs < 3 * processors_ ? 128 : programs < 6 * processors_ ? 64 : block_k_;
-  }
-
   // The kernel's dimensions as m, n, batch and k.
   std::vector<Index> coordinates(const Extents& extents) const {
     std::vector<Index> by(kernel_.rows.size());
@@ -186,9 +166,30 @@ class ContractionEmitter {
       inner = {outer.back()}, outer.pop_back();
     else
       std::swap(outer, inner);
-    for (auto& index : unravel(Index::dimension(kTap), outer, extents)) by.push_back(std::move(index));
+    if (limits_.of.empty())
+      for (auto& index : unravel(Index::dimension(kTap), outer, extents)) by.push_back(std::move(index));
+    for (size_t d = 0; d < limits_.of.size(); ++d)
+      by.push_back(outer[d] == 1 ? Index() : Index::dimension(kTap + static_cast<int>(d)));
     for (auto& index : unravel(Index::dimension(kK), inner, extents)) by.push_back(std::move(index));
     return by;
+  }
+
+  // Whether results of a batch lie between those of another, as the classes of a transposed convolution's
+  // places do: their programs run next to each other, so that lines of memory are written whole.
+  bool batches_interleave() const {
+    const Member& last = kernel_.members.back();
+    const TensorId out = graph_.nodes[static_cast<size_t>(last.node)].out;
+    Index address;
+    for (size_t d = 0; d < last.at.size(); ++d)
+      address = address + last.at[d] * graph_.tensors[static_cast<size_t>(out)].strides[d];
+    const auto least = [&](const std::vector<int>& dims) {
+      int64_t stride = std::numeric_limits<int64_t>::max();
+      for (const int d : dims)
+        if (kernel_.rows[static_cast<size_t>(d)] > 1)
+          stride = std::min(stride, std::abs(address.stride(d).value_or(Size(stride)).value()));
+      return stride;
+    };
+    return least(of_.batch) < std::min(least(of_.m), least(of_.n));
   }
 
   // Programs that share a strip of the right factor run next to each other.
@@ -198,15 +199,21 @@ class ContractionEmitter {
     const char* cast = wide ? ".to(tl.int64)" : "";
     const bool rows = tiles_m() > 1, columns = tiles_n() > 1;
     if (rows || columns || batch_ > 1) write.line("pid = tl.program_id(0)");
-    if (rows && (columns || batch_ > 1))
+    const bool interleaved = batch_ > 1 && (rows || columns) && batches_interleave();
+    if (interleaved) {
+      write.line(fmt::format("batch = pid % {}", hole(batch_)));
+      write.line(fmt::format("pid = pid // {}", hole(batch_)));
+    }
+    const bool apart = batch_ > 1 && !interleaved;  // a batch after another
+    if (rows && (columns || apart))
       write.line(fmt::format("tiles_m = triton.cdiv({}, BLOCK_M)", hole(m_)));
-    if (columns && (rows || batch_ > 1))
+    if (columns && (rows || apart))
       write.line(fmt::format("tiles_n = triton.cdiv({}, BLOCK_N)", hole(n_)));
-    if (batch_ > 1) {
+    if (apart) {
       const char* tiles = rows && columns ? " // (tiles_m * tiles_n)" : rows ? " // tiles_m" : " // tiles_n";
       write.line(fmt::format("batch = pid{}", rows || columns ? tiles : ""));
     }
-    if (batch_ > 1 && rows && columns) write.line("pid = pid % (tiles_m * tiles_n)");
+    if (apart && rows && columns) write.line("pid = pid % (tiles_m * tiles_n)");
     std::string m = "0", n = "0";
     if (rows && columns) {
       const bool few = tiles_m() <= kTogether, even = tiles_m() % kTogether == 0;
@@ -217,9 +224,9 @@ class ContractionEmitter {
           : even ? fmt::format("pid % ({0} * tiles_n) // {0}", kTogether)
                  : "pid % tiles_n";
     } else if (rows) {
-      m = batch_ > 1 ? "pid % tiles_m" : "pid";
+      m = apart ? "pid % tiles_m" : "pid";
     } else if (columns) {
-      n = batch_ > 1 ? "pid % tiles_n" : "pid";
+      n = apart ? "pid % tiles_n" : "pid";
     }
     const auto start = [&](const std::string& tile, const char* block) {
       const bool simple = tile == "pid";
@@ -331,10 +338,7 @@ class ContractionEmitter {
     for (const auto* lines : {&before_a, &before_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
     if (first().taps) {
-      const int64_t blocks = (k_ + block_k_ - 1) / block_k_;
-      write.line(fmt::format("for step in range({}):", hole(taps_ * blocks)));
-      write.line(blocks == 1 ? "    tap = step" : fmt::format("    tap = step // {}", blocks));
-      write.line(blocks == 1 ? "    start = 0" : fmt::format("    start = step % {} * BLOCK_K", blocks));
+      over_taps(write);
     } else {
       write.line(fmt::format("{}for start in range({}, {}, BLOCK_K):", loop.indent, loop.begin,
                              loop.end.empty() ? hole(k_) : loop.end));
@@ -345,10 +349,40 @@ class ContractionEmitter {
     write.line(fmt::format("{0}    {1} = tl.dot({2}, {3}, {1}{4})", loop.indent, loop.sum, x, y, precision));
   }
 
+  // The header of a loop over taps and blocks of k.
+  void over_taps(ExprWriter& write) {
+    const int64_t blocks = (k_ + block_k_ - 1) / block_k_;
+    const std::vector<Index> by = coordinates(write.extents());
+    std::vector<std::string> counts;  // of taps along each of the window's dimensions
+    for (size_t d = 0; d < limits_.of.size(); ++d) {
+      const auto& [before, step, end] = limits_.of[d];
+      std::string count = hole(kernel_.columns[d], Size::Place::kFactor);
+      if (step > 0) {
+        const Index left = Index(end + step - 1) - substitute(before, by, write.extents());
+        const std::string exact =
+            step == 1 ? write.text(left) : fmt::format("({}) // {}", write.text(left), step);
+        count = write.let(fmt::format("taps_{}", d), fmt::format("min({}, {})", count, exact));
+      }
+      counts.push_back(count);
+    }
+    const std::string all = product_text({product_text(counts), std::to_string(blocks)});
+    write.line(fmt::format("for step in range({}):", counts.empty() ? hole(taps_ * blocks) : all));
+    write.line(blocks == 1 ? "    tap = step" : fmt::format("    tap = step // {}", blocks));
+    write.line(blocks == 1 ? "    start = 0" : fmt::format("    start = step % {} * BLOCK_K", blocks));
+    std::string rest = "tap";
+    for (size_t d = counts.size(); d-- > 0;) {
+      write.line(d == 0 ? fmt::format("    tap_0 = {}", rest)
+                        : fmt::format("    tap_{} = {} % {}", d, rest, counts[d]));
+      rest = fmt::format("{} // {}", d + 1 < counts.size() ? "(" + rest + ")" : rest, counts[d]);
+    }
+  }
+
   // One block of a factor, in the type that is multiplied.
   std::string factor(ExprWriter& write, ExprId body, const std::string& range, const char* shape,
                      const std::string& wish) {
-    write.begin_loop({kK, kTap});
+    std::vector<int> inner{kK, kTap};
+    for (size_t d = 1; d < limits_.of.size(); ++d) inner.push_back(kTap + static_cast<int>(d));
+    write.begin_loop(inner);
     write.line(range);
     ExprId narrow = body;
     const Expr expr = graph_.exprs[body];
@@ -429,6 +463,7 @@ class ContractionEmitter {
   const Contraction& of_;
   const Size m_, n_, batch_, k_, taps_;  // k_: of one tap
   const int64_t processors_;
+  const TapLimits limits_;
   bool narrow_ = false, split_ = false;
   KernelChoice choice_;
   DType operand_ = DType::kF32;

@@ -14,6 +14,10 @@ constexpr int64_t kTileElements = 2048;  // elements of a block
 // Where rows are adjacent in memory: of a block of many, and columns that are read but once.
 constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
 
+// Loads of a map's element that are not of aligned vectors: with more of them single elements a thread are
+// faster. A vector's worth of such a load costs the first-level cache four turns instead of one.
+constexpr int kVector = 4, kUnalignedLoads = 3;
+
 // What a kernel of a few programs takes, which is neither bytes nor FLOPs. Fitted to tuned kernels of sampled
 // programs on an H200 whose caches are cold: an instruction that is fetched for the first time costs as much
 // as hundreds that are there, so that few elements a thread are the best.
@@ -62,6 +66,33 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
   return votes;
 }
 
+// Whether elements that a thread takes together, kVector along the last of the rows, are adjacent in memory
+// and aligned.
+bool is_vector_load(const Graph& graph, const TileKernel& kernel, const Expr& load) {
+  if (!load.args.empty()) return false;
+  Index address;
+  for (size_t d = 0; d < load.at.size(); ++d)
+    address = address + load.at[d] * graph.tensors[static_cast<size_t>(load.tensor)].strides[d];
+  const int last = static_cast<int>(kernel.rows.size()) - 1;
+  if (!address.uses(last)) return true;  // one element for all
+  if (address.stride(last) != 1 || kernel.rows.back() % kVector != 0 || address.constant() % kVector != 0)
+    return false;
+  return std::ranges::all_of(address.terms(), [&](const auto& term) {
+    return term.second % kVector == 0 || term.first == Index::dimension(last).terms().front().first;
+  });
+}
+
+// Maps of windows: many loads of other alignments than the result's.
+bool reads_unaligned(const Graph& graph, const TileKernel& kernel) {
+  if (!kernel.columns.empty() || kernel.rows.empty()) return false;
+  std::set<ExprId> unaligned;
+  for (const Member& member : kernel.members)
+    for (const ExprId id : graph.exprs.below(member.body))
+      if (graph.exprs[id].kind == Expr::Kind::kLoad && !is_vector_load(graph, kernel, graph.exprs[id]))
+        unaligned.insert(id);
+  return unaligned.size() > static_cast<size_t>(kUnalignedLoads);
+}
+
 double instructions_of(const Expr& expr) {
   if (expr.kind == Expr::Kind::kLoad) return kLoadWork;
   if (expr.kind != Expr::Kind::kApply) return 0;
@@ -83,6 +114,7 @@ class TileCutter {
     if (choice.warps > 0) warps_ = choice.warps;
     Tile made{
         .rows = rows_, .columns = columns_, .warps = warps_ > 0 ? warps_ : usual_warps(rows_ * columns_)};
+    made.one_a_thread = reads_unaligned(graph, kernel);
     made.looped = !kernel.columns.empty() && columns_ < kernel.column_count();
     if (made.looped && only_maps(kernel)) {
       made.column_tiles = (kernel.column_count() + columns_ - 1) / columns_;

@@ -20,6 +20,9 @@ struct Tile {
   int64_t parts = 1;
   int64_t groups = 1;  // rows at once, then
   int registers = 0;   // a thread may have; 0: as many as the compiler takes
+  // Of maps: adjacent elements go to adjacent threads, one each, instead of a vector to a thread. Windows
+  // read at places that no vector is aligned at; a warp's loads of single elements are then whole lines.
+  bool one_a_thread = false;
   int warps = 4;
 };
 

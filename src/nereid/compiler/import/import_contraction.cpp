@@ -1,6 +1,8 @@
 // Matrix products and convolutions as sums of products.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "nereid/compiler/import/import.h"
 
@@ -167,8 +169,23 @@ class Convolution {
   int64_t stride(size_t i) const { return nth(import_.integers(import_.arg(3, "stride")), i); }
   int64_t padding(size_t i) const { return nth(import_.integers(import_.arg(4, "padding")), i); }
   int64_t dilation(size_t i) const { return nth(import_.integers(import_.arg(5, "dilation")), i); }
-  // A window's taps fall into classes by a position's remainder modulo the stride.
-  bool by_classes(size_t i) const { return transposed_ && stride(i) > 1 && dilation(i) == 1; }
+  // A place's remainder modulo the stride, its class, says which taps meet an element of x there: every
+  // stride-th from one on, where stride and dilation have no common factor.
+  bool by_classes(size_t i) const {
+    return transposed_ && stride(i) > 1 && std::gcd(stride(i), dilation(i)) == 1;
+  }
+  // The first such tap, k with k * dilation = shifted modulo the stride, for a place's distance `shifted`
+  // from where x begins; and where that tap reads x, before what the place's quotient by the stride adds.
+  Index first_tap(size_t i, const Index& shifted, const Extents& extents) const {
+    int64_t inverse = 1;
+    while (inverse * dilation(i) % stride(i) != 1) ++inverse;
+    return remainder(shifted * inverse, stride(i), extents);
+  }
+  Index first_read(size_t i, const Index& shifted, const Extents& extents) const {
+    if (dilation(i) == 1) return quotient(shifted, stride(i), extents);
+    const Index k = first_tap(i, shifted, extents);
+    return quotient(shifted - k * dilation(i), stride(i), extents);
+  }
 
   // Along a dimension of the area, the taps that meet an element of x at some place: of a window that is
   // wider than the tensor the outer ones see padding alone.
@@ -181,9 +198,13 @@ class Convolution {
             step = dilation(i),
             end = in;  // where x is read at the first and at the last place by tap 0, and a tap further
     if (by_classes(i)) {
-      all = (all + stride(i) - 1) / stride(i), step = -1;
-      low = padding(i) / stride(i);
-      high = (places + stride(i) - 1) / stride(i) - 1 + (stride(i) - 1 + padding(i)) / stride(i);
+      all = (all + stride(i) - 1) / stride(i), step = -dilation(i);
+      low = std::numeric_limits<int64_t>::max(), high = -low;
+      for (int64_t c = 0; c < stride(i); ++c) {
+        const int64_t read = first_read(i, Index(c + padding(i)), {}).constant();
+        low = std::min(low, read), high = std::max(high, read);
+      }
+      high += (places + stride(i) - 1) / stride(i) - 1;
     } else if (transposed_) {
       low = padding(i), high = places - 1 + low, step = -dilation(i), end = in * stride(i);
     }
@@ -195,8 +216,13 @@ class Convolution {
   }
 
   void lay_out() {
-    rows_ = {sizes_[0], groups_, out_each_};
-    at_ = {d(0), d(1) * out_each_ + d(2)};
+    // Of a depthwise convolution a group is a channel, and the result's element is where it is in the sum.
+    const bool depthwise = groups_ > 1 && out_each_ == 1;
+    rows_ = {sizes_[0], groups_};
+    if (!depthwise) rows_.push_back(out_each_);
+    out_ = depthwise ? Index() : d(2);
+    at_ = {d(0), d(1) * out_each_ + out_};
+    const size_t first_place = rows_.size();
     reduced_ = {in_each_};
     for (size_t i = 0; i < area_; ++i) {
       const int64_t step = by_classes(i) ? stride(i) : 1;
@@ -204,7 +230,7 @@ class Convolution {
       reduced_.push_back(taps(i).count);
     }
     for (size_t i = 0; i < area_; ++i) {
-      place_.push_back(d(3 + i));
+      place_.push_back(d(first_place + i));
       class_.emplace_back();
       if (!by_classes(i)) continue;
       class_[i] = d(rows_.size());
@@ -212,6 +238,7 @@ class Convolution {
     }
     for (size_t i = 0; i < area_; ++i)
       at_.push_back(by_classes(i) ? place_[i] * stride(i) + class_[i] : place_[i]);
+    as_it_is_ = at_ == dimensions(at_.size());
     extents_ = rows_;
     extents_.insert(extents_.end(), reduced_.begin(), reduced_.end());
   }
@@ -227,8 +254,8 @@ class Convolution {
       from = place_[i] * stride(i) + tap * dilation(i) - Index(padding(i));
     } else if (by_classes(i)) {
       const Index shifted = class_[i] + Index(padding(i));
-      k = remainder(shifted, stride(i), extents_) + tap * stride(i);
-      from = place_[i] + quotient(shifted, stride(i), extents_) - tap;
+      k = first_tap(i, shifted, extents_) + tap * stride(i);
+      from = place_[i] + first_read(i, shifted, extents_) - tap * dilation(i);
       both(in_w, exprs_.within(k, 0, window_[2 + i], extents_));
     } else {
       const Index reached = place_[i] + Index(padding(i)) - tap * dilation(i);
@@ -248,7 +275,7 @@ class Convolution {
   Status sum(trace::ValueId x, trace::ValueId weight) {
     const Index channel = d(rows_.size());
     std::vector<Index> at_x{d(0), d(1) * in_each_ + channel}, at_w{at_[1], channel};
-    if (transposed_) at_w = {d(1) * in_each_ + channel, d(2)};
+    if (transposed_) at_w = {d(1) * in_each_ + channel, out_};
     ExprId in_x = exprs_.integer(1, DType::kBool), in_w = in_x;
     for (size_t i = 0; i < area_; ++i) along(i, at_x, at_w, in_x, in_w);
     // Where there is no weight there is no x either: zero times infinity would be something.
@@ -263,11 +290,14 @@ class Convolution {
     if (in_each_ == 1) import_.over_windows();  // no tensor core helps with one channel
     const std::string name = transposed_ ? "conv_transpose" : "conv";
     const auto bias = import_.tensor(import_.arg(2, "bias"));
+    const std::vector<Index> at = as_it_is_ ? std::vector<Index>() : at_;
     if (!bias)
-      return import_.define_reduction_at(import_.results()[0], Reduction::kSum, rows_, reduced_, at_,
+      return import_.define_reduction_at(import_.results()[0], Reduction::kSum, rows_, reduced_, at,
                                          product.id(), name);
-    const TensorId total = import_.temporary_at(Reduction::kSum, rows_, reduced_, at_, sizes_, product.id(),
-                                                import_.result().dtype, name);
+    // Of a window that becomes a part of other expressions, rounded once.
+    const DType type = in_each_ == 1 ? compute_type(import_.result().dtype) : import_.result().dtype;
+    const TensorId total =
+        import_.temporary_at(Reduction::kSum, rows_, reduced_, at, sizes_, product.id(), type, name);
     const Value result(exprs_, import_.load(total, dimensions(sizes_.size())));
     const Value shift(exprs_, import_.read(*bias, {d(1)}, sizes_));
     return import_.define(import_.results()[0], (result + shift.cast(result.type())).id(), name);
@@ -281,7 +311,9 @@ class Convolution {
   size_t area_ = 1;
   Extents sizes_, in_, window_;  // of the result, of x, of the weight
   Extents rows_, reduced_, extents_;
+  Index out_;  // which of a group's channels
   std::vector<Index> at_, place_, class_;
+  bool as_it_is_ = false;  // the result has element d at d
 };
 
 Status convolution(Importer& import) { return Convolution(import).run(); }

@@ -106,6 +106,8 @@ struct Node {
   std::vector<std::pair<ExprId, ExprId>> low = {};
   // Of a contraction: the last of `reduced` is gone through in blocks, the others one by one.
   bool taps = false;
+  // Of a contraction: a factor is a window's sum, which it computes (window_factors.h).
+  bool window_factor = false;
   bool whole = false;  // written to memory, and not inlined into its readers
   // A reduction over a small window, better written out as a map of its elements.
   bool window = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
@@ -12,6 +13,7 @@
 namespace nereid::compiler {
 namespace {
 
+constexpr int64_t kLeastGroupChannels = 4;     // of a group: 16 bytes that are adjacent
 constexpr double kLeastRowProducts = 1 << 24;  // below, the passes that rearrange cost more than they gain
 
 class Rearranger {
@@ -38,7 +40,7 @@ class Rearranger {
     node.body = graph_.exprs.substitute(node.body, by, extents);
   }
 
-  // Which of the reduced dimensions both factors have as it stands: the longest.
+  // Which of the reduced dimensions both factors have as it stands, or as one of equal groups: the longest.
   std::optional<size_t> channel_of(const Node& node) const {
     if (!may_be_by_taps(graph_, node)) return std::nullopt;
     if (static_cast<double>(element_count(node.extents())) < kLeastRowProducts) return std::nullopt;
@@ -47,9 +49,12 @@ class Rearranger {
     if (!left || !right || graph_.exprs[*left].type != graph_.exprs[*right].type) return std::nullopt;
     std::optional<size_t> best;
     for (size_t r = 0; r < node.reduced.size(); ++r) {
-      if (node.reduced[r] < kLeastChannels || (best && node.reduced[r] <= node.reduced[*best])) continue;
-      const Index as_it_stands = Index::dimension(static_cast<int>(node.sizes.size() + r));
-      if (place_of(*left, as_it_stands) && place_of(*right, as_it_stands)) best = r;
+      if (best && node.reduced[r] <= node.reduced[*best]) continue;
+      const auto dimension = static_cast<int>(node.sizes.size() + r);
+      const auto in_left = place_of(*left, dimension, node), in_right = place_of(*right, dimension, node);
+      if (!in_left || !in_right) continue;
+      const bool groups = in_left->group != Index() || in_right->group != Index();
+      if (node.reduced[r] >= (groups ? kLeastGroupChannels : kLeastChannels)) best = r;
     }
     return best;
   }
@@ -59,48 +64,69 @@ class Rearranger {
     return found ? found : half_factor_load(graph_, factor);
   }
 
-  // The tensor's dimension that an index is of.
-  std::optional<size_t> place_of(ExprId load, const Index& index) const {
-    const auto& at = graph_.exprs[load].at;
-    const auto found = std::ranges::find(at, index);
-    return found == at.end() ? std::nullopt : std::optional(static_cast<size_t>(found - at.begin()));
+  // Where a factor has the channels: of which of its tensor's dimensions, and of which group of them.
+  struct Channels {
+    size_t dimension = 0;
+    Size length = 0;  // of a group
+    Index group = {};
+  };
+  std::optional<Channels> place_of(ExprId load, int channel, const Node& node) const {
+    const Expr& of = graph_.exprs[load];
+    const Extents extents = node.extents(), &sizes = graph_.tensors[static_cast<size_t>(of.tensor)].sizes;
+    for (size_t d = 0; d < of.at.size(); ++d)
+      if (of.at[d] == Index::dimension(channel)) return Channels{d, sizes[d], Index()};
+    const Size length = extents[static_cast<size_t>(channel)];
+    for (size_t d = 0; d < of.at.size(); ++d) {
+      if (of.at[d].stride(channel) != 1 || sizes[d] % length != 0) continue;
+      const Index first = of.at[d] - Index::dimension(channel);
+      if (first.uses(channel) || remainder(first, length, extents) != Index()) continue;
+      return Channels{d, length, quotient(first, length, extents)};
+    }
+    return std::nullopt;
   }
 
-  // A tensor with dimension `last` moved to the end, and each element rounded.
-  TensorId rounded(TensorId tensor, size_t last, const Node& reader) {
-    if (const auto known = made_.find({tensor, last}); known != made_.end()) return known->second;
+  // A tensor with dimension `last`, or groups of so many of it, moved to the end, and each element rounded.
+  TensorId rounded(TensorId tensor, const Channels& channels, const Node& reader) {
+    const size_t last = channels.dimension;
+    const std::tuple key{tensor, last, channels.length.value()};
+    if (const auto known = made_.find(key); known != made_.end()) return known->second;
     const Tensor of = graph_.tensors[static_cast<size_t>(tensor)];
     Extents sizes;
     std::vector<Index> at(of.sizes.size());
     for (size_t d = 0; d < of.sizes.size(); ++d) {
-      if (d == last) continue;
-      at[d] = Index::dimension(static_cast<int>(sizes.size()));
-      sizes.push_back(of.sizes[d]);
+      if (d == last && channels.length == of.sizes[d]) continue;
+      at[d] = Index::dimension(static_cast<int>(sizes.size())) * (d == last ? channels.length : Size(1));
+      sizes.push_back(d == last ? of.sizes[d] / channels.length : of.sizes[d]);
     }
-    at[last] = Index::dimension(static_cast<int>(sizes.size()));
-    sizes.push_back(of.sizes[last]);
+    at[last] = at[last] + Index::dimension(static_cast<int>(sizes.size()));
+    sizes.push_back(channels.length);
     const Value x(graph_.exprs, graph_.exprs.load(tensor, at, of.type));
     const Value body = of.type == DType::kF32 ? x.apply(Fn::kTf32) : x.cast(DType::kF32);
     Node map{.sizes = sizes, .body = body.id(), .name = "channels_last", .place = reader.place};
     map.whole = true;
     const TensorId made = append(graph_, std::move(map), of.type);
-    made_[{tensor, last}] = made;
+    made_[key] = made;
     return made;
   }
 
-  ExprId with_channels_last(ExprId factor, ExprId load, const Index& channel, const Node& node) {
+  ExprId with_channels_last(ExprId factor, ExprId load, int channel, const Node& node) {
     const Expr of = graph_.exprs[load];
-    const size_t last = *place_of(load, channel);
-    const TensorId tensor = rounded(of.tensor, last, node);
+    const Channels channels = *place_of(load, channel, node);
+    const bool whole =
+        channels.length == graph_.tensors[static_cast<size_t>(of.tensor)].sizes[channels.dimension];
+    const TensorId tensor = rounded(of.tensor, channels, node);
     std::vector<Index> at = of.at;
-    at.erase(at.begin() + static_cast<ptrdiff_t>(last));
-    at.push_back(channel);
+    if (whole)
+      at.erase(at.begin() + static_cast<ptrdiff_t>(channels.dimension));
+    else
+      at[channels.dimension] = channels.group;
+    at.push_back(Index::dimension(channel));
     return factor_with(graph_, factor, graph_.exprs.load(tensor, at, of.type));
   }
 
   void rearrange(Node& node, size_t channel) {
     const Expr body = graph_.exprs[node.body];
-    const Index index = Index::dimension(static_cast<int>(node.sizes.size() + channel));
+    const auto index = static_cast<int>(node.sizes.size() + channel);
     const ExprId left = with_channels_last(body.args[0], *load_of(body.args[0]), index, node);
     const ExprId right = with_channels_last(body.args[1], *load_of(body.args[1]), index, node);
     // The channels become the last of the reduced dimensions.
@@ -124,7 +150,7 @@ class Rearranger {
   }
 
   Graph& graph_;
-  std::map<std::pair<TensorId, size_t>, TensorId> made_;
+  std::map<std::tuple<TensorId, size_t, int64_t>, TensorId> made_;  // by dimension and length of a group
 };
 
 }  // namespace

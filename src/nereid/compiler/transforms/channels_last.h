@@ -6,11 +6,12 @@
 // window one tap at a time, over the channels in blocks (Node::taps). A node that makes a factor element by
 // element, a convolution before it for instance, writes it so at once.
 //
-// Halves are written so too, as they are.
+// Halves are written so too, as they are. Of a grouped convolution each group's channels are the last
+// dimension, the groups stay where the channels were.
 //
 // Precondition: such a contraction, or one of halves over several dimensions, large, each factor one load
 // (also where a padding's condition holds, else zero) with one dimension that is a summed one as it stands,
-// the same in both and at least kLeastChannels long.
+// the same in both and at least kLeastChannels long; or, of a grouped convolution, a few long.
 #pragma once
 
 #include "nereid/compiler/ir/graph.h"

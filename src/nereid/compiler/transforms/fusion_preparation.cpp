@@ -13,6 +13,7 @@
 #include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/split_scan.h"
 #include "nereid/compiler/transforms/split_sum.h"
+#include "nereid/compiler/transforms/window_factors.h"
 #include "nereid/trace/access.h"
 
 namespace nereid::compiler {
@@ -21,7 +22,6 @@ namespace {
 constexpr size_t kLongBody = 64;      // expressions; a longer map with several readers is written out
 constexpr size_t kWindowBody = 8;     // expressions that are computed again for every element of a window
 constexpr size_t kMostInlined = 600;  // expressions of a body
-constexpr int64_t kWindow = 32;       // elements of a window that is written out
 constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of a GPU idle
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
@@ -177,6 +177,7 @@ class Inliner {
         !made->at.empty() || part_of(*made, cuts_) != part_of(reader, cuts_))
       return true;
     if (plain_ && !plain_->takes(reader, *made)) return true;
+    if (reader.window_factor && places_[static_cast<size_t>(tensor)].nodes == 1) return false;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
     // What is written anyway is read, where that is less than to compute it again, or simpler.
@@ -485,7 +486,7 @@ bool is_contraction(const Graph& graph, const Node& node) {
 }
 
 bool may_be_by_taps(const Graph& graph, const Node& node) {
-  if (node.special() || node.window || node.taps || !node.low.empty()) return false;
+  if (node.special() || node.window || node.window_factor || node.taps || !node.low.empty()) return false;
   const auto only = sides(graph, node);
   if (only && !node.tf32) {
     // Several reduced dimensions: no product of matrices, which read rows as it is.

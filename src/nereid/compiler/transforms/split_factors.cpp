@@ -14,6 +14,9 @@ namespace {
 
 // Below these the passes that split cost more than the product gains.
 constexpr int64_t kLeastSide = 256, kLeastTerms = 256, kLeastProducts = int64_t{1} << 31;
+constexpr double kPasses = 3;  // over a factor: read for its largest element, read and written for its parts
+constexpr double kProducts = 3;   // of tensor cores for one of float32, either way
+constexpr double kReached = 0.7;  // of the tensor cores' rate
 
 // What remains of a tensor in float16, and what brings the product back to scale.
 struct Parts {
@@ -22,14 +25,14 @@ struct Parts {
 
 class FactorSplitter {
  public:
-  explicit FactorSplitter(Graph& graph) : graph_(graph) {}
+  FactorSplitter(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
   void run() {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : before) {
       const auto left = factor(node, 0), right = factor(node, 1);
-      if (left && right && large(node))
+      if (left && right && large(node) && worth(node, *left, *right))
         split(std::move(node), *left, *right);
       else
         add(std::move(node));
@@ -38,7 +41,8 @@ class FactorSplitter {
 
  private:
   std::optional<ExprId> factor(const Node& node, size_t which) const {
-    if (!is_contraction(graph_, node) || node.tf32 || !node.at.empty()) return std::nullopt;
+    if (!is_contraction(graph_, node) || node.tf32 || node.window_factor || !node.at.empty())
+      return std::nullopt;
     return factor_load(graph_, graph_.exprs[node.body].args[which]);
   }
 
@@ -54,6 +58,20 @@ class FactorSplitter {
     const int64_t terms = element_count(node.reduced);
     return std::min(m, n) >= kLeastSide && terms >= kLeastTerms &&
            static_cast<double>(element_count(node.sizes)) * static_cast<double>(terms) >= kLeastProducts;
+  }
+
+  // Whether float16's rate gains more than the passes over the factors take. A sum that is long against its
+  // result waits for its factors alone.
+  bool worth(const Node& node, ExprId left, ExprId right) const {
+    double elements = 0;
+    for (const ExprId load : {left, right}) {
+      const TensorId tensor = graph_.exprs[load].tensor;
+      if (!parts_.contains(tensor))
+        elements += static_cast<double>(element_count(graph_.tensors[static_cast<size_t>(tensor)].sizes));
+    }
+    const double flops = 2 * static_cast<double>(element_count(node.extents()));
+    const double gained = kProducts * flops / kReached * (1 / target_.tf32 - 1 / target_.bf16);
+    return gained > kPasses * 4 * elements / target_.bytes_per_second;
   }
 
   TensorId add(Node node) { return append(graph_, std::move(node)); }
@@ -127,13 +145,14 @@ class FactorSplitter {
   }
 
   Graph& graph_;
+  const Target& target_;
   std::map<TensorId, Parts> parts_;
 };
 
 }  // namespace
 
-void split_factors(Graph& graph, const Choices& choices) {
-  if (choices.split_products) FactorSplitter(graph).run();
+void split_factors(Graph& graph, const Choices& choices, const Target& target) {
+  if (choices.split_products) FactorSplitter(graph, target).run();
 }
 
 }  // namespace nereid::compiler

@@ -1,0 +1,22 @@
+// The blocks of a product's tiles.
+#pragma once
+
+#include "nereid/compiler/ir/choices.h"
+
+namespace nereid::compiler {
+
+struct ContractionShape {
+  int64_t m = 1, n = 1, batch = 1, k = 1;  // elements; k: of one tap, where there are taps
+  bool narrow = false;                     // factors of 16 bits
+  bool split = false;                      // split_factors.h
+  bool taps = false;                       // channels_last.h, thin_channels.h
+  bool gathered = false;                   // a sum over several dimensions
+  enum class Window : uint8_t { kNone, kLeft, kRight };
+  Window window = Window::kNone;  // the factor that is computed (window_factors.h)
+};
+
+// `choice` with m, n and k, which are powers of two and at least 16, and stages (0: Triton's default).
+KernelChoice contraction_tile(const ContractionShape& shape, const KernelChoice& choice,
+                              const Target& target);
+
+}  // namespace nereid::compiler

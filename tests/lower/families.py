@@ -1,0 +1,177 @@
+"""Modules of the families that are slow at real sizes (bench/suite/families), at odd sizes that take the same
+passes: cases with what their written files must mention, and must not.
+"""
+
+from operators import Case
+
+LIMITED = "taps_0 = min("  # a class of places goes over its own taps
+APART = "= tl.max_contiguous("  # one element a thread
+ROWS = "channels_last_kernel"
+
+
+def case(name, layer, shape, mentions=None, never=None, **more):
+    return (
+        Case("family_" + name, "self.f(x)", (("x", shape),), f"self.f = {layer}", family="families", **more),
+        mentions,
+        never,
+    )
+
+
+def product(name, forward, *shapes, mentions=None, never=None, **more):
+    return (
+        Case("family_" + name, forward, tuple(zip("xyz", shapes)), family="families", **more),
+        mentions,
+        never,
+    )
+
+
+def separable(name, depthwise, between, pointwise, shape, mentions=None, never=None, **more):
+    forward = f"self.p({between.format('self.d(x)')})"
+    init = f"self.d = {depthwise}\nself.p = {pointwise}\nself.eval()"
+    return (
+        Case("family_" + name, forward, (("x", shape),), init, family="families", **more),
+        mentions,
+        never,
+    )
+
+
+CASES = [
+    # Sums that are long against their result: in parts, of large tiles, in segments.
+    product("long_inner", "x @ y", (300, 15003), (15003, 260), mentions="tiles of 128 x 128"),
+    product(
+        "long_inner_transposed", "(x.t() @ y).relu() + 1", (9001, 131), (9001, 140), mentions="matmul_parts"
+    ),
+    product("long_inner_half", "x @ y", (140, 9000), (9000, 150), mentions="matmul_parts", dtype="float16"),
+    product("long_inner_batched", "x @ y", (3, 33, 9001), (3, 9001, 20), mentions="matmul_parts"),
+    product("long_segments", "x @ y", (140, 17, 8195), (140, 8195, 18), mentions="for segment in range"),
+    product("square_split", "x @ y", (520, 4000), (4000, 530), mentions="matmul_parts"),
+    product("long_not_split", "x @ y", (256, 33000), (33000, 256), never="fp16x3"),
+    product("few_sums", "(x * y).sum(-1)", (7, 200003), (7, 200003), mentions="parts"),
+    # Transposed convolutions by classes of places, each over its own taps.
+    case(
+        "transposed_groups",
+        "nn.ConvTranspose2d(48, 60, 3, stride=2, padding=1, output_padding=1, groups=3)",
+        (2, 48, 43, 39),
+        mentions=LIMITED,
+    ),
+    case(
+        "transposed_strides",
+        "nn.ConvTranspose2d(34, 38, (5, 4), stride=3, padding=(2, 1), output_padding=(1, 2), groups=2)",
+        (3, 34, 33, 27),
+        mentions=LIMITED,
+    ),
+    case(
+        "transposed_few_taps",
+        "nn.ConvTranspose2d(33, 40, 2, stride=3, output_padding=1)",
+        (2, 33, 37, 39),
+    ),
+    case(
+        "transposed_dilated",
+        "nn.ConvTranspose1d(40, 50, 5, stride=2, padding=3, dilation=3, output_padding=1)",
+        (4, 40, 601),
+        mentions=LIMITED,
+    ),
+    case(
+        "transposed_common_factor",
+        "nn.ConvTranspose1d(40, 50, 5, stride=2, padding=1, dilation=2)",
+        (4, 40, 601),
+    ),
+    case(
+        "transposed_space",
+        "nn.ConvTranspose3d(24, 20, (3, 2, 3), stride=(2, 1, 2), padding=(1, 0, 1), output_padding=(0, 0, 1),"
+        " groups=2)",
+        (2, 24, 9, 21, 19),
+        mentions=LIMITED,
+    ),
+    case(
+        "transposed_half",
+        "nn.ConvTranspose2d(48, 60, 3, stride=2, padding=1, groups=3)",
+        (2, 48, 33, 29),
+        mentions=LIMITED,
+        dtype="bfloat16",
+    ),
+    # Grouped convolutions as products of rows of a group's channels.
+    case(
+        "groups", "nn.Conv2d(60, 84, 3, stride=2, padding=(1, 2), groups=3)", (3, 60, 61, 47), mentions=ROWS
+    ),
+    case(
+        "groups_line", "nn.Conv1d(40, 60, 5, padding=4, dilation=2, groups=2)", (4, 40, 2203), mentions=ROWS
+    ),
+    case("groups_space", "nn.Conv3d(32, 24, 3, padding=1, groups=2)", (2, 32, 9, 23, 25), mentions=ROWS),
+    case(
+        "groups_few",
+        "nn.Conv2d(60, 120, 3, padding=1, dilation=(2, 1), groups=12)",
+        (2, 60, 67, 47),
+        mentions=ROWS,
+    ),
+    case(
+        "groups_half",
+        "nn.Conv2d(64, 96, 3, padding=1, groups=4)",
+        (3, 64, 41, 37),
+        mentions=ROWS,
+        dtype="float16",
+    ),
+    # Windows: pooling, and depthwise convolutions, with the pointwise ones after them.
+    case("pool_gaps", "nn.MaxPool1d(4, stride=5, padding=1)", (3, 7, 333), mentions=APART),
+    case(
+        "pool_dilated", "nn.MaxPool2d((3, 2), stride=(1, 2), padding=(1, 0), dilation=(2, 3))", (3, 7, 33, 41)
+    ),
+    case(
+        "pool_space",
+        "nn.AvgPool3d(3, stride=2, padding=1, count_include_pad=False, ceil_mode=True)",
+        (2, 3, 13, 16, 17),
+        mentions=APART,
+    ),
+    case(
+        "pool_half", "nn.AvgPool2d(3, stride=1, padding=1)", (3, 7, 33, 41), mentions=APART, dtype="float16"
+    ),
+    case("pool_all", "nn.AdaptiveAvgPool2d(1)", (3, 7, 33, 41), never=APART),
+    case(
+        "depthwise",
+        "nn.Conv2d(11, 11, 5, stride=2, padding=(1, 3), dilation=(1, 2), groups=11)",
+        (3, 11, 41, 37),
+        mentions=APART,
+    ),
+    case("depthwise_more", "nn.Conv1d(11, 33, 4, stride=3, padding=2, groups=11)", (3, 11, 241)),
+    separable(
+        "separable",
+        "nn.Conv2d(40, 40, 3, padding=1, groups=40, bias=False)",
+        "{}",
+        "nn.Conv2d(40, 70, 1)",
+        (2, 40, 67, 83),
+        mentions="Here 1 kernel moves",
+    ),
+    separable(
+        "separable_norm",
+        "nn.Sequential(nn.Conv2d(24, 24, 3, stride=2, padding=(1, 0), groups=24), nn.BatchNorm2d(24))",
+        "F.relu6({})",
+        "nn.Conv2d(24, 130, 1, bias=False)",
+        (3, 24, 97, 75),
+        mentions="Here 1 kernel moves",
+    ),
+    separable(
+        "separable_line",
+        "nn.Conv1d(48, 48, 3, padding=1, groups=48)",
+        "{}",
+        "nn.Conv1d(48, 100, 1)",
+        (2, 48, 2003),
+        mentions="Here 1 kernel moves",
+    ),
+    separable(
+        "separable_half",
+        "nn.Conv2d(40, 40, 3, padding=1, groups=40)",
+        "{}",
+        "nn.Conv2d(40, 70, 1)",
+        (2, 40, 67, 83),
+        mentions="Here 1 kernel moves",
+        dtype="float16",
+    ),
+    separable(
+        "separable_wide",
+        "nn.Conv2d(40, 40, 3, padding=1, groups=40, bias=False)",
+        "{}",
+        "nn.Conv2d(40, 300, 1)",
+        (1, 40, 47, 43),
+        never="Here 1 kernel moves",
+    ),
+]
