@@ -44,7 +44,8 @@ struct KernelText {
   KernelChoice choice;                    // how it is cut
   std::vector<KernelChoice> others = {};  // ways to cut it that only its writer knows
   bool contraction = false;
-  int64_t steps = 0;  // launches one after the other, by a parameter `step`; 0: one, without it
+  double taps_share = 1;  // of a contraction's products: those that are computed (tap_limits.h)
+  int64_t steps = 0;      // launches one after the other, by a parameter `step`; 0: one, without it
   std::vector<StepStart> starts;
   // Its programs wait for each other: launch_cooperative_grid=True. Seconds of one of its steps.
   bool cooperative = false;

@@ -116,6 +116,7 @@ class ContractionEmitter {
     if (split_ && choice_.stages == 0) choice_.stages = 3;
     out_.num_stages = choice_.stages;
     out_.contraction = true;
+    out_.taps_share = limits_.share;
     out_.choice = {.m = block_m_,
                    .n = block_n_,
                    .k = block_k_,

@@ -97,7 +97,9 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
       return made;
     }
   } else if (text.contraction) {
-    made.contraction_flops = 2 * static_cast<double>(element_count(kernel.extents()));
+    const double all = 2 * static_cast<double>(element_count(kernel.extents()));
+    made.contraction_flops = all * text.taps_share;
+    made.flops -= all - made.contraction_flops;
   }
   const double memory = (made.bytes_read * rereads(text, made.flops, made.bytes_read) + made.bytes_written) /
                         target.bytes_per_second;

@@ -5,6 +5,8 @@
 namespace nereid::compiler {
 namespace {
 
+constexpr int64_t kMostBatches = 4096;  // of which each is counted
+
 // All of which hold where a factor, where(..., x, 0), is not zero.
 std::vector<ExprId> conditions_of(const Graph& graph, ExprId factor) {
   const Expr* padded = &graph.exprs[factor];
@@ -53,7 +55,32 @@ TapLimits::TapLimits(Graph& graph, const TileKernel& kernel, const Contraction& 
         if (condition.index.bounds(kernel.extents()).low >= condition.low) implied_.insert(id);
       }
     }
-  if (std::ranges::any_of(limits, [](const Limit& limit) { return limit.step > 0; })) of = std::move(limits);
+  if (std::ranges::none_of(limits, [](const Limit& limit) { return limit.step > 0; })) return;
+  of = std::move(limits);
+  share = share_of(kernel, contraction);
+}
+
+double TapLimits::share_of(const TileKernel& kernel, const Contraction& contraction) const {
+  const int64_t batches = product_of(kernel.rows, contraction.batch);
+  if (batches > kMostBatches) return 1;
+  double sum = 0;
+  std::vector<int64_t> at(kernel.rows.size() + kernel.columns.size(), 0);
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    int64_t rest = batch;
+    for (const int d : contraction.batch) {
+      at[static_cast<size_t>(d)] = rest % kernel.rows[static_cast<size_t>(d)];
+      rest /= kernel.rows[static_cast<size_t>(d)];
+    }
+    double taps = 1;
+    for (size_t d = 0; d < of.size(); ++d) {
+      if (of[d].step == 0) continue;
+      const int64_t seen = (of[d].end - of[d].before.evaluate(at) + of[d].step - 1) / of[d].step;
+      taps *= static_cast<double>(std::clamp<int64_t>(seen, 0, kernel.columns[d])) /
+              static_cast<double>(kernel.columns[d]);
+    }
+    sum += taps;
+  }
+  return sum / static_cast<double>(batches);
 }
 
 ExprId TapLimits::without_implied(ExprId factor) const {

@@ -20,11 +20,14 @@ struct TapLimits {
   };
   std::vector<Limit> of = {};  // each column of the kernel but the last; empty: all taps for all
 
+  double share = 1;  // of all taps: those within the limits, on average over batches
+
   TapLimits(Graph& graph, const TileKernel& kernel, const Contraction& contraction);
   // A factor of the contraction without the conditions that hold for all taps within the limits.
   ExprId without_implied(ExprId factor) const;
 
  private:
+  double share_of(const TileKernel& kernel, const Contraction& contraction) const;
   Graph& graph_;
   std::set<ExprId> implied_ = {};
 };
