@@ -206,10 +206,8 @@ class ContractionEmitter {
       write.line(fmt::format("pid = pid // {}", hole(batch_)));
     }
     const bool apart = batch_ > 1 && !interleaved;  // a batch after another
-    if (rows && (columns || apart))
-      write.line(fmt::format("tiles_m = triton.cdiv({}, BLOCK_M)", hole(m_)));
-    if (columns && (rows || apart))
-      write.line(fmt::format("tiles_n = triton.cdiv({}, BLOCK_N)", hole(n_)));
+    if (rows && (columns || apart)) write.line(fmt::format("tiles_m = triton.cdiv({}, BLOCK_M)", hole(m_)));
+    if (columns && (rows || apart)) write.line(fmt::format("tiles_n = triton.cdiv({}, BLOCK_N)", hole(n_)));
     if (apart) {
       const char* tiles = rows && columns ? " // (tiles_m * tiles_n)" : rows ? " // tiles_m" : " // tiles_n";
       write.line(fmt::format("batch = pid{}", rows || columns ? tiles : ""));

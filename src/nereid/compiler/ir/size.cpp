@@ -13,7 +13,7 @@ namespace {
 // Longer expressions say nothing to a reader: they become numbers.
 constexpr size_t kMostProducts = 4, kMostSymbols = 6;
 
-int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+int64_t floored_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 // In brackets where an operator around it would bind more tightly than its own.
 std::string in_place(std::string text, Size::Place place) {
@@ -126,7 +126,7 @@ bool Size::divide(Product& product, const Product& by) {
 }
 
 Size floor_divide(const Size& a, const Size& b) {
-  const int64_t value = floor_divide(a.value_, b.value_);
+  const int64_t value = floored_quotient(a.value_, b.value_);
   if (b.value_ == 1 && b.is_literal()) return a;
   const Size::Sum by = b.sum();
   if (a.is_literal() || by.size() != 1) return value;
