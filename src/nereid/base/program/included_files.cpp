@@ -265,9 +265,13 @@ Result<std::string> text_with_files(std::string source, const std::string& name,
                                     const std::map<std::string, std::string>& files) {
   const auto module_of = [](const std::string& path) -> Result<std::string> {
     std::string dotted = path.substr(0, path.size() - std::min<size_t>(path.size(), 3));
-    const bool names = std::ranges::all_of(std::views::split(dotted, '/'), [](auto part) {
-      return is_name(std::string_view(part.begin(), part.end()));
-    });
+    bool names = true;
+    for (std::string_view rest = dotted; names;) {
+      const size_t slash = rest.find('/');
+      names = is_name(rest.substr(0, slash));
+      if (slash == std::string_view::npos) break;
+      rest.remove_prefix(slash + 1);
+    }
     if (!names || dotted.empty() || !path.ends_with(".py") || path.size() > 1000)
       return input_error("files: expected paths such as pkg/layers.py, got '{}'", path.substr(0, 200));
     std::ranges::replace(dotted, '/', '.');
