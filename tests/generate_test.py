@@ -310,7 +310,7 @@ class Test:
         unknown = subprocess.run([self.nereid, "frobnicate"], capture_output=True, text=True)
         self.expect(
             unknown.returncode == 2
-            and "there is no command 'frobnicate': expected one of trace, verify," in unknown.stderr,
+            and "there is no command 'frobnicate': expected one of optimize, verify," in unknown.stderr,
             f"an unknown command is named: {unknown.stderr!r}",
         )
         full = subprocess.run(
