@@ -38,7 +38,6 @@ struct Terminal {
   std::string dim(std::string_view text) const { return styled("2", text); }
   std::string red(std::string_view text) const { return styled("31", text); }
   std::string green(std::string_view text) const { return styled("32", text); }
-  std::string cyan(std::string_view text) const { return styled("36", text); }
   std::string styled(std::string_view code, std::string_view text) const;
 };
 

@@ -175,9 +175,6 @@ Result<LoadedKernel> LoadedKernel::load(const Driver& driver, int device, const 
   NEREID_CUDA(driver, cuModuleLoadData(&kernel.module_, image.cubin.data()));
   NEREID_CUDA(driver, cuModuleGetFunction(&kernel.function_, kernel.module_, image.name.c_str()));
   NEREID_CUDA(driver, cuFuncGetAttribute(&kernel.registers_, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.function_));
-  int local_bytes = 0;
-  NEREID_CUDA(driver, cuFuncGetAttribute(&local_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, kernel.function_));
-  kernel.spilled_words_ = local_bytes / 4;
 
   constexpr int64_t kSharedWithoutAsking = 48 << 10;
   if (image.shared > kSharedWithoutAsking) {
@@ -204,8 +201,7 @@ LoadedKernel::LoadedKernel(LoadedKernel&& other) noexcept
       image_(std::move(other.image_)),
       module_(std::exchange(other.module_, nullptr)),
       function_(other.function_),
-      registers_(other.registers_),
-      spilled_words_(other.spilled_words_) {}
+      registers_(other.registers_) {}
 
 LoadedKernel::~LoadedKernel() {
   if (module_ != nullptr) driver_->cuModuleUnload(module_);

@@ -88,7 +88,6 @@ class LoadedKernel {
 
   const CompiledKernel& image() const { return image_; }
   int registers() const { return registers_; }
-  int spilled_words() const { return spilled_words_; }
 
  private:
   LoadedKernel(const Driver& driver, CompiledKernel image) : driver_(&driver), image_(std::move(image)) {}
@@ -96,7 +95,7 @@ class LoadedKernel {
   CompiledKernel image_;
   CUmodule module_ = nullptr;
   CUfunction function_ = nullptr;
-  int registers_ = 0, spilled_words_ = 0;
+  int registers_ = 0;
 };
 
 }  // namespace nereid::gpu

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <deque>
 #include <optional>
-#include <ranges>
 #include <set>
 
 #include "nereid/base/file.h"

@@ -20,7 +20,6 @@ class CudaMachine final : public Machine {
 
   // The machine code for kernels with that hash, for the traces loaded afterwards.
   void add_kernel(const std::string& hash, gpu::CompiledKernel image);
-  bool has_kernel(const std::string& hash) const { return kernels_.contains(hash); }
   void forget_kernels();
 
   c10::Device device(trace::Device device) const override;

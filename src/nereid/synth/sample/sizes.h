@@ -20,7 +20,6 @@ class Sizes {
   explicit Sizes(const Space& space);
   // False where no sizes fit. `draw` then draws some into the steps.
   bool count(const std::vector<SampledStep>& steps);
-  const Counts& of_last() const { return *counts_.back(); }
   // False where undecided. Leaves operators alone.
   bool draw(Rng& rng, SampledProgram& sampled);
 

@@ -65,7 +65,6 @@ struct Edges {
 inline constexpr int kKinds = (ops::kMaxRank + 1) * ops::kDomains;
 inline int kind_of(int rank, ops::Domain domain) { return rank * ops::kDomains + static_cast<int>(domain); }
 inline int rank_of(int kind) { return kind / ops::kDomains; }
-inline ops::Domain domain_of_kind(int kind) { return static_cast<ops::Domain>(kind % ops::kDomains); }
 
 // A way to apply an operator to computed operands of given kinds.
 struct Transition {
