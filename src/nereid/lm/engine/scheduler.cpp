@@ -73,6 +73,33 @@ Result<int64_t> Scheduler::add(Request request) {
   return number;
 }
 
+Result<int64_t> Scheduler::fork(SampleId from, Request request) {
+  const auto found = samples_.find(from);
+  if (found == samples_.end())
+    return input_error("fork: expected a sample that goes on, got {}/{}", from.request, from.sample);
+  const Sequence& source = *found->second;
+  if (request.prompt.size() > source.tokens.size() ||
+      !std::equal(request.prompt.begin(), request.prompt.end(), source.tokens.begin()))
+    return input_error("fork: expected a prompt that {}/{} begins with", from.request, from.sample);
+  const bool all = request.prompt.size() == source.tokens.size();
+  NEREID_TRY(const int64_t number, add(std::move(request)));
+  if (!all || source.state != Sequence::kRunning || running() >= options_.most_sequences) return number;
+  Sequence& first = *samples_.at({number, 0});
+  std::erase(waiting_, &first);
+  first.table = blocks_.fork(source.table);
+  first.computed = source.computed;
+  reused_ += first.computed;
+  groups_.at(number).begun = true;
+  --unbegun_;
+  run(first);
+  return number;
+}
+
+std::span<const TokenId> Scheduler::tokens_of(SampleId id) const {
+  const auto found = samples_.find(id);
+  return found == samples_.end() ? std::span<const TokenId>() : std::span(found->second->tokens);
+}
+
 std::vector<Scheduler::Sequence*> Scheduler::of_request(int64_t request) {
   std::vector<Sequence*> found;
   for (auto at = samples_.lower_bound({request, 0}); at != samples_.end() && at->first.request == request;

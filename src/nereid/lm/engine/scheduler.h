@@ -95,6 +95,13 @@ class Scheduler {
   // The number of the request. An error: parameters out of range, a prompt that is empty or leaves no room
   // for a token, a full queue.
   Result<int64_t> add(Request request);
+  // Between steps: a request that goes on from a sample which has not ended; its prompt is how that sample's
+  // tokens begin. Where it is all of them, the first of the new samples runs at once on the same blocks, of
+  // which the last is copied before a write, and nothing is computed again; else full blocks are found by
+  // their names. Draws are by the new request's own seed, so what follows is an independent sample.
+  Result<int64_t> fork(SampleId from, Request request);
+  // A sample's prompt and what it has drawn; empty where it has ended.
+  std::span<const TokenId> tokens_of(SampleId id) const;
   // Between steps: ends a sample, or all of a request, without an event. What has ended already stays so.
   void cancel(SampleId id);
   void cancel(int64_t request);

@@ -33,6 +33,13 @@ struct SchedulerRun {
     return *number;
   }
 
+  int64_t fork(SampleId from, Request request) {
+    const auto number = scheduler.fork(from, request);
+    EXPECT_TRUE(number.ok()) << (number.ok() ? "" : number.error().message);
+    requests[*number] = std::move(request);
+    return *number;
+  }
+
   void step() {
     const Batch& batch = scheduler.schedule();
     if (batch.step.tokens.empty()) return;
@@ -174,6 +181,44 @@ TEST(Scheduler, CancellingWhoReadsThePromptLeavesItToTheNext) {
   bench.scheduler.cancel(SampleId{number, 1});  // long gone
 }
 
+TEST(Scheduler, ForksGoOnFromASampleWithoutReadingItAgain) {
+  for (const bool share : {false, true}) {
+    SchedulerRun bench({.blocks = 60, .block_size = 4, .share_prefixes = share});
+    const int64_t trunk = bench.add({.prompt = counted(10), .sampling = {.seed = 3, .max_tokens = 9}});
+    for (int i = 0; i < 4; ++i) bench.step();  // 14 tokens, of which 13 are computed
+    const auto tokens = bench.scheduler.tokens_of({trunk, 0});
+    ASSERT_EQ(tokens.size(), 14u);
+    const int64_t before = bench.model.computed();
+    const Request branch = {
+        .prompt = {tokens.begin(), tokens.end()}, .sampling = {.seed = 4, .max_tokens = 3}, .samples = 2};
+    const int64_t tip = bench.fork({trunk, 0}, branch);
+    bench.scheduler.check();
+    bench.step();
+    EXPECT_EQ(bench.model.computed(), before + 2);  // one token each: the trunk's own, and the fork's
+    Request cut = branch;
+    cut.prompt.resize(11), cut.samples = 1;
+    const int64_t earlier = bench.fork({trunk, 0}, cut);
+    bench.run();
+    EXPECT_EQ(bench.model.computed(), before + 5 + (3 + 2) + (share ? 3 : 11) + 2);
+    for (const SampleId id : {SampleId{trunk, 0}, SampleId{tip, 0}, SampleId{tip, 1}, SampleId{earlier, 0}})
+      EXPECT_EQ(bench.drawn.at(id), bench.expected(id));
+    EXPECT_NE(bench.drawn.at({tip, 0}), bench.drawn.at({tip, 1}));
+    EXPECT_TRUE(bench.scheduler.tokens_of({trunk, 0}).empty());
+    EXPECT_FALSE(bench.scheduler.fork({trunk, 0}, branch).ok());  // it has ended
+  }
+}
+
+TEST(Scheduler, AForkHasToBeginAsItsSample) {
+  SchedulerRun bench({.blocks = 60, .block_size = 4});
+  const int64_t trunk = bench.add({.prompt = counted(10), .sampling = {.max_tokens = 9}});
+  bench.step();
+  const auto other = bench.scheduler.fork({trunk, 0}, {.prompt = counted(9, 1)});
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message, HasSubstr("fork: expected a prompt that 0/0 begins with"));
+  EXPECT_FALSE(bench.scheduler.fork({trunk, 0}, {.prompt = counted(30)}).ok());
+  bench.scheduler.check();
+}
+
 TEST(Scheduler, WhatIsRefused) {
   Scheduler scheduler({.blocks = 5, .block_size = 4, .most_length = 12, .most_waiting = 2, .vocabulary = 50});
   const auto refusal = [&](const Request& request) {
@@ -244,6 +289,16 @@ TEST(Scheduler, RandomRequestsDrawWhatTheyWouldAlone) {
           bench.note(events);
           for (const Event& event : events) interfered.insert(event.id);
         }
+        bench.scheduler.check();
+      } else if (kind == 2 && !bench.requests.empty()) {
+        const SampleId id = {number, below(6)};
+        const auto tokens = bench.scheduler.tokens_of(id);
+        if (tokens.empty() || std::ssize(tokens) >= room) continue;
+        const auto kept = below(2) == 0 ? std::ssize(tokens) : 1 + below(std::ssize(tokens));
+        Request request = {.prompt = {tokens.begin(), tokens.begin() + kept}};
+        request.sampling = {.seed = random(), .max_tokens = 1 + below(20)};
+        request.samples = 1 + below(3);
+        bench.fork(id, std::move(request));
         bench.scheduler.check();
       } else {
         bench.step();

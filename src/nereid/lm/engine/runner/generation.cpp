@@ -33,7 +33,26 @@ int64_t Generation::most_tokens() const {
   return std::min(runner_.config().max_position_embeddings, runner_.options().most_tokens);
 }
 
-Result<size_t> Generation::add(GenerationRequest request) {
+Result<size_t> Generation::add(GenerationRequest request) { return enter(std::move(request), {}); }
+
+Result<size_t> Generation::fork(size_t request, int64_t sample, int64_t drawn, GenerationRequest more) {
+  const SampleId from = {static_cast<int64_t>(request), sample};
+  const auto tokens = scheduler_.tokens_of(from);
+  const auto prompt = tokens.empty() ? 0 : static_cast<int64_t>(prompts_.at(from.request));
+  if (tokens.empty() || drawn < 0 || prompt + drawn > std::ssize(tokens))
+    return input_error("fork: expected at most {} tokens of sample {}/{}, got {}",
+                       std::ssize(tokens) - prompt, request, sample, drawn);
+  more.prompt.assign(tokens.begin(), tokens.begin() + prompt + drawn);
+  const bool turned =
+      more.turning_token >= 0 &&
+      std::ranges::count(more.prompt.begin() + prompt, more.prompt.end(), more.turning_token) > 0;
+  const int64_t samples = more.samples;
+  NEREID_TRY(const size_t number, enter(std::move(more), from));
+  for (int64_t own = 0; turned && own < samples; ++own) turned_.insert({static_cast<int64_t>(number), own});
+  return number;
+}
+
+Result<size_t> Generation::enter(GenerationRequest request, std::optional<SampleId> from) {
   const auto& config = runner_.config();
   if (request.prompt.empty()) return input_error("a prompt without tokens: expected at least one");
   for (const int64_t token : request.prompt)
@@ -64,8 +83,10 @@ Result<size_t> Generation::add(GenerationRequest request) {
                         .seed = request.draw.seed,
                         .max_tokens = request.most_new,
                         .stop_tokens = {request.end_tokens.begin(), request.end_tokens.end()}};
-  NEREID_TRY(const int64_t number, scheduler_.add(std::move(scheduled)));
+  NEREID_TRY(const int64_t number,
+             from ? scheduler_.fork(*from, std::move(scheduled)) : scheduler_.add(std::move(scheduled)));
   request.prompt = {};  // the scheduler has it
+  prompts_[number] = static_cast<size_t>(prompt);
   requests_.emplace(number, std::move(request));
   return static_cast<size_t>(number);
 }
@@ -92,6 +113,7 @@ void Generation::stop(size_t request, int64_t sample) {
 void Generation::forget_if_over(int64_t request) {
   if (scheduler_.knows(request)) return;
   requests_.erase(request);
+  prompts_.erase(request);
   turned_.erase(turned_.lower_bound({request, 0}), turned_.lower_bound({request + 1, 0}));
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -58,6 +59,10 @@ class Generation {
   // Its number, counted from 0. An error (blamed on the input): the prompt is empty, has tokens that the
   // model has not, or is too long for model or cache.
   Result<size_t> add(GenerationRequest request);
+  // A request that goes on from a sample that has not ended: from its prompt and the first `drawn` of its
+  // tokens, whose keys and values are shared (Scheduler::fork). `more.prompt` is left empty; its seeds are to
+  // differ from the sample's. An error, too: the sample has ended, or has fewer tokens.
+  Result<size_t> fork(size_t request, int64_t sample, int64_t drawn, GenerationRequest more);
   // Ends all samples of a request, or one; nothing more is handed out of them.
   void cancel(size_t request);
   void cancel(size_t request, int64_t sample);
@@ -70,7 +75,7 @@ class Generation {
   // Ends a sample whose text is whole: one of those that may be enough.
   void stop(size_t request, int64_t sample);
 
-  // One forward. `on_token` may cancel, stop and add.
+  // One forward. `on_token` may cancel, stop, add and fork.
   void step(const std::function<void(const Token&)>& on_token);
 
   size_t remembered() const { return requests_.size(); }  // requests that are not over
@@ -79,6 +84,7 @@ class Generation {
 
  private:
   int64_t most_tokens() const;
+  Result<size_t> enter(GenerationRequest request, std::optional<SampleId> from);
   DrawParameters parameters_of(SampleId id) const;
   void forget_if_over(int64_t request);
 
@@ -86,6 +92,7 @@ class Generation {
   GenerationOptions options_;
   Scheduler scheduler_;
   std::map<int64_t, GenerationRequest> requests_;  // those that are not over
+  std::map<int64_t, size_t> prompts_;              // of these, how long their prompts are
   std::set<SampleId> turned_;                      // of these, samples with their turning token after them
   // Since the step whose tokens are being handed out: samples, and requests as a whole.
   std::set<SampleId> ended_;

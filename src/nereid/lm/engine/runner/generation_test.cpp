@@ -5,7 +5,10 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "tests/support/random_batch.h"
 
@@ -159,6 +162,104 @@ TEST_F(Generations, PromptsShareWhatTheyBeginWith) {
   EXPECT_EQ(texts.at({0, 0}), texts.at({2, 0}));
   longer.insert(longer.end(), texts.at({1, 0}).begin(), texts.at({1, 0}).end());
   EXPECT_EQ(longer, continued(weights_, {longer.begin(), longer.end() - 6}, 6));
+}
+
+// A fork draws what a request draws whose prompt is all of its beginning; and where it forks at the latest
+// token nothing is computed again.
+TEST_F(Generations, AForkDrawsWhatItsBeginningWouldAlone) {
+  for (const int64_t drawn : {0, 1, 4, 5}) {
+    const auto engine = runner(100, 4);
+    Generation generation(*engine, {});
+    const DrawParameters hot{.temperature = 1.5, .top_p = 0.95, .seed = 5};
+    const size_t trunk =
+        generation.add({.prompt = kPrompts[1], .most_new = 12, .draw = {.temperature = 1.5, .seed = 4}})
+            .value();
+    Texts texts;
+    size_t fork = SIZE_MAX;
+    while (!generation.idle())
+      generation.step([&](const Token& token) {
+        auto& text = texts[{token.request, token.sample}];
+        text.push_back(token.token);
+        if (token.request != trunk || text.size() != 5) return;
+        fork = generation.fork(trunk, 0, drawn, {.prompt = {}, .samples = 3, .most_new = 6, .draw = hot})
+                   .value();
+      });
+    EXPECT_EQ(generation.free_blocks(), 99);
+    EXPECT_EQ(generation.remembered(), 0U);
+    EXPECT_EQ(texts.at({trunk, 0}).size(), 12u);
+    auto beginning = kPrompts[1];
+    beginning.insert(beginning.end(), texts.at({trunk, 0}).begin(), texts.at({trunk, 0}).begin() + drawn);
+    const auto other = runner(100, 4);
+    Generation alone(*other, {});
+    ASSERT_TRUE(alone.add({.prompt = beginning, .samples = 3, .most_new = 6, .draw = hot}).ok());
+    const Texts expected = run(alone);
+    for (int64_t sample = 0; sample < 3; ++sample)
+      EXPECT_EQ(texts.at({fork, sample}), expected.at({0, sample})) << drawn << " " << sample;
+    // 15 of 16 tokens are there, and 16 of them for those that follow the first.
+    if (drawn == 5) {
+      EXPECT_EQ(generation.scheduler().reused(), 15 + 2 * 16);
+    }
+    EXPECT_FALSE(generation.fork(trunk, 0, 1, {.prompt = {}}).ok());  // it has ended
+  }
+}
+
+// A branch is an independent sample given its beginning: the law of what the trunk and the branch draw next,
+// counted, against the product of the model's own distributions, enumerated.
+TEST_F(Generations, ABranchIsIndependentOfItsTrunk) {
+  const auto next_of = [&](Tokens tokens) {
+    const c10::NoGradGuard no_gradients;
+    const auto length = static_cast<int32_t>(tokens.size());
+    lm::PackedAttention attention({0, length}, at::kCPU);
+    const auto hidden =
+        lm::hidden_states(weights_, at::tensor(tokens), at::arange(length, at::kLong), attention);
+    const auto logits = lm::logits_of(weights_, hidden).select(0, -1).to(at::kDouble);
+    std::vector<std::pair<double, int64_t>> likely;
+    for (int64_t i = 0; i < logits.size(0); ++i) likely.emplace_back(std::exp(logits[i].item<double>()), i);
+    std::ranges::sort(likely, std::greater());
+    const double sum = likely[0].first + likely[1].first + likely[2].first;
+    std::map<int64_t, double> shares;
+    for (int i = 0; i < 3; ++i)
+      shares[likely[static_cast<size_t>(i)].second] = likely[static_cast<size_t>(i)].first / sum;
+    return shares;
+  };
+  constexpr int64_t kTrunks = 3000;
+  const auto engine = runner(400, 4);
+  Generation generation(*engine, {.most_sequences = 64});
+  DrawParameters drawn{.top_k = 3, .seed = 21};
+  ASSERT_TRUE(generation.add({.prompt = kPrompts[1], .samples = kTrunks, .most_new = 2, .draw = drawn}).ok());
+  std::map<size_t, int64_t> trunk_of;
+  std::map<int64_t, std::array<int64_t, 3>> tokens;  // of each trunk: its two, and the branch's
+  while (!generation.idle())
+    generation.step([&](const Token& token) {
+      if (token.request != 0) {
+        tokens[trunk_of.at(token.request)][2] = token.token;
+        return;
+      }
+      auto& own = tokens[token.sample];
+      own[token.last ? 1 : 0] = token.token;
+      if (token.last) return;
+      drawn.seed = 1'000'000 + static_cast<uint64_t>(token.sample);
+      trunk_of[generation.fork(0, token.sample, 1, {.prompt = {}, .most_new = 1, .draw = drawn}).value()] =
+          token.sample;
+    });
+  std::map<std::array<int64_t, 3>, double> counts;
+  for (const auto& [trunk, three] : tokens) ++counts[three];
+  double chi_square = 0, expected_sum = 0;
+  for (const auto& [first, share] : next_of(kPrompts[1])) {
+    auto beginning = kPrompts[1];
+    beginning.push_back(first);
+    const auto next = next_of(beginning);
+    for (const auto& [a, p] : next)
+      for (const auto& [b, q] : next) {
+        const double expected = kTrunks * share * p * q;
+        const auto found = counts.find({first, a, b});
+        const double off = (found == counts.end() ? 0 : found->second) - expected;
+        chi_square += off * off / expected;
+        expected_sum += expected;
+      }
+  }
+  EXPECT_NEAR(expected_sum, kTrunks, 1e-6);
+  EXPECT_LT(chi_square, 26 + 6 * std::sqrt(2.0 * 26));  // 27 cells
 }
 
 TEST_F(Generations, OtherWeightsUseNoKeysOfBefore) {
