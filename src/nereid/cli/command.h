@@ -27,6 +27,7 @@ void add_lower_command(CLI::App& app, Chosen& chosen);
 void add_ops_command(CLI::App& app, Chosen& chosen);
 void add_synth_command(CLI::App& app, Chosen& chosen);
 void add_harvest_command(CLI::App& app, Chosen& chosen);
+void add_choices_command(CLI::App& app, Chosen& chosen);
 void add_store_command(CLI::App& app, Chosen& chosen);
 void add_train_command(CLI::App& app, Chosen& chosen);
 void add_optimize_command(CLI::App& app, Chosen& chosen);

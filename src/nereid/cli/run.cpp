@@ -26,7 +26,7 @@ NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next c
 // Where commands stand in `nereid --help`.
 const std::vector<std::pair<const char*, std::vector<const char*>>> kHeadings = {
     {"Kernels", {"optimize", "verify", "lower", "trace", "eval", "mutate"}},
-    {"Tasks", {"synth", "ops", "harvest", "import", "package"}},
+    {"Tasks", {"synth", "ops", "harvest", "choices", "import", "package"}},
     {"Language models", {"train", "runs", "generate", "serve-model", "tokenize", "import-gguf", "export"}},
     {"Services", {"serve", "store", "doctor"}}};
 
@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   add_synth_command(app, chosen);
   add_ops_command(app, chosen);
   add_harvest_command(app, chosen);
+  add_choices_command(app, chosen);
   add_formats_commands(app, chosen);
   add_train_command(app, chosen);
   add_runs_command(app, chosen);

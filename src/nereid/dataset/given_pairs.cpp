@@ -1,6 +1,7 @@
 #include "nereid/dataset/given_pairs.h"
 
-#include "nereid/base/json.h"
+#include "nereid/base/file.h"
+#include "nereid/base/json_field.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/compiler/output/collapsed_dims.h"
 #include "nereid/compiler/output/source_file.h"
@@ -12,8 +13,35 @@ namespace {
 
 constexpr const char* kGivenFile = "model.py";
 constexpr double kGivenTraceSeconds = 30;
+constexpr size_t kMostTaskText = size_t{16} << 20;
 
 }  // namespace
+
+Result<std::vector<GivenTask>> read_given_tasks(const std::vector<std::string>& files) {
+  std::vector<GivenTask> tasks;
+  for (const auto& file : files) {
+    NEREID_TRY(const std::string text, read_file(file));
+    int64_t number = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      const std::string where = fmt::format("{}:{}", file, ++number);
+      if (line.empty()) continue;
+      NEREID_TRY(Json json, parse_json(line, where));
+      GivenTask task{.number = tasks.size()};
+      const JsonField root(json, where);
+      NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
+      NEREID_TRY(task.source, field.text(kMostTaskText));
+      NEREID_TRY(std::string id, root.text_at("id"));
+      json.erase("code");
+      json["id"] = id.empty() ? fmt::format("task-{}", task.number) : std::move(id);
+      task.about = std::move(json);
+      tasks.push_back(std::move(task));
+    }
+  }
+  if (tasks.empty()) return input_error("expected at least one task, got none in {}", fmt::join(files, ", "));
+  return tasks;
+}
 
 GivenPairMaker::GivenPairMaker(verify::VerifierProcesses& processes, const Options& options)
     : options_(options),

@@ -14,6 +14,10 @@ struct GivenTask {
   uint64_t number = 0;     // seeds the choice of its variants
 };
 
+// Lines as `nereid harvest` and `nereid synth` write them: the text is `code` (or `task`), the rest is kept.
+// An error names file and line.
+Result<std::vector<GivenTask>> read_given_tasks(const std::vector<std::string>& files);
+
 // Options of PairMaker, of which `wordings`, `brief` and `verify_every` are not looked at. An Error is a
 // fault of ours, or an interrupt; a task that cannot be traced or lowered has `not_lowered`. Thread-safe.
 class GivenPairMaker {

@@ -15,6 +15,7 @@ namespace {
 
 // A tile that is nothing like what the model has would teach little.
 constexpr size_t kNearest = 8;
+constexpr size_t kNearestMeasured = 24;  // whose time says what they are worth
 constexpr const char* kAttentionAsProducts = "attention as products";
 constexpr int kTries = 3;  // for each variant: a choice may make no difference, or not be lowered
 
@@ -56,12 +57,12 @@ std::string short_name(const std::string& op) {
   return op.substr(begin, op.find('.', begin) - begin);
 }
 
-void add_cuts(const compiler::LoweredKernel& kernel, std::vector<Move>& moves) {
+void add_cuts(const compiler::LoweredKernel& kernel, std::vector<Move>& moves, size_t nearest = kNearest) {
   std::vector<KernelChoice> near = kernel.others;
   std::stable_sort(near.begin(), near.end(), [&](const auto& a, const auto& b) {
     return distance(a, kernel.choice) < distance(b, kernel.choice);
   });
-  near.resize(std::min(near.size(), kNearest));
+  near.resize(std::min(near.size(), nearest));
   // Other precisions that are as exact as float32 asks.
   if (!kernel.choice.precision.empty() && kernel.choice.k > 0)
     for (const char* precision : {"tf32x3", "bf16x6", "ieee"}) {
@@ -126,13 +127,24 @@ compiler::Choices one_by_one(const trace::Trace& trace) {
   return choices;
 }
 
+void add_way(std::vector<Move>& moves, const char* name, bool compiler::Choices::* flag) {
+  moves.push_back(
+      {{Choice::Kind::kWay, "", name}, {}, [flag](compiler::Choices& c) { c.*flag = !(c.*flag); }});
+}
+
 void add_ways(std::vector<Move>& moves) {
-  const auto way = [&](const char* name, bool compiler::Choices::* flag) {
-    moves.push_back(
-        {{Choice::Kind::kWay, "", name}, {}, [flag](compiler::Choices& c) { c.*flag = !(c.*flag); }});
-  };
-  way(kAttentionAsProducts, &compiler::Choices::one_pass_attention);
-  way("long sums in one stage", &compiler::Choices::split_sums);
+  add_way(moves, kAttentionAsProducts, &compiler::Choices::one_pass_attention);
+  add_way(moves, "long sums in one stage", &compiler::Choices::split_sums);
+}
+
+// Those that training pairs without a clock do not have, too.
+std::vector<Move> all_ways() {
+  std::vector<Move> moves;
+  add_ways(moves);
+  add_way(moves, "convolutions in the layout of their inputs", &compiler::Choices::channels_last);
+  add_way(moves, "products of float32 without parts", &compiler::Choices::split_products);
+  add_way(moves, "sums and products in the order of the text", &compiler::Choices::algebra);
+  return moves;
 }
 
 std::vector<Move> moves_of(const trace::Trace& trace, const std::vector<compiler::LoweredKernel>& kernels,
@@ -191,8 +203,13 @@ bool same_kernels(const std::vector<compiler::LoweredKernel>& a,
 class VariantMaker {
  public:
   // `prose`: as Lowering has it.
-  VariantMaker(const trace::Trace& trace, const std::string& source, synth::Rng& rng, bool prose)
-      : trace_(trace), task_(trace, source, prose), rng_(rng), ways_(has_attention(trace)) {}
+  VariantMaker(const trace::Trace& trace, const std::string& source, synth::Rng& rng, bool prose,
+               std::string target = "sm_90")
+      : trace_(trace),
+        task_(trace, source, prose),
+        rng_(rng),
+        target_(std::move(target)),
+        ways_(has_attention(trace)) {}
 
   // As the compiler has it.
   Status add_own(Kind kind) {
@@ -244,6 +261,41 @@ class VariantMaker {
     if (other.ok()) add(*std::move(other), std::move(chosen), easiest);
   }
 
+  // One of all_ways() instead.
+  void add_other_way(const Move& way) {
+    compiler::Choices choices = base(Kind::kCompiled);
+    way.apply(choices);
+    if (auto other = lowered(task_, choices); other.ok())
+      add(*std::move(other), {choice_of(way)}, Kind::kCompiled);
+  }
+
+  // Anything else that may take another time.
+  void add_drawn(const std::vector<Move>& ways) {
+    const Kind kind = rng_.below(2) == 0 ? Kind::kCompiled : easiest(kKinds[rng_.below(kKinds.size())]);
+    const auto* own = own_kernels(kind);
+    if (own == nullptr) return;
+    compiler::Choices choices = base(kind);
+    std::vector<Choice> chosen;
+    if (kind == Kind::kCompiled && rng_.below(4) == 0) make(ways, choices, chosen);
+    std::vector<Move> boundaries;
+    for (const auto& kernel : *own) add_boundaries(trace_, kernel, boundaries);
+    if (!boundaries.empty() && rng_.below(3) == 0) make(boundaries, choices, chosen);
+    auto other = lowered(task_, choices);
+    if (!other.ok()) return;
+    std::vector<Move> last;
+    for (const auto& kernel : other->kernels) {
+      std::vector<Move> cuts;
+      add_cuts(kernel, cuts, kNearestMeasured);
+      if (cuts.empty()) continue;
+      if (rng_.below(2) == 0) make(cuts, choices, chosen);
+      last = std::move(cuts);
+    }
+    if (chosen.empty() && !last.empty()) make(last, choices, chosen);
+    if (chosen.empty()) return;
+    other = lowered(task_, choices);
+    if (other.ok()) add(*std::move(other), std::move(chosen), kind);
+  }
+
   // With attention as products.
   void add_way() {
     if (!ways_) return;
@@ -259,11 +311,13 @@ class VariantMaker {
  private:
   const compiler::Choices& base(Kind kind) {
     auto& choices = bases_[static_cast<size_t>(kind)];
-    if (!choices)
+    if (!choices) {
       choices = kind == Kind::kOneByOne      ? one_by_one(trace_)
                 : kind == Kind::kSimplyFused ? fused(compiler::Fusion::kPlain)
                 : kind == Kind::kFused       ? fused(compiler::Fusion::kIndexed)
                                              : kMasked;
+      choices->target = target_;
+    }
     return *choices;
   }
 
@@ -312,6 +366,7 @@ class VariantMaker {
   const trace::Trace& trace_;
   compiler::Lowering task_;
   synth::Rng& rng_;
+  const std::string target_;
   bool ways_;
   // Of each kind:
   std::array<std::optional<compiler::Choices>, kAllKinds> bases_{};
@@ -351,6 +406,19 @@ Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const 
   }
   for (int left = kTries * most; left > 0 && maker.count() < most; --left)
     maker.add_recut(order[rng.below(kKinds.size())]);
+  return maker.take();
+}
+
+Result<std::vector<Variant>> variants_to_measure(const trace::Trace& trace, const std::string& source,
+                                                 synth::Rng& rng, int most, const std::string& target) {
+  VariantMaker maker(trace, source, rng, true, target);
+  NEREID_TRY_STATUS(maker.add_own(Kind::kCompiled));
+  for (const Kind kind : kKinds)  // one that cannot be lowered is left out
+    if (maker.count() < most) (void)maker.add_own(kind);
+  const auto ways = all_ways();
+  for (const Move& way : ways)
+    if (maker.count() < most) maker.add_other_way(way);
+  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_drawn(ways);
   return maker.take();
 }
 

@@ -41,4 +41,11 @@ Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::s
 Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const std::string& source,
                                                synth::Rng& rng, int most);
 
+// What a clock is to compare: the compiler's own first, then each of the kinds and ways that differs, then
+// random ones, of another kind, another way, a boundary between two operators, and other cuts of each kernel,
+// as likely as not.
+Result<std::vector<Variant>> variants_to_measure(const trace::Trace& trace, const std::string& source,
+                                                 synth::Rng& rng, int most,
+                                                 const std::string& target = "sm_90");
+
 }  // namespace nereid::dataset

@@ -4,8 +4,7 @@
 #include <memory>
 
 #include "nereid/base/deadline.h"
-#include "nereid/base/file.h"
-#include "nereid/base/json_field.h"
+#include "nereid/base/json.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
 #include "nereid/base/thread_pool.h"
@@ -16,7 +15,6 @@
 namespace nereid::cli {
 namespace {
 
-constexpr size_t kMostTaskText = size_t{16} << 20;
 constexpr int64_t kTasksAThread = 4;   // between two appends to the file
 constexpr size_t kMostGivenShown = 3;  // refusals in the report
 
@@ -26,33 +24,6 @@ struct GivenPairsOptions {
   uint64_t seed = 0;
   int variants = 2, threads = 0;
 };
-
-// Lines as `nereid harvest` and `nereid synth` write them: the text is `code` (or `task`), the rest is kept.
-Result<std::vector<dataset::GivenTask>> read_given_tasks(const std::vector<std::string>& files) {
-  std::vector<dataset::GivenTask> tasks;
-  for (const auto& file : files) {
-    NEREID_TRY(const std::string text, read_file(file));
-    int64_t number = 0;
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
-      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      const std::string where = fmt::format("{}:{}", file, ++number);
-      if (line.empty()) continue;
-      NEREID_TRY(Json json, parse_json(line, where));
-      dataset::GivenTask task{.number = tasks.size()};
-      const JsonField root(json, where);
-      NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
-      NEREID_TRY(task.source, field.text(kMostTaskText));
-      NEREID_TRY(std::string id, root.text_at("id"));
-      json.erase("code");
-      json["id"] = id.empty() ? fmt::format("task-{}", task.number) : std::move(id);
-      task.about = std::move(json);
-      tasks.push_back(std::move(task));
-    }
-  }
-  if (tasks.empty()) return input_error("expected at least one task, got none in {}", fmt::join(files, ", "));
-  return tasks;
-}
 
 void count_yield(dataset::Progress& progress, const dataset::Yield& yield) {
   ++progress.next;
@@ -100,7 +71,7 @@ Status write_given_pairs(const GivenPairsOptions& options, const std::vector<dat
 }
 
 Result<Answer> make_given_pairs(const GivenPairsOptions& options, bool json) {
-  NEREID_TRY(const auto tasks, read_given_tasks(options.inputs));
+  NEREID_TRY(const auto tasks, dataset::read_given_tasks(options.inputs));
   NEREID_TRY(auto file, dataset::PairFile::open(options.output,
                                                 fmt::format("tasks={} variants={} seed={} policy={}",
                                                             fmt::join(options.inputs, ","), options.variants,

@@ -239,7 +239,7 @@ double step_launch_seconds(const Recurrence& of, int64_t bytes, const Target& ta
   const double weights = static_cast<double>(rows_of_gates(of) * of.hidden * of.hidden * bytes);
   const double flops = 2 * weights / static_cast<double>(bytes) * static_cast<double>(of.batch) /
                        (rate(target, bytes) * target.multiprocessors * 0.5);
-  return target.launch_seconds + 2e-6 + terms / 64 * 0.15e-6 +
+  return target.cost.launch_seconds + 2e-6 + terms / 64 * 0.15e-6 +
          weights * std::min(tiles, 4.0) / kAllReadBytes + flops;
 }
 

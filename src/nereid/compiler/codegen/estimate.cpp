@@ -47,13 +47,13 @@ double rate(const Target& target, const KernelText& text, DType factor) {
   return target.fp32;
 }
 
-// How often each factor of a contraction is read: once for every tile of the other's own dimension, less what
-// the second-level cache keeps of neighbouring tiles.
-double rereads(const KernelText& text, double flops, double bytes) {
-  if (!text.contraction || text.choice.k == 0 || bytes == 0) return 1;
+// Bytes of both factors of a contraction that its tiles ask for: each is read for every tile of the other's
+// own dimension.
+double asked_bytes(const KernelText& text, double flops) {
+  if (!text.contraction || text.choice.k == 0) return 0;
   const double intensity =
       2.0 / (1.0 / static_cast<double>(text.choice.m) + 1.0 / static_cast<double>(text.choice.n)) / 4;
-  return std::max(1.0, flops / intensity / bytes / 8);
+  return flops / intensity;
 }
 
 // A product over e and one over n for every query and key; half of them where later keys are not looked at.
@@ -66,6 +66,19 @@ double flash_flops(const Node& node) {
 }
 
 }  // namespace
+
+double seconds_of(const CostFeatures& f, const Target& target) {
+  const CostConstants& c = target.cost;
+  const double memory =
+      (std::max(f.read, f.asked / c.cache_ratio) + f.written) / (target.bytes_per_second * c.bandwidth_share);
+  const double arithmetic =
+      f.products / (f.rate * c.tensor_share) + f.other_flops / (target.fp32 * c.vector_share);
+  // The last wave leaves processors idle, and a few programs most of them.
+  const double waves = std::ceil(f.programs / f.width);
+  const double idle = waves / (f.programs / f.width);
+  return f.fixed + f.launches * c.launch_seconds + std::max(memory, arithmetic) * idle +
+         waves * (c.wave_seconds + f.elements * c.thread_seconds);
+}
 
 Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kernel, const KernelText& text,
                   const Target& target) {
@@ -82,6 +95,8 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
       graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members.front().node)].out)]
           .type;
   const Node& first = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
+  CostFeatures& features = made.features;
+  features.read = made.bytes_read, features.written = made.bytes_written;
   if (first.flash) {
     made.contraction_flops = flash_flops(first);
     made.flops = made.contraction_flops + 6 * static_cast<double>(element_count(first.sizes));
@@ -91,25 +106,26 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
     const double one = 2 * gates * static_cast<double>(r.hidden * r.batch);
     made.contraction_flops = one * static_cast<double>(r.steps);
     made.flops = made.contraction_flops + 10 * static_cast<double>(element_count(first.sizes));
-    made.seconds = target.launch_seconds * static_cast<double>(std::max<int64_t>(text.steps - 1, 0));
-    if (text.cooperative) {
-      made.seconds = target.launch_seconds + text.step_seconds * static_cast<double>(r.steps);
+    features.launches = static_cast<double>(std::max<int64_t>(text.steps, 1));
+    if (text.cooperative) {  // its steps take what their exchanges take
+      features = {.launches = 1, .fixed = text.step_seconds * static_cast<double>(r.steps)};
+      made.seconds = seconds_of(features, target);
       return made;
     }
   } else if (text.contraction) {
     const double all = 2 * static_cast<double>(element_count(kernel.extents()));
     made.contraction_flops = all * text.taps_share;
     made.flops -= all - made.contraction_flops;
+  } else {
+    features.elements = static_cast<double>(element_count(kernel.extents())) /
+                        static_cast<double>(std::max<int64_t>(text.programs, 1)) / (32.0 * text.num_warps);
   }
-  const double memory = (made.bytes_read * rereads(text, made.flops, made.bytes_read) + made.bytes_written) /
-                        target.bytes_per_second;
-  const double arithmetic = made.contraction_flops / (rate(target, text, type) * 0.7) +
-                            (made.flops - made.contraction_flops) / target.fp32;
-  // The last wave leaves processors idle, and a few programs most of them.
-  const auto programs = static_cast<double>(text.programs);
-  const auto width = static_cast<double>(target.multiprocessors) * (text.contraction ? 1 : 4);
-  const double idle = std::ceil(programs / width) / (programs / width);
-  made.seconds += target.launch_seconds + std::max(memory, arithmetic) * idle;
+  features.asked = asked_bytes(text, made.flops);
+  features.products = made.contraction_flops, features.rate = rate(target, text, type);
+  features.other_flops = made.flops - made.contraction_flops;
+  features.programs = static_cast<double>(text.programs);
+  features.width = static_cast<double>(target.multiprocessors) * (text.contraction ? 1 : 4);
+  made.seconds = seconds_of(features, target);
   return made;
 }
 

@@ -7,12 +7,31 @@
 
 namespace nereid::compiler {
 
+namespace {
+
+struct CostOfTarget {
+  std::string_view target;
+  CostConstants constants;
+};
+constexpr CostOfTarget kCostConstants[] = {
+#include "nereid/compiler/ir/cost_constants.inc"
+};
+
+std::vector<Target> with_cost(std::vector<Target> table) {
+  for (Target& target : table)
+    for (const CostOfTarget& of : kCostConstants)
+      if (of.target == target.name) target.cost = of.constants;
+  return table;
+}
+
+}  // namespace
+
 const std::vector<Target>& targets() {
-  static const std::vector<Target> table{
-      {"sm_80", "A100", 108, 163 << 10, 2.0e12, 19.5e12, 156e12, 312e12, 3e-6},
-      {"sm_90", "H200", 132, 227 << 10, 4.8e12, 67e12, 494e12, 989e12, 2.5e-6},
-      {"sm_100", "B200", 148, 227 << 10, 8.0e12, 80e12, 1125e12, 2250e12, 2.5e-6},
-  };
+  static const std::vector<Target> table = with_cost({
+      {"sm_80", "A100", 108, 163 << 10, 2.0e12, 19.5e12, 156e12, 312e12},
+      {"sm_90", "H200", 132, 227 << 10, 4.8e12, 67e12, 494e12, 989e12},
+      {"sm_100", "B200", 148, 227 << 10, 8.0e12, 80e12, 1125e12, 2250e12},
+  });
   return table;
 }
 

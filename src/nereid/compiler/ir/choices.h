@@ -12,6 +12,20 @@
 
 namespace nereid::compiler {
 
+// How much of its data sheet's rates a GPU reaches, and what else the cost model's seconds are made of
+// (codegen/estimate.h has the formula). The table is cost_constants.inc, which tools/fit_cost_model.py
+// writes.
+struct CostConstants {
+  double launch_seconds = 2.5e-6;  // between kernels of a stream
+  double bandwidth_share = 1;      // of bytes_per_second
+  double cache_ratio = 8;          // bytes that a product's tiles ask for, to one that comes from memory
+  double tensor_share = 0.7;       // of a contraction's rate
+  double vector_share = 1;         // of fp32
+  double wave_seconds = 0;         // of as many programs as run at a time
+  double thread_seconds = 0;       // of each element of a thread, in each wave; not in products
+  std::string_view date{}, source{};
+};
+
 // A GPU as the cost model sees it. Figures are the vendor's data sheets', of the variant that is named.
 struct Target {
   std::string_view name;     // "sm_90"
@@ -20,7 +34,7 @@ struct Target {
   int64_t shared_bytes;     // that one program may use
   double bytes_per_second;  // of device memory
   double fp32, tf32, bf16;  // FLOP/s, dense, of one contraction
-  double launch_seconds;    // between kernels of a stream
+  CostConstants cost{};
 };
 const std::vector<Target>& targets();
 Result<Target> target_named(std::string_view name);

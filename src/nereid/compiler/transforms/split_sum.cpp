@@ -63,7 +63,7 @@ class SumSplitter {
     const double one = static_cast<double>(terms) * term;
     const double moved = 8.0 * static_cast<double>(how.parts * element_count(node.sizes));
     const double two =
-        one / static_cast<double>(how.parts) + target_.launch_seconds + moved / target_.bytes_per_second;
+        one / static_cast<double>(how.parts) + target_.cost.launch_seconds + moved / target_.bytes_per_second;
     return two < 0.8 * one ? std::optional(how) : std::nullopt;
   }
 

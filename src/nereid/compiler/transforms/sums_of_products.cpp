@@ -436,9 +436,9 @@ class SumPusher {
       const double rate = half ? target_.bf16 : node.tf32 ? target_.tf32 : target_.tf32 / 3;
       // Factors in TF32 are rounded first (channels_last.h).
       const double launches = node.tf32 ? 3 : 1;
-      return launches * target_.launch_seconds + std::max(memory, 2 * elements / (rate * kUsualShare));
+      return launches * target_.cost.launch_seconds + std::max(memory, 2 * elements / (rate * kUsualShare));
     }
-    return target_.launch_seconds + memory +
+    return target_.cost.launch_seconds + memory +
            std::max(all - distinct, 0.0) / (kCacheSpeed * target_.bytes_per_second);
   }
 
@@ -458,7 +458,7 @@ class SumPusher {
     }
     if (possible)
       for (const ExprId rest : found.rest) add(rest_of(node, rest));
-    double after = -target_.launch_seconds * shared_;
+    double after = -target_.cost.launch_seconds * shared_;
     for (const Node& each : planned_) after += seconds(each);
     if (!possible || after > kWorthIt * seconds_before_) {
       graph_.tensors.resize(tensors);
