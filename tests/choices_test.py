@@ -1,6 +1,6 @@
-"""`nereid choices` without a GPU: several Verified choices of each program with modelled seconds, resumed where
-it was stopped; pairs that `nereid train data` reads; features from which tools/fit_cost_model.py gets the
-compiler's own seconds.
+"""`nereid choices` without a GPU: several Verified choices of each program with modelled seconds, resumed
+where it was stopped; pairs that `nereid train data` reads; features from which tools/fit_cost_model.py gets
+the compiler's own seconds.
 
     python tests/choices_test.py NEREID
 """
@@ -48,6 +48,7 @@ with tempfile.TemporaryDirectory() as name:
     for program in measured:
         assert program["device"] is None and program["roofline_seconds"] > 0
         assert 2 <= len(program["choices"]) <= 4 and program["complete"]
+        assert [choice.get("first", False) for choice in program["choices"]].count(True) == 1
         codes = [choice["code"] for choice in program["choices"]]
         assert len(set(codes)) == len(codes)
         for choice in program["choices"]:

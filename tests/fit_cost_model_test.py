@@ -78,7 +78,7 @@ def lines(count, seed, constants_of, noise=0.02):
                 factor = 2.0 ** rng.integers(-3, 4)
                 k["programs"] = max(1, round(k["programs"] * factor))
                 k["elements"], k["asked"] = k["elements"] / factor, k["asked"] * factor**0.5
-            line["choices"].append({"choices": [] if choice == 0 else ["other"], "kind": "compiled"})
+            line["choices"].append({"first": choice == 0})
             line["choices"][-1] |= {"features": features, "kept": []}
         choices = [{"features": c["features"], "seconds": 1.0, "own": False} for c in line["choices"]]
         times = tool.Times([choices])

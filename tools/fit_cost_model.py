@@ -9,8 +9,8 @@ Programs are split by their hash: constants are fitted on one part, and both the
 judged on the other. Reported are Spearman's rank correlation of modelled and measured seconds (mean over
 programs, and over all choices together) and the regret of the choice that the model ranks first: its seconds
 over those of the fastest choice, geometric mean. Intervals are bootstrap intervals over programs, 95 %.
-Choices that leave operators to PyTorch are not counted. Exit code 1: the fit is worse on held-out programs, by
-either measure; nothing is written then. Exit code 2: bad input.
+Choices that leave operators to PyTorch are not counted. Exit code 1: the fit is worse on held-out programs,
+by either measure; nothing is written then. Exit code 2: bad input.
 
 The loss is the mean squared error of log seconds: within a program, which decides its ranks, and a quarter of
 it over all, which keeps the seconds right.
@@ -191,7 +191,7 @@ def read(files):
                     {
                         "features": choice["features"],
                         "seconds": choice["seconds"],
-                        "own": choice["kind"] == "compiled" and not choice["choices"],
+                        "own": choice.get("first", False),
                     }
                     for choice in line["choices"]
                     if "seconds" in choice and choice["features"] and not choice["kept"]

@@ -39,7 +39,7 @@ gets choices.jsonl (a program a line) and pairs.jsonl (the fastest Verified answ
 where it was stopped. docs/data.md describes both files.)";
 
 struct ChoicesOptions {
-  std::vector<std::string> inputs;
+  std::vector<std::string> inputs, answers;
   std::string output, policy = "strict", device = "auto", budget, target;
   uint64_t seed = 1;
   int choices = 16, trials = 3, jobs = 0, clocks = 3;
@@ -50,10 +50,11 @@ struct ChoicesOptions {
 // What decides the lines, the number of jobs apart.
 std::string settings_of(const ChoicesOptions& o, const std::string& device) {
   return fmt::format(
-      "tasks={} choices={} max-share={} seed={} policy={} trials={}{}{} device={} target={} "
+      "tasks={} answers={} choices={} max-share={} seed={} policy={} trials={}{}{} device={} target={} "
       "timing-seconds={}",
-      fmt::join(o.inputs, ","), o.choices, o.max_share, o.seed, o.policy, o.trials, o.brief ? " brief" : "",
-      o.fast_inputs ? " fast-inputs" : "", device.empty() ? "none" : device, o.target, o.timing_seconds);
+      fmt::join(o.inputs, ","), fmt::join(o.answers, ","), o.choices, o.max_share, o.seed, o.policy, o.trials,
+      o.brief ? " brief" : "", o.fast_inputs ? " fast-inputs" : "", device.empty() ? "none" : device,
+      o.target, o.timing_seconds);
 }
 
 // The lines of programs, appended whole; what a killed run left of a line is cut off.
@@ -191,24 +192,54 @@ std::string text_of(const dataset::MeasurementReport& report, const dataset::Bes
   return text;
 }
 
+// Lines with a task's `id` and the `text` of an answer.
+Result<std::map<std::string, std::vector<std::string>>> read_answers(
+    const std::vector<std::string>& files, const std::vector<dataset::GivenTask>& tasks) {
+  std::set<std::string> known;
+  for (const auto& task : tasks) known.insert(task.about.at("id").get<std::string>());
+  std::map<std::string, std::vector<std::string>> answers;
+  for (const auto& file : files) {
+    NEREID_TRY(const std::string text, read_file(file));
+    int64_t number = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      const std::string where = fmt::format("{}:{}", file, ++number);
+      if (line.empty()) continue;
+      NEREID_TRY(const Json json, parse_json(line, where));
+      const JsonField root(json, where);
+      NEREID_TRY(const auto id, root.at("id"));
+      NEREID_TRY(const std::string of, id.text());
+      NEREID_TRY(const auto answer, root.at("text"));
+      NEREID_TRY(std::string said, answer.text(size_t{8} << 20));
+      if (!known.contains(of)) return id.expected("the id of a task");
+      answers[of].push_back(std::move(said));
+    }
+  }
+  return answers;
+}
+
 Result<std::vector<dataset::GivenTask>> tasks_left(const ChoicesOptions& options, const ChoicesFile& file,
-                                                   size_t& all) {
+                                                   size_t& all,
+                                                   std::map<std::string, std::vector<std::string>>& answers) {
   NEREID_TRY(auto tasks, dataset::read_given_tasks(options.inputs));
   all = tasks.size();
   std::set<std::string> seen;
   for (const auto& task : tasks)
     if (const auto id = task.about.at("id").get<std::string>(); !seen.insert(id).second)
       return input_error("the id {} stands twice in {}", id, fmt::join(options.inputs, ", "));
+  NEREID_TRY(answers, read_answers(options.answers, tasks));
   std::erase_if(tasks,
                 [&](const auto& task) { return file.has(task.about.at("id").template get<std::string>()); });
   return tasks;
 }
 
-// Verdicts by processors, times by the GPU where there is one: as `nereid verify --batch --compile-for --traces`
-// and `--time-only`, which share seed and traces.
+// Verdicts by processors, times by the GPU where there is one: as
+// `nereid verify --batch --compile-for --traces` and `--time-only`, which share seed and traces.
 Result<dataset::MeasurementReport> measure(const ChoicesOptions& options, const ChoicesClock& clock,
-                                           const std::vector<dataset::GivenTask>& tasks, ChoicesFile& file,
-                                           int64_t done) {
+                                           const std::vector<dataset::GivenTask>& tasks,
+                                           std::map<std::string, std::vector<std::string>> answers,
+                                           ChoicesFile& file, int64_t done) {
   const int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   NEREID_TRY(const auto traces, TemporaryFolder::create("nereid-traces"));
@@ -252,7 +283,8 @@ Result<dataset::MeasurementReport> measure(const ChoicesOptions& options, const 
                                   .policy = options.policy,
                                   .target = options.target,
                                   .threads = jobs,
-                                  .clocks = options.clocks};
+                                  .clocks = options.clocks,
+                                  .answers = std::move(answers)};
   if (!options.budget.empty()) {
     NEREID_TRY(how.seconds, seconds_from(options.budget, "--budget"));
   }
@@ -263,12 +295,14 @@ Result<Answer> run(ChoicesOptions options, bool json) {
   NEREID_TRY(const ChoicesClock clock, clock_of(options));
   NEREID_TRY(auto file, ChoicesFile::open(options.output, settings_of(options, clock.device)));
   size_t all = 0;
-  NEREID_TRY(const auto tasks, tasks_left(options, file, all));
+  std::map<std::string, std::vector<std::string>> answers;
+  NEREID_TRY(const auto tasks, tasks_left(options, file, all, answers));
   const Stopwatch watch;
   dataset::MeasurementReport report;
   end_soon_after_interrupt(kSecondsToEnd, "interrupted; run the same command to resume");
   if (!tasks.empty()) {
-    NEREID_TRY(report, measure(options, clock, tasks, file, static_cast<int64_t>(all - tasks.size())));
+    NEREID_TRY(report, measure(options, clock, tasks, std::move(answers), file,
+                               static_cast<int64_t>(all - tasks.size())));
   }
   NEREID_TRY(const std::string lines, read_file(file.path(), size_t{1} << 36));
   NEREID_TRY(const auto best, dataset::best_pairs(lines, file.path().string()));
@@ -319,7 +353,7 @@ void add_choices_command(CLI::App& app, Chosen& chosen) {
       ->required();
   command->option_defaults()->group("Choices");
   command->add_option("--choices", options->choices, "Most choices of one program")
-      ->check(CLI::Range(2, 64))
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command
       ->add_option(
@@ -328,6 +362,9 @@ void add_choices_command(CLI::App& app, Chosen& chosen) {
           "modelled time")
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
+  command->add_option(
+      "--answers", options->answers,
+      "Files of lines with a task's `id` and the `text` of an answer, measured next to the choices");
   command->add_flag("--brief", options->brief, "Write the short plans that small models learn");
   command->add_option("--seed", options->seed, "Seed of the choices and of the verdicts")
       ->capture_default_str();

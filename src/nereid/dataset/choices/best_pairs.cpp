@@ -22,35 +22,41 @@ Result<std::optional<double>> seconds_at(const JsonField& choice, bool measured)
   return std::optional<double>(seconds);
 }
 
-struct Best {
+struct Timed {
   Json choice{};
   double seconds = 0;
-  std::optional<double> first{};  // the compiler's own
+  std::optional<double> again{};  // a second time, which did not decide which one is the best
+};
+
+struct Best {
+  Timed best{};
+  std::optional<Timed> own{};  // the compiler's
+
+  bool is_own() const { return own && best.choice == own->choice; }
+  double gain() const {
+    return own->again && best.again ? *own->again / *best.again : own->seconds / best.seconds;
+  }
 };
 
 Result<std::optional<Best>> best_of(const JsonField& program, bool measured) {
-  Best best;
+  Best found;
   NEREID_TRY(const auto choices, program.at("choices"));
   NEREID_TRY_STATUS(choices.each(kMostChoices, [&](const JsonField& choice) -> Status {
     NEREID_TRY(const auto seconds, seconds_at(choice, measured));
     if (!seconds) return ok_status();
-    NEREID_TRY(const auto kind, choice.text_at("kind"));
-    NEREID_TRY(const auto others, choice.at("choices"));
-    const bool own = kind == "compiled" && others.json().empty();
-    if (own) best.first = seconds;
-    if (best.seconds == 0 || *seconds < best.seconds) best.choice = choice.json(), best.seconds = *seconds;
+    Timed timed{.choice = choice.json(), .seconds = *seconds};
+    NEREID_TRY(const auto again, choice.find("seconds_again"));
+    if (again) {
+      NEREID_TRY(timed.again, again->number());
+    }
+    NEREID_TRY(const bool first, choice.boolean_at("first", false));
+    if (first) found.own = timed;
+    if (found.best.seconds == 0 || *seconds < found.best.seconds) found.best = std::move(timed);
     return ok_status();
   }));
-  if (best.seconds == 0) return std::optional<Best>();
-  if (best.first && *best.first < best.seconds * kFaster) {
-    NEREID_TRY_STATUS(choices.each(kMostChoices, [&](const JsonField& choice) -> Status {
-      NEREID_TRY(const auto kind, choice.text_at("kind"));
-      if (kind == "compiled" && choice.json().at("choices").empty())
-        best.choice = choice.json(), best.seconds = *best.first;
-      return ok_status();
-    }));
-  }
-  return std::optional<Best>(std::move(best));
+  if (found.best.seconds == 0) return std::optional<Best>();
+  if (found.own && found.own->seconds < found.best.seconds * kFaster) found.best = *found.own;
+  return std::optional<Best>(std::move(found));
 }
 
 }  // namespace
@@ -70,24 +76,23 @@ Result<BestPairs> best_pairs(std::string_view text, const std::string& where) {
     if (left_out) continue;
     NEREID_TRY(const auto device, program.at("device"));
     const bool measured = !device.json().is_null();
-    NEREID_TRY(auto best, best_of(program, measured));
-    if (!best) continue;
+    NEREID_TRY(const auto found, best_of(program, measured));
+    if (!found) continue;
     Json pair = json;
     for (const char* other : {"choices", "complete", "answers"}) pair.erase(other);
-    const bool own = best->first && *best->first == best->seconds;
-    for (auto& [name, value] : best->choice.items())
-      if (name != "features" && name != "kept") pair[name] = std::move(value);
+    for (const auto& [name, value] : found->best.choice.items())
+      if (name != "features" && name != "kept") pair[name] = value;
     NEREID_TRY(const auto roofline, program.at("roofline_seconds"));
     NEREID_TRY(const double least, roofline.number());
-    pair["roofline_share"] = least / best->seconds;
+    pair["roofline_share"] = least / found->best.seconds;
     pair["times"] = measured ? "measured" : "modelled";
-    if (best->first) {
-      pair["gain"] = *best->first / best->seconds;
-      logs += std::log(*best->first / best->seconds), ++compared;
+    if (found->own) {
+      pair["gain"] = found->gain();
+      logs += std::log(found->gain()), ++compared;
     }
     made.lines += pair.dump() + "\n";
     made.measured &= measured;
-    ++made.pairs, made.first += own ? 1 : 0;
+    ++made.pairs, made.first += found->is_own() ? 1 : 0;
   }
   if (compared > 0) made.gain = std::exp(logs / static_cast<double>(compared));
   return made;

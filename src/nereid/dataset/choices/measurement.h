@@ -1,8 +1,8 @@
 // What the compiler's choices are worth: for each task several answers (variants_to_measure) are lowered and
 // verified by many threads, and what is Verified is timed by a clock.
 //
-// A program becomes one line when all of its choices have a verdict and a time; lines are written in the order
-// in which programs end. docs/data.md describes a line.
+// A program becomes one line when all of its choices have a verdict and a time; lines are written in the
+// order in which programs end. docs/data.md describes a line.
 #pragma once
 
 #include <condition_variable>
@@ -33,6 +33,8 @@ struct MeasurementOptions {
   std::string target = "sm_90";  // of the cost model
   int threads = 1;               // that lower and verify
   int clocks = 3;                // candidates that the clock has at a time: one is timed, others are prepared
+  // Answers of others to a task, by its id: measured next to the compiler's choices.
+  std::map<std::string, std::vector<std::string>> answers = {};
   double seconds = 0;  // after which no choice is begun, and programs are written as they are; 0: none
 };
 
@@ -78,8 +80,10 @@ class Measurement {
   void tend_clock();
   bool over() const;
   Status prepare(Program& program);
+  void add_answers(Program& program) const;
   void judge(const Job& job);
   void time(const Job& job);
+  bool time_again(const std::shared_ptr<Program>& program);
   void settle(const std::shared_ptr<Program>& program);
   Status write(const Program& program);
   void fail(const Error& error);
