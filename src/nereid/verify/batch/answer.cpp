@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <optional>
 #include <vector>
 
+#include "nereid/base/code_fences.h"
 #include "nereid/base/text.h"
 
 namespace nereid::verify {
@@ -102,68 +102,6 @@ bool begins_like_python(string_view line) {
   while (name < line.size() && is_name(line[name])) ++name;
   return name > 0 && line.substr(name).starts_with(" = ");
 }
-
-struct Fence {
-  size_t indent = 0, length = 0;
-  char mark = 0;
-  string_view info;  // what stands after the marks
-};
-
-std::optional<Fence> fence_at(string_view line) {
-  Fence fence;
-  while (fence.indent < line.size() && line[fence.indent] == ' ') ++fence.indent;
-  string_view rest = line.substr(fence.indent);
-  if (rest.empty() || (rest[0] != '`' && rest[0] != '~')) return std::nullopt;
-  fence.mark = rest[0];
-  fence.length = std::min(rest.find_first_not_of(fence.mark), rest.size());
-  fence.info = trimmed(rest.substr(fence.length));
-  if (fence.length < 3) return std::nullopt;
-  if (fence.mark == '`' && fence.info.find('`') != string_view::npos) return std::nullopt;  // inline code
-  return fence;
-}
-
-enum class Language { kPython, kUnsaid, kOther };
-
-Language language_of(string_view info) {
-  std::string word;
-  for (const char c : info) {
-    if (c == ' ' || c == '{' || c == ',' || c == ':') {
-      if (!word.empty()) break;
-    } else if (c != '.' && c != '}') {
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  if (word.empty()) return Language::kUnsaid;
-  constexpr std::array<string_view, 5> kPython = {"python", "py", "python3", "triton", "python-triton"};
-  return std::find(kPython.begin(), kPython.end(), word) != kPython.end() ? Language::kPython
-                                                                          : Language::kOther;
-}
-
-// Follows triple quotes through a block, so that a fence inside a docstring stays text.
-class TripleQuotes {
- public:
-  bool open() const { return quote_ != 0; }
-  void read(string_view line) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      const char c = line[i];
-      const bool triple = (c == '"' || c == '\'') && line.substr(i).starts_with(std::string(3, c));
-      if (open()) {
-        if (c == '\\') ++i;
-        if (c == quote_ && triple) quote_ = 0, i += 2;
-      } else if (triple) {
-        quote_ = c, i += 2;
-      } else if (c == '#') {
-        return;
-      } else if (c == '"' || c == '\'') {
-        for (++i; i < line.size() && line[i] != c; ++i)
-          if (line[i] == '\\') ++i;
-      }
-    }
-  }
-
- private:
-  char quote_ = 0;
-};
 
 struct Block {
   size_t first = 0, last = 0;  // lines [first, last)
