@@ -160,6 +160,28 @@ for objective in ("grpo", "hrd", "drpo"):
 first, second, _ = metrics("grpo")
 assert 0 < first["mismatch/most"] < 1e-3 < second["mismatch/most"], (first, second)
 
+# Answers in fours go on from one plan, each by itself; hot, so that plans differ.
+hot = root / (rl_file("branches", "hrd", more="branches = 4") + ".toml")
+hot.write_text(hot.read_text().replace("temperature = 0.95", "temperature = 1.6"))
+ran(LM, "train-rl", "branches.toml", "--device", "cpu")
+kept = rollouts("branches")
+texts = {(r["step"], r["prompt"], r["sample"]): r["answer"] for r in kept if "answer" in r}
+fours = {}
+for r in kept:
+    text = r.get("answer") or texts[r["step"], r["prompt"], r["same_as"]]
+    fours.setdefault((r["step"], r["prompt"], r["sample"] // 4), []).append((r["plan_tokens"], text))
+plans, different = set(), 0
+for (tokens, first), *others in fours.values():
+    assert len(others) == 3, fours
+    if tokens == 0:  # without a plan of the first the others begin anew
+        continue
+    plan = os.path.commonprefix([first, *(text for _, text in others)])
+    assert plan.count("\n") >= 2 or len(plan) > tokens, (first, others)
+    assert all(other == tokens for other, _ in others), (tokens, others)
+    plans.add(plan)
+    different += len({first, *(text for _, text in others)}) - 1
+assert len(plans) > 1 and different > 0, fours
+
 # A run that ends with its seconds: the rate falls with them, and the same command has nothing more to do.
 (root / "timed.toml").write_text(
     (

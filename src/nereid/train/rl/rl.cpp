@@ -268,6 +268,7 @@ class RlLoop {
     }
     const Sampling sampling{
         .samples = rl().samples,
+        .branches = rl().branches,
         .temperature = rl().temperature,
         .code_temperature = rl().code_temperature,
         .min_p = rl().min_p,

@@ -1,6 +1,9 @@
 #include "nereid/train/rl/writer.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
 
 #include "nereid/base/file.h"
 #include "nereid/base/program/interrupt.h"
@@ -10,15 +13,6 @@ namespace {
 
 constexpr std::string_view kEndOfPlan = "</think>";
 constexpr int64_t kBlockSize = 16;
-// Ends what an error leaves of its requests: the generation outlives them. Of those that are over it is
-// nothing.
-struct CancelledAtEnd {
-  lm::Generation& generation;
-  std::vector<size_t> requests{};
-  ~CancelledAtEnd() {
-    for (const size_t request : requests) generation.cancel(request);
-  }
-};
 
 constexpr double kCacheShare =
     0.5;  // of the memory that weights and optimizer leave: the rest is for learning
@@ -90,52 +84,143 @@ Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device
   return writer;
 }
 
+namespace {
+
+// The requests of one call, and which answers they write.
+class Writing {
+ public:
+  Writing(lm::Generation& generation, const AnswerFormat& format, const Sampling& sampling)
+      : generation_(generation), format_(format), sampling_(sampling) {}
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  // Ends what an error leaves of its requests: the generation outlives them. Of those that are over it is
+  // nothing.
+  ~Writing() {
+    for (const auto& [request, indices] : indices_) generation_.cancel(request);
+  }
+
+  // Samples about a prompt, whose answers are added in their order.
+  Status add(const Prompt& asked, DrawnAnswer answer, int64_t most_new) {
+    lm::GenerationRequest usual;
+    usual.most_new = most_new;
+    usual.draw = {.temperature = sampling_.temperature,
+                  .min_p = sampling_.min_p,
+                  .seed = sampling_.seed * 1'000'003 + asked.number};
+    if (sampling_.code_temperature) {
+      usual.turning_token = static_cast<int64_t>(*format_.end_of_plan());
+      usual.turned_temperature = *sampling_.code_temperature;
+    }
+    usual.end_tokens = {static_cast<int64_t>(format_.end_token())};
+    std::vector<size_t> first;
+    for (int64_t sample = 0; sample < sampling_.samples; ++sample) {
+      if (sample % sampling_.branches == 0) first.push_back(answers.size());
+      answer.sample = static_cast<size_t>(sample);
+      answers.push_back(answer);
+      usual_.push_back(usual);
+    }
+    return begin(std::move(first));
+  }
+
+  // A token of a sample; its answer's index where that is whole.
+  std::optional<size_t> take(const lm::Token& token) {
+    const size_t index = indices_.at(token.request)[static_cast<size_t>(token.sample)];
+    DrawnAnswer& answer = answers[index];
+    answer.tokens.tokens.push_back(static_cast<int32_t>(token.token));
+    answer.engine_logprobs.push_back(token.logprob);
+    const bool leads = answer.sample % static_cast<size_t>(sampling_.branches) == 0;
+    if (sampling_.branches > 1 && leads && !planned_.contains(index)) {
+      const bool planned = static_cast<lm::TokenId>(token.token) == format_.end_of_plan();
+      if (planned || token.last) {
+        planned_.insert(index);
+        std::vector<size_t> others(static_cast<size_t>(sampling_.branches) - 1);
+        std::iota(others.begin(), others.end(), index + 1);
+        const Status begun = planned && !token.last ? fork(token, index, others) : begin(others);
+        if (!begun.ok() && trouble_.ok()) trouble_ = begun;
+      }
+    }
+    if (!token.last) return std::nullopt;
+    format_.finish(answer);
+    return index;
+  }
+
+  const Status& trouble() const { return trouble_; }
+
+  std::vector<DrawnAnswer> answers;
+
+ private:
+  // Answers to one prompt, from it.
+  Status begin(std::vector<size_t> indices) {
+    const auto& prompt = answers[indices.front()].tokens;
+    auto request = request_of(indices);
+    request.prompt.assign(prompt.tokens.begin(),
+                          prompt.tokens.begin() + static_cast<ptrdiff_t>(prompt.prompt));
+    NEREID_TRY(const size_t number, generation_.add(std::move(request)));
+    indices_.emplace(number, std::move(indices));
+    return ok_status();
+  }
+
+  // Answers that go on from what the sample of this token has written.
+  Status fork(const lm::Token& token, size_t index, const std::vector<size_t>& others) {
+    const DrawnAnswer& trunk = answers[index];
+    const auto drawn = std::ssize(trunk.engine_logprobs);
+    auto request = request_of(others);
+    request.most_new -= drawn;
+    NEREID_TRY(const size_t number, generation_.fork(token.request, token.sample, drawn, std::move(request)));
+    for (const size_t other : others) {
+      answers[other].tokens.tokens = trunk.tokens.tokens;
+      answers[other].engine_logprobs = trunk.engine_logprobs;
+    }
+    indices_.emplace(number, others);
+    return ok_status();
+  }
+
+  // Each sample has its own seed, whatever request it is in.
+  lm::GenerationRequest request_of(const std::vector<size_t>& indices) const {
+    lm::GenerationRequest request = usual_[indices.front()];
+    request.samples = std::ssize(indices);
+    for (const size_t index : indices) {
+      auto& own = request.draws.emplace_back(request.draw);
+      own.seed = lm::seed_of_sample(request.draw.seed, static_cast<int64_t>(answers[index].sample));
+    }
+    return request;
+  }
+
+  lm::Generation& generation_;
+  const AnswerFormat& format_;
+  const Sampling& sampling_;
+  std::vector<lm::GenerationRequest> usual_;       // of each answer: all but prompt and samples
+  std::map<size_t, std::vector<size_t>> indices_;  // by request: the answers of its samples
+  std::set<size_t> planned_;                       // answers from which others have branched off
+  Status trouble_ = ok_status();
+};
+
+}  // namespace
+
 Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& prompts,
                                                      const Sampling& sampling, const OnWritten& on_written) {
-  if (sampling.code_temperature && !format_.end_of_plan())
-    return input_error("rl.code_temperature: expected a tokenizer with {} as one token", kEndOfPlan);
+  if ((sampling.code_temperature || sampling.branches > 1) && !format_.end_of_plan())
+    return input_error("rl.{}: expected a tokenizer with {} as one token",
+                       sampling.code_temperature ? "code_temperature" : "branches", kEndOfPlan);
   const c10::NoGradGuard no_gradients;
   lm::Generation& generation = *generation_;
   if (std::ranges::all_of(prompts, [](const Prompt& asked) { return asked.wrong.empty(); }))
     generation.weights_changed();
-  std::vector<DrawnAnswer> answers;
-  CancelledAtEnd begun{.generation = generation};
-  std::vector<size_t>& requests = begun.requests;
+  Writing writing(generation, format_, sampling);
   for (const Prompt& asked : prompts) {
     DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
     NEREID_TRY(answer.tokens, format_.prompt_of(asked));
-    for (int64_t sample = 0; sample < sampling.samples; ++sample) {
-      answer.sample = static_cast<size_t>(sample);
-      answers.push_back(answer);
-    }
-    const auto& prompt = answer.tokens.tokens;
-    lm::GenerationRequest request{.prompt = {prompt.begin(), prompt.end()}, .samples = sampling.samples};
-    request.most_new =
-        std::min(settings_.most_tokens, runner_->options().most_tokens - std::ssize(request.prompt));
-    request.draw = {.temperature = sampling.temperature,
-                    .min_p = sampling.min_p,
-                    .seed = sampling.seed * 1'000'003 + asked.number};
-    if (sampling.code_temperature) {
-      request.turning_token = static_cast<int64_t>(*format_.end_of_plan());
-      request.turned_temperature = *sampling.code_temperature;
-    }
-    request.end_tokens = {static_cast<int64_t>(format_.end_token())};
-    NEREID_TRY(requests.emplace_back(), generation.add(std::move(request)));
+    const int64_t room = runner_->options().most_tokens - std::ssize(answer.tokens.tokens);
+    NEREID_TRY_STATUS(writing.add(asked, std::move(answer), std::min(settings_.most_tokens, room)));
   }
   while (!generation.idle()) {
     if (sampling.interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
     generation.step([&](const lm::Token& token) {
-      const size_t index = (token.request - requests.front()) * static_cast<size_t>(sampling.samples) +
-                           static_cast<size_t>(token.sample);
-      DrawnAnswer& answer = answers[index];
-      answer.tokens.tokens.push_back(static_cast<int32_t>(token.token));
-      answer.engine_logprobs.push_back(token.logprob);
-      if (!token.last) return;
-      format_.finish(answer);
-      if (on_written) on_written(index, answer);
+      if (const auto index = writing.take(token); index && on_written)
+        on_written(*index, writing.answers[*index]);
     });
+    if (!writing.trouble().ok()) return writing.trouble().error();
   }
-  return answers;
+  return std::move(writing.answers);
 }
 
 size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan) {

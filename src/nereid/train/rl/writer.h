@@ -25,6 +25,9 @@ struct AnswerWriterSettings {
 
 struct Sampling {
   int64_t samples = 1;
+  // So many samples in a row go on from the plan of the first of them; 1: each has its own. Where that ends
+  // without </think> the others begin anew. Divides `samples`.
+  int64_t branches = 1;
   double temperature = 1;                    // 0: greedy
   std::optional<double> code_temperature{};  // after the plan, if it is another
   double min_p = 0;                          // as the engine's

@@ -54,6 +54,9 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("held_out_tasks", rl.held_out_tasks, 1, 1 << 20);
   table->integer("prompts_per_step", rl.prompts_per_step, 1, 1 << 20);
   table->integer("samples", rl.samples, 2, 1 << 16);
+  table->integer("branches", rl.branches, 1, 1 << 16);
+  if (rl.branches > 0 && rl.samples % rl.branches != 0)
+    table->wrong("branches", fmt::format("a divisor of rl.samples ({})", rl.samples));
   table->integer("most_tokens", rl.most_tokens, 1, 1 << 24);
   table->integer("sequences", rl.sequences, 1, 1 << 16);
   table->integer("updates", rl.updates, 1, 1000);

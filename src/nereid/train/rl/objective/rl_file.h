@@ -20,6 +20,7 @@ struct RlSettings {
   int64_t held_out_tasks = 16;        // of a class, looked at each time
   int64_t prompts_per_step = 8;
   int64_t samples = 8;         // of each prompt: a group
+  int64_t branches = 1;        // of these, so many go on from one plan
   int64_t turns = 1;           // answers in a conversation: one more after each that is wrong
   double turn_discount = 0.4;  // of what an answer's return takes from the next turn's
   int64_t most_tokens = 2048;  // of a sample

@@ -110,6 +110,10 @@ TEST(RlFile, ReadsHowAnswersAreTimed) {
   EXPECT_EQ(rl.code_temperature, 0);
   EXPECT_EQ(rl.min_p, 0.1);
   EXPECT_FALSE(parse_rl_file(kRlFile, "r.toml")->rl.code_temperature);
+  EXPECT_EQ(parse_rl_file(kRlFile, "r.toml")->rl.branches, 1);
+  EXPECT_EQ(rl_error("samples = 4", "samples = 4\nbranches = 2"), "");
+  EXPECT_EQ(rl_error("samples = 4", "samples = 4\nbranches = 3"),
+            "r.toml:13: rl.branches: expected a divisor of rl.samples (4), got 3");
   EXPECT_EQ(rl_error("samples = 4", "min_p = 2").find("r.toml:12: rl.min_p: expected"), 0U);
   EXPECT_EQ(rl_error("samples = 4", "times = \"later\"").find("r.toml:12: rl.times: expected"), 0U);
 }
@@ -135,7 +139,7 @@ TEST(RlFile, RefusesWhatCannotBe) {
       rl_error("[\"c.jsonl\", \"d.jsonl\"]", "[\"c.jsonl\"]"),
       "r.toml:11: rl.held_out: expected a file for each of the 2 classes in tasks, got an array of 1 items");
   EXPECT_THAT(rl_error("samples = 4", "tau = 4"),
-              testing::StartsWith("r.toml:12: rl has no key 'tau'; it has alpha, baseline, clip,"));
+              testing::StartsWith("r.toml:12: rl has no key 'tau'; it has alpha, baseline, branches, clip,"));
   EXPECT_THAT(rl_error("kind = \"levels\"\npromote_at = 0.5", "kind = \"mixture\"\nshares = [1]"),
               testing::StartsWith("r.toml:15: curriculum.shares: expected a number for each of 2 classes"));
   EXPECT_THAT(rl_error("sequence_length = 64", "train = [\"x\"]"),

@@ -54,6 +54,11 @@ class TinkerPolicy : public Policy {
       return input_error(
           "{}: rl.{}: expected none with model.backend = \"tinker\": such a service has temperature alone",
           file, rl().min_p > 0 ? "min_p" : "code_temperature");
+    if (rl().branches > 1)
+      return input_error(
+          "{}: rl.branches: expected 1 with model.backend = \"tinker\": such a service has no "
+          "forks of a sample",
+          file);
     if (run().optimizer.kind != OptimizerSettings::Kind::kAdamW)
       return input_error("{}: optimizer.kind: expected \"adamw\" with model.backend = \"tinker\"", file);
     if (rl().tokenizer.empty())
