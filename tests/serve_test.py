@@ -602,8 +602,27 @@ def run(tool, device, folder):
             "a stop string ends an answer",
         )
 
+        # The answer goes on from its beginning: what follows is the rest of a completion of the same text.
+        begun = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "No "}]
+        more = {"messages": begun, "continue_final_message": True, "add_generation_prompt": False}
+        got = json.loads(server.chat("Why?", **more, max_tokens=6))["choices"][0]["message"]["content"]
+        prompt = "<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\nNo "
+        status, text = server.ask(
+            "POST", "/v1/completions", {"prompt": prompt, "temperature": 0, "max_tokens": 6}
+        )
+        test.expect(
+            status == 200 and json.loads(text)["choices"][0]["text"] == got,
+            f"continue_final_message goes on from the last message: {got!r}",
+        )
+
         for path, body, status, message in [
             ("/v1/chat/completions", {"messages": []}, 400, "messages"),
+            (
+                "/v1/chat/completions",
+                {"messages": [{"role": "user", "content": "x"}], "continue_final_message": True},
+                400,
+                "expected an assistant's message",
+            ),
             ("/v1/chat/completions", {}, 400, "body: expected an object with 'messages'"),
             (
                 "/v1/chat/completions",

@@ -98,9 +98,18 @@ Result<std::vector<int64_t>> CompletionReader::encode(const std::string& text, b
 Status CompletionReader::read_conversation(const JsonField& root, CompletionRequest& request) {
   if (!chat_.ok()) return chat_.error();
   NEREID_TRY(const JsonField messages, root.at("messages"));
-  NEREID_TRY(const auto conversation, lm::chat_messages(messages.json(), "body.messages"));
+  NEREID_TRY(auto conversation, lm::chat_messages(messages.json(), "body.messages"));
+  NEREID_TRY(const bool continues, flag(root, "continue_final_message"));
+  std::string begun;  // the answer's beginning, which is not repeated
+  if (continues) {
+    if (conversation.empty() || conversation.back().role != "assistant")
+      return input_error(
+          "body.continue_final_message: expected an assistant's message as the last of messages");
+    begun = std::move(conversation.back().content);
+    conversation.pop_back();
+  }
   NEREID_TRY(const std::string text, lm::render_chat(*chat_, conversation, {.thinking = defaults_.thinking}));
-  NEREID_TRY(auto tokens, encode(text, /*special=*/false));  // the conversation has its own
+  NEREID_TRY(auto tokens, encode(text + begun, /*special=*/false));  // the conversation has its own
   request.prompts.push_back(std::move(tokens));
   return ok_status();
 }

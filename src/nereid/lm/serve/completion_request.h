@@ -1,6 +1,7 @@
 // A request to /v1/chat/completions or /v1/completions, in the engine's terms.
 //
-// Read are the fields of OpenAI's API that a model here can follow, and also `top_k` and `min_p`. A field
+// Read are the fields of OpenAI's API that a model here can follow, and also `top_k`, `min_p` and
+// `continue_final_message` (the answer goes on from the last message, an assistant's). A field
 // that would change the answer and is not followed (penalties, tools, a forced format) is an error; others
 // are passed over.
 #pragma once
