@@ -199,6 +199,87 @@ verdicts = [sorted((t["verdict"], t["reason"], t["plan"]) for t in one["tried"])
 assert len(verdicts[0]) == 3 and verdicts[0] == verdicts[1], verdicts
 print("what was learnt is proposed and verified, the same again")
 
+
+def answers(model, **request):
+    """What `nereid-lm propose` says of one request, by sample."""
+    process = subprocess.Popen(
+        [LM, "propose", "--model", model, "--device", "cpu"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=ENV,
+        text=True,
+    )
+    asked = {"id": 0, "messages": [{"role": "user", "content": RELU.read_text()}], "seed": 7, **request}
+    process.stdin.write(json.dumps(asked) + "\n")
+    process.stdin.flush()
+    said = {}
+    for line in process.stdout:
+        line = json.loads(line)
+        if "over" in line or "refused" in line:
+            break
+        if "sample" in line:
+            said[line["sample"]] = line
+    process.stdin.close()
+    process.wait()
+    return said or line
+
+
+# Others go on from the first answer's plan and kernel. What they draw is a function of their beginning and
+# their seed: it is the same whether they fork from it while it is written or after it.
+forked, later = (
+    answers(learnt, samples=list(range(8)), temperature=2, branches=when) for when in ("at_once", "after")
+)
+assert sorted(forked) == sorted(later) == list(range(8)), (forked, later)
+trunk = forked[0]
+assert trunk["branch"] == "" and trunk["shared"] == trunk["tokens"] and "@triton.jit" in trunk["text"], trunk
+for sample, answer in forked.items():
+    assert all(
+        answer[key] == later[sample][key] for key in ("text", "branch", "shared", "tokens", "finish")
+    ), (
+        answer,
+        later[sample],
+    )
+    assert answer["from"] <= answer["seconds"] and later[sample]["from"] >= (
+        later[0]["seconds"] if sample else 0
+    )
+branches = [answer["branch"] for answer in forked.values()]
+assert (branches.count("plan"), branches.count("kernel"), branches.count("")) == (2, 1, 5), branches
+for answer in forked.values():
+    plan = trunk["text"][: trunk["text"].index("</think>")]
+    kernel = trunk["text"][: trunk["text"].index("tl.store")]
+    assert answer["branch"] == "" or answer["text"].startswith(plan + "</think>"), answer
+    assert answer["branch"] != "kernel" or answer["text"].startswith(kernel), answer
+assert len({answer["text"] for answer in forked.values()}) > 1, "all are the same"
+assert "at_once or after" in answers(learnt, samples=[0, 1], branches="soon")["refused"]
+
+speculative = optimize(
+    RELU,
+    "--proposers",
+    "model",
+    "--model",
+    learnt,
+    "--samples",
+    5,
+    "--every-sample",
+    "--speculate",
+    "--whole-only",
+    "--no-store",
+    "--report",
+    "speculative.html",
+)[0]
+assert len(speculative["tried"]) == 5 and speculative["verdict"] == "Verified", speculative
+assert 0 < speculative["first_seconds"] <= speculative["best_seconds"] <= speculative["seconds"], speculative
+spans = speculative["timeline"]["spans"]
+assert sum(span["label"].endswith("from plan") for span in spans) == 1, spans
+assert 0 < speculative["timeline"]["writing"] <= 1 and 0 < speculative["timeline"]["judging"] <= 1, spans
+page = (root / "speculative.html").read_text()
+assert "Writing and judging" in page and "model sample 0" in page, page
+first = optimize(
+    RELU, "--proposers", "model", "--model", learnt, "--samples", 5, "--speculate", "--first", "--no-store"
+)[0]
+assert first["verdict"] == "Verified" and len(first["tried"]) < 5, first
+print("branches go on from a plan and a kernel, whenever they begin")
+
 # Where its folder says how an answer begins it goes on from there, with the steps where it says so.
 begun = root / "begun"
 shutil.copytree(learnt, begun)

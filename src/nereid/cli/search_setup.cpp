@@ -120,6 +120,10 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
 
+  command.add_flag("--speculate", flags.speculate,
+                   "Branch samples off an answer while it is written, and judge the newest first "
+                   "(model, http)");
+
   command.option_defaults()->group("Search");
   command
       .add_option(
@@ -127,6 +131,10 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
           "Time budget for each task, as 30s or 5m: after it everything is cancelled but writing the best")
       ->capture_default_str();
   command.add_flag("--first", flags.first, "End with the first verified result");
+  command
+      .add_option("--target-speedup", flags.target_speedup,
+                  "End with a verified result that is so many times as fast as eager PyTorch (default: none)")
+      ->check(CLI::PositiveNumber);
   command.add_flag("--once", flags.once,
                    "First answer of each proposer only: no repairs, subgraphs or tuning");
   command.add_flag(

@@ -20,7 +20,8 @@ struct SearchFlags : VerificationFlags {
   std::optional<uint64_t> seed;
   int samples = 1, repairs = 2;
   bool shrink = false, fresh = false, forget = false, against_compile = false, whole_only = false,
-       once = false, every_sample = false, first = false, untimed = false;
+       once = false, every_sample = false, first = false, untimed = false, speculate = false;
+  double target_speedup = 0;
   std::string baselines;  // modes, with commas
   std::string target;     // of the compiler; empty: the GPU that is there
   bool allow_tf32 = false;

@@ -40,7 +40,11 @@ struct Transfer {
   double retry_after = -1;
   Status trouble = ok_status();
   size_t got = 0;
+  const ChatWatch& watch;
+  size_t seen = 0;      // bytes of text that were watched
+  bool enough = false;  // says who watches
 
+  bool cancelled() const { return watch.cancelled != nullptr && *watch.cancelled; }
   bool streamed() const {
     const char* type = nullptr;
     ::curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
@@ -63,7 +67,12 @@ size_t on_bytes(char* bytes, size_t size, size_t count, void* user) {
   }
   if (transfer.status() == 200 && transfer.streamed()) {
     transfer.trouble = transfer.events.feed({bytes, amount});
-    return transfer.trouble.ok() ? amount : 0;
+    if (!transfer.trouble.ok()) return 0;
+    const std::string& text = transfer.events.text();
+    if (transfer.watch.on_text && text.size() > transfer.seen)
+      transfer.enough = !transfer.watch.on_text(text);
+    transfer.seen = text.size();
+    return transfer.enough ? 0 : amount;
   }
   transfer.body.append(bytes, amount);
   return amount;
@@ -84,7 +93,7 @@ size_t on_header(char* bytes, size_t size, size_t count, void* user) {
 
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   const auto& transfer = *static_cast<const Transfer*>(user);
-  return interrupted() || transfer.deadline.passed() ? 1 : 0;
+  return interrupted() || transfer.deadline.passed() || transfer.cancelled() ? 1 : 0;
 }
 
 std::string shortened(const std::string& body) {
@@ -101,6 +110,8 @@ std::string request_body(const ChatOptions& options, const std::vector<Message>&
                {"temperature", options.temperature},
                {"stream", true},
                {"stream_options", {{"include_usage", true}}}};
+  if (!messages.empty() && messages.back().role == "assistant")
+    body["continue_final_message"] = true, body["add_generation_prompt"] = false;
   if (options.most_tokens > 0) body["max_tokens"] = options.most_tokens;
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -109,6 +120,8 @@ std::string request_body(const ChatOptions& options, const std::vector<Message>&
 Try judge(Transfer& transfer, CURLcode code, const char* why) {
   const std::string& url = transfer.options.base;
   if (interrupted()) return failed(false, "interrupted", Blame::kInterrupted);
+  if (transfer.enough) return {false, -1, transfer.events.take()};
+  if (transfer.cancelled()) return failed(false, url + ": cancelled");
   if (!transfer.trouble.ok()) {
     const bool too_long = transfer.got > transfer.options.most_bytes;
     return failed(!too_long, url + ": " + transfer.trouble.error().message);
@@ -135,13 +148,14 @@ Try judge(Transfer& transfer, CURLcode code, const char* why) {
   return {false, -1, std::move(answer)};
 }
 
-Try once(const ChatOptions& options, const std::string& body, Deadline deadline) {
+Try once(const ChatOptions& options, const std::string& body, Deadline deadline, const ChatWatch& watch) {
   const std::unique_ptr<CURL, void (*)(CURL*)> curl(::curl_easy_init(), ::curl_easy_cleanup);
   if (!curl) return failed(false, "libcurl cannot be started");
   Transfer transfer{.options = options,
                     .deadline = deadline,
                     .curl = curl.get(),
-                    .events = EventReader(options.most_bytes)};
+                    .events = EventReader(options.most_bytes),
+                    .watch = watch};
   curl_slist* list = ::curl_slist_append(nullptr, "Content-Type: application/json");
   if (!options.key.empty())
     list = ::curl_slist_append(list, ("Authorization: Bearer " + options.key).c_str());
@@ -169,7 +183,9 @@ Try once(const ChatOptions& options, const std::string& body, Deadline deadline)
   if (const int left = deadline.poll_milliseconds(); left >= 0)
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(left) + 1);
   const CURLcode code = ::curl_easy_perform(curl.get());
-  return judge(transfer, code, why);
+  Try result = judge(transfer, code, why);
+  if (watch.on_text && transfer.seen > 0) result.again = false;
+  return result;
 }
 
 // Sleeps, unless there is an interrupt or no time.
@@ -185,14 +201,15 @@ bool pause_for(double seconds, Deadline deadline) {
 
 }  // namespace
 
-Result<ChatAnswer> chat(const ChatOptions& options, const std::vector<Message>& messages, Deadline deadline) {
+Result<ChatAnswer> chat(const ChatOptions& options, const std::vector<Message>& messages, Deadline deadline,
+                        const ChatWatch& watch) {
   static std::once_flag once_only;
   std::call_once(once_only, [] { ::curl_global_init(CURL_GLOBAL_DEFAULT); });
   const std::string body = request_body(options, messages);
   std::mt19937_64 random(std::random_device{}());
   std::uniform_real_distribution<double> varied(0.5, 1.5);
   for (int number = 1;; ++number) {
-    Try result = once(options, body, deadline);
+    Try result = once(options, body, deadline, watch);
     if (result.answer.ok()) {
       result.answer->tries = number;
       return std::move(result.answer);

@@ -5,6 +5,7 @@
 // (401, 404, 400).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -41,10 +42,23 @@ struct ChatAnswer {
   int tries = 0;
 };
 
+// An answer as it comes.
+struct ChatWatch {
+  // All of its text so far; false: that is enough, and the connection is closed. After the first text no
+  // other try is made.
+  std::function<bool(const std::string& text)> on_text{};
+  // Ends the conversation soon: an Error.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+// The last message may be the assistant's: the answer goes on from it and does not repeat it, where the
+// endpoint knows `continue_final_message` (vLLM, SGLang, `nereid serve-model`).
+//
 // Thread-safe. An Error names the endpoint, what was expected and what came, and how many tries were made:
 // blamed on the input where asking again is no use, on us where it may be, on an interrupt where there was
 // one.
-Result<ChatAnswer> chat(const ChatOptions& options, const std::vector<Message>& messages, Deadline deadline);
+Result<ChatAnswer> chat(const ChatOptions& options, const std::vector<Message>& messages, Deadline deadline,
+                        const ChatWatch& watch = {});
 
 // Bytes of a streamed answer (server-sent events) as they come. Hostile: bounded, and an error instead of a
 // crash.
@@ -52,6 +66,10 @@ class EventReader {
  public:
   explicit EventReader(size_t most_bytes) : most_bytes_(most_bytes) {}
   Status feed(std::string_view bytes);
+  // What has come of the text.
+  const std::string& text() const { return answer_.text; }
+  // The answer so far, of which no more is wanted.
+  ChatAnswer take() { return std::move(answer_); }
   // When all has come: an error where the stream was cut, or said nothing.
   Result<ChatAnswer> finish();
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "nereid/proposers/conversation.h"
+#include "nereid/proposers/speculative_chat.h"
 
 namespace nereid::proposers {
 namespace {
@@ -60,6 +61,10 @@ Result<HttpOptions> HttpOptions::from_environment(const std::filesystem::path& p
   if (const auto timeout = environment({"NEREID_HTTP_TIMEOUT"}); !timeout.empty()) {
     NEREID_TRY(options.chat.stall_seconds, number_in(timeout, "NEREID_HTTP_TIMEOUT"));
   }
+  const auto continues = environment({"NEREID_HTTP_CONTINUES"});
+  if (!continues.empty() && continues != "0" && continues != "1")
+    return input_error("$NEREID_HTTP_CONTINUES: expected 0 or 1, got '{}'", continues);
+  options.continues = continues == "1";
   const auto folder = environment({"NEREID_HTTP_PROMPTS"});
   NEREID_TRY(options.prompts, lm::Prompts::load(folder.empty() ? prompts : std::filesystem::path(folder)));
   return options;
@@ -77,15 +82,30 @@ Result<std::vector<Message>> HttpProposer::messages(const Request& request) cons
 Result<Answer> HttpProposer::propose(const Request& request, Deadline deadline) {
   const Stopwatch watch;
   NEREID_TRY(const auto messages, this->messages(request));
-  NEREID_TRY(auto said, chat(options_.chat, messages, deadline));
+  NEREID_TRY(const auto said, chat(options_.chat, messages, deadline));
+  std::string text = said.text;
+  return answer_of(said, std::move(text), watch.seconds());
+}
+
+Answer HttpProposer::answer_of(const ChatAnswer& said, std::string text, double seconds) const {
   Answer answer;
-  answer.proposals.push_back({.text = said.text, .answer = true, .plan = plan_in(said.text)});
-  answer.cost = {.seconds = watch.seconds(),
-                 .prompt_tokens = said.prompt_tokens,
-                 .completion_tokens = said.completion_tokens};
+  answer.cost = {
+      .seconds = seconds, .prompt_tokens = said.prompt_tokens, .completion_tokens = said.completion_tokens};
   answer.cost.dollars = static_cast<double>(said.prompt_tokens) * options_.dollars_per_prompt_token +
                         static_cast<double>(said.completion_tokens) * options_.dollars_per_completion_token;
+  std::string plan = plan_in(text);
+  answer.proposals.push_back({.text = std::move(text), .answer = true, .plan = std::move(plan)});
   return answer;
+}
+
+std::unique_ptr<Answers> HttpProposer::propose_several(Request request, std::vector<int> samples) {
+  if (!request.speculate || samples.size() < 2)
+    return Proposer::propose_several(std::move(request), std::move(samples));
+  return std::make_unique<SpeculativeChat>(options_.chat, messages(request), std::move(samples),
+                                           options_.continues,
+                                           [this](const ChatAnswer& said, std::string text, double seconds) {
+                                             return answer_of(said, std::move(text), seconds);
+                                           });
 }
 
 }  // namespace nereid::proposers

@@ -8,10 +8,12 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
+#include "nereid/proposers/speculative_chat.h"
 
 namespace nereid::proposers {
 namespace {
@@ -341,6 +343,72 @@ TEST(Http, ProposesAndRepairs) {
               AllOf(HasSubstr("softmax.py"), HasSubstr("class Model: pass")));
   EXPECT_EQ(messages[2], (Json{{"role", "assistant"}, {"content", "first try"}}));
   EXPECT_THAT(messages[3]["content"].get<std::string>(), HasSubstr("wrong at [3]"));
+}
+
+const std::string kProgram = "class ModelNew:\n    def forward(self, x):\n        return x\n```\n";
+
+Answer text_alone(const ChatAnswer&, std::string text, double) {
+  Answer answer;
+  answer.proposals.push_back({.text = std::move(text), .answer = true});
+  return answer;
+}
+
+TEST(SpeculativeChat, ABranchGoesOnFromThePlan) {
+  Server server({{stream(part("I fuse.\n") + part("```py") + part("thon\nx = 1\n" + kProgram) +
+                         part("It is fast, as all of this text says.", "\"stop\"") + kUsage)},
+                 {stream(part("x = 2\n" + kProgram, "\"stop\"") + kUsage)}});
+  std::map<int, Answers::One> answers;
+  {
+    SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {4, 7}, true, text_alone);
+    while (true) {
+      auto one = chat.next(Deadline::after(20));
+      ASSERT_TRUE(one.ok()) << one.error().message;
+      if (!*one) break;
+      answers.emplace((*one)->sample, **one);
+    }
+  }
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers.at(4).answer.proposals.at(0).text, "I fuse.\n```python\nx = 1\n" + kProgram);
+  EXPECT_EQ(answers.at(7).answer.proposals.at(0).text, "I fuse.\n```python\nx = 2\n" + kProgram);
+  EXPECT_EQ(answers.at(4).branch, "");
+  EXPECT_EQ(answers.at(7).branch, "plan");
+  ASSERT_THAT(server.requests, SizeIs(2));
+  const Json body = Json::parse(server.requests[1].substr(server.requests[1].find("\r\n\r\n") + 4));
+  EXPECT_EQ(body["messages"][1], (Json{{"role", "assistant"}, {"content", "I fuse.\n```python\n"}}));
+  EXPECT_EQ(body["continue_final_message"], true);
+  EXPECT_EQ(body["add_generation_prompt"], false);
+}
+
+TEST(SpeculativeChat, WithoutContinuationAllBeginFromTheQuestion) {
+  Server server({{stream(part("```python\n" + kProgram, "\"stop\"") + kUsage)}});
+  SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {0, 1, 2}, false,
+                       text_alone);
+  for (int i = 0; i < 3; ++i) {
+    const auto one = chat.next(Deadline::after(20));
+    ASSERT_TRUE(one.ok() && *one);
+    EXPECT_EQ((*one)->branch, "");
+  }
+  EXPECT_FALSE(chat.next(Deadline::after(20))->has_value());
+}
+
+TEST(SpeculativeChat, WhatIsNotWantedIsCancelled) {
+  const Server server({{.bytes = stream(part("I am thinking.\n")), .silence = 60}});
+  const Stopwatch watch;
+  auto options = options_for(server);
+  options.stall_seconds = 60;
+  {
+    SpeculativeChat chat(options, std::vector<Message>{{"user", "hi"}}, {0, 1, 2}, true, text_alone);
+    EXPECT_FALSE(chat.next(Deadline::after(0.3)).ok());
+  }
+  EXPECT_LT(watch.seconds(), 10);
+}
+
+TEST(SpeculativeChat, AnErrorOfAllIsReported) {
+  const Server server({{response(401, "application/json", "{}")}});
+  SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {0, 1}, true, text_alone);
+  const auto one = chat.next(Deadline::after(20));
+  ASSERT_FALSE(one.ok());
+  EXPECT_THAT(one.error().message, HasSubstr("401"));
 }
 
 }  // namespace

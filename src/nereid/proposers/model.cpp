@@ -47,22 +47,26 @@ uint64_t seed_of(const std::string& source) {
 // What a model process writes, as answers.
 class WrittenAnswers : public Answers {
  public:
-  explicit WrittenAnswers(Result<std::unique_ptr<ModelProcess::Answers>> written)
-      : written_(std::move(written)) {}
+  explicit WrittenAnswers(Result<std::unique_ptr<ModelProcess::Answers>> written, bool newest = false)
+      : written_(std::move(written)), newest_(newest) {}
 
   Result<std::optional<One>> next(Deadline deadline) override {
     if (!written_.ok()) return written_.error();
-    NEREID_TRY(auto written, (*written_)->next(deadline));
+    NEREID_TRY(auto written, (*written_)->next(deadline, newest_));
     if (!written) return std::optional<One>();
-    One one{.sample = written->sample};
+    One one{.sample = written->sample,
+            .branch = std::move(written->branch),
+            .from = written->from,
+            .to = written->seconds};
     if (!written->refused.empty()) {
       one.answer.declined = std::move(written->refused);
       return std::optional(std::move(one));
     }
-    one.answer.cost = {.seconds = written->seconds - seconds_,  // side by side: what came since the last
-                       .prompt_tokens = seconds_ == 0 ? written->prompt_tokens : 0,
-                       .completion_tokens = written->tokens};
-    seconds_ = written->seconds;
+    one.answer.cost = {
+        .seconds = std::max(0.0, written->seconds - seconds_),  // side by side: what came since the last
+        .prompt_tokens = seconds_ == 0 ? written->prompt_tokens : 0,
+        .completion_tokens = written->tokens};
+    seconds_ = std::max(seconds_, written->seconds);
     std::string plan = thought_in(written->text);
     one.answer.proposals.push_back(
         {.text = std::move(written->text), .answer = true, .plan = std::move(plan)});
@@ -71,6 +75,7 @@ class WrittenAnswers : public Answers {
 
  private:
   Result<std::unique_ptr<ModelProcess::Answers>> written_;
+  const bool newest_;
   double seconds_ = 0;
 };
 
@@ -120,6 +125,7 @@ Result<std::unique_ptr<ModelProposer>> ModelProposer::start(const Installation& 
                                     options.folder.string(),
                                     "--device",
                                     options.device};
+  if (options.device == "cuda") proposer->branches_ = lm::BranchStart::kAtOnce;
   if (options.turn) words.emplace_back("--turns");
   NEREID_TRY(proposer->process_, ModelProcess::start(std::move(words), std::move(options.turn)));
   return proposer;
@@ -127,6 +133,7 @@ Result<std::unique_ptr<ModelProposer>> ModelProposer::start(const Installation& 
 
 Result<Question> ModelProposer::question(const Request& request, std::vector<int> samples) const {
   Question question{.samples = std::move(samples), .seed = seed_of(request.source)};
+  if (request.speculate && question.samples.size() > 1) question.branches = branches_;
   if (request.round > 0) {
     question.seed += static_cast<uint64_t>(request.round);
     question.temperature = 1 + kHotter * request.round, question.top_p = kKeptWhereHot;
@@ -149,7 +156,7 @@ std::string ModelProposer::at_work() const {
 std::unique_ptr<Answers> ModelProposer::propose_several(Request request, std::vector<int> samples) {
   auto asked = question(request, std::move(samples));
   if (!asked.ok()) return std::make_unique<WrittenAnswers>(asked.error());
-  return std::make_unique<WrittenAnswers>(process_->ask(*asked));
+  return std::make_unique<WrittenAnswers>(process_->ask(*asked), request.speculate);
 }
 
 Result<Answer> ModelProposer::propose(const Request& request, Deadline deadline) {

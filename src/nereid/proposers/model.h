@@ -40,6 +40,7 @@ class ModelProposer : public Proposer {
   std::string identity() const override { return identity_; }
   bool repairs() const override { return repairs_; }
   bool samples() const override { return true; }
+  bool speculates() const override { return true; }
   int most_operators() const override { return kMostOperators; }
   std::string at_work() const override;
   Result<Answer> propose(const Request& request, Deadline deadline) override;
@@ -56,6 +57,7 @@ class ModelProposer : public Proposer {
 
   lm::Prompts prompts_;
   bool repairs_ = false;
+  lm::BranchStart branches_ = lm::BranchStart::kAfterTrunk;
   std::string identity_;
   std::unique_ptr<ModelProcess> process_;
 };

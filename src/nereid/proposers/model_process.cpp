@@ -180,6 +180,12 @@ Status ModelProcess::take(const std::string& line) {
     NEREID_TRY(written.prompt_tokens, root.integer_at("prompt_tokens", 0, 0, INT64_MAX));
     NEREID_TRY(const auto seconds, root.at("seconds"));
     NEREID_TRY(written.seconds, seconds.number());
+    NEREID_TRY(const auto from, root.find("from"));
+    if (from) {
+      NEREID_TRY(written.from, from->number());
+    }
+    NEREID_TRY(written.branch, root.text_at("branch"));
+    NEREID_TRY(written.shared, root.integer_at("shared", 0, 0, INT64_MAX));
   }
   const std::lock_guard lock(mutex_);
   const auto found = waiting_.find(id);
@@ -226,6 +232,8 @@ std::unique_ptr<ModelProcess::Answers> ModelProcess::ask(const Question& questio
   if (!question.prefills.empty()) line["prefill"] = question.prefills;
   if (question.temperature) line["temperature"] = *question.temperature;
   if (question.top_p) line["top_p"] = *question.top_p;
+  if (question.branches != lm::BranchStart::kNone)
+    line["branches"] = question.branches == lm::BranchStart::kAtOnce ? "at_once" : "after";
   if (question.most_tokens > 0) line["most_tokens"] = question.most_tokens;
   send(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   return std::unique_ptr<Answers>(new Answers(*this, id));
@@ -242,14 +250,17 @@ ModelProcess::Answers::~Answers() {
   if (!over) process_.send(Json{{"cancel", id_}}.dump() + "\n");
 }
 
-Result<std::optional<Written>> ModelProcess::Answers::next(Deadline deadline) {
+Result<std::optional<Written>> ModelProcess::Answers::next(Deadline deadline, bool newest) {
   std::unique_lock lock(process_.mutex_);
   Waiting& waiting = process_.waiting_.at(id_);
   while (true) {
     if (!waiting.written.empty()) {
-      Written first = std::move(waiting.written.front());
-      waiting.written.erase(waiting.written.begin());
-      return std::optional(std::move(first));
+      std::vector<int64_t> shared;
+      for (const Written& one : waiting.written) shared.push_back(one.shared);
+      const auto next = waiting.written.begin() + static_cast<ptrdiff_t>(newest ? lm::newest(shared) : 0);
+      Written taken = std::move(*next);
+      waiting.written.erase(next);
+      return std::optional(std::move(taken));
     }
     if (waiting.over) return std::optional<Written>();
     if (process_.lost_) return *process_.lost_;

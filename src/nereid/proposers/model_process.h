@@ -22,6 +22,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/result.h"
+#include "nereid/lm/speculation/branch_policy.h"
 #include "nereid/proposers/chat.h"
 
 namespace nereid::proposers {
@@ -35,6 +36,9 @@ struct Question {
   uint64_t seed = 0;                             // each sample has its own, made of it
   std::optional<double> temperature{}, top_p{};  // else the checkpoint's own word, else 1
   int64_t most_tokens = 0;                       // of a sample; 0: as many as the model's context has
+  // Whether samples go on from the first one's plan and kernels, and when they begin; an answer ends with its
+  // program then.
+  lm::BranchStart branches = lm::BranchStart::kNone;
   int64_t enough = 0;  // so many samples that are done end the others; 0: all are wanted
 };
 
@@ -45,6 +49,11 @@ struct Written {
   bool whole = false;     // it ended by itself
   int64_t tokens = 0, prompt_tokens = 0;
   double seconds = 0;  // since the question
+  // With branches: when it began, what it goes on from ("plan", "kernel"), and how many tokens of the first
+  // sample it has (of that itself: all).
+  double from = 0;
+  std::string branch{};
+  int64_t shared = 0;
 };
 
 class ModelProcess {
@@ -55,9 +64,10 @@ class ModelProcess {
     Answers(const Answers&) = delete;
     Answers& operator=(const Answers&) = delete;
     ~Answers();
-    // Nothing where all samples have come. An Error: the process is lost (blamed on the input where its model
-    // cannot be loaded), there was an interrupt, or the deadline has passed.
-    Result<std::optional<Written>> next(Deadline deadline);
+    // Nothing where all samples have come. Of several that are there the first, or (`newest`) that with the
+    // most of the first sample (lm::newest). An Error: the process is lost (blamed on the input where its
+    // model cannot be loaded), there was an interrupt, or the deadline has passed.
+    Result<std::optional<Written>> next(Deadline deadline, bool newest = false);
 
    private:
     friend class ModelProcess;

@@ -62,6 +62,9 @@ struct Request {
   int sample = 0;                       // which answer, where the same question has several
   int round = 0;                    // later ones are drawn more boldly, where all of those before were wrong
   std::vector<Attempt> attempts{};  // for a proposer that repairs
+  // Samples may go on from what another has written so far (docs/speculation.md). Their answers come newest
+  // first, and end with their programs. For a proposer that speculates.
+  bool speculate = false;
 };
 
 struct Answer {
@@ -77,6 +80,9 @@ class Answers {
   struct One {
     int sample = 0;
     Answer answer{};
+    // Of a proposer that speculates.
+    std::string branch{};     // what it goes on from: "plan", "kernel"; empty: the question
+    double from = 0, to = 0;  // seconds since the question in which it was written
   };
   virtual ~Answers() = default;
   // The next; nothing where all have come. An Error (as of Proposer::propose) ends it.
@@ -110,9 +116,10 @@ class Proposer {
   // What its answers depend on besides the request and this program: a model, a prompt. Part of what they
   // are remembered by.
   virtual std::string identity() const { return std::string(name()); }
-  virtual bool repairs() const { return false; }  // looks at `attempts`
-  virtual bool samples() const { return false; }  // another `sample` is another answer
-  virtual bool paid() const { return false; }     // every question costs money
+  virtual bool repairs() const { return false; }     // looks at `attempts`
+  virtual bool samples() const { return false; }     // another `sample` is another answer
+  virtual bool speculates() const { return false; }  // knows Request::speculate
+  virtual bool paid() const { return false; }        // every question costs money
   // Programs of more operators are better cut into subgraphs than asked about as a whole.
   virtual int most_operators() const { return INT_MAX; }
   // What it does right now, for people who wait: "1240 tokens, 182 a second"; empty where there is nothing to

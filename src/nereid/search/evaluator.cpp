@@ -68,7 +68,7 @@ Evaluator::Evaluator(verify::VerifierBackends backends, EvaluatorOptions options
       turns_(options_.judged_at_once > 0 ? options_.judged_at_once : std::counting_semaphore<>::max()) {}
 
 Result<std::unique_ptr<const Task>> Evaluator::trace(const std::string& name, const std::string& source,
-                                                     Deadline deadline) {
+                                                     Deadline deadline, std::shared_ptr<Timeline> timeline) {
   auto task = std::make_unique<Task>();
   task->name = name, task->source = source, task->hash = sha256_hex(source);
   tracer::TraceRequest request{.source = source, .path = name};
@@ -81,6 +81,7 @@ Result<std::unique_ptr<const Task>> Evaluator::trace(const std::string& name, co
   NEREID_TRY(task->facts, backends_.analyze(task->trace));
   if (task->facts.judged() < 0) return our_error("the reference's trace holds no forward");
   task->work = work_of(task->facts);
+  if (timeline) task->timeline = std::move(timeline);
   return std::unique_ptr<const Task>(std::move(task));
 }
 
@@ -124,7 +125,13 @@ Judged Evaluator::judge_by(verify::Judge& judge, const Task& task, const std::st
                       }};
     turns_.acquire();
     watch = Stopwatch();
+    const double from = task.timeline->now();
     const verify::Verdict verdict = judge.judge(pair);
+    task.timeline->add({.kind = Span::Kind::kJudged,
+                        .label = proposer,
+                        .from = from,
+                        .to = task.timeline->now(),
+                        .verified = verdict.kind == verify::VerdictKind::kVerified});
     turns_.release();
     judged.kind = verdict.kind, judged.reason = verify::reason(verdict);
     judged.verdict = verify::to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -201,9 +208,11 @@ std::optional<Work> Evaluator::work_of_candidate(const Task& task, const std::st
 }
 
 store::Key Evaluator::proposal_key(const proposers::Proposer& proposer, const Task& task, int sample,
-                                   const std::vector<proposers::Attempt>& attempts, int round) const {
+                                   const std::vector<proposers::Attempt>& attempts, int round,
+                                   bool speculate) const {
   Json question = {{"sample", sample}, {"attempts", attempts_hash(attempts)}, {"name", task.name}};
   if (round > 0) question["round"] = round;
+  if (speculate) question["speculate"] = true;
   return {store::Kind::kProposal, task.hash, proposer.identity(), question.dump(), "", options_.versions};
 }
 
@@ -242,43 +251,72 @@ Result<proposers::Answer> Evaluator::ask(proposers::Proposer& proposer, const Ta
 class Evaluator::SeveralAnswers : public proposers::Answers {
  public:
   SeveralAnswers(Evaluator& evaluator, proposers::Proposer& proposer, const Task& task,
-                 const std::vector<int>& samples, int round)
-      : evaluator_(evaluator), proposer_(proposer), task_(task), round_(round) {
+                 const std::vector<int>& samples, int round, bool speculate)
+      : evaluator_(evaluator), proposer_(proposer), task_(task), round_(round), speculate_(speculate) {
     std::vector<int> unknown;
     for (const int sample : samples) {
-      if (auto known = evaluator.remembered(evaluator.proposal_key(proposer, task, sample, {}, round)))
+      if (auto known =
+              evaluator.remembered(evaluator.proposal_key(proposer, task, sample, {}, round, speculate)))
         known_.push_back({sample, *std::move(known)});
       else
         unknown.push_back(sample);
     }
     if (unknown.empty()) return;
-    asked_ = proposer.propose_several(
-        {.name = task.name, .source = task.source, .trace = &task.trace, .round = round}, std::move(unknown));
+    asked_at_ = task.timeline->now();
+    left_ = unknown.size();
+    asked_ = proposer.propose_several({.name = task.name,
+                                       .source = task.source,
+                                       .trace = &task.trace,
+                                       .round = round,
+                                       .speculate = speculate},
+                                      std::move(unknown));
+  }
+  // What has not come is wanted no more.
+  ~SeveralAnswers() override {
+    if (left_ > 0) written(asked_at_, task_.timeline->now(), fmt::format("{} cancelled", left_));
   }
 
   Result<std::optional<One>> next(Deadline deadline) override {
     if (given_ < known_.size()) return std::optional(std::move(known_[given_++]));
     if (!asked_) return std::optional<One>();
     NEREID_TRY(auto one, asked_->next(deadline));
-    if (one)
-      evaluator_.remember(evaluator_.proposal_key(proposer_, task_, one->sample, {}, round_), task_,
-                          one->answer);
+    if (!one) left_ = 0;
+    if (!one) return one;
+    --left_;
+    // Of one that does not say when it wrote: since it was asked.
+    written(asked_at_ + one->from, one->to > 0 ? asked_at_ + one->to : task_.timeline->now(),
+            fmt::format("sample {}{}{}", one->sample, one->branch.empty() ? "" : " from ", one->branch));
+    evaluator_.remember(evaluator_.proposal_key(proposer_, task_, one->sample, {}, round_, speculate_), task_,
+                        one->answer);
     return one;
   }
 
  private:
+  void written(double from, double to, const std::string& label) {
+    if (!proposer_.samples()) return;
+    task_.timeline->add({.kind = Span::Kind::kWritten,
+                         .label = fmt::format("{} {}", proposer_.name(), label),
+                         .from = from,
+                         .to = to});
+  }
+
   Evaluator& evaluator_;
   proposers::Proposer& proposer_;
   const Task& task_;
   const int round_;
+  const bool speculate_;
+  double asked_at_ = 0;
+  size_t left_ = 0;  // samples that have not come
   std::vector<One> known_;
   size_t given_ = 0;
   std::unique_ptr<proposers::Answers> asked_;
 };
 
 std::unique_ptr<proposers::Answers> Evaluator::ask_several(proposers::Proposer& proposer, const Task& task,
-                                                           const std::vector<int>& samples, int round) {
-  return std::make_unique<SeveralAnswers>(*this, proposer, task, samples, round);
+                                                           const std::vector<int>& samples, int round,
+                                                           bool speculate) {
+  return std::make_unique<SeveralAnswers>(*this, proposer, task, samples, round,
+                                          speculate && proposer.speculates());
 }
 
 std::optional<store::Record> Evaluator::look_up(const store::Key& key) {

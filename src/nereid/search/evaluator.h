@@ -10,6 +10,7 @@
 
 #include "nereid/proposers/proposer.h"
 #include "nereid/search/judged.h"
+#include "nereid/search/timeline.h"
 #include "nereid/store/store.h"
 #include "nereid/verify/stages/pipeline.h"
 
@@ -22,6 +23,8 @@ struct Task {
   trace::Trace trace{};
   verify::TraceAnalysis facts{};
   Work work{};  // of the reference
+  // Who wrote and who judged when, since it was traced; that of the whole program for a subgraph of one.
+  std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();
 };
 
 struct EvaluatorOptions {
@@ -38,8 +41,9 @@ class Evaluator {
   Evaluator(verify::VerifierBackends backends, EvaluatorOptions options);
 
   // An Error (blamed on the input) where it cannot be traced, with the reason.
+  // `timeline`: the one to be used, where it does not have its own.
   Result<std::unique_ptr<const Task>> trace(const std::string& name, const std::string& source,
-                                            Deadline deadline);
+                                            Deadline deadline, std::shared_ptr<Timeline> timeline = {});
   // Broken off at the deadline. The same code is judged once, whatever is said around it: a model's samples
   // often differ in their words alone.
   Judged judge(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
@@ -64,7 +68,8 @@ class Evaluator {
   // Samples of the first answer: first those that are remembered, then the others as they come. `round`: as
   // in proposers::Request.
   std::unique_ptr<proposers::Answers> ask_several(proposers::Proposer& proposer, const Task& task,
-                                                  const std::vector<int>& samples, int round = 0);
+                                                  const std::vector<int>& samples, int round = 0,
+                                                  bool speculate = false);
 
   // What is stored next to these; nothing where there is no store, or it is to be computed anew.
   std::optional<store::Record> look_up(const store::Key& key);
@@ -77,7 +82,8 @@ class Evaluator {
  private:
   class SeveralAnswers;
   store::Key proposal_key(const proposers::Proposer& proposer, const Task& task, int sample,
-                          const std::vector<proposers::Attempt>& attempts, int round = 0) const;
+                          const std::vector<proposers::Attempt>& attempts, int round = 0,
+                          bool speculate = false) const;
   std::optional<proposers::Answer> remembered(const store::Key& key);
   void remember(const store::Key& key, const Task& task, const proposers::Answer& answer);
   Judged judge_by(verify::Judge& judge, const Task& task, const std::string& proposer,

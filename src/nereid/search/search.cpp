@@ -40,11 +40,12 @@ class Run {
     if (options_.subgraphs && too_large_for(proposer)) return;
     // Where one right answer is enough, most often the first is one.
     const bool drawn = proposer.samples() && !proposer.paid();
-    if (options_.first_is_enough && samples > 1) {
+    const bool speculates = options_.speculate && proposer.speculates();
+    if (options_.first_is_enough && samples > 1 && !speculates) {
       judge_samples(proposer, rank, {0});
       numbers.erase(numbers.begin());
     }
-    const bool waits = options_.first_is_enough && drawn && options_.subgraphs && samples > 1;
+    const bool waits = options_.first_is_enough && drawn && options_.subgraphs && samples > 1 && !speculates;
     if (go_on() && !waits) judge_samples(proposer, rank, numbers);
     if (!drawn || samples < 2) return;
     const std::lock_guard lock(mutex_);
@@ -67,9 +68,11 @@ class Run {
     const std::string name(proposer.name());
     const int samples = static_cast<int>(numbers.size());
     event({Event::Kind::kAsked, name, {}});
+    const bool speculates = options_.speculate && proposer.speculates() && round == 0;
     // The first is written and judged before others take the machine from it.
-    const bool apart = samples > 1 && numbers.front() == 0;
-    auto answers = evaluator_.ask_several(proposer, task_, apart ? std::vector{0} : numbers, round);
+    const bool apart = samples > 1 && numbers.front() == 0 && !speculates;
+    auto answers =
+        evaluator_.ask_several(proposer, task_, apart ? std::vector{0} : numbers, round, speculates);
     Expectation expectation;
     for (int sample = 0; sample < samples && go_on(); ++sample) {
       if (apart && sample == 1)
@@ -181,6 +184,7 @@ class Run {
         {.deadline = end(),
          .first_is_enough = options_.first_is_enough,
          .samples = options_.samples,
+         .timeline = task_.timeline,
          .whole_again = [this](int round) { again(round); }},
         whole, to_beat, [this](const std::string& text) { event({Event::Kind::kSaid, "subgraphs", text}); });
     outcome_.cost += findings.cost;
@@ -191,7 +195,9 @@ class Run {
 
   Outcome finish() {
     outcome_.seconds = watch_.seconds();
-    outcome_.all_tried = !interrupted() && !end_.passed() && !(options_.first_is_enough && outcome_.best);
+    outcome_.all_tried = !interrupted() && !end_.passed() && !enough_was_found();
+    outcome_.spans = task_.timeline->spans();
+    for (Span& span : outcome_.spans) span.from -= began_, span.to -= began_;
     return std::move(outcome_);
   }
 
@@ -199,7 +205,14 @@ class Run {
   bool go_on() {
     if (interrupted() || end().passed()) return false;
     const std::lock_guard lock(mutex_);
-    return !options_.first_is_enough || !outcome_.best;
+    return !enough_was_found();
+  }
+
+  // With mutex_ held.
+  bool enough_was_found() const {
+    if (!outcome_.best) return false;
+    return options_.first_is_enough ||
+           (options_.target_speedup > 0 && speedup_of(task_, *outcome_.best) >= options_.target_speedup);
   }
 
   Deadline end() {
@@ -274,7 +287,7 @@ class Run {
     event_locked({Event::Kind::kJudged, judged.proposer, {}, &judged});
     if (judged.verified() && (!outcome_.best || better(judged, *outcome_.best))) {
       if (!outcome_.best) outcome_.first_seconds = watch_.seconds();
-      outcome_.best = judged;
+      outcome_.best = judged, outcome_.best_seconds = watch_.seconds();
       event_locked({Event::Kind::kBest, judged.proposer, {}, &judged});
     }
     outcome_.tried.push_back(std::move(judged));
@@ -303,6 +316,7 @@ class Run {
   const SearchOptions& options_;
   const std::function<void(const Event&)>& on_event_;
   const Stopwatch watch_;
+  const double began_ = task_.timeline->now();  // of the task's timeline
   struct Drawn {
     proposers::Proposer* proposer;
     int rank;
@@ -328,6 +342,11 @@ bool Expectation::enough(const Judged& sample, const Judged* others) {
   sum_ += ms, ++verified_;
   if (others == nullptr) return known && ms < mean * factor;
   return others->times.has_value() == sample.times.has_value() && others->ms() && ms < *others->ms() * factor;
+}
+
+double speedup_of(const Task& task, const Judged& judged) {
+  if (judged.times) return judged.times->speedup;
+  return judged.work && judged.work->ms > 0 ? task.work.ms / judged.work->ms : 0;
 }
 
 bool better(const Judged& a, const Judged& b) {

@@ -21,10 +21,14 @@ struct SearchOptions {
   // The search ends with the first verified result, and a proposer's other samples wait for its first; those
   // of one that costs nothing wait for subgraphs, too.
   bool first_is_enough = false;
-  int repairs = 2;        // times that a proposer gets the evidence against an answer
-  bool fallbacks = true;  // what was not verified is written in the proposer's other ways
-  bool subgraphs = true;  // after whole programs, subgraph_search.h
-  bool tuning = true;     // the winner's parameters are tuned, where a clock measures what is better
+  // Samples go on from one another while they are written, and are judged newest first
+  // (docs/speculation.md); of proposers that can do that.
+  bool speculate = false;
+  double target_speedup = 0;  // over eager PyTorch: the search ends with a result that reaches it; 0: none
+  int repairs = 2;            // times that a proposer gets the evidence against an answer
+  bool fallbacks = true;      // what was not verified is written in the proposer's other ways
+  bool subgraphs = true;      // after whole programs, subgraph_search.h
+  bool tuning = true;         // the winner's parameters are tuned, where a clock measures what is better
   // Seconds that the caller needs after the search for what it does with this result. Once something is
   // verified, the search ends so long before the deadline.
   std::function<double(const Judged& best)> to_finish{};
@@ -48,11 +52,16 @@ struct Outcome {
   std::optional<Judged> best;  // verified, the fastest
   std::vector<Judged> tried;   // all, in the order in which they were judged
   std::vector<Declined> declined;
-  std::optional<Judged> compiled;         // Inductor's kernels, where they were measured (baselines.h)
-  proposers::Cost cost;                   // of all proposers together
-  double seconds = 0, first_seconds = 0;  // of the search; until the first verified result
-  bool all_tried = false;                 // it ended because nothing was left to be tried
+  std::optional<Judged> compiled;  // Inductor's kernels, where they were measured (baselines.h)
+  proposers::Cost cost;            // of all proposers together
+  // Of the search; until the first verified result; until the best.
+  double seconds = 0, first_seconds = 0, best_seconds = 0;
+  std::vector<Span> spans;  // who wrote and who judged when
+  bool all_tried = false;   // it ended because nothing was left to be tried
 };
+
+// Of the reference's time over this: measured, else by the cost model; 0 where it was neither.
+double speedup_of(const Task& task, const Judged& judged);
 
 // True where `a` is to be kept in place of `b`.
 bool better(const Judged& a, const Judged& b);

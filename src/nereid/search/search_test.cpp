@@ -328,6 +328,68 @@ TEST_F(SearchTest, WhereOneIsEnoughTheOthersWaitForTheFirst) {
   EXPECT_EQ(wrong.observed, 3);  // from the last
 }
 
+struct Speculating : Drawing {
+  using Drawing::Drawing;
+  bool speculates() const override { return true; }
+};
+
+TEST_F(SearchTest, SpeculationWritesOthersWhileTheFirstIsJudged) {
+  const SearchOptions usual{.samples = 3, .first_is_enough = true, .speculate = true, .subgraphs = false};
+  Speculating able({"BYTES 2e12", "raise", "BYTES 1e12"});
+  Drawing unable({"BYTES 2e12", "raise", "BYTES 1e12"});
+  for (Drawing* drawing : {static_cast<Drawing*>(&able), &unable}) {
+    std::vector<size_t> asked;
+    drawing->on_asked = [&](const std::vector<int>& samples) { asked.push_back(samples.size()); };
+    const Outcome outcome = run(*evaluator(), {drawing}, usual);
+    ASSERT_TRUE(outcome.best);
+    const bool speculates = drawing == &able;
+    EXPECT_THAT(asked, ElementsAre(speculates ? 3u : 1u));
+    EXPECT_EQ(drawing->observed, 1);
+    EXPECT_EQ(drawing->cancelled, speculates ? 2 : 0);
+    // Who wrote, who judged, and what was cancelled.
+    EXPECT_THAT(outcome.spans, SizeIs(speculates ? 3 : 2));
+    EXPECT_LE(outcome.first_seconds, outcome.best_seconds);
+    for (const Span& span : outcome.spans) {
+      EXPECT_GE(span.from, 0);
+      EXPECT_LE(span.to, outcome.seconds);
+    }
+  }
+}
+
+TEST_F(SearchTest, SpeculativeAnswersAreRememberedApart) {
+  const auto folder = TemporaryFolder::create();
+  auto store = store::Store::open(folder->path() / "store.db");
+  Speculating drawing({"BYTES 1e12", "raise"});
+  const auto b = evaluator(store->get());
+  for (const bool speculate : {false, true, true, false})
+    run(*b, {&drawing}, {.samples = 2, .every_sample = true, .speculate = speculate, .subgraphs = false});
+  EXPECT_EQ(drawing.observed, 4);
+}
+
+TEST_F(SearchTest, ATargetEndsTheSearch) {
+  const auto b = evaluator();
+  const auto task = b->trace("task.py", "class Model: pass # BYTES 8e12\n", Deadline::after(10));
+  const auto found = [&](double target) {
+    Drawing drawing({"BYTES 7e12", "BYTES 1e12", "BYTES 2e12", "BYTES 4e12", "raise"});
+    return search(*b, **task, {&drawing},
+                  {.samples = 5, .every_sample = true, .target_speedup = target, .subgraphs = false});
+  };
+  const Outcome all = found(0);
+  ASSERT_EQ(all.tried.size(), 5u);
+  EXPECT_TRUE(all.all_tried);
+  double best = 0;
+  for (size_t i = 0; i < all.tried.size(); ++i) {
+    if (!all.tried[i].verified()) continue;
+    const double reached = speedup_of(**task, all.tried[i]);
+    EXPECT_GT(reached, best);  // the first, then from the last, each faster than those before
+    best = reached;
+    const Outcome some = found(reached);
+    EXPECT_EQ(some.tried.size(), i + 1);
+    EXPECT_FALSE(some.all_tried);
+  }
+  EXPECT_EQ(found(1.01 * best).tried.size(), 5u);
+}
+
 // Answers by the text of the task: a model that reads texts by their style.
 class Reader : public proposers::Proposer {
  public:

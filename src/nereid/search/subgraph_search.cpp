@@ -302,7 +302,8 @@ class SubgraphSearch {
   }
 
   Asked traced(const Subgraph& subgraph) {
-    auto task = evaluator_.trace("subgraph.py", subgraph.source, Deadline::after(kSubgraphSeconds));
+    auto task = evaluator_.trace("subgraph.py", subgraph.source, Deadline::after(kSubgraphSeconds),
+                                 options_.timeline);
     Asked asked{};
     if (task.ok()) asked.task = *std::move(task);
     return asked;

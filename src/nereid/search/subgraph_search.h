@@ -46,6 +46,7 @@ struct SubgraphOptions {
   size_t most_subgraphs = 400;
   bool first_is_enough = false;  // no more requests once a program is verified
   int samples = 1;               // at most so many answers of a proposer that samples, to one subgraph
+  std::shared_ptr<Timeline> timeline{};  // of the whole search
   // Requests answers to the program as it is written that were not requested yet: of round 0, those that a
   // search kept back; of later rounds, as of proposers::Request. May be empty.
   std::function<void(int round)> whole_again{};

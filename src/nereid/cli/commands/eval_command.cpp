@@ -51,7 +51,8 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
   return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}{}",
                      f.proposers, model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
                      f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "",
-                     f.first ? ", first" : "",
+                     fmt::format("{}{}{}", f.first ? ", first" : "", f.speculate ? ", speculating" : "",
+                                 f.target_speedup > 0 ? fmt::format(", up to {}x", f.target_speedup) : ""),
                      fmt::format("{}{}{}", f.untimed ? ", untimed" : "", f.allow_tf32 ? ", in TF32" : "",
                                  f.target.empty() ? "" : ", for " + f.target),
                      f.model_device.empty() ? "" : ", written on " + f.model_device,
@@ -124,6 +125,8 @@ Result<Answer> run(const EvalOptions& options, bool json) {
          .search = {.samples = options.search.samples,
                     .every_sample = true,  // pass@k counts them
                     .first_is_enough = options.search.first,
+                    .speculate = options.search.speculate,
+                    .target_speedup = options.search.target_speedup,
                     .repairs = options.search.once ? 0 : options.search.repairs,
                     .fallbacks = !options.search.once,
                     .subgraphs = !options.search.whole_only && !options.search.once,

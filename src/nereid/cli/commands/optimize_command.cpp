@@ -109,6 +109,8 @@ Json result_json(const OptimizeOptions& options, const search::Task& task, const
   json["seconds"] = outcome.seconds;
   json["all_tried"] = outcome.all_tried;
   json["first_seconds"] = outcome.best ? Json(outcome.first_seconds) : Json();
+  json["best_seconds"] = outcome.best ? Json(outcome.best_seconds) : Json();
+  json["timeline"] = search::to_json(outcome.spans, outcome.seconds);
   json["interrupted"] = interrupted();
   json["hardware"] = setup.hardware;
   json["versions"] = setup.versions;
@@ -160,6 +162,7 @@ void keep_run(const SearchSetup& setup, const search::Task& task, const Json& re
   if (!setup.store) return;
   Json document = result;
   document.erase("work");
+  document.erase("timeline");
   (void)setup.store->put(
       {.key = {.kind = store::Kind::kRun,
                .task = task.hash,
@@ -253,6 +256,8 @@ search::SearchOptions search_options(const OptimizeOptions& options, Deadline en
           .samples = options.search.samples,
           .every_sample = options.search.every_sample,
           .first_is_enough = options.search.first,
+          .speculate = options.search.speculate,
+          .target_speedup = options.search.target_speedup,
           .repairs = options.search.once ? 0 : options.search.repairs,
           .fallbacks = !options.search.once,
           .subgraphs = !options.search.whole_only && !options.search.once,

@@ -6,26 +6,25 @@
 //    "most_tokens": 4096, "enough": 0, "prefill": []}
 //                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever else is requested.
 //                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `prefill`: what answers
-//                        begin with, which is not generated: sample s with the s-th, greedily, and those for which there is none with the first
+//                        begin with, which is not generated: sample s with the s-th, greedily, and those for which there is none with the first;
+//                        "branches": "at_once" or "after": other samples may go on from the first one's plan and kernels (lm/speculation),
+//                        at once or after it has ended, and an answer ends with its program
 //   {"cancel": 3}        nothing more is said of it
 //   {"go": true}         with --turns: it computes until {"go": false}, and says {"holds": true} when it has stopped
 // Out, as it happens:
 //   {"ready": true, "device": "cpu", "context": 4096}
 //   {"id": 3, "sample": 1, "text": "...", "finish": "end", "tokens": 210, "prompt_tokens": 512, "seconds": 1.5}
-//                        `finish`: "length" where it was cut, "repeats" where it went round in circles and was broken off; `seconds` since the request came
+//                        `finish`: "length" where it was cut, "repeats" where it went round in circles and was broken off, "program" where more
+//                        could have come after the program; `seconds` since the request came; with branches also `from`, when it began,
+//                        `branch`, "plan" or "kernel", and `shared`, so many tokens of the first sample it begins with (of itself: all)
 //   {"id": 3, "refused": "..."}    nothing is generated, for this reason
 //   {"id": 3, "over": true}        all was said
 //   {"written": 90, "seconds": 0.5}    every half second of work: so many tokens for all together since the last of these
 // A malformed request ends the process, and so does the end of the input, at once: the parent is gone.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <thread>
+#include <numeric>
+#include <ranges>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/json_field.h"
@@ -34,8 +33,11 @@
 #include "nereid/lm/cli/command.h"
 #include "nereid/lm/cli/engine_options.h"
 #include "nereid/lm/cli/loaded_model.h"
+#include "nereid/lm/cli/parent_lines.h"
 #include "nereid/lm/engine/repetition.h"
 #include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/speculation/branch_policy.h"
+#include "nereid/lm/speculation/trunk.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
@@ -44,59 +46,12 @@ namespace {
 constexpr double kPaceSeconds = 0.5;
 constexpr int64_t kMostSampleNumber = int64_t{1} << 40;
 constexpr int64_t kMostCacheBytesOnCpu = int64_t{768} << 20;  // it is written over once at the start
-constexpr size_t kMostLine = size_t{64} << 20;
+constexpr size_t kMostPrefill = size_t{64} << 20;
 
 struct ProposeOptions : EngineOptions {
   int64_t most_tokens = 0;
   bool turns = false;
 };
-
-// Lines from standard input, read during generation. Never destroyed: its thread reads until the process
-// ends.
-class Lines {
- public:
-  Lines() {
-    std::thread([this] { read(); }).detach();
-  }
-  // What has come; where that is nothing and `wait`, the next, or nothing at an interrupt.
-  std::deque<std::string> take(bool wait) {
-    std::unique_lock lock(mutex_);
-    while (wait && lines_.empty() && !interrupted()) come_.wait_for(lock, std::chrono::milliseconds(200));
-    return std::exchange(lines_, {});
-  }
-
- private:
-  void read() {
-    std::string rest;
-    while (true) {
-      char chunk[1 << 16];
-      const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0 || rest.size() > kMostLine) ::_exit(0);  // in the middle of a forward, too
-      rest.append(chunk, static_cast<size_t>(got));
-      size_t at = 0;
-      const std::lock_guard lock(mutex_);
-      for (size_t end; (end = rest.find('\n', at)) != rest.npos; at = end + 1)
-        lines_.push_back(rest.substr(at, end - at));
-      rest.erase(0, at);
-      come_.notify_one();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable come_;
-  std::deque<std::string> lines_;
-};
-
-void say(const Json& json) {
-  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  for (std::string_view rest = line; !rest.empty();) {
-    const ssize_t wrote = ::write(STDOUT_FILENO, rest.data(), rest.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) ::_exit(0);  // no reader is left
-    rest.remove_prefix(static_cast<size_t>(wrote));
-  }
-}
 
 struct AskedSample {
   AskedSample(int64_t number, const std::shared_ptr<const lm::Tokenizer>& tokenizer)
@@ -105,6 +60,25 @@ struct AskedSample {
   lm::StreamDecoder decoder;
   lm::RepetitionWatch watch;
   std::string text;
+  size_t prefill = 0;  // which it begins with
+  // With branches.
+  std::optional<lm::Trunk> written;
+  double from = 0;     // when it began, since the request
+  int64_t shared = 0;  // tokens of the first sample that it begins with
+  std::string_view branch;
+};
+
+// Samples that go on from a cut of the first one, once that has ended.
+struct LaterBranch {
+  lm::Cut cut;
+  std::vector<size_t> samples;
+};
+
+struct Branches {
+  lm::BranchStart start;
+  lm::BranchPolicy policy;
+  lm::SampleId trunk;  // the first sample, as the engine counts
+  std::vector<LaterBranch> later;
 };
 
 struct AskedGroup {
@@ -112,6 +86,10 @@ struct AskedGroup {
   Stopwatch watch;
   std::vector<AskedSample> samples;
   std::vector<size_t> requests;  // the engine's numbers
+  lm::GenerationRequest usual;   // of each: all but prompt and samples
+  uint64_t seed = 0;
+  std::vector<std::vector<int64_t>> prompts;  // with each prefill
+  std::optional<Branches> branches;
 };
 
 // Samples of a group that begin alike.
@@ -132,7 +110,7 @@ class Proposing {
         most_tokens_(most_tokens),
         holds_(holds) {}
 
-  Result<Answer> run(Lines& lines) {
+  Result<Answer> run(ParentLines& lines) {
     while (!interrupted()) {
       const bool waits = holds_ || generation_.idle();
       if (waits) report_pace();
@@ -153,7 +131,7 @@ class Proposing {
     if (go) {
       NEREID_TRY(const bool goes, go->boolean());
       holds_ = !goes;
-      if (holds_) say({{"holds", true}});
+      if (holds_) say_to_parent({{"holds", true}});
       return ok_status();
     }
     NEREID_TRY(const auto cancelled, root.find("cancel"));
@@ -167,7 +145,7 @@ class Proposing {
     const Status added = add(root, id);
     if (added.ok()) return ok_status();
     drop(id);
-    say({{"id", id}, {"refused", added.error().message}});
+    say_to_parent({{"id", id}, {"refused", added.error().message}});
     return ok_status();
   }
 
@@ -187,7 +165,7 @@ class Proposing {
     NEREID_TRY(const auto list, root.find("prefill"));
     if (list) {
       NEREID_TRY_STATUS(list->each(1 << 16, [&](const JsonField& field) -> Status {
-        NEREID_TRY(prefills.emplace_back(), field.text(kMostLine));
+        NEREID_TRY(prefills.emplace_back(), field.text(kMostPrefill));
         return ok_status();
       }));
     }
@@ -216,40 +194,140 @@ class Proposing {
     NEREID_TRY(const int64_t most_new, root.integer_at("most_tokens", most_tokens_, 1, INT64_MAX));
     AskedGroup& group = groups_[id];
     NEREID_TRY(group.enough, root.integer_at("enough", 0, 0, INT32_MAX));
-    std::map<size_t, std::vector<size_t>> alike;  // by what they begin with
+    group.seed = static_cast<uint64_t>(seed);
+    group.usual.end_tokens = said_.eos_token_ids, group.usual.most_new = most_new, group.usual.draw = drawn;
+    for (const std::string& prefill : prefills) {
+      std::vector<lm::TokenId> ids;
+      NEREID_TRY_STATUS(encoder_.encode(text + prefill, {}, ids));
+      group.prompts.emplace_back(ids.begin(), ids.end());
+    }
     NEREID_TRY(const auto samples, root.at("samples"));
     NEREID_TRY_STATUS(samples.each(1 << 16, [&](const JsonField& field) -> Status {
       NEREID_TRY(const int64_t sample, field.integer(0, kMostSampleNumber));
-      const size_t begin = std::cmp_less(sample, prefills.size()) ? static_cast<size_t>(sample) : 0;
-      alike[begin].push_back(group.samples.size());
-      group.samples.emplace_back(sample, tokenizer_).text = prefills[begin];
+      AskedSample& own = group.samples.emplace_back(sample, tokenizer_);
+      own.prefill = std::cmp_less(sample, prefills.size()) ? static_cast<size_t>(sample) : 0;
+      own.text = prefills[own.prefill];
+      group.prompt_tokens = std::max(group.prompt_tokens, std::ssize(group.prompts[own.prefill]));
       return ok_status();
     }));
     if (group.samples.empty()) return samples.expected("at least one sample");
-    for (auto& [begin, places] : alike) {
-      std::vector<lm::TokenId> ids;
-      NEREID_TRY_STATUS(encoder_.encode(text + prefills[begin], {}, ids));
-      lm::GenerationRequest request{.prompt = {ids.begin(), ids.end()}, .end_tokens = said_.eos_token_ids};
-      request.most_new = most_new;
-      for (const size_t place : places) {
-        const int64_t sample = group.samples[place].number;
-        auto& own = request.draws.emplace_back(drawn);
-        own.seed = lm::seed_of_sample(static_cast<uint64_t>(seed), sample);
-        if (sample == 0 || begin > 0) own.temperature = 0;
-      }
-      request.draw = drawn;  // to be checked
-      request.samples = std::ssize(places);
+    NEREID_TRY(const std::string start, root.text_at("branches"));
+    std::vector<size_t> places(group.samples.size());
+    std::iota(places.begin(), places.end(), 0);
+    if (start.empty()) return begin(id, places);
+    if (start != "at_once" && start != "after")
+      return input_error("request.branches: expected at_once or after, got '{}'", start);
+    return begin_trunk(id, start == "after" ? lm::BranchStart::kAfterTrunk : lm::BranchStart::kAtOnce);
+  }
+
+  // Samples of a group, from its question. Those that begin alike are one request of the engine.
+  Status begin(int64_t id, const std::vector<size_t>& places) {
+    AskedGroup& group = groups_.at(id);
+    std::map<size_t, std::vector<size_t>> alike;  // by what they begin with
+    for (const size_t place : places) alike[group.samples[place].prefill].push_back(place);
+    for (auto& [prefill, own] : alike) {
+      lm::GenerationRequest request = request_of(group, own);
+      request.prompt = group.prompts[prefill];
       request.enough = std::min(group.enough, request.samples);
-      group.prompt_tokens = std::max(group.prompt_tokens, std::ssize(request.prompt));
       NEREID_TRY(const size_t key, generation_.add(std::move(request)));
       group.requests.push_back(key);
-      requests_.emplace(key, AskedRequest{.group = id, .samples = std::move(places)});
+      requests_.emplace(key, AskedRequest{.group = id, .samples = std::move(own)});
     }
     return ok_status();
   }
 
+  static lm::GenerationRequest request_of(AskedGroup& group, const std::vector<size_t>& places) {
+    lm::GenerationRequest request = group.usual;
+    request.samples = std::ssize(places);
+    for (const size_t place : places) {
+      AskedSample& sample = group.samples[place];
+      auto& own = request.draws.emplace_back(request.draw);
+      own.seed = lm::seed_of_sample(group.seed, sample.number);
+      if (sample.number == 0 || sample.prefill > 0) own.temperature = 0;
+      sample.from = group.watch.seconds();
+      if (group.branches && !sample.written) sample.written.emplace(sample.text);
+    }
+    return request;
+  }
+
+  // The first sample, and with kAtOnce all that do not branch off from it.
+  Status begin_trunk(int64_t id, lm::BranchStart start) {
+    AskedGroup& group = groups_.at(id);
+    std::vector<size_t> own, places = {0};
+    for (size_t place = 1; place < group.samples.size(); ++place)
+      (group.samples[place].prefill > 0 ? own : places).push_back(place);
+    group.branches = {.start = start,
+                      .policy = lm::BranchPolicy({places.begin() + 1, places.end()}),
+                      .trunk = {},
+                      .later = {}};
+    places = {0};
+    if (start == lm::BranchStart::kAfterTrunk) {
+      group.branches->later.push_back({.cut = {}, .samples = std::move(own)});
+    } else {
+      for (const size_t place : group.branches->policy.fresh()) places.push_back(place);
+      places.insert(places.end(), own.begin(), own.end());
+    }
+    NEREID_TRY_STATUS(begin(id, places));
+    for (const size_t key : group.requests)
+      if (const auto& own = requests_.at(key).samples; own.front() == 0)
+        group.branches->trunk = {.request = static_cast<int64_t>(key), .sample = 0};
+    return ok_status();
+  }
+
+  // Samples that go on from a cut of the first one, which may have ended.
+  Status branch_off(int64_t id, const lm::Cut& cut, const std::vector<size_t>& places) {
+    AskedGroup& group = groups_.at(id);
+    const lm::Trunk& trunk = *group.samples.front().written;
+    for (const size_t place : places) {
+      AskedSample& sample = group.samples[place];
+      sample.text = trunk.text().substr(0, cut.text);
+      sample.shared = static_cast<int64_t>(cut.tokens);
+      sample.branch = to_string(cut.boundary.kind);
+    }
+    lm::GenerationRequest request = request_of(group, places);
+    request.most_new = std::max<int64_t>(1, request.most_new - static_cast<int64_t>(cut.tokens));
+    Result<size_t> key = size_t{0};
+    if (group.branches->start == lm::BranchStart::kAtOnce) {
+      const auto [number, sample] = group.branches->trunk;
+      key = generation_.fork(static_cast<size_t>(number), sample, static_cast<int64_t>(cut.tokens),
+                             std::move(request));
+    } else {
+      request.prompt = group.prompts[group.samples.front().prefill];
+      const auto tokens = trunk.tokens().first(cut.tokens);
+      request.prompt.insert(request.prompt.end(), tokens.begin(), tokens.end());
+      key = generation_.add(std::move(request));
+    }
+    if (!key.ok()) return key.error();
+    group.requests.push_back(*key);
+    requests_.emplace(*key, AskedRequest{.group = id, .samples = places});
+    return ok_status();
+  }
+
+  // The first sample came to a boundary.
+  void pass(int64_t id, const lm::Cut& cut) {
+    Branches& branches = *groups_.at(id).branches;
+    auto places = branches.policy.branch_at(cut.boundary.kind);
+    if (places.empty()) return;
+    if (branches.start == lm::BranchStart::kAfterTrunk)
+      branches.later.push_back({.cut = cut, .samples = std::move(places)});
+    else if (const auto begun = branch_off(id, cut, places); !begun.ok())
+      give_up(id, places);
+  }
+
+  // The first sample has ended: what waited for it begins, the newest cut first.
+  void begin_others(int64_t id) {
+    Branches& branches = *groups_.at(id).branches;
+    for (const auto& [cut, places] : std::views::reverse(std::exchange(branches.later, {})))
+      if (!places.empty() && !(cut.tokens > 0 ? branch_off(id, cut, places) : begin(id, places)).ok())
+        give_up(id, places);
+    if (const auto rest = branches.policy.rest(); !rest.empty() && !begin(id, rest).ok()) give_up(id, rest);
+  }
+
+  // There is no room for these: they count as written, and nothing is said of them.
+  void give_up(int64_t id, const std::vector<size_t>& places) { groups_.at(id).done += std::ssize(places); }
+
   void report_pace() {
-    if (written_ > 0) say({{"written", written_}, {"seconds", at_work_.seconds()}});
+    if (written_ > 0) say_to_parent({{"written", written_}, {"seconds", at_work_.seconds()}});
     written_ = 0;
     at_work_ = Stopwatch();
   }
@@ -264,24 +342,44 @@ class Proposing {
     const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) !=
                      said_.eos_token_ids.end();
     ++sample.tokens;
-    if (!end) sample.text += sample.decoder.push(static_cast<lm::TokenId>(token.token));
+    const std::string added = end ? "" : sample.decoder.push(static_cast<lm::TokenId>(token.token));
+    sample.text += added;
+    bool whole = false;  // it holds its program, after which more may come
+    if (sample.written)
+      for (const lm::Cut& cut : sample.written->push(token.token, added)) {
+        if (cut.boundary.kind == lm::Boundary::Kind::kProgram)
+          whole = true, sample.text.resize(cut.boundary.at);
+        if (&sample == &group.samples.front() && !token.last) pass(id, cut);
+      }
     const bool repeats = !token.last && sample.watch.push(token.token);
-    if (!token.last && !repeats) return;
-    if (repeats) generation_.cancel(token.request, token.sample);
-    sample.text += sample.decoder.finish();
-    say({{"id", id},
-         {"sample", sample.number},
-         {"text", sample.text},
-         {"finish", end       ? "end"
-                    : repeats ? "repeats"
-                              : "length"},
-         {"tokens", sample.tokens},
-         {"prompt_tokens", group.prompt_tokens},
-         {"seconds", group.watch.seconds()}});
+    if (!token.last && !repeats && !whole) return;
+    if (repeats || (whole && !token.last)) generation_.cancel(token.request, token.sample);
+    if (!whole) sample.text += sample.decoder.finish();
+    const char* finish = end ? "end" : whole ? "program" : repeats ? "repeats" : "length";
+    finished(id, sample, finish);
+  }
+
+  void finished(int64_t id, AskedSample& sample, const char* finish) {
+    AskedGroup& group = groups_.at(id);
+    Json line = {{"id", id},
+                 {"sample", sample.number},
+                 {"text", sample.text},
+                 {"finish", finish},
+                 {"tokens", sample.tokens},
+                 {"prompt_tokens", group.prompt_tokens},
+                 {"seconds", group.watch.seconds()}};
+    const bool trunk = &sample == &group.samples.front();
+    if (group.branches) {
+      line["from"] = sample.from, line["branch"] = sample.branch;
+      line["shared"] = trunk ? std::ssize(sample.written->tokens()) : sample.shared;
+    }
+    say_to_parent(line);
+    ++group.done;
+    if (group.branches && trunk) begin_others(id);
     const int64_t wanted = group.enough > 0 ? std::min<int64_t>(group.enough, std::ssize(group.samples))
                                             : std::ssize(group.samples);
-    if (++group.done < wanted) return;
-    say({{"id", id}, {"over", true}});
+    if (group.done < wanted) return;
+    say_to_parent({{"id", id}, {"over", true}});
     drop(id);
   }
 
@@ -299,7 +397,7 @@ class Proposing {
 };
 
 Result<Answer> propose(const ProposeOptions& options) {
-  auto& lines = *new Lines;  // first: the parent may end while the model is loaded
+  auto& lines = *new ParentLines;  // first: the parent may end while the model is loaded
   const c10::NoGradGuard no_gradients;
   NEREID_TRY(const auto tokenizer,
              lm::Tokenizer::load(std::filesystem::path(options.model) / "tokenizer.json"));
@@ -327,7 +425,7 @@ Result<Answer> propose(const ProposeOptions& options) {
   NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache));
   lm::Generation generation(*runner,
                             {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
-  say({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
+  say_to_parent({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
   return Proposing(tokenizer, said, chat, generation, longest, options.turns).run(lines);
 }
 

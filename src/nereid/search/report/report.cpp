@@ -5,6 +5,7 @@
 #include "nereid/search/report/graph_svg.h"
 #include "nereid/search/report/html.h"
 #include "nereid/search/report/result_file.h"
+#include "nereid/search/report/timeline_svg.h"
 #include "nereid/trace/notation.h"
 
 namespace nereid::search {
@@ -143,6 +144,8 @@ std::string report_page(const Task& task, const Outcome& outcome, const ReportAb
   if (best != nullptr && best->work) body += kernels(*best->work, "Kernels");
   if (best != nullptr && !best->plan.empty())
     body += "<h2>Plan</h2>\n<pre>" + escaped(best->plan) + "</pre>\n";
+  if (const std::string timeline = timeline_svg(outcome.spans, outcome.seconds); !timeline.empty())
+    body += "<h2>Writing and judging</h2>\n" + timeline;
   body += tried(outcome);
   const Judged* shown = best != nullptr ? best : furthest(outcome);
   body += "<h2>Source</h2>\n<div class=\"sides\"><div><p class=\"soft\">" + escaped(about.reference) +
