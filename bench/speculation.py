@@ -27,14 +27,14 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
-WAYS = {"one": ["--samples", "1"], "usual": [], "speculate": ["--speculate"]}
+WAYS = {"one": [], "usual": [], "speculate": ["--speculate"]}
 
 
 def search(args, task, way, scratch):
     """The JSON of one search, or nothing where it failed."""
     words = [*NEREID, "optimize", str(task), "-o", str(scratch / "out.py"), "--json", "--no-store"]
     words += ["--keep-slower", "--proposers", "model", "--device", args.device, "--policy", "strict"]
-    words += ["--samples", str(args.samples), *WAYS[way]]
+    words += ["--samples", str(1 if way == "one" else args.samples), *WAYS[way]]
     if args.model:
         words += ["--model", args.model]
     if args.budget:
