@@ -11,6 +11,35 @@ namespace {
 
 constexpr size_t kMostText = size_t{16} << 20;
 
+Result<double> weight_of(const JsonField& root) {
+  NEREID_TRY(const auto given, root.find("weight"));
+  if (given) {
+    NEREID_TRY(const double weight, given->number());
+    if (!(weight > 0)) return given->expected("a number above 0");
+    return weight;
+  }
+  NEREID_TRY(const auto share, root.find("roofline_share"));
+  if (!share) return 1.0;
+  NEREID_TRY(const double reached, share->number());
+  return std::max(1 - reached, kLeastWeight);
+}
+
+// Uniform in [0, 1): splitmix64 of both.
+double uniform(uint64_t seed, uint64_t number) {
+  uint64_t z = seed + (number + 1) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+std::vector<double> sums_of_weights(const std::vector<Task>& tasks) {
+  if (std::ranges::all_of(tasks, [&](const Task& task) { return task.weight == tasks.front().weight; }))
+    return {};
+  std::vector<double> sums;
+  for (const Task& task : tasks) sums.push_back((sums.empty() ? 0 : sums.back()) + task.weight);
+  return sums;
+}
+
 }  // namespace
 
 Result<std::vector<Task>> read_tasks(const std::string& path) {
@@ -28,6 +57,7 @@ Result<std::vector<Task>> read_tasks(const std::string& path) {
     Task& task = tasks.emplace_back();
     NEREID_TRY(task.source, field.text(kMostText));
     NEREID_TRY(task.forward, root.text_at("forward", kMostText));
+    NEREID_TRY(task.weight, weight_of(root));
   }
   if (tasks.empty()) return input_error("{}: expected at least one task", path);
   return tasks;
@@ -38,6 +68,7 @@ Result<TaskSource> TaskSource::open(const std::vector<std::string>& files, uint6
   source.seed_ = seed;
   for (const auto& file : files) {
     NEREID_TRY(auto tasks, read_tasks(file));
+    source.sums_.push_back(sums_of_weights(tasks));
     source.tasks_.push_back(std::move(tasks));
   }
   source.drawn_.resize(files.size(), 0);
@@ -47,6 +78,10 @@ Result<TaskSource> TaskSource::open(const std::vector<std::string>& files, uint6
 size_t TaskSource::next(int64_t of_class) {
   const auto c = static_cast<size_t>(of_class);
   const uint64_t size = tasks_[c].size(), number = drawn_[c]++;
+  if (const auto& sums = sums_[c]; !sums.empty()) {
+    const double drawn = sums.back() * uniform(seed_ * 1'000'003 + c, number);
+    return std::min(static_cast<size_t>(std::ranges::upper_bound(sums, drawn) - sums.begin()), size - 1);
+  }
   return permuted(number % size, size, seed_ * 1'000'003 + number / size * 1'009 + c);
 }
 

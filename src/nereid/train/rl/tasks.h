@@ -12,12 +12,19 @@ namespace nereid::train {
 struct Task {
   std::string source;
   std::string forward{};  // its trace summary, where known: the response prefill of a model with a prefill.md
+  double weight = 1;      // how often it is drawn, relative to others of its class
 };
 
-// A file of lines, each an object with `code` (or `task`), and `forward` where there is one.
+// The weight of a task whose best known time is at its roofline.
+inline constexpr double kLeastWeight = 0.05;
+
+// A file of lines, each an object with `code` (or `task`), and `forward` where there is one. The weight is
+// `weight`, else what there is to win: 1 - `roofline_share` (pairs of `nereid choices`), at least
+// kLeastWeight; else 1.
 Result<std::vector<Task>> read_tasks(const std::string& path);
 
-// Each epoch of a class goes through all of its tasks in an order of its own, by the seed.
+// Each epoch of a class goes through all of its tasks in an order of its own, by the seed. Where the weights
+// of a class differ each task is drawn by its weight instead, independently.
 class TaskSource {
  public:
   // A file for each class.
@@ -30,7 +37,8 @@ class TaskSource {
 
  private:
   uint64_t seed_ = 0;
-  std::vector<std::vector<Task>> tasks_;  // by class
+  std::vector<std::vector<Task>> tasks_;     // by class
+  std::vector<std::vector<double>> sums_{};  // of weights, up to each task; empty where all are equal
   std::vector<uint64_t> drawn_;
 };
 
