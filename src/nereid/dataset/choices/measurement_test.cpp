@@ -14,7 +14,8 @@
 namespace nereid::dataset {
 namespace {
 
-// A few programs of several kernels, traced without Python; a judge and a clock that are functions of the text.
+// A few programs of several kernels, traced without Python; a judge and a clock that are functions of the
+// text.
 class MeasurementTest : public testing::Test {
  protected:
   MeasurementTest() {
