@@ -115,6 +115,12 @@ with tempfile.TemporaryDirectory() as name:
     assert {key: written[key] for key in TRUE} == report["constants"], written
     assert "a test's GPU" in written["source"] and written["date"] > "2026-01-01"
 
+    done, _ = run(
+        folder, "kept", "\n".join(lines(40, 1, lambda line: TRUE)), "--json", "--keep", "launch_seconds"
+    )
+    kept = json.loads(done.stdout)["constants"]
+    assert kept["launch_seconds"] == OLD["launch_seconds"] and kept["tensor_share"] < 0.6, kept
+
     # Held-out programs follow the old constants, those that are fitted follow others.
     def other_side(line):
         return OLD if tool.is_held_out(line["hash"], 0.3) else TRUE

@@ -111,7 +111,7 @@ def candidates(name, value, factor):
     yield max(smaller, low)
 
 
-def fitted(times, start, peaks):
+def fitted(times, start, peaks, keep=()):
     """Coordinate by coordinate, in steps that become smaller, until no step helps."""
     best = dict(start)
     least = loss_of(times, best, peaks)
@@ -119,7 +119,7 @@ def fitted(times, start, peaks):
         better = True
         while better:
             better = False
-            for name in BOUNDS:
+            for name in sorted(set(BOUNDS) - set(keep), key=list(BOUNDS).index):
                 for value in candidates(name, best[name], factor):
                     loss = loss_of(times, best | {name: value}, peaks)
                     if loss < least * (1 - 1e-9):
@@ -256,6 +256,9 @@ def main():
     )
     parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--held-out", type=float, default=0.3, help="share of programs (0.3)")
+    parser.add_argument(
+        "--keep", nargs="*", default=[], choices=BOUNDS, help="constants that stay as they are"
+    )
     parser.add_argument("--table", type=pathlib.Path, default=TABLE, help="file of constants")
     parser.add_argument("--write", action="store_true", help="write the table if the fit is not worse")
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
@@ -279,7 +282,7 @@ def main():
         bad_input(f"expected programs on both sides, got {len(sides[0])} and {len(sides[1])}")
     training, held_out = map(Times, sides)
     old = {name: rows[target][name] for name in BOUNDS}
-    new = fitted(training, old, peaks)
+    new = fitted(training, old, peaks, options.keep)
     new = {name: float(f"{value:.4g}") for name, value in new.items()}
     report = {
         "target": target,
