@@ -168,7 +168,8 @@ struct TrialReport {
   std::optional<Comparison> comparison;  // absent where a failure or a finding came first
   bool perturbed = false;                // parameters were
   std::vector<StepWork> work;            // of the candidate's first run in a session
-  std::map<int, uint64_t> left;  // where asked for: by launch, a digest of all that it may have written
+  std::map<int, uint64_t> left;     // where asked for: by launch, a digest of all that it may have written
+  std::vector<int> changing_casts;  // steps whose casts to integers or booleans changed a number
   std::vector<std::string> inputs_written;  // the candidate changed these inputs and the reference does not
   std::vector<std::string> state_written;   // likewise, of parameters and buffers that both have
   // The candidate's are of its work: where it computes on processors, without what it waited for one.

@@ -560,6 +560,7 @@ class WorkerSession : public Session {
         report.work.push_back({work.at(0).get<int>(), work.at(1).get<double>(), work.at(2).get<double>()});
       for (const auto& left : document.at("left"))
         report.left[left.at(0).get<int>()] = left.at(1).get<uint64_t>();
+      document.at("changing_casts").get_to(report.changing_casts);
       for (const auto& index : document.at("inputs_written")) {
         const auto i = index.get<size_t>();
         if (std::find(inputs_mutated_.begin(), inputs_mutated_.end(), i) == inputs_mutated_.end())

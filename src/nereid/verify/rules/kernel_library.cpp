@@ -12,6 +12,7 @@
 #include "nereid/trace/cost.h"
 #include "nereid/trace/op_class.h"
 #include "nereid/trace/op_table.h"
+#include "nereid/verify/rules/casts.h"
 #include "nereid/verify/rules/launch_text.h"
 
 namespace nereid::verify {
@@ -342,7 +343,7 @@ class AnalysisMaker {
     facts.work = work_of(c);
     if (facts.work == Work::kFree && settles_sign(access))
       facts.work = Work::kPointwise, facts.kind = trace::to_string(trace::OpClass::kPointwise);
-    facts.cast = cast_of(access);
+    facts.cast = cast_of(trace_, access);
     add_data(call, facts);
     add_numbers(call, c, facts);
     if (c == trace::OpClass::kBookkeeping) {
@@ -388,18 +389,6 @@ class AnalysisMaker {
       const auto& value = trace_.values[static_cast<size_t>(read.value)];
       return value.neg || value.conj;
     });
-  }
-
-  StepAnalysis::Cast cast_of(const trace::StepAccess& access) const {
-    const auto any = [&](const std::vector<trace::Access>& list, bool floating) {
-      return std::ranges::any_of(list, [&](const trace::Access& a) {
-        const auto dtype = trace_.values[static_cast<size_t>(a.value)].dtype;
-        return floating ? trace::is_floating(dtype) : trace::is_integral(dtype);
-      });
-    };
-    if (any(access.reads, true) && any(access.writes, false)) return StepAnalysis::Cast::kFromFloat;
-    if (any(access.reads, false) && any(access.writes, true)) return StepAnalysis::Cast::kToFloat;
-    return StepAnalysis::Cast::kNone;
   }
 
   // All that a call reads may be part of what it writes, but for its indices and masks.

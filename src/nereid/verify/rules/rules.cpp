@@ -136,6 +136,22 @@ class Checker {
     return std::move(report_);
   }
 
+  std::vector<Evidence> on_casts(const std::vector<int>& changing, const std::vector<RanWork>& ran) {
+    bool any = false;
+    for (auto& s : flow_.steps) {
+      const bool free = s.work == Work::kFree && s.facts->over_integers == Work::kFree && s.as_data;
+      if (s.before || !free || std::ranges::find(changing, s.step) == changing.end()) continue;
+      s.work = Work::kPointwise;
+      any = true;
+    }
+    if (!any) return {};
+    count();
+    who_does_the_work({}, &ran);
+    for (auto& e : report_.broken)
+      e.sentence += " A cast to integers or booleans that changes a number is work.";
+    return std::move(report_.broken);
+  }
+
  private:
   const StepAnalysis& step(int i) const { return steps_.at(static_cast<size_t>(i)); }
 
@@ -530,7 +546,8 @@ class Checker {
   const TraceAnalysis& reference_;
   const TraceAnalysis& candidate_;
   const Policy policy_;
-  const Dataflow reference_flow_, flow_;
+  const Dataflow reference_flow_;
+  Dataflow flow_;
   const std::vector<StepAnalysis>& steps_;
   const bool only_views_;
   RuleReport report_;
@@ -562,39 +579,15 @@ RuleReport check_rules(const TraceAnalysis& reference, const TraceAnalysis& cand
   return Checker(reference, candidate, policy).on_the_trace();
 }
 
-std::vector<std::vector<int>> launches_to_leave_out(const TraceAnalysis& candidate,
-                                                    const std::vector<int>& live, size_t most) {
-  const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
-  std::vector<std::vector<int>> groups;
-  std::map<std::string, size_t> known;  // by what is launched
-  for (const int i : live) {
-    const auto& same = steps[static_cast<size_t>(i)].same;
-    const auto [at, fresh] =
-        known.try_emplace(same.empty() ? fmt::format("step {}", i) : same, groups.size());
-    if (fresh) groups.emplace_back();
-    groups[at->second].push_back(i);
-  }
-  if (groups.size() <= most) return groups;
-  std::map<std::string, std::pair<size_t, size_t>> ends;  // of each kernel
-  for (size_t g = 0; g < groups.size(); ++g) {
-    const auto [at, fresh] = ends.try_emplace(steps[static_cast<size_t>(groups[g].front())].name, g, g);
-    if (!fresh) at->second.second = g;
-  }
-  std::set<size_t> chosen;
-  for (const auto& [name, pair] : ends)
-    if (chosen.size() < most) chosen.insert(pair.second);
-  for (const auto& [name, pair] : ends)
-    if (chosen.size() < most) chosen.insert(pair.first);
-  for (size_t g = 0; g < groups.size(); ++g)
-    if (chosen.size() < most) chosen.insert(g);
-  std::vector<std::vector<int>> found;
-  for (const size_t g : chosen) found.push_back(groups[g]);
-  return found;
-}
-
 RuleReport check_effects(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy,
                          const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran) {
   return Checker(reference, candidate, policy).on_effects(left_out, ran);
+}
+
+std::vector<Evidence> check_casts(const TraceAnalysis& reference, const TraceAnalysis& candidate,
+                                  Policy policy, const std::vector<int>& changing,
+                                  const std::vector<RanWork>& ran) {
+  return Checker(reference, candidate, policy).on_casts(changing, ran);
 }
 
 }  // namespace nereid::verify

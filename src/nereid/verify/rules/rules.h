@@ -75,4 +75,10 @@ struct RanWork {
 RuleReport check_effects(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy,
                          const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran = {});
 
+// Casts to integers or booleans that are free while they keep every number (`changing`: steps of the judged
+// forward where a replay saw a number change) are pointwise work: what that breaks.
+std::vector<Evidence> check_casts(const TraceAnalysis& reference, const TraceAnalysis& candidate,
+                                  Policy policy, const std::vector<int>& changing,
+                                  const std::vector<RanWork>& ran);
+
 }  // namespace nereid::verify

@@ -50,7 +50,8 @@ struct StepAnalysis {
   // Of work over integers alone, which is free as bookkeeping: what it is where it is none (`kind`, `flops`
   // and `bytes` are of that). kFree: it is no such work.
   Work over_integers = Work::kFree;
-  enum class Cast { kNone, kFromFloat, kToFloat };  // to, or from, an integer or a boolean
+  // To, or from, an integer or a boolean; between two dtypes of these.
+  enum class Cast { kNone, kFromFloat, kToFloat, kIntegral };
   Cast cast = Cast::kNone;
   // (read, written): what is read may be part of what is written, as a number and not as an index, an address
   // or a mask. All pairs where `data_everywhere`.

@@ -12,6 +12,7 @@
 #include "nereid/base/program/interrupt.h"
 #include "nereid/verify/rules/host_values.h"
 #include "nereid/verify/rules/left_notes.h"
+#include "nereid/verify/stages/trial_evidence.h"
 
 namespace nereid::verify {
 namespace {
@@ -47,59 +48,6 @@ uint64_t trial_seed(uint64_t seed, int draw, int number) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return (x ^ (x >> 31)) >> 11;
-}
-
-std::string_view rule_of(ttir::FindingKind kind) {
-  switch (kind) {
-    case ttir::FindingKind::kOutOfBounds:
-      return "out-of-bounds";
-    case ttir::FindingKind::kUninitializedRead:
-      return "uninitialized-read";
-    case ttir::FindingKind::kRace:
-      return "race";
-    case ttir::FindingKind::kMisaligned:
-      return "misaligned";
-    case ttir::FindingKind::kOffsetOverflow:
-      return "offset-overflow";
-    case ttir::FindingKind::kDivisionByZero:
-      return "division-by-zero";
-    case ttir::FindingKind::kAssertion:
-      return "assertion";
-    case ttir::FindingKind::kDeadlock:
-      return "deadlock";
-    case ttir::FindingKind::kMissingBarrier:
-      return "missing-barrier";
-    case ttir::FindingKind::kOrderDependent:
-      return "order-dependent";
-  }
-  return "internal";
-}
-
-std::string index_text(const std::vector<int64_t>& position) {
-  std::string text;
-  for (const auto i : position) text += fmt::format("{}{}", text.empty() ? "" : ", ", i);
-  return "[" + text + "]";
-}
-
-std::string sentence_of(const replay::OutputComparison& output) {
-  if (output.wrong == 0 || (output.worst.empty() && output.first_wrong.empty()))
-    return fmt::format("{}: {}", output.path, output.reason);
-  const bool worst = !output.worst.empty();
-  return fmt::format(
-      "{} is wrong at {} of {} elements, most at {}: expected {:.7g}, got {:.7g} (error {:.3g}, at most "
-      "{:.3g} allowed)",
-      output.path, output.wrong, output.elements, index_text(worst ? output.worst : output.first_wrong),
-      worst ? output.worst_want : output.first_want, worst ? output.worst_got : output.first_got,
-      output.error, output.error_limit);
-}
-
-Evidence at(const replay::Where& where, std::string_view rule, std::string sentence) {
-  Evidence e{.rule = std::string(rule),
-             .sentence = std::move(sentence),
-             .file = where.place.file,
-             .line = where.place.line};
-  if (!where.op.starts_with("aten::") && where.op.find("::") == std::string::npos) e.kernel = where.op;
-  return e;
 }
 
 }  // namespace
@@ -244,9 +192,8 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
     trial.all = true;
     found.push_back(std::move(trial));
   }
-  std::vector<RanWork> ran;
-  for (const auto& work : whole.work) ran.push_back({work.step, work.flops, work.bytes});
-  auto report = check_effects(reference_, candidate_, settings_.policy, found, ran);
+  for (const auto& work : whole.work) ran_.push_back({work.step, work.flops, work.bytes});
+  auto report = check_effects(reference_, candidate_, settings_.policy, found, ran_);
   verdict_.coverage.triton_share = report.triton_share;
   verdict_.remarks.insert(verdict_.remarks.end(), report.remarks.begin(), report.remarks.end());
   if (!report.broken.empty()) {
@@ -386,6 +333,11 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
     return false;
   }
   if (take_findings(report, when)) return false;
+  if (!report.changing_casts.empty() && !rules_.ignored) {
+    auto broken = check_casts(reference_, candidate_, settings_.policy, report.changing_casts, ran_);
+    for (auto& evidence : broken) end(VerdictKind::kDisallowed, std::move(evidence));
+    if (!broken.empty()) return false;
+  }
   if (!report.comparison) return our_error("a replay ended without a comparison");
   NEREID_TRY_STATUS(take_comparison(report, number, when));
   return good();
@@ -420,24 +372,24 @@ bool Trials::take_failure(const replay::Failure& failure, const std::string& cir
   switch (failure.kind) {
     case replay::Failure::Kind::kTimedOut:
       end(VerdictKind::kTimedOut,
-          at(failure.where, "time-limit",
-             sentence(fmt::format("A replay took longer than {:g} s", settings_.time_limit))));
+          evidence_at(failure.where, "time-limit",
+                      sentence(fmt::format("A replay took longer than {:g} s", settings_.time_limit))));
       return true;
     case replay::Failure::Kind::kUnsupported:
       end(VerdictKind::kError,
-          at(failure.where, "unsupported", sentence("The candidate cannot be replayed here")));
+          evidence_at(failure.where, "unsupported", sentence("The candidate cannot be replayed here")));
       return true;
     case replay::Failure::Kind::kRefused:
-      end(VerdictKind::kDisallowed,
-          at(failure.where, "refused-operator", sentence("The candidate calls what no replay runs")));
+      end(VerdictKind::kDisallowed, evidence_at(failure.where, "refused-operator",
+                                                sentence("The candidate calls what no replay runs")));
       return true;
     case replay::Failure::Kind::kRaised:
-      end(VerdictKind::kUnsafe, at(failure.where, "aten-error", sentence("A call failed")));
+      end(VerdictKind::kUnsafe, evidence_at(failure.where, "aten-error", sentence("A call failed")));
       return true;
     case replay::Failure::Kind::kCrashed:
       end(VerdictKind::kUnsafe,
-          at(failure.where, settings_.device == replay::Device::kCuda ? "gpu-fault" : "crash",
-             sentence("The candidate's replay crashed")));
+          evidence_at(failure.where, settings_.device == replay::Device::kCuda ? "gpu-fault" : "crash",
+                      sentence("The candidate's replay crashed")));
       return true;
   }
   return false;

@@ -66,6 +66,7 @@ class Trials {
   const RuleReport& rules_;
   const Settings& settings_;
   Verdict& verdict_;
+  std::vector<RanWork> ran_;  // by the first trial
   const std::vector<TunedGroup> tuned_;
   const bool blind_;                  // what one trial shows of the candidate's accesses, it shows for all
   const bool brief_;                  // one draw of the task's own inputs, and one other kind

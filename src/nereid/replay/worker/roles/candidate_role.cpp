@@ -8,7 +8,8 @@
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...], "digests": bool, "other_pinned": bool}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...],
-//         "work": [[step, FLOPs, bytes]...], "left": [[step, digest]...], "seconds"}
+//         "work": [[step, FLOPs, bytes]...], "left": [[step, digest]...], "changing_casts": [step...],
+//         "seconds"}
 //   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
 //   rest {} -> {}: holds nothing, until what needs it makes it again
 // Where memory is dear ("frugal") the blocks are mapped only while something is copied, when no kernel runs:
@@ -20,6 +21,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/replay/worker/block.h"
+#include "nereid/replay/worker/cast_check.h"
 #include "nereid/replay/worker/compare/order_difference.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/roles/role.h"
@@ -69,6 +71,7 @@ class CandidateRole : public Role {
     kept_ = request.document.value("kept", std::vector<ValueId>{});
     options.kept = kept_;
     load(loaded_, request, machine_, options);
+    casts_ = CastCheck(loaded_.trace);
     if (request.document.at("compared").get<bool>()) {
       for (const auto value : loaded_.program->outputs()) outputs_.push_back(value);
       const auto inputs = judged_inputs();
@@ -193,7 +196,7 @@ class CandidateRole : public Role {
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
     options_.count_work = !std::exchange(counted_, true);
     options_.digests = document.value("digests", false);
-    replay.run_judged(options_);
+    run_with_casts();
     options_.count_work = options_.digests = false;
     hand_over();
     Json answer = {{"findings", Json::array()},
@@ -202,6 +205,7 @@ class CandidateRole : public Role {
                    {"kept_written", replay.changed(kept_)},
                    {"work", Json::array()},
                    {"left", Json::array()},
+                   {"changing_casts", casts_.take()},
                    {"seconds", work.seconds()}};
     for (const auto& [step, digest] : replay.left()) answer["left"].push_back({step, digest});
     constexpr size_t kMaxFindings = 64;
@@ -213,6 +217,20 @@ class CandidateRole : public Role {
     if (options_.sanitize && quick && replay.findings().empty() && !replay.communicating_steps().empty())
       run_shuffled(document, answer);
     return answer;
+  }
+
+  void run_with_casts() {
+    auto& replay = *loaded_.replay;
+    struct Watched {
+      Replay& replay;
+      ~Watched() { replay.exchange_operands({}); }
+    } watched{replay};
+    if (casts_.any())
+      replay.exchange_operands([this](int step, ValueId id, const at::Tensor& operand) {
+        casts_.see(step, id, operand);
+        return operand;
+      });
+    replay.run_judged(options_);
   }
 
   // Integer inputs that host code read take the values of an earlier call's: the trace is as the host wrote
@@ -298,6 +316,7 @@ class CandidateRole : public Role {
 
   Machine& machine_;
   Loaded loaded_;
+  CastCheck casts_;
   std::vector<ValueId> kept_;              // state that the reference leaves alone
   std::vector<ValueId> states_, outputs_;  // outputs, then inputs and state that the reference writes
   std::vector<int> calls_;

@@ -1,0 +1,66 @@
+#include "nereid/verify/stages/trial_evidence.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+namespace nereid::verify {
+namespace {
+
+std::string index_text(const std::vector<int64_t>& position) {
+  std::string text;
+  for (const auto i : position) text += fmt::format("{}{}", text.empty() ? "" : ", ", i);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+std::string_view rule_of(ttir::FindingKind kind) {
+  switch (kind) {
+    case ttir::FindingKind::kOutOfBounds:
+      return "out-of-bounds";
+    case ttir::FindingKind::kUninitializedRead:
+      return "uninitialized-read";
+    case ttir::FindingKind::kRace:
+      return "race";
+    case ttir::FindingKind::kMisaligned:
+      return "misaligned";
+    case ttir::FindingKind::kOffsetOverflow:
+      return "offset-overflow";
+    case ttir::FindingKind::kDivisionByZero:
+      return "division-by-zero";
+    case ttir::FindingKind::kAssertion:
+      return "assertion";
+    case ttir::FindingKind::kDeadlock:
+      return "deadlock";
+    case ttir::FindingKind::kMissingBarrier:
+      return "missing-barrier";
+    case ttir::FindingKind::kOrderDependent:
+      return "order-dependent";
+  }
+  return "internal";
+}
+
+std::string sentence_of(const replay::OutputComparison& output) {
+  if (output.wrong == 0 || (output.worst.empty() && output.first_wrong.empty()))
+    return fmt::format("{}: {}", output.path, output.reason);
+  const bool worst = !output.worst.empty();
+  return fmt::format(
+      "{} is wrong at {} of {} elements, most at {}: expected {:.7g}, got {:.7g} (error {:.3g}, at most "
+      "{:.3g} allowed)",
+      output.path, output.wrong, output.elements, index_text(worst ? output.worst : output.first_wrong),
+      worst ? output.worst_want : output.first_want, worst ? output.worst_got : output.first_got,
+      output.error, output.error_limit);
+}
+
+Evidence evidence_at(const replay::Where& where, std::string_view rule, std::string sentence) {
+  Evidence e{.rule = std::string(rule),
+             .sentence = std::move(sentence),
+             .file = where.place.file,
+             .line = where.place.line};
+  if (!where.op.starts_with("aten::") && where.op.find("::") == std::string::npos) e.kernel = where.op;
+  return e;
+}
+
+}  // namespace nereid::verify

@@ -1,0 +1,25 @@
+"""Compares in a kernel that writes bytes: the cast to bool keeps them.
+
+reference: ../tasks/nonzero_integers.py
+verdict: Verified
+policy: strict
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def flag_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, (x != 0).to(tl.int8), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x, dtype=torch.int8)
+        flag_kernel[(triton.cdiv(x.numel(), 512),)](x, out, x.numel(), BLOCK=512)
+        return out.to(torch.bool)

@@ -1,0 +1,26 @@
+"""Copies floats by a kernel; the cast to bool finds which are not zero.
+
+reference: ../tasks/nonzero_flags.py
+verdict: Disallowed
+rule: aten-share
+why: a cast to bool that changes numbers is a comparison with zero.
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x, mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        copy_kernel[(triton.cdiv(x.numel(), 512),)](x, out, x.numel(), BLOCK=512)
+        return out.to(torch.bool)
