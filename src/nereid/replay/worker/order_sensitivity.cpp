@@ -112,6 +112,12 @@ void spoil_channels(const Given& given, at::Tensor& result) {
   result = result.masked_fill(spoilt, kNan);
 }
 
+// Products of matrices and convolutions: a kernel may split factors into parts (three TF32 or bf16 products
+// for a float32 one), and of an infinite factor the parts' products are infinities of either sign.
+bool is_product(std::string_view name) {
+  return name != "aten::sum" && name != "aten::mean" && name != "aten::cumsum";
+}
+
 void spoil_sums(const Given& given, at::Tensor& result) {
   auto sizes = given.arguments;
   for (auto& each : sizes)
@@ -121,8 +127,10 @@ void spoil_sums(const Given& given, at::Tensor& result) {
   const auto* summed = given("self");
   if (given.op.schema().name() == "aten::mean" && summed != nullptr)
     total = total.mul(static_cast<double>(summed->toTensor().numel()) / static_cast<double>(result.numel()));
-  // An infinite term makes its sum infinite in every order.
-  result = result.masked_fill(total.gt(kNearlyLargest).logical_and(total.isfinite()), kNan);
+  // An infinite term makes its sum infinite in every order, but not in parts.
+  const auto hangs = total.gt(kNearlyLargest);
+  result = result.masked_fill(
+      is_product(given.op.schema().name()) ? hangs : hangs.logical_and(total.isfinite()), kNan);
 }
 
 // The elements of rows of factors [rows, n] whose product hangs on the order of multiplying in float32: the

@@ -257,6 +257,13 @@ class OrderCheckTest : public testing::Test, protected Operands {
   std::map<ValueId, at::Tensor> tensors_;
 };
 
+TEST_F(OrderCheckTest, AnInfiniteFactorDecidesASumAndNoProduct) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto x = of({1, kInfinity, 2, 3}, {2, 2}), ones = at::ones({2, 1}, x.options());
+  EXPECT_EQ(odd(played("mm", {given(x), given(ones)})), (std::vector<bool>{true, false}));
+  EXPECT_EQ(odd(played("sum.dim_IntList", {given(x), numbers({1})})), (std::vector<bool>{false, false}));
+}
+
 TEST_F(OrderCheckTest, ProductsHangOnOrderWhereRunsOfFactorsLeaveFloat32) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const Arg rows{int64_t{1}};
