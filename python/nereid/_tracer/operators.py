@@ -121,7 +121,6 @@ class Operator:
         "factory",
         "makes_dtype",
         "layout",
-        "leaves_order_open",
     )
 
     def __init__(self, func):
@@ -158,8 +157,6 @@ class Operator:
             "aten::set_.source_Storage",
             "aten::set_.source_Storage_storage_offset",
         )
-        # topk's `sorted=False` leaves the order open: the position of the argument, which is not recorded.
-        self.leaves_order_open = 4 if self.name in ("aten::topk", "aten::topk.values") else 0
         self.first_only = self.name in composites.FIRST_RESULT_ONLY
         self.kind = self._kind(func, namespace, key)
 

@@ -347,8 +347,6 @@ class Recorder(TorchDispatchMode):
             args = self._adopt_all(args)
             if kwargs:
                 kwargs = {key: self._adopt_one(arg) for key, arg in kwargs.items()}
-            if facts.leaves_order_open:
-                args = args[: facts.leaves_order_open]
             if facts.takes_storage:
                 func, facts, args, kwargs = self._storage_as_tensor(args, kwargs)
             if kind == Kind.READ:

@@ -84,6 +84,7 @@ class PreparedCall::Builder {
               (updates_statistics_ && (schema.name() == "running_mean" || schema.name() == "running_var"));
     words_ = is_word(*schema.real_type());
     if (schema.name() == "pin_memory") given = nullptr;  // only speed
+    if (schema.name() == "sorted") given = nullptr;      // an order that is left open is the sorted one
     if (!given) {
       if (!schema.default_value() && schema.type()->kind() != TypeKind::OptionalType)
         refuse(fmt::format("the argument '{}' is missing", schema.name()));

@@ -60,12 +60,16 @@ class Comparer {
     out_.elements = tensors.own.numel();
   }
 
-  OwnError nearby_error(const at::Tensor& other, bool shifted) {
+  struct Nearby {
     OwnError error;
-    if (out_.elements == 0) return error;
+    SampleErrors errors;
+  };
+  Nearby nearby(const at::Tensor& other, bool shifted) {
+    Nearby nearby;
+    if (out_.elements == 0) return nearby;
     if (trace::is_integral(tensors_.dtype)) {
-      error.largest = share_of_others(flat(other));
-      return error;
+      nearby.error.largest = share_of_others(flat(other));
+      return nearby;
     }
     const double unit = reference_errors().unit;
     const auto near = flat(other);
@@ -73,11 +77,12 @@ class Comparer {
     auto sums = statistics ? statistics->zeros() : ErrorStatistics::Sums();
     for_each_range([&](const ElementRange& range, int64_t first) {
       const auto part = part_of(near, first, range.own.numel());
-      error.add(own_error(range, part, unit));
+      nearby.error.add(own_error(range, part, unit));
+      nearby.errors.add(range, part, unit, out_.elements);
       if (statistics && is_sampled(first)) statistics->add_error(sums, range, part, first);
     });
     if (statistics) statistics->add_sample(sums, sample(shifted));
-    return error;
+    return nearby;
   }
 
   OutputComparison run() {
@@ -267,6 +272,22 @@ class Comparer {
     take_sum();
     out_.norm_error = std::sqrt(sum_.squared) / norm;
     if (statistics) systematic(*statistics, got, rounds, slack);
+    if (!own_inputs && !tensors_.saturated && tensors_.upcast)
+      check_wide({own.largest, factor, floor_ulps(tensors_.dtype) * eps});
+  }
+
+  // A few elements that cancel give all others a wide limit: of these no more may err by much than do in the
+  // reference, and none by far more than right answers do there.
+  void check_wide(const WideElements::Limits& limits) {
+    if (!out_.systematic.empty() || !(sum_.largest > limits.floor) || !std::isfinite(sum_.largest)) return;
+    WideElements wide(reference_errors().unit, out_.elements);
+    for_each_range([&](const ElementRange& range, int64_t) { wide.add(range); });
+    if (const auto found = wide.check(tensors_.nearby_errors, limits)) note(*found);
+  }
+
+  void note(const SystematicError& found) {
+    out_.systematic = found.text;
+    out_.systematic_error = found.found, out_.systematic_limit = found.limit;
   }
 
   void systematic(const ErrorStatistics& statistics, const ErrorStatistics::Sums& got, bool coarse,
@@ -282,8 +303,7 @@ class Comparer {
     limits.residue *= tolerance_.factor / kUsualFactor;
     const auto found = statistics.check(got, limits);
     if (!found || found->found <= (coarse ? slack : kWiderInFloat32 * slack) * found->limit) return;
-    out_.systematic = found->text;
-    out_.systematic_error = found->found, out_.systematic_limit = found->limit;
+    note(*found);
   }
 
   void take_sum() {
@@ -404,8 +424,10 @@ OutputComparison compare(const OutputTensors& tensors, const Tolerance& toleranc
   return Comparer(tensors, tolerance, chunk).run();
 }
 
-OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near, bool shifted) {
-  return Comparer(tensors, {}, kChunk).nearby_error(near, shifted);
+void widen(OutputTensors& tensors, const at::Tensor& near, bool shifted) {
+  const auto nearby = Comparer(tensors, {}, kChunk).nearby(near, shifted);
+  tensors.nearby.widen(nearby.error);
+  tensors.nearby_errors.widen(nearby.errors);
 }
 
 void keep_agreeing(at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other) {

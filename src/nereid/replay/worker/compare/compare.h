@@ -9,6 +9,7 @@
 #include "nereid/replay/report.h"
 #include "nereid/replay/worker/compare/error_metrics.h"
 #include "nereid/replay/worker/compare/error_statistics.h"
+#include "nereid/replay/worker/compare/error_tail.h"
 #include "nereid/replay/worker/compare/index_outputs.h"
 
 namespace nereid::replay {
@@ -25,13 +26,14 @@ struct ReferenceErrors {
 // kernels of our own: nothing of its size is made.
 struct OutputTensors {
   trace::DType dtype{};
-  at::Tensor got;          // the candidate's
-  at::Tensor own;          // the reference's in its own dtype
-  at::Tensor truth;        // ... in float64; integers as they are
-  OwnError nearby = {};    // the widest of other truths (`nearby_error`), by which the reference's own
-                           // error may be measured as well
-  double usual_scale = 0;  // rms of an earlier trial's truth: the unit where this one's is all zeros
-  at::Tensor agreed = {};  // bool, flat: where the truth is what other truths say (`keep_agreeing`)
+  at::Tensor got;                   // the candidate's
+  at::Tensor own;                   // the reference's in its own dtype
+  at::Tensor truth;                 // ... in float64; integers as they are
+  OwnError nearby = {};             // the widest of other truths (`widen`), by which the reference's own
+                                    // error may be measured as well
+  SampleErrors nearby_errors = {};  // element by element
+  double usual_scale = 0;           // rms of an earlier trial's truth: the unit where this one's is all zeros
+  at::Tensor agreed = {};           // bool, flat: where the truth is what other truths say (`keep_agreeing`)
   // The reference rounds to 16 bits or less, or to TF32, on the way.
   bool coarse = false;
   bool near_one = false;  // it goes through functions that an approximate instruction gives relative to one
@@ -44,7 +46,7 @@ struct OutputTensors {
   bool upcast = true;  // the truth is float64's, not the reference's own
   // Limits of statistics are times this on other inputs than the task's own; 0: none are taken there.
   double statistics_slack = 0;
-  // Made by the first comparison; samples of right answers are added by `nearby_error`.
+  // Made by the first comparison; samples of right answers are added by `widen`.
   mutable std::shared_ptr<ErrorStatistics> statistics = {};
   mutable std::shared_ptr<ReferenceErrors> reference_errors = {};
   std::shared_ptr<Places> places = {};  // of integers that point to values
@@ -53,6 +55,8 @@ struct OutputTensors {
 
 // Fills all but `path`. Errors are in units of max(|truth|, rms(truth)):
 //   error_limit = factor * own_error + floor * epsilon, norm_limit likewise.
+// On other inputs than the task's own, no more elements may err by much than do in the reference
+// (error_tail.h).
 // Besides, no slice of the output may show error that rounding does not leave: see error_statistics.h.
 // A position where the reference is not defined (own and truth differ in being finite, once the truth is
 // rounded to the dtype's range) is not judged; where both are infinite or NaN the candidate must be the same.
@@ -66,10 +70,10 @@ struct OutputTensors {
 inline constexpr int64_t kChunk = int64_t{1} << 22;
 OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk = kChunk);
 
-// How far another truth of the same output lies from `tensors.truth`, as compare() measures: with TF32
-// operands, with inputs moved by half an ulp. It becomes a sample of the statistics.
-// With TF32, `shifted` as ErrorStatistics::Sample::kShift.
-OwnError nearby_error(const OutputTensors& tensors, const at::Tensor& near, bool shifted = true);
+// Takes into `nearby` and what belongs to it, and into the statistics, how far another truth of the same
+// output lies from `tensors.truth`, as compare() measures: with TF32 operands, with inputs moved by half an
+// ulp. With TF32, `shifted` as ErrorStatistics::Sample::kShift.
+void widen(OutputTensors& tensors, const at::Tensor& near, bool shifted = true);
 
 // Takes from `agreed` the elements at which `other`, a truth with huge numbers in place of the inputs'
 // infinities and NaNs, is not the truth. Undefined to begin with: all agree.

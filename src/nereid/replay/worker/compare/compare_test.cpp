@@ -23,7 +23,7 @@ struct Case {
   OutputComparison compare(const Tolerance& tolerance = {},
                            const std::vector<at::Tensor>& nearby = {}) const {
     auto all = tensors();
-    for (const auto& near : nearby) all.nearby.widen(nearby_error(all, near));
+    for (const auto& near : nearby) widen(all, near);
     return replay::compare(all, tolerance);
   }
 };
@@ -219,7 +219,7 @@ TEST(CompareTest, HowMuchIsLookedAtAtOnceDoesNotMatter) {
   c.got = c.truth.mul(1 + 3 * 0x1p-22).to(c10::kFloat);
   c.got[417] += 0.01, c.got[3] = NAN;
   auto tensors = c.tensors();
-  tensors.nearby = nearby_error(tensors, c.truth.mul(1 + 0x1p-21));
+  widen(tensors, c.truth.mul(1 + 0x1p-21));
   keep_agreeing(tensors.agreed, c.truth, c.truth.index_fill(0, at::full({1}, 8, c10::kLong), 5));
   const auto whole = compare(tensors, {});
   EXPECT_EQ(whole.wrong, 2);
@@ -264,7 +264,7 @@ TEST(CompareTest, IntegersThatRoundingDecides) {
   EXPECT_FALSE(compare(tensors, {}).agrees);
   EXPECT_FALSE(compare(tensors, {}, 7).agrees);
   EXPECT_FALSE(compare(tensors, {.rtol = 1.0, .atol = 1.0}).agrees);
-  tensors.nearby = nearby_error(tensors, with(100, 104, 1));
+  widen(tensors, with(100, 104, 1));
   EXPECT_TRUE(compare(tensors, {}).agrees);
 }
 

@@ -60,8 +60,8 @@ TEST(ErrorStatisticsTest, TruncationIsForgivenToItsSideAlone) {
                           .tf32 = true};
     const auto rounded = truth.add(normal({64, 256}, 11).mul(truth).mul(0x1p-12));
     const auto cut = truth.mul(1 - 7e-4).add(normal({64, 256}, 12).mul(truth).mul(0x1p-12));
-    tensors.nearby.widen(nearby_error(tensors, rounded, false));
-    tensors.nearby.widen(nearby_error(tensors, cut, true));
+    widen(tensors, rounded, false);
+    widen(tensors, cut, true);
     return compare(tensors, {}).agrees;
   };
   for (const double gain : {0.0, -3e-4, -7e-4, -9e-4, 2e-4}) EXPECT_TRUE(agrees(gain)) << gain;

@@ -133,11 +133,12 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
     replay_->bind_storage(id, converted(own, id, change));
   }
   if (change.exchange) replay_->exchange_operands(change.exchange);
-  if (change.watch) replay_->watch_results(change.watch);
+  reorder_ = change.reorder;
+  watch(change.watch);
   if (change.rounding) round_on_the_way(*change.rounding, change.coarse, change.exchange);
   if (change.in_parts) round_parts(change.exchange);
   if (change.mark_overflow)
-    replay_->watch_results([this](StorageId id, const at::Tensor& made) {
+    watch([this](StorageId id, const at::Tensor& made) {
       if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
     });
   std::vector<at::Tensor> out;
@@ -155,12 +156,20 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   return out;
 }
 
+void Float64Reference::watch(Replay::Watcher watcher) {
+  if (!reorder_) return replay_->watch_results(std::move(watcher));
+  replay_->watch_results([first = reorder_, then = std::move(watcher)](StorageId id, const at::Tensor& made) {
+    first(id, made);
+    if (then) then(id, made);
+  });
+}
+
 void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then) {
   // By the storage of the result: what softmaxes are taken of, and what an approximate tanh may err by.
   const auto exponents = std::make_shared<std::map<StorageId, Exponents>>();
   const auto approximate = std::make_shared<std::map<StorageId, at::Tensor>>();
   const auto terms = coarse ? std::map<StorageId, double>() : terms_of_sums();
-  replay_->watch_results([=, this](StorageId id, const at::Tensor& made) {
+  watch([=, this](StorageId id, const at::Tensor& made) {
     const auto was = upcast_.was[id];
     if (!was) return;
     if (const auto of = terms.find(id); of != terms.end())
@@ -226,7 +235,7 @@ void Float64Reference::round_parts(const Replay::Exchange& then) {
     }
     return then ? then(step, id, operand) : operand;
   });
-  replay_->watch_results([this, affine](StorageId id, const at::Tensor& made) {
+  watch([this, affine](StorageId id, const at::Tensor& made) {
     const auto was = upcast_.was[id];
     if (!was) return;
     const auto round = [&](const at::Tensor& x) { return x.to(scalar_type(real_of(*was))).to(c10::kDouble); };

@@ -39,6 +39,7 @@ struct Change {
   bool in_parts = false;
   Replay::Exchange exchange = {};                 // of operands, after `rounding`
   Replay::Watcher watch = {};                     // of results, where nothing else watches them
+  Replay::Watcher reorder = {};                   // of results, before all else
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
   // Results whose size is about the largest of the dtype that they had become NaN: which of them overflow
   // hangs on rounding.
@@ -70,6 +71,7 @@ class Float64Reference {
     return program_->phases()[program_->judged()].phase->steps;
   }
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
+  void watch(Replay::Watcher watcher);  // after Change::reorder
   void round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then);
   void round_parts(const Replay::Exchange& then);
   // How many terms are added up in each element of a call's result, by its storage, in the judged forward.
@@ -81,6 +83,7 @@ class Float64Reference {
   Machine& machine_;
   std::unique_ptr<const Program> program_;
   std::unique_ptr<Replay> replay_;
+  Replay::Watcher reorder_;  // of the run under way
 };
 
 }  // namespace nereid::replay

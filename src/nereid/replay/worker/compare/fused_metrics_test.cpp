@@ -237,7 +237,7 @@ TEST(FusedMetricsCompareTest, ComparisonsAreTheLoops) {
                               .own = truth.to(type),
                               .truth = truth,
                               .coarse = type == at::kBFloat16};
-        tensors.nearby = nearby_error(tensors, truth.mul(1 + 1e-7));
+        widen(tensors, truth.mul(1 + 1e-7));
         return std::pair(compare(tensors, {}), compare(tensors, {.rtol = 1e-3, .atol = 1e-5}));
       };
       const auto loops = compared();

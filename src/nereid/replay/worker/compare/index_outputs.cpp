@@ -62,6 +62,10 @@ std::optional<IndexMaker> maker_of(const trace::Trace& trace, const trace::Call&
   maker.dim = number<int64_t>(argument(call, kind->dim + shift, "dim"));
   if (!maker.dim && name.name != "argmax" && name.name != "argmin") maker.dim = -1;
   maker.stable = number<bool>(argument(call, stable_overload ? 1 : -1, "stable")).value_or(false);
+  if (name.name == "topk") {
+    maker.open_order = !number<bool>(argument(call, 4, "sorted")).value_or(true);
+    maker.values = results[0];
+  }
   const char* largest = name.name == "topk" ? "largest" : "descending";
   maker.largest = name.name == "argmax" || name.name == "max" ||
                   number<bool>(argument(call, kind->largest + shift, largest)).value_or(name.name == "topk");
@@ -225,6 +229,22 @@ at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const
       std::get<1>(rows.index_select(1, order).sort(std::optional<bool>(true), 1, maker.largest));
   const auto places = order.index_select(0, mixed.reshape({-1})).reshape(mixed.sizes());
   return back(places.narrow(1, 0, was.size(1)));
+}
+
+at::Tensor order_of_values(const IndexMaker& maker, const at::Tensor& found) {
+  const auto dim = maker.dim.value_or(-1);
+  return found.argsort(true, dim, maker.largest).argsort(dim, false);
+}
+
+at::Tensor order_of_places(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& places) {
+  const auto dim = maker.dim.value_or(-1);
+  if (values.dim() == 0 || places.dim() != values.dim()) return {};
+  const auto inside = places.to(c10::kLong).clamp(0, values.size(dim) - 1);
+  return order_of_values(maker, values.gather(dim, inside));
+}
+
+at::Tensor in_order(const IndexMaker& maker, const at::Tensor& result, const at::Tensor& order) {
+  return result.gather(maker.dim.value_or(-1), order);
 }
 
 bool has_ties(const IndexMaker& maker, const at::Tensor& values) {

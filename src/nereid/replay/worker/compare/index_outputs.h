@@ -22,6 +22,8 @@ struct IndexMaker {
   bool one = false;                 // one place for each row, among equals any; else an order of several
   bool largest = false;             // the greatest first
   bool stable = false;              // equals in the order in which they come
+  bool open_order = false;          // topk(sorted=False): any order of the places
+  trace::ValueId values = -1;       // of topk: its other result
 };
 std::vector<IndexMaker> index_makers(const trace::Trace& trace);
 
@@ -60,6 +62,13 @@ class Places {
 // order.
 at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
                         int choice, at::Generator generator);
+// The order of an answer to a maker that leaves the order open, from the places or from the values in it: for
+// each of a row's elements, which of the sorted ones it is. In the shape of the maker's result; undefined
+// where the answer has another shape. `values`: the maker's operand.
+at::Tensor order_of_places(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& places);
+at::Tensor order_of_values(const IndexMaker& maker, const at::Tensor& found);
+// A result of the maker's in that order.
+at::Tensor in_order(const IndexMaker& maker, const at::Tensor& result, const at::Tensor& order);
 // Whether there is anything to choose.
 bool has_ties(const IndexMaker& maker, const at::Tensor& values);
 

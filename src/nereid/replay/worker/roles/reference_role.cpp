@@ -32,6 +32,7 @@
 #include "nereid/replay/worker/inputs/inputs.h"
 #include "nereid/replay/worker/inputs/integer_inputs.h"
 #include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/roles/degenerate.h"
 #include "nereid/replay/worker/roles/forward_traits.h"
 #include "nereid/replay/worker/roles/role.h"
 #include "nereid/replay/worker/types.h"
@@ -48,7 +49,6 @@ at::Generator make_generator(uint64_t seed) {
   return generator;
 }
 
-constexpr int64_t kGlance = 256;  // elements that settle most questions about a whole tensor
 constexpr double kNearly = 1024;  // times what is allowed
 // Of a softmax, an ulp of whose exponents (2^16 of them on other distributions) is an ulp of float32 times
 // 2^16.
@@ -58,46 +58,6 @@ constexpr double kNearlyCoarse = 16;
 constexpr double kFactorOfPlaces = 4;  // times the reference's own error of the values that indices point to
 constexpr int kChoices = 15;           // among equals that are tried
 constexpr int64_t kFew = 64;           // elements of an output that may all lie where chance has put them
-
-// Whether all elements are one number; one alone says nothing.
-bool is_constant(const at::Tensor& tensor) {
-  const auto flat = tensor.reshape({-1});
-  if (flat.numel() < 2) return false;
-  for (int64_t first = 0, size = kGlance; first < flat.numel(); first += size, size = kChunk)
-    if (!flat.narrow(0, first, std::min(size, flat.numel() - first))
-             .eq(flat.narrow(0, 0, 1))
-             .all()
-             .item()
-             .toBool())
-      return false;
-  return true;
-}
-
-// Whether no element differs by more than `limit` in units of max(|b|, rms(a)).
-bool is_close(const at::Tensor& first, const at::Tensor& second, double limit) {
-  const auto a = (first.is_complex() ? at::view_as_real(first) : first).reshape({-1});
-  const auto b = (second.is_complex() ? at::view_as_real(second) : second).reshape({-1});
-  const auto scale = std::max(rms(a), 1e-300);
-  const auto close = [&](const at::Tensor& x, const at::Tensor& y) {
-    return at::isclose(x.to(c10::kDouble), y.to(c10::kDouble), limit, limit * scale, true)
-        .all()
-        .item()
-        .toBool();
-  };
-  const auto glance = std::min(a.numel(), kGlance);
-  return close(a.narrow(0, 0, glance), b.narrow(0, 0, glance)) && close(a, b);
-}
-
-// Of floating-point elements.
-double finite_share(const std::vector<OutputTensors>& outputs) {
-  int64_t finite = 0, elements = 0;
-  for (const auto& output : outputs) {
-    if (!c10::isFloatingType(output.own.scalar_type()) || output.own.numel() == 0) continue;
-    finite += scale_of(output.own).count;
-    elements += output.own.numel();
-  }
-  return elements == 0 ? 1 : static_cast<double>(finite) / static_cast<double>(elements);
-}
 
 class ReferenceRole : public Role {
  public:
@@ -454,6 +414,7 @@ class ReferenceRole : public Role {
       if (const auto known = judged_again(tolerance, paths, outputs))
         return {{"comparison", to_json(*known)}, {"seconds", 0.0}, {"oracle_seconds", watch.seconds()}};
     judged_.reset();
+    reorder_ = {};
     Comparison comparison;
     std::map<int, at::Tensor> values, own_values;  // that indices point to, by the step that makes them
     // In this order: while the float64 reference runs, with its inputs in float64, nothing else need be
@@ -486,6 +447,8 @@ class ReferenceRole : public Role {
     };
     if (comparison.oracle == Oracle::kOwn) move_inputs();
     compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && follow_order(comparison, outputs, values))
+      compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_undecided(comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_nearly_infinite(trial, comparison, outputs))
@@ -616,6 +579,49 @@ class ReferenceRole : public Role {
     return few ? 10 : 2;
   }
 
+  // In the order that the candidate has, where the reference leaves that open.
+  std::vector<at::Tensor> recompute(Float64Reference& recomputed, Change change) {
+    change.reorder = reorder_;
+    return recomputed.run(*loaded_.replay, options_, outputs_, std::move(change));
+  }
+
+  // The order of an answer to topk(sorted=False): of its places where these are an output, else of its
+  // values. The outputs' truth, and the reference's own, are then those in that order. False where the
+  // answer shows none.
+  bool follow_order(const Comparison& comparison, std::vector<OutputTensors>& outputs,
+                    const std::map<int, at::Tensor>& values) {
+    if (comparison.oracle != Oracle::kFloat64 || frugal_) return false;
+    const auto storage = [&](ValueId id) { return trace().values[id].storage; };
+    std::map<StorageId, std::pair<IndexMaker, at::Tensor>> orders;
+    for (const auto& maker : makers_) {
+      if (!maker.open_order || !values.contains(maker.step)) continue;
+      at::Tensor order;
+      for (const bool places : {true, false})
+        for (size_t i = 0; i < outputs.size() && !order.defined(); ++i)
+          if (outputs_[i] == (places ? maker.result : maker.values))
+            order = places ? order_of_places(maker, values.at(maker.step), outputs[i].got)
+                           : order_of_values(maker, outputs[i].got);
+      if (!order.defined()) continue;
+      orders[storage(maker.result)] = orders[storage(maker.values)] = {maker, order};
+    }
+    if (orders.empty()) return false;
+    reorder_ = [orders](StorageId id, const at::Tensor& made) {
+      if (const auto found = orders.find(id); found != orders.end())
+        made.copy_(in_order(found->second.first, made, found->second.second));
+    };
+    auto truth = recompute(*float64_reference({}, "f64"), {});
+    auto& own = *loaded_.replay;
+    own.watch_results(reorder_);
+    own.run_judged(options_);
+    own.watch_results({});
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].truth = std::move(truth[i]), outputs[i].own = taken(own, outputs_[i]);
+      outputs[i].statistics.reset();
+    }
+    own.rewind();
+    return true;
+  }
+
   // The reference that computes other truths of the same kind as the comparison's own.
   Float64Reference* truth_reference(const Comparison& comparison) {
     return comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : own_dtype_reference();
@@ -674,22 +680,22 @@ class ReferenceRole : public Role {
           if (trace().values[maker->result].storage == storage)
             made.copy_(other_choice(*maker, values.at(maker->step), made, choice, generator));
       };
-      const auto others = recomputed->run(*loaded_.replay, options_, outputs_, {.watch = choose});
+      const auto others = recompute(*recomputed, {.watch = choose});
       for (size_t i = 0; i < outputs.size(); ++i)
         if (!outputs[i].places) adopt_nearest(outputs[i], others[i]);
     }
     return true;
   }
 
-  // `shifted`: see `nearby_error`.
+  // `shifted`: see compare.h.
   void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change,
              bool shifted = true) {
     std::map<int, at::Tensor> values;
     change.exchange = keep_operands(values);
-    auto near = recomputed.run(*loaded_.replay, options_, outputs_, std::move(change));
+    auto near = recompute(recomputed, std::move(change));
     widen_places(outputs, values);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      outputs[i].nearby.widen(nearby_error(outputs[i], near[i], shifted));
+      replay::widen(outputs[i], near[i], shifted);
       near[i].reset();
     }
   }
@@ -708,7 +714,7 @@ class ReferenceRole : public Role {
     for (const auto& huge : {Change{.nan = 1e9, .infinity = 1e9}, Change{.nan = -1e12, .infinity = 1e12}}) {
       auto* recomputed = truth_reference(comparison);
       if (!recomputed) return;
-      const auto others = recomputed->run(*loaded_.replay, options_, outputs_, huge);
+      const auto others = recompute(*recomputed, huge);
       for (size_t i = 0; i < outputs.size(); ++i)
         keep_agreeing(outputs[i].agreed, outputs[i].truth, others[i]);
     }
@@ -721,7 +727,7 @@ class ReferenceRole : public Role {
     if (!is_odd(comparison) || comparison.oracle != Oracle::kFloat64) return false;
     auto* recomputed = order_checked_reference();
     if (!recomputed) recomputed = float64_reference({}, "f64");
-    auto marked = recomputed->run(*loaded_.replay, options_, outputs_, {.mark_overflow = true});
+    auto marked = recompute(*recomputed, {.mark_overflow = true});
     bool any = false;
     for (size_t i = 0; i < outputs.size(); ++i) {
       any |= forget_others(outputs[i], marked[i]);
@@ -739,7 +745,7 @@ class ReferenceRole : public Role {
     if (trial.distribution == InputDistribution::kOwn || !is_odd(comparison)) return false;
     auto* recomputed = comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : nullptr;
     if (!recomputed) return false;
-    auto scaled = recomputed->run(*loaded_.replay, options_, outputs_, {.scale = kLarger});
+    auto scaled = recompute(*recomputed, {.scale = kLarger});
     bool any = false;
     for (size_t i = 0; i < outputs.size(); ++i) {
       auto& output = outputs[i];
@@ -814,8 +820,7 @@ class ReferenceRole : public Role {
     auto* recomputed = float64_reference({}, "f64");
     try {
       if (recomputed) {
-        auto truth =
-            recomputed->run(*loaded_.replay, options_, outputs_, {.exchange = keep_operands(values)});
+        auto truth = recompute(*recomputed, {.exchange = keep_operands(values)});
         for (size_t i = 0; i < outputs.size(); ++i) outputs[i].truth = std::move(truth[i]);
         return;
       }
@@ -905,6 +910,7 @@ class ReferenceRole : public Role {
   std::map<ValueId, IntegerUse> uses_;
   std::map<ValueId, bool> structures_;
   std::vector<IndexMaker> makers_;
+  Replay::Watcher reorder_;  // of the trial being judged: see follow_order
   std::vector<ValueId> labels_;
   bool repeating_ = false;
   bool coarse_ = false;         // the forward rounds to 16 bits or less
