@@ -2,9 +2,10 @@
 
 A forward may bind the name of a parameter or a buffer to another tensor, or give its tensor other data
 (`.data = `). That changes what the next caller finds, though nothing is written to the tensor that the trace
-knows. It is recorded as what it amounts to: a copy into that tensor, which then has the name again. A note
-says so, and also what such a copy cannot express: a name that is gone or has another shape or dtype, and an
-input that became another view of its data (`resize_`, `t_`).
+knows. It is recorded as what it amounts to: a copy into that tensor, which then has the name again. Where the
+forward returns the tensor that had the name, it returns a copy made before. A note says so, and also what
+such a copy cannot express: a name that is gone or has another shape or dtype, and an input that became
+another view of its data (`resize_`, `t_`).
 """
 
 import torch
@@ -24,24 +25,27 @@ class Bindings:
         """The tensors that a forward is called with, by their paths."""
         self._inputs = [(path, tensor, self._recorder.value_of(tensor)) for path, tensor in tensors]
 
-    def settle(self, instance, returned):
+    def settle(self, instance, returned, replace):
         """Records, after a forward, what became of names and inputs. `returned()` gives the tensors that it
-        returned."""
+        returned, and `replace(change)` changes each of them."""
         for path, tensor, value in self._inputs:
             if self._recorder.value_of(tensor) != value:
                 self._note(f"forward leaves input {path} as another view")
         if isinstance(instance, torch.nn.Module):
             with torch.no_grad():
-                self._settle_state(instance, returned)
+                self._settle_state(instance, returned, replace)
 
-    def _settle_state(self, instance, returned):
+    def _settle_state(self, instance, returned, replace):
         named = dict(torch.nn.Module.named_parameters(instance, remove_duplicate=False))
         named.update(torch.nn.Module.named_buffers(instance, remove_duplicate=False))
         values = {name: self._value_of(named.get(name)) for name in self._held}
         changed = [name for name, value in self._held.items() if values[name] != value]
         if not changed:
             return
+        lost = {self._storage(self._held[name]) for name in changed if values[name] is not None}
         try:
+            if lost & {self._storage_of(tensor) for tensor in returned()}:
+                replace(lambda tensor: tensor.clone() if self._storage_of(tensor) in lost else tensor)
             kept = {self._storage_of(tensor) for tensor in returned()}
         except RecursionError:
             return  # such an output is refused

@@ -165,7 +165,12 @@ class Phases:
         call = instance if callable(instance) else instance.forward
         self.bindings.give(tensors_with_paths(inputs))
         output = call(**inputs) if isinstance(inputs, dict) else call(*_listed(inputs))
-        self.bindings.settle(instance, lambda: [tensor for _, tensor in tensors_with_paths(output)])
+
+        def replace(change):
+            nonlocal output
+            output = _with_tensors(output, change)
+
+        self.bindings.settle(instance, lambda: [tensor for _, tensor in tensors_with_paths(output)], replace)
         return output
 
     # -- what is known of storages --------------------------------------------------------------------------
