@@ -15,7 +15,9 @@ from typing import Any
 
 from . import _program
 from ._exceptions import InputError, NereidError
-from ._judge import PAIR_OPTIONS, BaseJudge, Pair, SourceText
+from ._chat import SourceText
+from ._judge import PAIR_OPTIONS, BaseJudge
+from ._judge_process import Pair
 from ._verdict import Verdict
 
 _MOST_ITEMS, _MOST_BYTES = 64, 4 << 20  # of one request

@@ -2,22 +2,18 @@
 
 import abc
 import asyncio
-import atexit
 import concurrent.futures
-import hashlib
 import itertools
-import json
 import os
-import queue
-import subprocess
 import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import _program
+from ._chat import SourceText, completion_text, reference_in
 from ._exceptions import InputError, NereidError
+from ._judge_process import JudgeProcess, Pair
 from ._reward import Reward
 from ._verdict import Verdict
 
@@ -26,7 +22,6 @@ PAIR_OPTIONS = {
     "policy", "device", "protocol", "trials", "seed", "time_limit", "verdict_limit", "rtol", "atol", "allow_tf32",
     "fast_inputs", "shrink", "ignore_rules", "forbid", "trace", "form", "reference_name", "candidate_name",
 }  # fmt: skip
-_LONGEST_STDERR = 1 << 16
 
 
 def verify(
@@ -286,7 +281,7 @@ class Judge(BaseJudge):
             if self._closed:
                 raise NereidError("the Judge is closed")
             if self._process is None or self._process.ended:
-                self._process = _Process(self._arguments, self._again)
+                self._process = JudgeProcess(self._arguments, self._again)
             pair.id = next(self._ids)
             self._process.ask(pair)
 
@@ -316,135 +311,6 @@ class Judge(BaseJudge):
 
 def _judge_of(made_of):
     return Judge(**made_of)
-
-
-class SourceText(str):
-    """Text that is no path, whatever it looks like."""
-
-
-class Pair:
-    """A line that is asked, and who waits for it."""
-
-    def __init__(self, line, future, retries):
-        self.line, self.future, self.retries, self.id = line, future, retries, None
-        self.until = 0.0  # of a server's: when patience ends, by time.monotonic()
-
-    def finish(self, verdict=None, error=None):
-        if self.future.cancelled() or self.future.done():
-            return
-        try:
-            self.future.set_exception(error) if error is not None else self.future.set_result(verdict)
-        except concurrent.futures.InvalidStateError:  # cancelled just now
-            pass
-
-
-_running: "weakref.WeakSet[_Process]" = weakref.WeakSet()
-
-
-class _Process:
-    """One `nereid verify --batch -`, with a thread that writes to it and two that read from it."""
-
-    def __init__(self, arguments, again):
-        program, environment = _program.command()
-        try:
-            self._process = subprocess.Popen(
-                [program, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,  # Ctrl-C in a terminal ends the trainer, which ends this
-            )
-        except OSError as error:
-            raise NereidError(f"{program}: {error.strerror}") from error
-        self._again, self._pairs, self._lock = again, {}, threading.Lock()
-        self._lines: queue.SimpleQueue = queue.SimpleQueue()
-        self._stderr = b""
-        self.ended, self._owner = False, os.getpid()
-        self._threads = [
-            threading.Thread(target=work, daemon=True, name="nereid")
-            for work in (self._read_errors, self._read, self._write)
-        ]
-        for thread in self._threads:
-            thread.start()
-        _running.add(self)
-
-    def ask(self, pair):
-        with self._lock:
-            if self.ended:
-                raise NereidError(self._why())
-            self._pairs[pair.id] = pair
-        self._lines.put(json.dumps({"id": pair.id, **pair.line}).encode() + b"\n")
-
-    def _write(self):
-        while (line := self._lines.get()) is not None:
-            try:
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
-            except (OSError, ValueError):
-                return
-        try:
-            self._process.stdin.close()
-        except OSError:
-            pass
-
-    def _read_errors(self):
-        with self._process.stderr as stream:
-            for line in stream:
-                self._stderr = (self._stderr + line)[-_LONGEST_STDERR:]
-
-    def _read(self):
-        for line in self._process.stdout:
-            try:
-                self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                self._stderr += f"an answer that is none: {error}: {line[:200]!r}\n".encode()
-        self._process.wait()
-        self._threads[0].join(5)
-        self._lines.put(None)
-        with self._lock:
-            self.ended = True
-            left, self._pairs = list(self._pairs.values()), {}
-        self._process.stdout.close()
-        error = NereidError(self._why())
-        for pair in left:
-            self._again(pair, error)
-
-    def _take(self, answer):
-        with self._lock:
-            pair = self._pairs.pop(answer["id"])
-        verdict = Verdict.from_json({**answer, "receipt": _receipt(pair.line, answer)})
-        if verdict.verdict != "Error":
-            pair.finish(verdict)
-        elif verdict.blame == "input":
-            pair.finish(error=InputError(verdict.reason))
-        else:
-            self._again(pair, NereidError(verdict.reason))
-
-    def _why(self):
-        said = self._stderr.decode(errors="replace").strip()[-2000:]
-        return f"nereid verify --batch ended with exit code {self._process.poll()}" + (
-            f": {said}" if said else ""
-        )
-
-    def close(self):
-        """Ends the process, at once where pairs are under way."""
-        with self._lock:
-            busy = bool(self._pairs)
-        if busy and self._process.poll() is None:
-            self._process.terminate()
-        self._lines.put(None)
-        if threading.current_thread() not in self._threads:
-            self._threads[1].join(10)
-        if self._process.poll() is None:
-            self._process.kill()
-
-
-@atexit.register
-def _close_all():
-    for process in list(_running):
-        if process._owner == os.getpid():
-            process.close()
 
 
 def _wait(future, timeout):
@@ -478,63 +344,5 @@ def _place(key, given):
     return {f"{key}_source": str(given)}
 
 
-def _receipt(line, answer):
-    """What was judged: hashes of both texts, as a server's receipt has them, and what repeats the verdict."""
-    receipt = {key: answer.get(key) for key in ("seed", "trace", "seconds")}
-    for name, key in (("reference", "reference"), ("completion", "candidate")):
-        try:
-            text = (
-                line[f"{key}_source"].encode(errors="surrogatepass")
-                if key not in line
-                else Path(line[key]).read_bytes()
-            )
-            receipt[name] = hashlib.sha256(text).hexdigest()
-        except OSError:  # the file is gone since
-            receipt[name] = None
-    return receipt
-
-
 def _is_path(text):
     return "\n" not in text and 0 < len(text) < 4096
-
-
-# -- texts of chats ----------------------------------------------------------------------------------------
-
-
-def _content(message):
-    content = message.get("content") if isinstance(message, Mapping) else getattr(message, "content", None)
-    if isinstance(content, str) or content is None:
-        return content or ""
-    return "".join(part if isinstance(part, str) else part.get("text", "") for part in content)
-
-
-def _role(message):
-    return message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
-
-
-def completion_text(completion: Any) -> str:
-    """The text of a completion: a text, or the last assistant's message of a chat."""
-    if isinstance(completion, str):
-        return completion
-    if isinstance(completion, Mapping) or not isinstance(completion, Sequence):
-        return _content(completion)
-    own = [message for message in completion if _role(message) in (None, "assistant")] or list(completion)
-    return _content(own[-1]) if own else ""
-
-
-def prompt_text(prompt: Any) -> str:
-    """All that a prompt says: a text, or the messages of a chat."""
-    return prompt if isinstance(prompt, str) else "\n".join(_content(message) for message in prompt)
-
-
-def reference_in(prompt: Any) -> str:
-    """The task that a prompt shows: its last code block with `class Model`. Raises InputError where there is
-    none."""
-    blocks = prompt_text(prompt).split("```")[1::2]
-    for block in reversed(blocks):
-        source = block.partition("\n")[2]
-        if "class Model" in source and "get_inputs" in source:
-            return SourceText(source)
-    raise InputError(
-        "no reference: expected `references`, or a code block with `class Model` and `get_inputs` in the prompt"
-    )

@@ -35,7 +35,8 @@ from typing import Any
 
 from nereid._client import Client
 from nereid._exceptions import InputError, NereidError
-from nereid._judge import BaseJudge, Judge, completion_text, prompt_text
+from nereid._chat import completion_text, prompt_text
+from nereid._judge import BaseJudge, Judge
 from nereid._reward import Reward, Span
 
 __all__ = [

@@ -318,6 +318,34 @@ def write_weights(file, config, folder, dtype):
     return parameters, written
 
 
+def _added_tokens(tokens, kinds):
+    return [
+        {
+            "id": number,
+            "content": token,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": kind == CONTROL,
+        }
+        for number, (token, kind) in enumerate(zip(tokens, kinds))
+        if kind in (CONTROL, USER_DEFINED)
+    ]
+
+
+def _begins_with(token, number):
+    """The post-processor that puts `token`, which is `number`, before each text."""
+    first, second = ({"SpecialToken": {"id": token, "type_id": i}} for i in (0, 1))
+    texts = [{"Sequence": {"id": name, "type_id": i}} for i, name in enumerate("AB")]
+    return {
+        "type": "TemplateProcessing",
+        "single": [first, texts[0]],
+        "pair": [first, texts[0], second, texts[1]],
+        "special_tokens": {token: {"id": token, "ids": [number], "tokens": [token]}},
+    }
+
+
 def tokenizer_of(file):
     """tokenizer.json as the `tokenizers` package reads it."""
     kind = file.get("tokenizer.ggml.model", str)
@@ -347,24 +375,11 @@ def tokenizer_of(file):
     if digits:
         steps.append({"type": "Digits", "individual_digits": True})
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": gpt2}
-    added = [
-        {
-            "id": number,
-            "content": token,
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": kind == CONTROL,
-        }
-        for number, (token, kind) in enumerate(zip(tokens, kinds))
-        if kind in (CONTROL, USER_DEFINED)
-    ]
     document = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": added,
+        "added_tokens": _added_tokens(tokens, kinds),
         "normalizer": {"type": "NFC"} if nfc else None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps, byte_level]} if steps else byte_level,
         "post_processor": None,
@@ -384,20 +399,7 @@ def tokenizer_of(file):
     }
     bos = file.get("tokenizer.ggml.bos_token_id", int, required=False)
     if bos is not None and 0 <= bos < len(tokens) and file.get("tokenizer.ggml.add_bos_token", bool, begins):
-        first = {"SpecialToken": {"id": tokens[bos], "type_id": 0}}
-        document["post_processor"] = {
-            "type": "TemplateProcessing",
-            "single": [first, {"Sequence": {"id": "A", "type_id": 0}}],
-            "pair": [
-                first,
-                {"Sequence": {"id": "A", "type_id": 0}},
-                {"SpecialToken": {"id": tokens[bos], "type_id": 1}},
-                {"Sequence": {"id": "B", "type_id": 1}},
-            ],
-            "special_tokens": {
-                tokens[bos]: {"id": tokens[bos], "ids": [bos], "tokens": [tokens[bos]]},
-            },
-        }
+        document["post_processor"] = _begins_with(tokens[bos], bos)
     return document
 
 
