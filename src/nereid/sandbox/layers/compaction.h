@@ -5,7 +5,8 @@
 // shares.
 //
 // Measured on a busy 2-core virtual machine, 640 MB resident: fork 12 ms -> 4.5 ms of processor time, the
-// child's end 10 ms -> 4 ms, for 0.9 s of work once. So it is done in steps, between other things.
+// child's end 10 ms -> 4 ms, for 0.2 to 0.9 s of work once. So it is done in steps, between other things, and
+// only by a process that has forked often enough to fork often again (kForksBeforeCompaction).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,9 @@ std::vector<uint64_t> file_pieces_in_use();
 
 // The same of a forked child that does `work`.
 std::vector<uint64_t> file_pieces_used_by(const std::function<void()>& work);
+
+// After so many forks what compaction would have saved is what it costs, so it costs at most as much again.
+inline constexpr int kForksBeforeCompaction = 16;
 
 class Compaction {
  public:

@@ -125,6 +125,7 @@ std::string ForkLoop::folder_of(uint64_t number) const {
 }
 
 Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
+  if (++forks_ == kForksBeforeCompaction) compact_ = true;
   for (int i = 0; compact_ && i < kStepsBeforeAFork; ++i) compact_ = compaction_.step();
   if (child.answer < 0) return our_error("an order to run came without its descriptors");
   if (count_ == children_.size()) return our_error("more than {} children at once", children_.size());

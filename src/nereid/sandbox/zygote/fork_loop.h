@@ -99,9 +99,10 @@ class ForkLoop {
   const int control_;
   const std::string folder_;
   const Interpreter interpreter_;
-  bool compact_ = true;
-  cpu_set_t cores_;    // that this process may use: each child is held to one of them
-  int last_core_ = 0;  // that a child got
+  int forks_ = 0;
+  bool compact_ = false;  // there is more to compact, after kForksBeforeCompaction forks
+  cpu_set_t cores_;       // that this process may use: each child is held to one of them
+  int last_core_ = 0;     // that a child got
   std::array<Running, kMostChildren> children_;  // the first `count_`
   size_t count_ = 0;
 };
