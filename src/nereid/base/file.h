@@ -42,6 +42,8 @@ class Fd {
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> create(std::string_view prefix = "nereid");
+  // One that another process created, and gave up by release().
+  static TemporaryFolder adopt(std::filesystem::path path) { return TemporaryFolder(std::move(path)); }
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   TemporaryFolder& operator=(TemporaryFolder&& other) noexcept {
     std::swap(path_, other.path_);
@@ -49,6 +51,8 @@ class TemporaryFolder {
   }
   ~TemporaryFolder();
   const std::filesystem::path& path() const { return path_; }
+  // It stays, and its path is given: nothing is removed here.
+  std::filesystem::path release() { return std::exchange(path_, {}); }
 
  private:
   explicit TemporaryFolder(std::filesystem::path path) : path_(std::move(path)) {}

@@ -44,22 +44,27 @@ class WorkerServer : public Server {
  public:
   // `options` with the programs found.
   explicit WorkerServer(const ServerOptions& options)
-      : cpu_(options.program, options, {}),
-        cuda_(options.cuda_program, options,
-              {"--sessions", std::to_string(std::max(1, options.cuda_sessions))}),
+      : cpu_({.program = options.program, .jail = options.jail, .keep_warm = true}, options),
+        cuda_({.program = options.cuda_program,
+               .jail = options.jail,
+               .more = {"--sessions", std::to_string(std::max(1, options.cuda_sessions))}},
+              options),
         one_author_(options.one_author),
         slots_(std::make_shared<Slots>(std::max(1, options.cuda_sessions))) {}
 
-  // The CPU's workers are ready afterwards; those of a GPU are made in the background.
-  Status start(int cuda_sessions) {
-    NEREID_TRY(const auto cpu, cpu_.running());
-    if (cuda_sessions > 0)
+  // The CPU's workers are ready afterwards, if `at_once`; those of a GPU are made in the background.
+  Status start(const ServerOptions& options) {
+    if (options.at_once) {
+      NEREID_TRY([[maybe_unused]] const auto cpu, cpu_.running());
+    }
+    if (options.cuda_sessions > 0)
       starting_ = std::async(std::launch::async,
                              [this] { (void)cuda_.running(); });  // a later call reports the failure
     return ok_status();
   }
   ~WorkerServer() override {
     if (starting_.valid()) starting_.wait();
+    ForkServer::leave(cpu_.server);
   }
 
   Result<std::unique_ptr<Session>> begin(const trace::Trace& reference, const trace::Trace& candidate,
@@ -93,16 +98,15 @@ class WorkerServer : public Server {
 
  private:
   struct Workers {
-    Workers(std::string program, const ServerOptions& options, std::vector<std::string> more)
-        : program(std::move(program)), jail(options.jail), more(std::move(more)) {
-      if (options.accept_weak_isolation) this->more.emplace_back("--accept-weak-isolation");
+    Workers(ForkServerSpec server_spec, const ServerOptions& options) : spec(std::move(server_spec)) {
+      if (options.accept_weak_isolation) spec.more.emplace_back("--accept-weak-isolation");
     }
 
     // One that died is started again.
     Result<std::shared_ptr<ForkServer>> running() {
       const std::lock_guard lock(mutex);
       if (server == nullptr || server->lost()) {
-        NEREID_TRY(server, ForkServer::start(program, jail, more));
+        NEREID_TRY(server, ForkServer::start(spec));
       }
       return server;
     }
@@ -112,9 +116,7 @@ class WorkerServer : public Server {
       return server == nullptr ? "" : server->isolation();
     }
 
-    const std::string program;
-    const bool jail;
-    std::vector<std::string> more;
+    ForkServerSpec spec;
     mutable std::mutex mutex;
     std::shared_ptr<ForkServer> server;  // null until it is first asked for
     const std::shared_ptr<MemoryAdmission> memory = std::make_shared<MemoryAdmission>();
@@ -138,7 +140,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& wanted) {
   NEREID_TRY(options.program, next_to_program(options.program, "nereid-replay"));
   NEREID_TRY(options.cuda_program, next_to_program(options.cuda_program, "nereid-replay-cuda"));
   auto server = std::make_unique<WorkerServer>(options);
-  NEREID_TRY_STATUS(server->start(options.cuda_sessions));
+  NEREID_TRY_STATUS(server->start(options));
   return std::unique_ptr<Server>(std::move(server));
 }
 

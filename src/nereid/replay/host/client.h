@@ -30,6 +30,7 @@ struct ServerOptions {
   // after the other, up to a limit, as the reference's does.
   bool one_author = false;
   std::string cuda_program = {};  // nereid-replay-cuda; likewise
+  bool at_once = true;            // false: the CPU's process starts with the first session
   // On a GPU at a time; others wait. Their processes are made at once, in the background. 0: one, with the
   // first CUDA session.
   int cuda_sessions = 0;

@@ -6,9 +6,14 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
 
+#include "nereid/base/file.h"
+#include "nereid/replay/host/worker_process.h"
 #include "tests/support/replay_sample.h"
 
 namespace nereid::replay {
@@ -280,6 +285,87 @@ TEST_P(ClientTest, AnEndlessReplayIsEnded) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, ClientTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Frugal" : "Roomy"; });
+
+// Of the replay servers that this process started: those that live.
+std::set<int> own_servers() {
+  std::set<int> found;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream children(thread.path() / "children");
+    for (int pid = 0; children >> pid;) {
+      std::ifstream file(fmt::format("/proc/{}/comm", pid));
+      std::string name;
+      if (std::getline(file, name) && name == "nereid-replay") found.insert(pid);
+    }
+  }
+  return found;
+}
+
+class WarmServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("XDG_RUNTIME_DIR", runtime_.path().c_str(), 1), ::setenv("NEREID_KEEP_WARM", "20", 1);
+  }
+  void TearDown() override { ::unsetenv("NEREID_KEEP_WARM"), ::unsetenv("XDG_RUNTIME_DIR"); }
+
+  static std::unique_ptr<Server> start() {
+    return Server::start({.program = NEREID_REPLAY_PROGRAM, .one_author = true}).value();
+  }
+  static bool works(Server& server) {
+    const auto session =
+        server.begin(reference_add(), candidate_launch("addf"), {}, Deadline::after(60)).value();
+    return session->trial({.seed = 1}, {}, Deadline::after(60)).value().ok();
+  }
+
+  TemporaryFolder runtime_ = TemporaryFolder::create("nereid-worker-pool").value();
+};
+
+TEST_F(WarmServerTest, TheNextCommandTakesWhatTheLastOneLeft) {
+  const auto others = own_servers();
+  auto server = start();
+  EXPECT_TRUE(works(*server));
+  const auto first = own_servers();
+  EXPECT_EQ(first.size(), others.size() + 1);
+  server.reset();
+  EXPECT_EQ(own_servers(), first) << "it was not left alive";
+  server = start();
+  EXPECT_EQ(own_servers(), first) << "another was started";
+  EXPECT_TRUE(works(*server));
+  // No other command gets it meanwhile, and none that has another environment gets it at all.
+  auto second = start();
+  EXPECT_TRUE(works(*second));
+  EXPECT_EQ(own_servers().size(), first.size() + 1);
+  second.reset(), server.reset();
+  ::setenv("OMP_NUM_THREADS", "1", 1);
+  server = start();
+  EXPECT_EQ(own_servers().size(), first.size() + 2);
+  ::unsetenv("OMP_NUM_THREADS");
+}
+
+TEST_F(WarmServerTest, OneThatStillHasWorkersIsNotLeft) {
+  const auto others = own_servers();
+  const ForkServerSpec spec{.program = NEREID_REPLAY_PROGRAM, .keep_warm = true};
+  auto server = ForkServer::start(spec).value();
+  auto worker = server->fork("reference", 1).value();
+  ForkServer::leave(server);
+  server.reset();
+  EXPECT_EQ(own_servers(), others);
+  server = ForkServer::start(spec).value();
+  worker = server->fork("reference", 1).value();
+  worker.reset();
+  const auto first = own_servers();
+  ForkServer::leave(server);
+  server.reset();
+  EXPECT_EQ(own_servers(), first);
+}
+
+TEST_F(WarmServerTest, StartsWithTheFirstSessionWhereItMayNotBeNeeded) {
+  ::unsetenv("NEREID_KEEP_WARM");
+  const auto others = own_servers();
+  const auto server = Server::start({.program = NEREID_REPLAY_PROGRAM, .at_once = false}).value();
+  EXPECT_EQ(own_servers(), others);
+  EXPECT_TRUE(works(*server));
+  EXPECT_EQ(own_servers().size(), others.size() + 1);
+}
 
 // The workers here are a CPU's, which a session on a GPU notices only when it is timed.
 TEST(GpuSessionsTest, TakeTurns) {

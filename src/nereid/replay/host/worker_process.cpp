@@ -1,23 +1,30 @@
 #include "nereid/replay/host/worker_process.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
+#include "nereid/base/hash.h"
+#include "nereid/base/json.h"
 #include "nereid/base/printable.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/replay/build_id.h"
 #include "nereid/sandbox/zygote/process_times.h"
 #include "nereid/sandbox/zygote/subprocess.h"
+#include "nereid/sandbox/zygote/worker_pool.h"
 
 namespace nereid::replay {
 namespace {
@@ -127,7 +134,7 @@ class ForkedWorker : public Worker {
     const auto server = server_.lock();
     if (!server) return status_;  // gone, with all its workers
     const auto answer = server->ask({{"end", pid}, {"orderly", orderly}});
-    if (answer.ok()) status_ = answer->value("status", 0);
+    if (answer.ok()) status_ = answer->value("status", 0), --server->living_;
     return status_;
   }
 
@@ -136,39 +143,108 @@ class ForkedWorker : public Worker {
   int status_ = 0;
 };
 
-Result<std::shared_ptr<ForkServer>> ForkServer::start(const std::string& program, bool jail,
-                                                      const std::vector<std::string>& more) {
-  NEREID_TRY(auto ends, make_socket_pair());
-  std::vector<std::string> words{program, "--serve"};
-  if (!jail) words.push_back("--no-jail");
-  words.insert(words.end(), more.begin(), more.end());
+namespace {
+
+sandbox::SpawnSpec spawn_spec_of(const ForkServerSpec& spec) {
+  std::vector<std::string> words{spec.program, "--serve"};
+  if (!spec.jail) words.push_back("--no-jail");
+  words.insert(words.end(), spec.more.begin(), spec.more.end());
   auto environment = sandbox::own_environment();
   environment.emplace_back(sandbox::kHugeHeap);
-  NEREID_TRY(const auto pid, sandbox::spawn({.words = words,
-                                             .environment = std::move(environment),
-                                             .descriptors = {{ends.second.get(), 3}, {2, 2}},
-                                             .own_session = true}));
-  ends.second.reset();
-  std::shared_ptr<ForkServer> server(new ForkServer(std::move(ends.first), pid));
-  NEREID_TRY_STATUS(server->wait_ready(program));
+  return {.words = std::move(words), .environment = std::move(environment), .own_session = true};
+}
+
+// Whatever makes one server another.
+std::string key_of(const ForkServerSpec& spec) {
+  const auto spawned = spawn_spec_of(spec);
+  std::string all = sandbox::stamp_of(spec.program);
+  for (const auto* list : {&spawned.words, &spawned.environment})
+    for (const auto& word : *list) all += '\0', all += word;
+  return sha256_hex(all);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ForkServer>> ForkServer::start(const ForkServerSpec& spec) {
+  const bool keeps = spec.keep_warm && sandbox::seconds_kept_warm() > 0;
+  const std::string key = keeps ? key_of(spec) : "";
+  auto server = keeps ? adopt(spec, key) : nullptr;
+  if (!server) {
+    NEREID_TRY(server, spawn(spec));
+  }
+  server->bin_ = std::filesystem::path(spec.program).parent_path(), server->key_ = key;
   return server;
 }
 
-ForkServer::~ForkServer() {
-  socket_.reset();
-  kill(pid_, SIGKILL);
-  killed_at_exit_.reset();
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+Result<std::shared_ptr<ForkServer>> ForkServer::spawn(const ForkServerSpec& spec) {
+  NEREID_TRY(auto ends, make_socket_pair());
+  auto spawned = spawn_spec_of(spec);
+  spawned.descriptors = {{ends.second.get(), 3}, {2, 2}};
+  NEREID_TRY(const auto pid, sandbox::spawn(spawned));
+  ends.second.reset();
+  Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  std::shared_ptr<ForkServer> server(new ForkServer(std::move(ends.first), std::move(process), pid));
+  // It says when it is warm, or why it cannot serve.
+  NEREID_TRY(Message hello, receive_message(server->socket_.get(), Deadline::after(120)));
+  NEREID_TRY_STATUS(server->take_hello(std::move(hello.document), spec.program));
+  return server;
 }
 
-// The server says when it is warm, or why it cannot serve.
-Status ForkServer::wait_ready(const std::string& program) {
-  NEREID_TRY(const Message hello, receive_message(socket_.get(), Deadline::after(120)));
-  if (hello.document.contains("error"))
-    return our_error("the replay server: {}", hello.document["error"].dump());
-  NEREID_TRY_STATUS(same_build(hello.document, program));
-  isolation_ = hello.document.value("isolation", "");
+// Null where there is none, or none that answers.
+std::shared_ptr<ForkServer> ForkServer::adopt(const ForkServerSpec& spec, const std::string& key) {
+  auto worker = sandbox::take_warm(key);
+  if (!worker || !worker->process.valid()) return nullptr;
+  std::shared_ptr<ForkServer> server(
+      new ForkServer(std::move(worker->control), std::move(worker->process), worker->pid));
+  auto hello = parse_json(worker->ready, "a replay server's first message");
+  const bool serves = hello.ok() && server->take_hello(std::move(*hello), spec.program).ok() &&
+                      server->send_errors_to(STDERR_FILENO).ok();
+  return serves ? server : nullptr;
+}
+
+void ForkServer::leave(const std::shared_ptr<ForkServer>& server) {
+  if (!server || server->key_.empty() || !server->process_.valid() || server->lost() || interrupted()) return;
+  std::vector<Idle> idle;
+  {
+    const std::lock_guard lock(server->idle_mutex_);
+    idle = std::exchange(server->idle_, {});
+  }
+  idle.clear();
+  if (server->living_ != 0) return;
+  // The next command's errors are not ours, and what we write to may wait for all writers to be gone.
+  const Fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  if (!server->send_errors_to(nowhere.get()).ok()) return;
+  sandbox::WarmWorker worker{.pid = server->pid_, .ready = server->hello_};
+  worker.control = std::move(server->socket_), worker.process = std::move(server->process_);
+  server->killed_at_exit_.reset();
+  const Status left =
+      sandbox::leave_warm(server->bin_, server->key_, std::move(worker), sandbox::seconds_kept_warm());
+  if (!left.ok()) spdlog::debug("no replay server is kept warm: {}", left.error().message);
+}
+
+ForkServer::~ForkServer() {
+  if (!socket_.valid()) return;  // left to another command
+  socket_.reset();
+  if (!process_.valid())
+    kill(pid_, SIGKILL);
+  else if (::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0) == 0) {
+    pollfd gone{process_.get(), POLLIN, 0};
+    while (::poll(&gone, 1, -1) < 0 && errno == EINTR) continue;
+  }
+  killed_at_exit_.reset();
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;  // ours, if no other command's
+}
+
+Status ForkServer::take_hello(Json hello, const std::string& program) {
+  if (hello.contains("error")) return our_error("the replay server: {}", hello["error"].dump());
+  NEREID_TRY_STATUS(same_build(hello, program));
+  isolation_ = hello.value("isolation", ""), hello_ = hello.dump();
+  return ok_status();
+}
+
+// Its stderr, and that of workers that it forks from now on.
+Status ForkServer::send_errors_to(int descriptor) {
+  NEREID_TRY([[maybe_unused]] const Json done, ask({{"errors", true}}, {descriptor}));
   return ok_status();
 }
 
@@ -190,6 +266,7 @@ Result<std::shared_ptr<Worker>> ForkServer::fork(const char* role, int threads) 
   NEREID_TRY(auto ends, make_socket_pair());
   NEREID_TRY(auto position, SharedPosition::create());
   NEREID_TRY(const Json answer, ask({{"fork", role}, {"threads", threads}}, {ends.second.get()}));
+  ++living_;
   return std::shared_ptr<Worker>(std::make_shared<ForkedWorker>(
       shared_from_this(), std::move(ends.first), std::move(position), answer.at("pid").get<pid_t>()));
 }

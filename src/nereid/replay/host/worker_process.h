@@ -67,12 +67,22 @@ class Worker {
   SharedPosition position_;
 };
 
+// What a server is started with.
+struct ForkServerSpec {
+  std::string program = {};
+  bool jail = true;
+  std::vector<std::string> more = {};  // options of the program's own
+  bool keep_warm = false;              // with NEREID_KEEP_WARM it may be an earlier command's, see leave()
+};
+
 // A running `nereid-replay --serve`, which forks workers.
 class ForkServer : public std::enable_shared_from_this<ForkServer> {
  public:
-  static Result<std::shared_ptr<ForkServer>> start(const std::string& program, bool jail,
-                                                   const std::vector<std::string>& more = {});
+  static Result<std::shared_ptr<ForkServer>> start(const ForkServerSpec& spec);
   ~ForkServer();
+  // Leaves a server without workers to the next command of the same program, options and environment
+  // (sandbox/zygote/worker_pool.h). One that is lost or still has workers ends when its owners drop it.
+  static void leave(const std::shared_ptr<ForkServer>& server);
   // It is dead, or no longer answers: another must be started.
   bool lost() const { return lost_; }
   // Which stand around its workers, in words.
@@ -84,8 +94,12 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
 
  private:
   friend class ForkedWorker;
-  ForkServer(Fd socket, pid_t pid) : socket_(std::move(socket)), pid_(pid), killed_at_exit_(pid) {}
-  Status wait_ready(const std::string& program);
+  ForkServer(Fd socket, Fd process, pid_t pid)
+      : socket_(std::move(socket)), process_(std::move(process)), pid_(pid), killed_at_exit_(pid) {}
+  static Result<std::shared_ptr<ForkServer>> spawn(const ForkServerSpec& spec);
+  static std::shared_ptr<ForkServer> adopt(const ForkServerSpec& spec, const std::string& key);
+  Status take_hello(Json hello, const std::string& program);
+  Status send_errors_to(int descriptor);
   Result<Json> ask(const Json& request, const std::vector<int>& descriptors = {});
 
   struct Idle {
@@ -97,10 +111,14 @@ class ForkServer : public std::enable_shared_from_this<ForkServer> {
 
   std::mutex mutex_;
   Fd socket_;
+  Fd process_;  // a pidfd: it may be another command's child; invalid on kernels before 5.3
   const pid_t pid_;
   KilledAtExit killed_at_exit_;
+  std::string bin_, key_;  // of the worker pool; empty: it is not kept warm
+  std::string hello_;      // its first message
   std::atomic<bool> lost_ = false;
-  std::string isolation_;  // as it said when it was warm
+  std::atomic<int> living_ = 0;  // workers
+  std::string isolation_;        // as it said when it was warm
   std::mutex idle_mutex_;
   std::vector<Idle> idle_;
 };

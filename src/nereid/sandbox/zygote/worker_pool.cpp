@@ -25,10 +25,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostKept = 3;         // some 300 MB each
+constexpr int64_t kMemoryOfOne = int64_t{1}
+                                 << 30;  // of the machine's, for each that is kept; it has some 300 MB
+constexpr const char* kSocket =
+    "worker-pool-2";                    // another with other messages, as an earlier build's pool has
 constexpr double kIdleSeconds = 2;      // of a worker pool that keeps nothing
 constexpr int kPatienceSeconds = 1;     // of either side, once connected
 constexpr double kMostSeconds = 86400;  // a day
+
+size_t most_kept() {
+  const int64_t memory = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  return static_cast<size_t>(std::clamp<int64_t>(memory / kMemoryOfOne, 3, 16));
+}
 
 // Ours alone, or nothing.
 std::optional<fs::path> pool_folder() {
@@ -40,13 +48,13 @@ std::optional<fs::path> pool_folder() {
   struct stat info{};
   const bool ours = ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
                     info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0;
-  if (!ours || (folder / "worker-pool").string().size() >= sizeof(sockaddr_un::sun_path)) return {};
+  if (!ours || (folder / kSocket).string().size() >= sizeof(sockaddr_un::sun_path)) return {};
   return folder;
 }
 
 sockaddr_un address_in(const fs::path& folder) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  const std::string path = folder / "worker-pool";
+  const std::string path = folder / kSocket;
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
 }
@@ -75,7 +83,7 @@ Fd connect_to_pool(const fs::path& folder) {
 }
 
 // Listens and hands the socket to a new worker pool; connections made meanwhile wait for it.
-Status start_pool(const Installation& installation, const fs::path& folder) {
+Status start_pool(const fs::path& bin, const fs::path& folder) {
   const Fd lock(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid() || ::flock(lock.get(), LOCK_EX) != 0)
     return our_error("{}: {}", (folder / "lock").string(), strerror(errno));
@@ -87,31 +95,45 @@ Status start_pool(const Installation& installation, const fs::path& folder) {
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.get(), 16) != 0)
     return our_error("{}: {}", address.sun_path, strerror(errno));
-  NEREID_TRY([[maybe_unused]] const pid_t pool,
-             spawn({.words = {(installation.bin / "nereid-worker-pool").string()},
-                    .environment = own_environment(),
-                    .descriptors = {{socket.get(), 3}},
-                    .own_session = true}));
+  NEREID_TRY([[maybe_unused]] const pid_t pool, spawn({.words = {(bin / "nereid-worker-pool").string()},
+                                                       .environment = own_environment(),
+                                                       .descriptors = {{socket.get(), 3}},
+                                                       .own_session = true}));
   return ok_status();
 }
 
 std::string packet_of(const WarmWorker& worker) {
-  return Json{{"launcher", worker.launcher}, {"next_child", worker.next_child}, {"ready", worker.ready}}
+  return Json{{"pid", worker.pid},
+              {"next_child", worker.next_child},
+              {"ready", worker.ready},
+              {"folder", worker.folder ? worker.folder->path().string() : ""}}
       .dump();
 }
 
 std::vector<int> descriptors_of(const WarmWorker& worker) {
-  return {worker.control.get(), worker.lifeline.get(), worker.errors.get(), worker.process.get()};
+  std::vector<int> all = {worker.control.get(), worker.process.get()};
+  if (worker.lifeline.valid()) all.insert(all.end(), {worker.lifeline.get(), worker.errors.get()});
+  return all;
 }
 
 std::optional<WarmWorker> worker_from(const Json& json, std::vector<Fd> descriptors) {
-  if (descriptors.size() != 4) return {};
+  if (descriptors.size() != 2 && descriptors.size() != 4) return {};
   WarmWorker worker;
-  worker.launcher = json.at("launcher"), worker.next_child = json.at("next_child");
+  worker.pid = json.at("pid"), worker.next_child = json.at("next_child");
   worker.ready = json.at("ready");
-  worker.control = std::move(descriptors[0]), worker.lifeline = std::move(descriptors[1]);
-  worker.errors = std::move(descriptors[2]), worker.process = std::move(descriptors[3]);
+  const std::string folder = json.at("folder");
+  if (!folder.empty()) worker.folder = TemporaryFolder::adopt(folder);
+  worker.control = std::move(descriptors[0]), worker.process = std::move(descriptors[1]);
+  if (descriptors.size() == 4)
+    worker.lifeline = std::move(descriptors[2]), worker.errors = std::move(descriptors[3]);
   return worker;
+}
+
+// The other side holds it from now on.
+Status hand_over(int socket, const std::string& packet, WarmWorker& worker) {
+  NEREID_TRY_STATUS(send_packet(socket, packet, descriptors_of(worker)));
+  if (worker.folder) (void)worker.folder->release();
+  return ok_status();
 }
 
 bool has_something_to_say(const Fd& descriptor) {
@@ -135,7 +157,7 @@ class Kept {
       auto worker = worker_from(said->at("worker"), std::move(descriptors));
       if (worker)
         all_.push_back({said->at("leave"), std::move(*worker), Deadline::after(said->at("seconds"))});
-      if (all_.size() > kMostKept) all_.erase(all_.begin());
+      if (all_.size() > most_kept_) all_.erase(all_.begin());
     } catch (const nlohmann::json::exception&) {  // not one of ours
     }
   }
@@ -169,11 +191,12 @@ class Kept {
     const auto found =
         std::find_if(all_.rbegin(), all_.rend(), [&](const One& one) { return one.key == key; });
     if (found == all_.rend()) return;  // a closed connection says so
-    const One one = std::move(*found);
+    One one = std::move(*found);
     all_.erase(std::next(found).base());
-    (void)send_packet(socket, packet_of(one.worker), descriptors_of(one.worker));
+    (void)hand_over(socket, packet_of(one.worker), one.worker);
   }
 
+  const size_t most_kept_ = most_kept();
   std::vector<One> all_;
 };
 
@@ -204,18 +227,24 @@ std::optional<WarmWorker> take_warm(const std::string& key) {
   }
 }
 
-Status leave_warm(const Installation& installation, const std::string& key, WarmWorker worker,
-                  double seconds) {
+Status leave_warm(const fs::path& bin, const std::string& key, WarmWorker worker, double seconds) {
   const auto folder = pool_folder();
   if (!folder) return our_error("there is no folder that only this user may enter");
   Fd socket = connect_to_pool(*folder);
   if (!socket.valid()) {
-    NEREID_TRY_STATUS(start_pool(installation, *folder));
+    NEREID_TRY_STATUS(start_pool(bin, *folder));
     socket = connect_to_pool(*folder);
   }
   if (!socket.valid()) return our_error("the worker pool does not listen");
   const Json packet{{"leave", key}, {"seconds", seconds}, {"worker", Json::parse(packet_of(worker))}};
-  return send_packet(socket.get(), packet.dump(), descriptors_of(worker));
+  return hand_over(socket.get(), packet.dump(), worker);
+}
+
+std::string stamp_of(const fs::path& file) {
+  struct stat info{};
+  if (::stat(file.c_str(), &info) != 0) return {};
+  return fmt::format("{} {} {} {}.{}", file.string(), info.st_ino, info.st_size, info.st_mtim.tv_sec,
+                     info.st_mtim.tv_nsec);
 }
 
 void keep(Fd listening) {

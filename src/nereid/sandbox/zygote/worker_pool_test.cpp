@@ -114,6 +114,31 @@ TEST_F(WorkerPoolTest, NoWorkerStaysLongerThanRequested) {
   EXPECT_TRUE(gone_soon(command(worker)));
 }
 
+// It is the worker's as long as the worker is kept, and goes with it.
+TEST_F(WorkerPoolTest, AScratchFolderIsKeptWithItsWorker) {
+  HostileWorker worker;
+  worker.options().needs_scratch = true;
+  const TemporaryFolder temporary = TemporaryFolder::create("nereid-temporary").value();
+  std::filesystem::permissions(temporary.path(), std::filesystem::perms(0755));
+  ::setenv("TMPDIR", temporary.path().c_str(), 1);
+  const auto folders = [&] {
+    const std::filesystem::directory_iterator all(temporary.path());
+    return std::distance(begin(all), end(all));
+  };
+  const std::string code = "open('file', 'w').write('text'); result = os.listdir('.')";
+  EXPECT_EQ(worker.result(code), Json::array({"file"}));
+  const int first = command(worker);
+  EXPECT_EQ(folders(), 1);
+  keep_for("0.3");
+  EXPECT_EQ(worker.result(code), Json::array({"file"}));
+  EXPECT_EQ(worker.zygote().launcher_pid(), first);
+  worker.stop();
+  EXPECT_TRUE(gone_soon(first));
+  for (int i = 0; i < 500 && folders() != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(folders(), 0);
+  ::unsetenv("TMPDIR");
+}
+
 TEST_F(WorkerPoolTest, AFolderThatOthersMayEnterIsNotUsed) {
   ::mkdir((runtime_.path() / "nereid").c_str(), 0700);
   ASSERT_EQ(::chmod((runtime_.path() / "nereid").c_str(), 0755), 0);

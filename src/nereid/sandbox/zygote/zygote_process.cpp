@@ -114,10 +114,7 @@ std::string key_of(const SpawnSpec& spec, const ZygoteOptions& options,
   std::string all;
   const auto add = [&](const std::string& word) { all += word, all += '\0'; };
   const auto add_file = [&](const fs::path& path) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0) return;
-    add(fmt::format("{} {} {} {}.{}", path.string(), info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                    info.st_mtim.tv_nsec));
+    if (const std::string stamp = stamp_of(path); !stamp.empty()) add(stamp);
   };
   for (const auto& word : spec.words) add(word);
   for (const auto& word : spec.environment) add(word);
@@ -145,33 +142,43 @@ Result<std::pair<Fd, Fd>> make_pipe() {
   return std::pair(Fd(ends[0]), Fd(ends[1]));
 }
 
+// `folder`: of the children's scratch folders, or empty.
+SpawnSpec spec_of(const ZygoteOptions& options, const std::vector<std::string>& trees,
+                  const fs::path& folder) {
+  OuterSpec outer{.trees = trees, .devices = {"/dev/null", "/dev/zero", "/dev/urandom"}};
+  outer.namespaces = options.namespaces;
+  if (!folder.empty()) outer.folders.push_back(folder.string());
+  outer.trees.push_back((options.installation.bin / "libnereid_jail.so").string());
+  outer.trees.push_back((options.installation.bin.parent_path() / "lib").string());
+  return {.words = {(options.installation.bin / "nereid-jail").string(), to_json(outer).dump(),
+                    fs::absolute(options.installation.python).string(), "-m", "nereid._worker.zygote",
+                    options.module, settings_of(options, trees, folder).dump()},
+          .environment = worker_environment(options),
+          .own_session = true};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<ZygoteProcess>> ZygoteProcess::start(const ZygoteOptions& options,
                                                             const PythonHome& home) {
   std::shared_ptr<ZygoteProcess> process(new ZygoteProcess());
-  if (options.needs_scratch) {
-    NEREID_TRY(process->folder_, TemporaryFolder::create("nereid-scratch"));
-  }
   const auto trees = readable_trees(options, home);
-  OuterSpec outer{.trees = trees, .devices = {"/dev/null", "/dev/zero", "/dev/urandom"}};
-  outer.namespaces = options.namespaces;
-  if (process->folder_) outer.folders.push_back(process->folder_->path().string());
-  outer.trees.push_back((options.installation.bin / "libnereid_jail.so").string());
-  outer.trees.push_back((options.installation.bin.parent_path() / "lib").string());
-  SpawnSpec spec{
-      .words = {(options.installation.bin / "nereid-jail").string(), to_json(outer).dump(),
-                fs::absolute(options.installation.python).string(), "-m", "nereid._worker.zygote",
-                options.module,
-                settings_of(options, trees, process->folder_ ? process->folder_->path() : fs::path()).dump()},
-      .environment = worker_environment(options),
-      .own_session = true};
-  process->installation_ = options.installation;
-  process->seconds_warm_ = process->folder_ ? 0 : seconds_kept_warm();  // the folder goes with this process
-  if (process->seconds_warm_ > 0) process->key_ = key_of(spec, options, trees);
+  process->bin_ = options.installation.bin;
+  process->seconds_warm_ = seconds_kept_warm();
+  if (process->seconds_warm_ > 0) {
+    std::error_code missing;  // reported where the folder is created
+    const auto base = options.needs_scratch ? fs::temp_directory_path(missing) : fs::path();
+    process->key_ = key_of(spec_of(options, trees, base), options, trees);
+  }
   process->stop_ = Fd(::eventfd(0, EFD_CLOEXEC));
   process->lost_event_ = Fd(::eventfd(0, EFD_CLOEXEC));
-  if (!process->adopt()) NEREID_TRY_STATUS(process->spawn(std::move(spec)));
+  if (!process->adopt()) {
+    if (options.needs_scratch) {
+      NEREID_TRY(process->folder_, TemporaryFolder::create("nereid-scratch"));
+    }
+    const fs::path folder = process->folder_ ? process->folder_->path() : fs::path();
+    NEREID_TRY_STATUS(process->spawn(spec_of(options, trees, folder)));
+  }
   process->listener_ = std::thread([raw = process.get()] { raw->listen(); });
   return process;
 }
@@ -193,9 +200,10 @@ bool ZygoteProcess::adopt() {
   if (!key_) return false;
   auto worker = take_warm(*key_);
   if (!worker || !take_ready(worker->ready)) return false;
-  launcher_ = worker->launcher, next_ = worker->next_child;
+  launcher_ = worker->pid, next_ = worker->next_child;
   launcher_process_ = std::move(worker->process), control_ = std::move(worker->control);
   lifeline_ = std::move(worker->lifeline), errors_ = std::move(worker->errors);
+  folder_ = std::move(worker->folder);
   return true;
 }
 
@@ -212,11 +220,12 @@ bool ZygoteProcess::idle_soon() {
 bool ZygoteProcess::leave() {
   if (!key_ || !launcher_process_.valid() || interrupted() || !idle_soon()) return false;
   stop_listening();
-  WarmWorker worker{.launcher = launcher_, .next_child = next_, .ready = first_packet_};
+  WarmWorker worker{.pid = launcher_, .next_child = next_, .ready = first_packet_};
   worker.control = std::move(control_), worker.lifeline = std::move(lifeline_);
   worker.errors = std::move(errors_), worker.process = std::move(launcher_process_);
+  worker.folder = std::move(folder_);
   if (lost_) return true;  // it ended meanwhile, and its descriptors go here
-  const Status left = leave_warm(installation_, *key_, std::move(worker), seconds_warm_);
+  const Status left = leave_warm(bin_, *key_, std::move(worker), seconds_warm_);
   if (!left.ok()) spdlog::debug("no worker is kept warm: {}", left.error().message);
   return true;
 }

@@ -84,7 +84,7 @@ class ZygoteProcess {
   Fd launcher_process_;             // as pidfd_open gives it; it may be another command's child
   std::optional<std::string> key_;  // what it may be kept warm under
   double seconds_warm_ = 0;
-  Installation installation_;
+  std::filesystem::path bin_;  // the worker pool's
   std::optional<TemporaryFolder>
       folder_;  // of the children's scratch folders, where there are no private ones
   Fd control_, lifeline_, errors_, stop_, lost_event_;

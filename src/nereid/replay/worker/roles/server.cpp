@@ -82,6 +82,19 @@ Json end_worker(pid_t pid) {
   return {{"status", status}};
 }
 
+// Of the command that has this server now, see ForkServer::leave.
+Json take_errors(const Message& request) {
+  if (request.descriptors.size() != 1) return {{"error", "errors: expected one descriptor"}};
+  if (dup2(request.descriptors[0].get(), STDERR_FILENO) < 0) return {{"error", "errors: dup2 failed"}};
+  return {{"done", true}};
+}
+
+Json answer_to(Message& request, const std::optional<sandbox::Jail>& jail) {
+  if (request.document.contains("fork")) return fork_worker(request, jail);
+  if (request.document.contains("errors")) return take_errors(request);
+  return end_worker(request.document.at("end").get<pid_t>());
+}
+
 }  // namespace
 
 int run_server(int control, const ServeOptions& options) {
@@ -111,21 +124,23 @@ int run_server(int control, const ServeOptions& options) {
   }
   const std::string isolation = jail ? sandbox::describe(jail->isolation()) : "none: switched off";
   if (!send_message(control, hello(isolation)).ok()) return 0;
-  sandbox::Compaction compaction(sandbox::file_pieces_used_by(warm_up_here));  // while idle
+  std::optional<sandbox::Compaction> compaction;  // while idle
+  int forks = 0;
   while (true) {
     pollfd waiting{control, POLLIN, 0};
-    while (poll(&waiting, 1, 0) == 0 && compaction.step()) {
+    while (compaction && poll(&waiting, 1, 0) == 0 && compaction->step()) {
     }
     auto request = receive_message(control, Deadline::never());
     if (!request.ok()) return 0;
     Json answer;
     try {
-      answer = request->document.contains("fork") ? fork_worker(*request, jail)
-                                                  : end_worker(request->document.at("end").get<pid_t>());
+      answer = answer_to(*request, jail);
     } catch (const std::exception& error) {
       answer = {{"error", error.what()}};
     }
     if (!send_message(control, answer).ok()) return 0;
+    if (request->document.contains("fork") && ++forks == sandbox::kForksBeforeCompaction)
+      compaction.emplace(sandbox::file_pieces_used_by(warm_up_here));
   }
 }
 
