@@ -101,7 +101,9 @@ class PairRun {
     drawer_.skip_to(done_.next);
     started_at_ = done_;
     if (done_.programs >= options_.count) return ok_status();
-    NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = threads_, .one_author = true}));
+    NEREID_TRY(const auto processes,
+               verify::VerifierProcesses::open(
+                   {.jobs = threads_, .at_once = options_.verify_every > 0, .one_author = true}));
     dataset::PairMaker maker(*processes, {.variants = options_.variants,
                                           .wordings = options_.wordings,
                                           .brief = options_.brief,

@@ -165,6 +165,7 @@ Result<std::unique_ptr<Tracer>> Tracer::start(TracerOptions options) {
   zygote.python_path = options.python_path;
   zygote.limits = options.limits;
   zygote.children = options.workers;
+  zygote.at_once = options.at_once;
   zygote.accept_weak_isolation = options.accept_weak_isolation;
   NEREID_TRY(auto started, sandbox::Zygote::start(std::move(zygote)));
   return std::unique_ptr<Tracer>(new Tracer(std::move(started)));

@@ -66,6 +66,7 @@ using TraceAnswer =
 struct TracerOptions {
   Installation installation;
   int workers = 0;                     // children at a time; 0: one a core
+  bool at_once = true;                 // false: their process starts with the first request
   sandbox::Limits limits = {};         // of each child
   bool accept_weak_isolation = false;  // trace even where the kernel allows too few isolation layers
   std::string module = "nereid._tracer.tracer";

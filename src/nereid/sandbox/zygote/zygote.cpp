@@ -103,7 +103,9 @@ class RealZygote : public Zygote {
 
   Status open() {
     NEREID_TRY(home_, ask_python_home(options_.installation.python, Deadline::after(60)));
-    NEREID_TRY(process_, ZygoteProcess::start(options_, home_));
+    if (options_.at_once) {
+      NEREID_TRY(process_, ZygoteProcess::start(options_, home_));
+    }
     return ok_status();
   }
 

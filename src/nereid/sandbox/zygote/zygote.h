@@ -30,6 +30,7 @@ struct ZygoteOptions {
   bool needs_scratch = false;                 // children cannot do without a writable folder
   Limits limits = {};                         // of each child
   int children = 0;                           // at a time; 0: one a core
+  bool at_once = true;                        // false: the worker starts with the first request
   size_t max_answer_bytes = size_t{256} << 20;
   double start_seconds = 300;          // for the worker to be warm
   bool namespaces = true;              // false: behave as on a kernel without them
@@ -52,8 +53,8 @@ using Outcome = std::variant<Answer, OutOfTime, Killed>;
 
 class Zygote {
  public:
-  // Starts the worker in the background; the first `run` waits for it to be warm. An error only when it
-  // cannot start.
+  // Starts the worker in the background, if `at_once`; the first `run` waits for it to be warm. An error only
+  // when it cannot start.
   static Result<std::unique_ptr<Zygote>> start(ZygoteOptions options);
   virtual ~Zygote() = default;
 

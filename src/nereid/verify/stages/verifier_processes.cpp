@@ -24,6 +24,7 @@ Result<std::unique_ptr<VerifierProcesses>> VerifierProcesses::open(const Verifie
   tracer::TracerOptions tracing;
   tracing.installation = installation;
   tracing.workers = options.jobs;
+  tracing.at_once = options.at_once;
   if (options.inductor) tracing.module = "nereid._inductor.inductor_tracer";
   NEREID_TRY(processes->tracer_, tracer::Tracer::start(tracing));
   // More sessions than these only take the GPU from each other.
@@ -31,6 +32,7 @@ Result<std::unique_ptr<VerifierProcesses>> VerifierProcesses::open(const Verifie
   const bool gpu = options.device == replay::Device::kCuda;
   NEREID_TRY(processes->replay_,
              replay::Server::start({.one_author = options.one_author,
+                                    .at_once = options.at_once,
                                     .cuda_sessions = gpu ? std::min(options.jobs, kMostOnGpu) : 0}));
   if (gpu) NEREID_TRY_STATUS(processes->open_gpu(installation));
   if (!gpu && options.compile_for > 0) {

@@ -15,6 +15,8 @@ namespace nereid::verify {
 
 struct VerifierProcessesOptions {
   int jobs = 1;  // pairs judged at the same time
+  bool at_once =
+      true;  // false: the processes start with their first request, for a caller that may have none
   replay::Device device = replay::Device::kCpu;
   // All candidates are: they share processes that others' do not (tracer::Tracer::trace_several,
   // replay::ServerOptions). A verdict is then as good as it would be if one author had written them all into
