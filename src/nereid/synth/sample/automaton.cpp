@@ -52,8 +52,9 @@ void Automaton<Number>::find_stronger() {
   std::array<Types, kTypes> stronger;  // [type]: itself too
   for (Types& types : stronger) types.set();
   const auto matched = [&](const Types& results, const Types& others) {
-    for (size_t type = 0; type < kTypes; ++type)
-      if (results[type] && (stronger[type] & others).none()) return false;
+    const Types missing = results & ~others;  // the others are matched by themselves
+    for (size_t type = missing._Find_first(); type < kTypes; type = missing._Find_next(type))
+      if ((stronger[type] & others).none()) return false;
     return true;
   };
   const auto simulates = [&](size_t strong, size_t weak) {
@@ -121,6 +122,24 @@ typename Automaton<Number>::State Automaton<Number>::after(const State& state, s
 }
 
 template <typename Number>
+bool Automaton<Number>::joins_anything(const State& state, size_t group) const {
+  for (size_t j = 0; j < state.joined.size(); ++j)
+    if (joining_[j] == group && state.joined[j].any()) return true;
+  return false;
+}
+
+// Most states have the types of another one, and what follows differs only where a group joins.
+template <typename Number>
+int Automaton<Number>::number_after(int state, size_t group) {
+  const State& from = states_[static_cast<size_t>(state)];
+  if (joins_anything(from, group)) return number_of(after(from, group));
+  auto& known = next_of_types_[from.now];
+  if (known.empty()) known.assign(starts_.size(), -1);
+  if (known[group] < 0) known[group] = number_of(after(from, group));
+  return known[group];
+}
+
+template <typename Number>
 int Automaton<Number>::number_of(const State& state) {
   const auto [place, fresh] = numbers_.try_emplace(state, static_cast<int>(states_.size()));
   if (fresh) {
@@ -145,7 +164,7 @@ const typename Automaton<Number>::Accepted& Automaton<Number>::accepted(int stat
   const size_t groups = starts_.size();
   if (next_[s].empty())
     for (size_t g = 0; g < groups; ++g) {
-      const int next = number_of(after(states_[s], g));
+      const int next = number_after(state, g);
       next_[s].push_back(next);
     }
   Accepted sums = {number<Number>(0), number<Number>(0)};

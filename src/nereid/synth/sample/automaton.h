@@ -49,6 +49,8 @@ class Automaton {
   Types pruned(const Types& types) const;
   Types onwards(const Types& types, size_t group) const;
   State after(const State& state, size_t group) const;
+  bool joins_anything(const State& state, size_t group) const;
+  int number_after(int state, size_t group);
   int number_of(const State& state);
   using Accepted = std::array<Number, 2>;  // with one result, with two
   const Accepted& accepted(int state, int steps);
@@ -66,7 +68,9 @@ class Automaton {
   std::array<Types, kTypes> stronger_;  // [type]: what can be followed by all that can follow it; not itself
   std::vector<State> states_;
   std::unordered_map<State, int, Hash> numbers_;
-  std::vector<std::vector<int>> next_;           // [state][group]
+  std::vector<std::vector<int>> next_;  // [state][group]
+  std::unordered_map<Types, std::vector<int>>
+      next_of_types_;  // [group]: the same where nothing is joined, for the states of equal types; -1: unknown
   std::vector<std::vector<Accepted>> accepted_;  // [state][steps]
   std::vector<std::vector<std::array<Choices<Number>, 2>>>
       choices_;                            // [state][steps left]: of groups; made when first drawn from
