@@ -367,7 +367,7 @@ class Neighbours(unittest.TestCase):
     }
 
     def test_honest_ones_are_verified_next_to_hogs(self):
-        stream = Stream("--jobs", 4, "--time-limit", 3)
+        stream = Stream("--jobs", 4, "--time-limit", 2)
         expected = {}
         for n in range(ROUNDS):
             for name, code in self.HOSTILE.items():

@@ -122,7 +122,8 @@ class Forms(unittest.TestCase):
         for name, (*_, any_batch) in FORMS.items():
             if any_batch and (not ONLY or name in ONLY):
                 with self.subTest(name):
-                    self.assertRegex(self.check(name, "--dynamic", "batch"), r"for any batch from \d+ to \d+")
+                    said = self.check(name, "--dynamic", "batch", "--proposers", "compiler")
+                    self.assertRegex(said, r"for any batch from \d+ to \d+")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,10 @@ def chosen(args):
     promised = [
         case for case, _, _ in PROMISES if not args.only or args.only in case.name or args.only == case.family
     ]
-    return picked + sampled(promised, 3 if args.parts > 1 else 1, lambda case: case.name)
+    # A third is lowered, and a third of that, which is of the same parts, is verified: large sizes take long.
+    parts = (3, 9) if args.parts > 1 else (1, 1)
+    lowered, verified = (sampled(promised, n, lambda case: case.name) for n in parts)
+    return picked + lowered, {case.name for case in picked + verified}
 
 
 def broken_promises(written):
@@ -75,7 +78,8 @@ def main():
         folder = pathlib.Path(args.keep or temporary).resolve()
         written = folder / "written"
         folder.mkdir(parents=True, exist_ok=True)
-        picked = {case.name: case for case in chosen(args)}
+        cases, verified = chosen(args)
+        picked = {case.name: case for case in cases}
         assert picked, "no such case"
         for case in picked.values():
             (folder / f"{case.name}.py").write_text(case.source())
@@ -97,6 +101,7 @@ def main():
                 )
                 + "\n"
                 for n in names
+                if n in verified
             )
         )
         verdicts = folder / "verdicts.jsonl"
@@ -108,7 +113,7 @@ def main():
             if verdict.get("verdict") != "Verified":
                 failures[verdict["id"]] = f"{verdict.get('verdict')}: {verdict.get('reason')}"
             names.remove(verdict["id"])
-        failures.update({name: "no verdict" for name in names})
+        failures.update({name: "no verdict" for name in names if name in verified})
         failures.update(broken_promises(written))
     unknown = {name: why for name, why in failures.items() if not name.startswith(tuple(NOT_YET))}
     for name, why in unknown.items():
@@ -116,7 +121,9 @@ def main():
     stale = [name for name in NOT_YET if name in picked and name not in failures]
     for name in stale:
         print(f"{name} is Verified: its line in NOT_YET is wrong")
-    print(f"{len(picked) - len(failures)} of {len(picked)} Verified under the strict policy")
+    print(
+        f"{len(picked) - len(failures)} of {len(picked)} lowered, {len(verified)} of them Verified under the strict policy"
+    )
     sys.exit(bool(unknown or stale))
 
 

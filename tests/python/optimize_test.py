@@ -519,9 +519,7 @@ class Batches(unittest.TestCase):
     def test_any_batch(self):
         torch.manual_seed(4)
         module = nn.Sequential(nn.Linear(8, 6), nn.LayerNorm(6), nn.Linear(6, 3))
-        fast = nereid.optimize(
-            module, (torch.randn(4, 8),), dynamic="batch", **{**QUICK, "first": None, "proposers": None}
-        )
+        fast = nereid.optimize(module, (torch.randn(4, 8),), dynamic="batch", **QUICK)
         self.assertIsNone(fast.nereid_reason)
         for rows in (3, 4, 33, 100):
             x = torch.randn(rows, 8)

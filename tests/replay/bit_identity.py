@@ -90,7 +90,7 @@ def compare(folder, theirs):
                 return f"{group} {ours['path']}: {ours['sizes']} for {list(tensor.shape)}"
             mine = (folder / ours["file"]).read_bytes()
             flat = tensor.resolve_conj().resolve_neg().contiguous().flatten()
-            its = bytes(flat.view(torch.uint8).tolist()) if flat.numel() else b""
+            its = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
             if mine != its:
                 count = sum(a != b for a, b in zip(mine, its))
                 return f"{group} {ours['path']}: {count} of {len(its)} bytes differ ({len(mine)} came)"
