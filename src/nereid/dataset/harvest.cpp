@@ -1,12 +1,6 @@
 #include "nereid/dataset/harvest.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +17,8 @@
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
 #include "nereid/dataset/harvest_labels.h"
+#include "nereid/dataset/harvest_packages.h"
+#include "nereid/dataset/harvest_progress.h"
 #include "nereid/sandbox/zygote/zygote.h"
 #include "nereid/tracer/tracer.h"
 
@@ -38,116 +34,8 @@ constexpr double kSecondsOfATrace = 10;  // of one task
 constexpr double kWait = 3600;
 constexpr size_t kMostTasks = 2000, kMostCode = 64'000;  // of one entry
 
-// Suites that this program is measured on or must not know: never collected, under whatever spelling.
-constexpr std::string_view kRefused[] = {"kernelbench", "pygpubench",          "solexecbench", "robustkbench",
-                                         "tritonbench", "tritonbencht",        "flaggems",     "fla",
-                                         "flacore",     "flashlinearattention"};
-
-std::string normalized(std::string_view name) {
-  std::string out;
-  for (const char c : name)
-    if (c != '-' && c != '_' && c != '.')
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-bool is_refused(std::string_view name) {
-  return std::ranges::find(kRefused, normalized(name)) != std::end(kRefused);
-}
-
 struct PackageFacts {
   std::string version, licence, author;
-};
-
-// How far one package was looked at.
-struct PackageProgress {
-  uint64_t next = 0, entries = 0;  // the first entry that was not looked at; all
-  uint64_t failed = 0, tasks = 0, texts = 0;
-  double seconds = 0;
-  std::map<std::string, uint64_t> failures{}, dropped{};
-  bool done = false;
-};
-
-Json to_json(const PackageProgress& p) {
-  return {{"next", p.next},         {"entries", p.entries}, {"failed", p.failed},
-          {"tasks", p.tasks},       {"texts", p.texts},     {"seconds", p.seconds},
-          {"failures", p.failures}, {"dropped", p.dropped}, {"done", p.done}};
-}
-
-PackageProgress package_progress(const Json& json) {
-  PackageProgress p;
-  json.at("next").get_to(p.next), json.at("entries").get_to(p.entries), json.at("failed").get_to(p.failed);
-  json.at("tasks").get_to(p.tasks), json.at("texts").get_to(p.texts), json.at("seconds").get_to(p.seconds);
-  json.at("failures").get_to(p.failures), json.at("dropped").get_to(p.dropped);
-  json.at("done").get_to(p.done);
-  return p;
-}
-
-// Words of an error, without what is different each time, as a key of a count.
-std::string cause_of(const std::string& error) {
-  std::string cause;
-  for (const char c : error.substr(0, 80))
-    cause += std::isdigit(static_cast<unsigned char>(c)) != 0 ? '#' : c == '\n' ? ' ' : c;
-  return cause;
-}
-
-// Keeps the counts of errors few.
-void count(std::map<std::string, uint64_t>& counts, const std::string& key) {
-  constexpr size_t kMost = 200;
-  ++counts[counts.contains(key) || counts.size() < kMost ? key : "others"];
-}
-
-std::set<std::string> authors_of(const std::string& text) {
-  std::set<std::string> authors;
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    part = normalized(part.substr(0, part.find('<')));
-    std::erase(part, ' ');
-    if (!part.empty() && part != "unknown") authors.insert(part);
-  }
-  return authors;
-}
-
-// One side's lines, whole up to a known byte.
-class Lines {
- public:
-  static Result<Lines> open(const std::filesystem::path& path, uint64_t bytes) {
-    Lines lines;
-    lines.path_ = path, lines.bytes_ = bytes;
-    lines.fd_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (!lines.fd_.valid())
-      return input_error("-o: cannot write {}: {}", path.string(), std::strerror(errno));
-    struct stat about{};
-    if (::fstat(lines.fd_.get(), &about) != 0 || static_cast<uint64_t>(about.st_size) < bytes)
-      return input_error("{} is shorter than progress.json says; remove the folder to begin anew",
-                         path.string());
-    const auto end = static_cast<off_t>(bytes);
-    if (::ftruncate(lines.fd_.get(), end) != 0 || ::lseek(lines.fd_.get(), end, SEEK_SET) < 0)
-      return input_error("-o: cannot resume {}: {}", path.string(), std::strerror(errno));
-    return lines;
-  }
-  Status append(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t written = ::write(fd_.get(), text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return our_error("cannot write {}: {}", path_.string(), std::strerror(errno));
-      text.remove_prefix(static_cast<size_t>(written));
-      bytes_ += static_cast<uint64_t>(written);
-    }
-    return ok_status();
-  }
-  Status sync() const {
-    if (::fdatasync(fd_.get()) != 0)
-      return our_error("cannot write {}: {}", path_.string(), std::strerror(errno));
-    return ok_status();
-  }
-  uint64_t bytes() const { return bytes_; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-  Fd fd_;
-  uint64_t bytes_ = 0;
 };
 
 // A text that a child answered.
@@ -308,8 +196,8 @@ class Harvest {
       return input_error("{} holds train.jsonl without progress.json; name another folder",
                          options_.output.string());
     }
-    NEREID_TRY(auto train, Lines::open(options_.output / "train.jsonl", bytes[0]));
-    NEREID_TRY(auto held_out, Lines::open(options_.output / "held_out.jsonl", bytes[1]));
+    NEREID_TRY(auto train, HarvestLines::open(options_.output / "train.jsonl", bytes[0]));
+    NEREID_TRY(auto held_out, HarvestLines::open(options_.output / "held_out.jsonl", bytes[1]));
     sides_.push_back(std::move(train)), sides_.push_back(std::move(held_out));
     for (const auto& side : sides_) NEREID_TRY_STATUS(remember(side.path()));
     Json split = {{"train", Json::array()}, {"held_out", Json::array()}};
@@ -386,7 +274,7 @@ class Harvest {
       if (!listed.json) throw std::runtime_error(listed.why);
       entries = listed.json->at("entries").get<std::vector<std::string>>();
     } catch (const std::exception& e) {
-      count(done.failures, cause_of(fmt::format("cannot be imported: {}", e.what())));
+      count_cause(done.failures, cause_of(fmt::format("cannot be imported: {}", e.what())));
       progress_.note(fmt::format("nereid: {}: cannot be listed: {}", package.name, printable(e.what())));
       done.done = true, tick();
       return save();
@@ -432,7 +320,7 @@ class Harvest {
     if (!asked.json) {
       if (batch.size() == 1) {
         ++done.failed, ++done.next;
-        count(done.failures, cause_of(asked.why));
+        count_cause(done.failures, cause_of(asked.why));
         return ok_status();
       }
       for (auto& entry : batch) {
@@ -457,7 +345,7 @@ class Harvest {
     };
     const auto results = answer.is_object() ? answer.find("results") : answer.end();
     if (!answer.is_object() || results == answer.end() || !results->is_array()) {
-      count(done.failures, "an answer without results");
+      count_cause(done.failures, "an answer without results");
       return batch.size();
     }
     size_t looked_at = 0;
@@ -466,7 +354,7 @@ class Harvest {
       const std::string& entry = batch[looked_at++];
       if (const std::string error = text(result, "error"); !error.empty()) {
         ++done.failed;
-        count(done.failures, cause_of(printable(error)));
+        count_cause(done.failures, cause_of(printable(error)));
         continue;
       }
       const auto tasks = result.find("tasks");
@@ -490,7 +378,7 @@ class Harvest {
       if (texts_.insert(sha256_hex(one.code)).second)
         fresh.push_back(std::move(one));
       else
-        count(done.dropped, "equal text");
+        count_cause(done.dropped, "equal text");
     }
     for (size_t first = 0; first < fresh.size(); first += kTracedTogether) {
       const size_t last = std::min(fresh.size(), first + kTracedTogether);
@@ -509,19 +397,20 @@ class Harvest {
     const auto* trace = std::get_if<trace::Trace>(&answer);
     if (trace == nullptr) {
       const auto* why = std::get_if<tracer::Untraceable>(&answer);
-      count(done.dropped, why != nullptr ? "untraceable: " + why->type : "untraceable");
+      count_cause(done.dropped, why != nullptr ? "untraceable: " + why->type : "untraceable");
       return ok_status();
     }
     const auto labels = harvest_labels(*trace);
-    if (!labels.ok()) return count(done.dropped, labels.error().message), ok_status();
+    if (!labels.ok()) return count_cause(done.dropped, labels.error().message), ok_status();
     if (labels->operators.size() > static_cast<size_t>(options_.max_operators))
-      return count(done.dropped, "more operators than --max-operators"), ok_status();
-    if (digests_.contains(labels->digest)) return count(done.dropped, "equal canonical trace"), ok_status();
+      return count_cause(done.dropped, "more operators than --max-operators"), ok_status();
+    if (digests_.contains(labels->digest))
+      return count_cause(done.dropped, "equal canonical trace"), ok_status();
     if (package.held_out && in_training_.contains(labels->structure))
-      return count(done.dropped, "held out, and its structure is in training"), ok_status();
+      return count_cause(done.dropped, "held out, and its structure is in training"), ok_status();
     if (const auto known = structures_.find(labels->structure);
         known != structures_.end() && known->second >= static_cast<uint64_t>(options_.same_structure))
-      return count(done.dropped, "structure known in enough sizes"), ok_status();
+      return count_cause(done.dropped, "structure known in enough sizes"), ok_status();
     const PackageFacts& facts = facts_[package.name];
     const Json line = {{"id", "H-" + labels->digest.substr(0, 16)},
                        {"package", package.name},
@@ -589,7 +478,7 @@ class Harvest {
   std::vector<HarvestPackage> packages_;
   std::map<std::string, PackageFacts> facts_;
   std::map<std::string, PackageProgress> done_;
-  std::vector<Lines> sides_;
+  std::vector<HarvestLines> sides_;
   std::unordered_set<std::string> texts_, digests_, in_training_;
   std::unordered_map<std::string, uint64_t> structures_;
   std::map<std::string, std::map<std::string, uint64_t>> counts_;
@@ -598,45 +487,7 @@ class Harvest {
   Stopwatch watch_;
 };
 
-bool is_name(std::string_view text) {
-  return !text.empty() && std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
-         std::ranges::all_of(text, [](char c) {
-           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
-         });
-}
-
 }  // namespace
-
-Result<HarvestPackage> package_named(const std::string& text) {
-  HarvestPackage package;
-  const size_t pin = text.find("==");
-  package.name = text.substr(0, pin);
-  if (pin != text.npos) package.version = text.substr(pin + 2);
-  if (!is_name(package.name) || (pin != text.npos && package.version.empty()))
-    return input_error("'{}': expected the name of a package on PyPI, or NAME==VERSION", text);
-  if (is_refused(package.name)) return input_error("{} is a benchmark: it is never collected", package.name);
-  return package;
-}
-
-Result<std::vector<HarvestPackage>> read_package_list(const std::filesystem::path& path) {
-  NEREID_TRY(const std::string text, read_file(path, size_t{1} << 20));
-  std::vector<HarvestPackage> packages;
-  std::istringstream lines(text);
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    const size_t comment = line.find('#');
-    std::string name = line.substr(0, comment);
-    std::erase_if(name, [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
-    if (name.empty() || name.starts_with("-")) continue;
-    auto package = package_named(name);
-    if (!package.ok()) return input_error("{}:{}: {}", path.string(), number, package.error().message);
-    package->held_out = comment != line.npos && line.find("held out", comment) != line.npos;
-    packages.push_back(*std::move(package));
-  }
-  if (packages.empty()) return input_error("{}: no package in it", path.string());
-  return packages;
-}
 
 Result<Json> harvest(const HarvestOptions& options, const Installation& installation) {
   return Harvest(options, installation).run();
