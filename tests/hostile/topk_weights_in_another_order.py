@@ -3,7 +3,7 @@
 reference: ../tasks/topk_weights.py
 verdict: Mismatch
 rule: values
-why: the weights belong to the places beside them.
+why: each weight belongs to the place next to it.
 """
 
 import torch
