@@ -1,5 +1,5 @@
-"""bench/small_model/expert_iteration.py on a CPU with a toy model: three rounds, their curve, resumed where they
-were stopped.
+"""bench/small_model/expert_iteration.py on a CPU with a toy model: three rounds, their curve, resumed where
+they were stopped.
 
     python tests/expert_iteration_test.py NEREID NEREID_LM
 """

@@ -3,8 +3,8 @@ become training data (expert iteration).
 
     python3 bench/small_model/expert_iteration.py runs/small-sft-further.toml models/small tasks.jsonl held_out.jsonl OUT [--rounds 3] [--device cuda]
 
-Tasks are lines with `code`, as `nereid synth` writes them (with `forward` for models with a response prefill).
-A round has five steps:
+Tasks are lines with `code`, as `nereid synth` writes them (with `forward` for models with a response
+prefill). A round has five steps:
 
 1. `--tasks` tasks are drawn without replacement, by what there is to win: 1 minus the roofline share of the
    best answer so far (at least 0.05), 1 of tasks that no round had.
@@ -18,8 +18,9 @@ A round has five steps:
 
 OUT/round-R holds what a round made; the same command continues where it was stopped, also with more rounds.
 curve.json and curve.svg have, of each round: the share of held-out tasks whose answer is Verified (Wilson's
-interval), and how fast these are relative to the compiler's first choice (geometric mean, bootstrap interval).
-Without a GPU the times are modelled, and the curve says so. NEREID (the command; ./nereid) may be several words.
+interval), and how fast these are relative to the compiler's first choice (geometric mean, bootstrap
+interval). Without a GPU the times are modelled, and the curve says so. NEREID (the command; ./nereid) may be
+several words.
 """
 
 import argparse

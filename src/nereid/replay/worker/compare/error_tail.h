@@ -1,6 +1,6 @@
-// Errors that one limit for all elements does not see, where few elements cancel and make it wide: by how many
-// elements err by how much, and by what right answers err by at each element. docs/tolerance.md derives both
-// tests, "Few wide elements".
+// Errors that one limit for all elements does not see, where few elements cancel and make it wide: by how
+// many elements err by how much, and by what right answers err by at each element. docs/tolerance.md derives
+// both tests, "Few wide elements".
 #pragma once
 
 #include <ATen/core/Tensor.h>
