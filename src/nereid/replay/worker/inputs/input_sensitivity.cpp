@@ -68,9 +68,19 @@ class Trier {
   std::vector<at::Tensor> run() {
     replay_.run_judged(options_);
     std::vector<at::Tensor> out;
-    for (const auto id : replay_.outputs()) out.push_back(taken(replay_, id));
+    for (const auto id : replay_.outputs())
+      if (is_computed(id)) out.push_back(taken(replay_, id));
     replay_.rewind();
     return out;
+  }
+
+  // A view of what a caller gives, which the forward leaves alone, is returned without a look at it.
+  bool is_computed(ValueId id) const {
+    const auto& program = replay_.program();
+    const auto& trace = program.trace();
+    const auto storage = trace.values[id].storage;
+    return trace.storages[storage].role == trace::Role::kTemporary ||
+           std::ranges::find(program.judged_writes(), storage) != program.judged_writes().end();
   }
 
   bool matters(const at::Tensor& element, const std::vector<double>& others) {

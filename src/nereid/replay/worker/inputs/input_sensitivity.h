@@ -3,7 +3,8 @@
 // An element is needed where another number in its place moves some output by more than any tolerance
 // forgives: whatever is right on both must have read it. That says nothing about how, and holds for the
 // inputs at hand; an element that moves the outputs too little to be seen (one of millions that are summed)
-// counts as not needed.
+// counts as not needed. Outputs that are views of inputs or of state, which the forward leaves alone, need no
+// read.
 #pragma once
 
 #include <cstdint>

@@ -57,6 +57,21 @@ TEST(InputSensitivityTest, WhatIsCutOffIsNotNeeded) {
   EXPECT_EQ(needs[1].mattered, 0);
 }
 
+TEST(InputSensitivityTest, AViewIsReturnedWithoutARead) {
+  const auto views = sensitivity_of_task(
+      [](Sketch& s, const TaskTensors& t) { return tensor_arg(s.view(t.x, {kN / 2}, {1})); });
+  for (const auto& input : views) EXPECT_EQ(input.mattered, 0);
+}
+
+TEST(InputSensitivityTest, WhatAForwardWritesIntoItsInputIsComputed) {
+  const auto needs = sensitivity_of_task([](Sketch& s, const TaskTensors& t) {
+    s.step(make_call("aten::add_.Tensor", {tensor_arg(t.x), tensor_arg(t.y)}, tensor_arg(t.x)));
+    return tensor_arg(t.x);
+  });
+  ASSERT_EQ(needs.size(), 1u) << "what the forward writes is put back before every run";
+  EXPECT_EQ(needs[0].mattered, 64);
+}
+
 TEST(InputSensitivityTest, WhatIsLostInASumIsNotSure) {
   const auto needs = sensitivity_of_task([](Sketch& s, const TaskTensors& t) {
     const auto all = called(s, "aten::ones_like", {tensor_arg(t.x)}, {kN});
