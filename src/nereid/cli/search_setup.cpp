@@ -125,11 +125,9 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                    "(model, http)");
 
   command.option_defaults()->group("Search");
-  command
-      .add_option(
-          "--budget", flags.budget,
-          "Time budget for each task, as 30s or 5m: after it everything is cancelled but writing the best")
-      ->capture_default_str();
+  command.add_option("--budget", flags.budget,
+                     "Time budget for each task, as 30s or 5m: after it everything is cancelled but writing "
+                     "the best (default: 60s; with --once 10m)");
   command.add_flag("--first", flags.first, "End with the first verified result");
   command
       .add_option("--target-speedup", flags.target_speedup,

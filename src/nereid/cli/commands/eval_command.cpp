@@ -49,8 +49,9 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
   for (const auto* proposer : setup.proposers)
     if (proposer->name() == "model") model = fmt::format(" ({})", proposer->identity());
   return fmt::format("{}{} on {}, policy {}, {} trials, {} samples, {} repairs, {} a task{}{}{}{}{}{}{}",
-                     f.proposers, model, setup.hardware, f.policy, f.trials, f.samples, f.repairs, f.budget,
-                     f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "", f.once ? ", once" : "",
+                     f.proposers, model, setup.hardware, f.policy, f.trials, f.samples, f.repairs,
+                     f.budget_text(), f.shrink ? ", shrunk" : "", f.whole_only ? ", whole" : "",
+                     f.once ? ", once" : "",
                      fmt::format("{}{}{}", f.first ? ", first" : "", f.speculate ? ", speculating" : "",
                                  f.target_speedup > 0 ? fmt::format(", up to {}x", f.target_speedup) : ""),
                      fmt::format("{}{}{}", f.untimed ? ", untimed" : "", f.allow_tf32 ? ", in TF32" : "",
@@ -90,7 +91,7 @@ Json report_json(const EvalOptions& options, const SearchSetup& setup, const std
 }
 
 Result<Answer> run(const EvalOptions& options, bool json) {
-  NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
+  NEREID_TRY(const double budget, seconds_from(options.search.budget_text(), "--budget"));
   std::vector<std::string> others;
   NEREID_TRY(const auto tasks, eval::find_tasks(options.tasks, &others));
   report_others(options.tasks, others);

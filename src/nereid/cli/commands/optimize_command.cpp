@@ -140,9 +140,9 @@ std::string result_text(const OptimizeOptions& options, const search::Task& task
   std::string text = fmt::format("Nothing was verified for {}; nothing is written.\n", options.reference);
   if (outcome.all_tried && !outcome.tried.empty())
     text += fmt::format("  All that there was to try was tried, in {:.0f} s of {}.\n", outcome.seconds,
-                        options.search.budget);
+                        options.search.budget_text());
   else if (!outcome.all_tried && !options.search.once)
-    text += fmt::format("  There was more to try when --budget {} was over.\n", options.search.budget);
+    text += fmt::format("  There was more to try when --budget {} was over.\n", options.search.budget_text());
   for (const auto& declined : outcome.declined)
     text += fmt::format("  {} has no proposal: {}\n", declined.proposer, declined.why);
   if (const auto* closest = search::furthest(outcome))
@@ -312,7 +312,7 @@ Status write_best(const OptimizeOptions& options, const SearchSetup& setup, cons
 
 Result<Answer> run(const OptimizeOptions& options, bool json) {
   const Stopwatch watch;
-  NEREID_TRY(const double budget, seconds_from(options.search.budget, "--budget"));
+  NEREID_TRY(const double budget, seconds_from(options.search.budget_text(), "--budget"));
   if (std::filesystem::is_directory(options.reference))
     return input_error(
         "{}: is a folder, expected a file; `nereid eval {} -o RESULTS` does all of a folder's tasks",
@@ -329,7 +329,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   auto traced = setup->evaluator->trace(name, source, end);
   if (!traced.ok() && end.passed() && !interrupted())
     return input_error("--budget {}: tracing {} took longer than that, expected a longer budget",
-                       options.search.budget, name);
+                       options.search.budget_text(), name);
   if (!traced.ok()) return traced.error();
   const auto& task = *traced;
   if (!options.dynamic.empty()) return run_dynamic(options, *task, *setup, end, progress, json);
