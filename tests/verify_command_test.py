@@ -542,14 +542,15 @@ class ModelNew(torch.nn.Module):
         self.assertIn("--shrink", verdict["reason"])
 
     def test_shrink_says_what_it_chose(self):
-        answer = self.judged("--json", "--shrink", "--trials", 1)
+        few = ("--shrink", "--trials", 1, "--fast-inputs")
+        answer = self.judged("--json", *few)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         chosen = {
             s["constant"]: (s["from"], s["to"]) for s in json.loads(answer.stdout)["coverage"]["shrunk"]
         }
         self.assertEqual(chosen["ROWS"][0], 800_000)
         self.assertLess(chosen["ROWS"][1], 800_000)
-        self.assertIn(f"ROWS 800000 -> {chosen['ROWS'][1]}", self.judged("--shrink", "--trials", 1).stdout)
+        self.assertIn(f"ROWS 800000 -> {chosen['ROWS'][1]}", self.judged(*few).stdout)
 
     def test_sizes_that_cannot_shrink_are_named(self):
         fixed = self.REFERENCE.replace("ROWS, WIDTH = 800_000, 65536", "HEADS = 2").replace(
