@@ -29,6 +29,7 @@ void add_synth_command(CLI::App& app, Chosen& chosen);
 void add_harvest_command(CLI::App& app, Chosen& chosen);
 void add_choices_command(CLI::App& app, Chosen& chosen);
 void add_store_command(CLI::App& app, Chosen& chosen);
+void add_skills_command(CLI::App& app, Chosen& chosen);
 void add_train_command(CLI::App& app, Chosen& chosen);
 void add_optimize_command(CLI::App& app, Chosen& chosen);
 void add_eval_command(CLI::App& app, Chosen& chosen);

@@ -27,7 +27,8 @@ NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next c
 const std::vector<std::pair<const char*, std::vector<const char*>>> kHeadings = {
     {"Kernels", {"optimize", "verify", "lower", "trace", "eval", "mutate"}},
     {"Tasks", {"synth", "ops", "harvest", "choices", "import", "package"}},
-    {"Language models", {"train", "runs", "generate", "serve-model", "tokenize", "import-gguf", "export"}},
+    {"Language models",
+     {"train", "runs", "generate", "serve-model", "tokenize", "import-gguf", "export", "skills"}},
     {"Services", {"serve", "store", "doctor"}}};
 
 }  // namespace
@@ -57,6 +58,7 @@ int run(int argc, char** argv) {
   add_tokenize_command(app, chosen);
   add_import_gguf_command(app, chosen);
   add_serve_command(app, chosen);
+  add_skills_command(app, chosen);
   add_store_command(app, chosen);
   add_doctor_command(app, chosen);
   for (const auto& [heading, names] : kHeadings)

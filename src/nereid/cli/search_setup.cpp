@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 #include "nereid/base/number_option.h"
@@ -15,6 +16,8 @@
 #include "nereid/proposers/model.h"
 #include "nereid/replay/host/gpu_gate.h"
 #include "nereid/search/baselines.h"
+#include "nereid/skills/admission.h"
+#include "nereid/skills/skilled_proposer.h"
 #include "nereid/store/identity.h"
 
 namespace nereid::cli {
@@ -123,6 +126,15 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_flag("--speculate", flags.speculate,
                    "Branch samples off an answer while it is written, and judge the newest first "
                    "(model, http)");
+  command.add_flag("--skills", flags.skills,
+                   "Give language models skills from the library (see `nereid skills --help`)");
+  command.add_option("--skill-library", flags.skill_library,
+                     "With --skills: the library, a file or a postgresql:// URI (default: $NEREID_SKILLS)");
+  command
+      .add_option("--without-skills", flags.without_skills,
+                  "With --skills: share of samples without skills, which keep them measured")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
 
   command.option_defaults()->group("Search");
   command.add_option("--budget", flags.budget,
@@ -187,6 +199,53 @@ std::string SearchSetup::at_work() const {
   return all;
 }
 
+Result<skills::Prompts> skill_prompts(const std::string& proposer, const SearchFlags& flags,
+                                      const Installation& installation) {
+  const std::filesystem::path usual = installation.package / "prompts";
+  const char* named = std::getenv("NEREID_HTTP_PROMPTS");
+  std::filesystem::path folder = usual;
+  if (proposer == "http" && named != nullptr && *named != 0) folder = named;
+  if (proposer == "model") {
+    std::filesystem::path model = flags.model;
+    if (flags.model.empty()) {
+      NEREID_TRY(model, shipped_model(installation));
+    }
+    folder = lm::prompts_of(model, usual);
+  }
+  return skills::Prompts::load(folder, usual);
+}
+
+std::string skill_question(const std::string& purpose, const proposers::Proposer& proposer,
+                           const SearchFlags& flags, const std::string& hardware, bool timed) {
+  return fmt::format("{} of {}, policy {}, on {}, {}", purpose, proposer.identity(), flags.policy, hardware,
+                     timed ? "measured" : "modelled");
+}
+
+Status SearchSetup::add_skills(const SearchFlags& flags, bool timed) {
+  NEREID_TRY(library, skills::Library::open(flags.skill_library.empty() ? skills::Library::default_address()
+                                                                        : flags.skill_library));
+  NEREID_TRY(const auto rated, skills::rated(*library));
+  for (auto*& proposer : proposers) {
+    const std::string name(proposer->name());
+    if (!proposer->samples()) continue;  // no language model
+    NEREID_TRY(auto prompts, skill_prompts(name, flags, installation));
+    skill_questions_[name] = skill_question("use", *proposer, flags, hardware, timed);
+    owned.push_back(std::make_unique<skills::SkilledProposer>(
+        *proposer, rated, std::move(prompts), skills::SkilledOptions{.without = flags.without_skills}));
+    proposer = owned.back().get();
+  }
+  if (skill_questions_.empty())
+    return input_error("--skills: expected a language model among --proposers (http, model), got {}",
+                       flags.proposers);
+  return ok_status();
+}
+
+void SearchSetup::record(const search::Task& task, const search::Outcome& outcome) const {
+  if (!library) return;
+  const auto kept = skills::record_outcome(*library, task, outcome.tried, skill_questions_);
+  if (!kept.ok()) fmt::print(stderr, "nereid: worth of skills was not updated: {}\n", kept.error().message);
+}
+
 Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags, int jobs) {
   auto setup = std::make_unique<SearchSetup>();
   NEREID_TRY(const auto device, device_from(flags.device));
@@ -210,6 +269,8 @@ Result<std::unique_ptr<SearchSetup>> SearchSetup::make(const SearchFlags& flags,
   setup->hardware = cuda ? store::gpu_name() : "cpu";
   if (setup->hardware.empty()) setup->hardware = "an unnamed GPU";
   setup->versions = store::versions(setup->installation, NEREID_VERSION);
+  if (flags.skills || !flags.skill_library.empty())
+    NEREID_TRY_STATUS(setup->add_skills(flags, cuda && !flags.untimed));
   if (!flags.forget) {
     auto store = store::Store::open(flags.store.empty() ? store::Store::default_address() : flags.store);
     if (store.ok())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "nereid/cli/common.h"
 #include "nereid/proposers/proposer.h"
 #include "nereid/search/evaluator.h"
+#include "nereid/search/search.h"
+#include "nereid/skills/library.h"
+#include "nereid/skills/prompts.h"
 #include "nereid/store/store.h"
 #include "nereid/verify/stages/verifier_processes.h"
 
@@ -26,6 +30,9 @@ struct SearchFlags : VerificationFlags {
   std::string baselines;  // modes, with commas
   std::string target;     // of the compiler; empty: the GPU that is there
   bool allow_tf32 = false;
+  bool skills = false;  // --skills
+  std::string skill_library;
+  double without_skills = 0.25;
 
   // The first answers alone are judged whatever that takes: many tasks at a time wait for one GPU.
   std::string budget_text() const { return !budget.empty() ? budget : once ? "10m" : "60s"; }
@@ -49,9 +56,24 @@ struct SearchSetup {
   std::string hardware, versions;
   // A language model of ours writes on a GPU: for more tasks at a time than can be judged.
   bool model_on_gpu = false;
+  std::unique_ptr<skills::Library> library;  // of --skills; null without
+  // What became of samples with and without skills goes to the library. A library that fails is reported on
+  // stderr, and changes no result.
+  void record(const search::Task& task, const search::Outcome& outcome) const;
 
   // `jobs`: tasks at the same time.
   static Result<std::unique_ptr<SearchSetup>> make(const SearchFlags& flags, int jobs);
+
+ private:
+  Status add_skills(const SearchFlags& flags, bool timed);
+  std::map<std::string, std::string> skill_questions_;  // by proposer: what its samples' outcomes depend on
 };
+
+// Prompts with skills of a proposer that is a language model ("http", "model").
+Result<skills::Prompts> skill_prompts(const std::string& proposer, const SearchFlags& flags,
+                                      const Installation& installation);
+// What the answers of a model and their times depend on besides the task.
+std::string skill_question(const std::string& purpose, const proposers::Proposer& proposer,
+                           const SearchFlags& flags, const std::string& hardware, bool timed);
 
 }  // namespace nereid::cli

@@ -351,6 +351,7 @@ Result<TaskResult> Evaluation::judge(const TaskFile& task_file, const std::strin
   // Its trace counts by the seconds that the tracer worked on it, not by those that it waited for its turn.
   how.deadline = Deadline::after(options_.budget - (*task)->trace.seconds);
   const auto outcome = search::search(evaluator_, **task, proposers_, how);
+  if (options_.searched) options_.searched(**task, outcome);
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   if (outcome.best) NEREID_TRY_STATUS(write_solution(task_file, **task, outcome));
   return result_of(task_file.id, **task, outcome, evaluator_.options().hardware,

@@ -43,6 +43,8 @@ struct EvaluationOptions {
   double budget = 60;         // seconds for a task
   search::SearchOptions search{};              // its deadline is set for each task
   search::BaselineClock* baselines = nullptr;  // PyTorch's times of every verified task too
+  // Each search as it ends, by several threads.
+  std::function<void(const search::Task&, const search::Outcome&)> searched{};
   std::function<void(const TaskResult&, int64_t done, int64_t of)> report{};  // called under a lock
 };
 

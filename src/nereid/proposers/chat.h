@@ -13,12 +13,9 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
+#include "nereid/proposers/message.h"
 
 namespace nereid::proposers {
-
-struct Message {
-  std::string role, content;  // "system", "user", "assistant"
-};
 
 struct ChatOptions {
   std::string base{};  // "https://api.example.com/v1"

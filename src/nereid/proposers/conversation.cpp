@@ -1,5 +1,7 @@
 #include "nereid/proposers/conversation.h"
 
+#include <algorithm>
+
 namespace nereid::proposers {
 
 Result<std::vector<Message>> conversation(const lm::Prompts& prompts, const std::string& name,
@@ -9,6 +11,9 @@ Result<std::vector<Message>> conversation(const lm::Prompts& prompts, const std:
   NEREID_TRY(const auto said, prompts.ask_again(name, request.source, wrong));
   std::vector<Message> messages;
   for (const auto& each : said) messages.push_back({each.role, each.content});
+  if (request.guidance.empty()) return messages;
+  const auto question = std::ranges::find(messages, "user", &Message::role);
+  if (question != messages.end()) question->content += "\n\n" + request.guidance;
   return messages;
 }
 

@@ -10,7 +10,8 @@
 
 namespace nereid::proposers {
 
-// The task, then each attempt with its evidence. `name`: what the task's file is called there.
+// The task with the request's guidance after it, then each attempt with its evidence. `name`: what the task's
+// file is called there.
 Result<std::vector<Message>> conversation(const lm::Prompts& prompts, const std::string& name,
                                           const Request& request);
 

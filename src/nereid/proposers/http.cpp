@@ -89,10 +89,7 @@ Result<Answer> HttpProposer::propose(const Request& request, Deadline deadline) 
 
 Answer HttpProposer::answer_of(const ChatAnswer& said, std::string text, double seconds) const {
   Answer answer;
-  answer.cost = {
-      .seconds = seconds, .prompt_tokens = said.prompt_tokens, .completion_tokens = said.completion_tokens};
-  answer.cost.dollars = static_cast<double>(said.prompt_tokens) * options_.dollars_per_prompt_token +
-                        static_cast<double>(said.completion_tokens) * options_.dollars_per_completion_token;
+  answer.cost = cost_of(said, seconds);
   std::string plan = plan_in(text);
   answer.proposals.push_back({.text = std::move(text), .answer = true, .plan = std::move(plan)});
   return answer;
@@ -106,6 +103,21 @@ std::unique_ptr<Answers> HttpProposer::propose_several(Request request, std::vec
                                            [this](const ChatAnswer& said, std::string text, double seconds) {
                                              return answer_of(said, std::move(text), seconds);
                                            });
+}
+
+Result<std::optional<Reply>> HttpProposer::converse(const std::vector<Message>& messages, Deadline deadline) {
+  const Stopwatch watch;
+  NEREID_TRY(auto said, chat(options_.chat, messages, deadline));
+  const Cost cost = cost_of(said, watch.seconds());
+  return std::optional(Reply{std::move(said.text), cost});
+}
+
+Cost HttpProposer::cost_of(const ChatAnswer& said, double seconds) const {
+  return {.seconds = seconds,
+          .prompt_tokens = said.prompt_tokens,
+          .completion_tokens = said.completion_tokens,
+          .dollars = static_cast<double>(said.prompt_tokens) * options_.dollars_per_prompt_token +
+                     static_cast<double>(said.completion_tokens) * options_.dollars_per_completion_token};
 }
 
 }  // namespace nereid::proposers

@@ -33,12 +33,14 @@ class HttpProposer : public Proposer {
   bool speculates() const override { return true; }
   Result<Answer> propose(const Request& request, Deadline deadline) override;
   std::unique_ptr<Answers> propose_several(Request request, std::vector<int> samples) override;
+  Result<std::optional<Reply>> converse(const std::vector<Message>& messages, Deadline deadline) override;
 
   // What is sent: the task, then each attempt with its evidence.
   Result<std::vector<Message>> messages(const Request& request) const;
 
  private:
   Answer answer_of(const ChatAnswer& said, std::string text, double seconds) const;
+  Cost cost_of(const ChatAnswer& said, double seconds) const;
 
   HttpOptions options_;
 };

@@ -411,5 +411,25 @@ TEST(SpeculativeChat, AnErrorOfAllIsReported) {
   EXPECT_THAT(one.error().message, HasSubstr("401"));
 }
 
+TEST(Http, GuidanceFollowsTheTask) {
+  Server server({{kGood}});
+  HttpOptions options{.chat = options_for(server)};
+  options.prompts = *lm::Prompts::load(kPrompts);
+  HttpProposer http(options);
+  const auto messages = http.messages({.name = "softmax.py",
+                                       .source = "class Model: pass",
+                                       .attempts = {{.text = "first try", .evidence = "Mismatch"}},
+                                       .guidance = "Read each row once."});
+  ASSERT_TRUE(messages.ok());
+  ASSERT_THAT(*messages, SizeIs(4));
+  EXPECT_THAT((*messages)[1].content,
+              AllOf(HasSubstr("class Model: pass"), testing::EndsWith("\n\nRead each row once.")));
+  EXPECT_THAT((*messages)[3].content, testing::Not(HasSubstr("each row")));
+  const auto reply = http.converse({{"user", "Which?"}}, Deadline::after(10));
+  ASSERT_TRUE(reply.ok() && *reply);
+  EXPECT_EQ((*reply)->text, "I fuse.\n```python\nx = 1\n```");
+  EXPECT_EQ((*reply)->cost.completion_tokens, 20);
+}
+
 }  // namespace
 }  // namespace nereid::proposers

@@ -166,4 +166,16 @@ Result<Answer> ModelProposer::propose(const Request& request, Deadline deadline)
   return std::move(one->answer);
 }
 
+Result<std::optional<Reply>> ModelProposer::converse(const std::vector<Message>& messages,
+                                                     Deadline deadline) {
+  const auto answers = process_->ask({.messages = messages, .samples = {0}});
+  NEREID_TRY(auto written, answers->next(deadline));
+  if (!written) return our_error("the language model's process gave no answer");
+  if (!written->refused.empty()) return std::optional<Reply>();
+  return std::optional(Reply{std::move(written->text),
+                             {.seconds = written->seconds,
+                              .prompt_tokens = written->prompt_tokens,
+                              .completion_tokens = written->tokens}});
+}
+
 }  // namespace nereid::proposers

@@ -45,6 +45,7 @@ class ModelProposer : public Proposer {
   std::string at_work() const override;
   Result<Answer> propose(const Request& request, Deadline deadline) override;
   std::unique_ptr<Answers> propose_several(Request request, std::vector<int> samples) override;
+  Result<std::optional<Reply>> converse(const std::vector<Message>& messages, Deadline deadline) override;
 
   const ModelProcess& process() const { return *process_; }
 

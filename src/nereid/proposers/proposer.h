@@ -13,6 +13,7 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/result.h"
+#include "nereid/proposers/message.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::proposers {
@@ -24,6 +25,12 @@ struct Cost {
   double dollars = 0;  // 0 where no price is known
 
   Cost& operator+=(const Cost& other);
+};
+
+// A language model's answer that is no proposal.
+struct Reply {
+  std::string text{};
+  Cost cost{};
 };
 
 // One kernel, and the steps of the traced forward that it does.
@@ -65,6 +72,7 @@ struct Request {
   // Samples may go on from what another has written so far (docs/speculation.md). Their answers come newest
   // first, and end with their programs. For a proposer that speculates.
   bool speculate = false;
+  std::string guidance{};  // what a language model is given after the task (skills/)
 };
 
 struct Answer {
@@ -136,6 +144,11 @@ class Proposer {
   // These samples of the request, side by side where the proposer can do that, else one after the other. The
   // trace outlives the answers, and so does this.
   virtual std::unique_ptr<Answers> propose_several(Request request, std::vector<int> samples);
+  // What the language model answers to these messages, which ask for no kernel; nothing where there is none.
+  virtual Result<std::optional<Reply>> converse(const std::vector<Message>& /*messages*/,
+                                                Deadline /*deadline*/) {
+    return std::optional<Reply>();
+  }
 };
 
 nlohmann::json to_json(const Answer& answer);

@@ -56,7 +56,10 @@ std::string question_of(const SearchFlags& f, const SearchSetup& setup) {
                                  f.target_speedup > 0 ? fmt::format(", up to {}x", f.target_speedup) : ""),
                      fmt::format("{}{}{}", f.untimed ? ", untimed" : "", f.allow_tf32 ? ", in TF32" : "",
                                  f.target.empty() ? "" : ", for " + f.target),
-                     f.model_device.empty() ? "" : ", written on " + f.model_device,
+                     fmt::format("{}{}", f.model_device.empty() ? "" : ", written on " + f.model_device,
+                                 setup.library ? fmt::format(", skills of {} but for {:g} of samples",
+                                                             setup.library->where(), f.without_skills)
+                                               : ""),
                      f.forbid.empty() ? "" : fmt::format(", without {}", fmt::join(f.forbid, " and ")));
 }
 
@@ -116,29 +119,33 @@ Result<Answer> run(const EvalOptions& options, bool json) {
   Result<std::vector<eval::TaskResult>> results = Error{};
   {
     const Ticker ticker(progress, [&] { return setup->at_work(); });
-    results = eval::evaluate(
-        *setup->evaluator, tasks, setup->proposers,
-        {.folder = options.output,
-         .question = question,
-         .jobs = jobs,
-         .model_on_gpu = setup->model_on_gpu,
-         .budget = budget,
-         .search = {.samples = options.search.samples,
-                    .every_sample = true,  // pass@k counts them
-                    .first_is_enough = options.search.first,
-                    .speculate = options.search.speculate,
-                    .target_speedup = options.search.target_speedup,
-                    .repairs = options.search.once ? 0 : options.search.repairs,
-                    .fallbacks = !options.search.once,
-                    .subgraphs = !options.search.whole_only && !options.search.once,
-                    .tuning = !options.search.once},
-         .baselines = clock.get(),
-         .report = [&](const eval::TaskResult& r, int64_t done, int64_t of) {
-           progress.say(fmt::format("{} {}", r.id, verdict_name(r)));
-           progress.advance(1);
-           if (done % kNoted == 0 || done == of)
-             progress.note(fmt::format("{} of {} tasks, the last {}: {}", done, of, r.id, verdict_name(r)));
-         }});
+    results =
+        eval::evaluate(*setup->evaluator, tasks, setup->proposers,
+                       {.folder = options.output,
+                        .question = question,
+                        .jobs = jobs,
+                        .model_on_gpu = setup->model_on_gpu,
+                        .budget = budget,
+                        .search = {.samples = options.search.samples,
+                                   .every_sample = true,  // pass@k counts them
+                                   .first_is_enough = options.search.first,
+                                   .speculate = options.search.speculate,
+                                   .target_speedup = options.search.target_speedup,
+                                   .repairs = options.search.once ? 0 : options.search.repairs,
+                                   .fallbacks = !options.search.once,
+                                   .subgraphs = !options.search.whole_only && !options.search.once,
+                                   .tuning = !options.search.once},
+                        .baselines = clock.get(),
+                        .searched = [&](const search::Task& task,
+                                        const search::Outcome& outcome) { setup->record(task, outcome); },
+                        .report =
+                            [&](const eval::TaskResult& r, int64_t done, int64_t of) {
+                              progress.say(fmt::format("{} {}", r.id, verdict_name(r)));
+                              progress.advance(1);
+                              if (done % kNoted == 0 || done == of)
+                                progress.note(fmt::format("{} of {} tasks, the last {}: {}", done, of, r.id,
+                                                          verdict_name(r)));
+                            }});
   }
   if (!results.ok()) return results.error();
   if (!setup->evaluator->trouble().empty())

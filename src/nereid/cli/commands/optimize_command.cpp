@@ -336,6 +336,7 @@ Result<Answer> run(const OptimizeOptions& options, bool json) {
   auto outcome = search::search(*setup->evaluator, *task, setup->proposers,
                                 search_options(options, end, watch.seconds() - begun),
                                 [&](const search::Event& event) { report(*task, event, progress); });
+  setup->record(*task, outcome);
   if (!setup->evaluator->trouble().empty())
     progress.note("nereid: not all was remembered: " + setup->evaluator->trouble());
   if (!outcome.best && interrupted())
