@@ -47,7 +47,8 @@ def search(args, task, way, scratch):
     except json.JSONDecodeError:
         print(f"{task.name}, {way}: exit code {done.returncode}: {done.stderr[-300:]}", file=sys.stderr)
         return None
-    best = found["times"]["candidate_ms"] if found["times"] else found["modelled_ms"]
+    times = found.get("times")  # of what was tried; nothing where nothing was
+    best = times["candidate_ms"] if times else found.get("modelled_ms")
     return {
         "task": task.stem,
         "way": way,
