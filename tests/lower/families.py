@@ -174,4 +174,14 @@ CASES = [
         (1, 40, 47, 43),
         never="Here 1 kernel moves",
     ),
+    # Deviations and scans along columns, whose rows are adjacent.
+    product("held_columns", "x.std(0)", (300, 2200), mentions="16 rows of 300 a program"),
+    product("held_columns_long", "x.var(0, correction=0)", (1100, 4300), mentions="8 rows of 1100 a program"),
+    product("many_short_scans", "x.cumprod(0)", (5, 271001), mentions="512 rows of 5 a program"),
+    product("scan_flipped", "x.flip(1).cumsum(1).flip(1)", (7, 900), mentions="Here 1 kernel moves"),
+    product("scan_flipped_long", "x.flip(1).cumsum(1).flip(1)", (3, 40001), mentions="Here 3 kernels move"),
+    product(
+        "scan_moved", "x.cumprod(1).transpose(0, 2).contiguous()", (7, 90, 11), mentions="Here 1 kernel moves"
+    ),
+    product("scan_flipped_and_read", "a = x.cumsum(1)\na.flip(1) + a[:, :1]", (7, 900)),
 ]

@@ -13,6 +13,11 @@ constexpr int64_t kMostColumns = 8192;   // of one block; a longer row is gone o
 constexpr int64_t kTileElements = 2048;  // elements of a block
 // Where rows are adjacent in memory: of a block of many, and columns that are read but once.
 constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
+// Where a row is read in several turns, of a block that holds it: columns, and rows that are whole sectors.
+constexpr int64_t kHeldInnerColumns = 2048, kHeldInnerElements = 8192, kSectorRows = 8;
+// Of a block of a scan along columns: what a thread goes over in its own registers; and elements a thread of
+// a scan along a row, for every warp adds what all before it have.
+constexpr int64_t kScannedRows = 512, kScannedColumns = 4, kScannedByThread = 32;
 
 // Loads of a map's element that are not of aligned vectors: with more of them single elements a thread are
 // faster. A vector's worth of such a load costs the first-level cache four turns instead of one.
@@ -31,14 +36,15 @@ constexpr double kLongCode = 2500;            // instructions
 constexpr int64_t kManyWaves = 32;            // after so many the first, in which all is new, does not count
 constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
 
-// Of a part of a row that a program holds: elements, warps and registers of a thread, so that three programs
-// are resident on a processor: while one waits for others of its row, two load or store. In all 3 * 256 * 80
-// of 65,536 registers, of which 32 a thread hold the part.
-constexpr int64_t kPart = 8192, kPartsOfProcessor = 3;
-constexpr int kPartWarps = 8, kPartRegisters = 80;
+// Of a part of a row that a program holds: elements, warps and registers of a thread, so that four programs
+// are resident on a processor: while one waits for others of its row, three load or store. In all 4 * 256 *
+// 64 registers, which a processor has, of which 32 a thread hold the part.
+constexpr int64_t kPart = 8192, kPartsOfProcessor = 4;
+constexpr int kPartWarps = 8, kPartRegisters = 64;
 constexpr int64_t kSharedElements = int64_t{1} << 21;  // of fewer all reads but the first are from the cache
 constexpr int64_t kHeldColumns = 16384;                // of a row that one program holds, of 32 registers
 constexpr int64_t kRowsOfPrograms = 128;               // with so many, a program that takes a row is busy
+constexpr int64_t kSmallShare = 64;                    // of all elements: what the first-level cache keeps
 
 // Votes for rows (positive) or columns being adjacent in memory.
 int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
@@ -132,6 +138,11 @@ class TileCutter {
                                [](const Member& m) { return m.reduction == Reduction::kNone && !m.scan; });
   }
 
+  static bool only_scans(const TileKernel& kernel) {
+    return std::ranges::all_of(kernel.members,
+                               [](const Member& m) { return m.scan || m.reduction == Reduction::kNone; });
+  }
+
   // Its sums and extrema are of float32, and there are no others.
   static bool exchanges(const Graph& graph, const TileKernel& kernel) {
     bool any = false;
@@ -145,7 +156,7 @@ class TileCutter {
     return any;
   }
 
-  // Tensors of which every row has columns of its own.
+  // Tensors of which every row has columns of its own; not the weights of a group norm, which are few.
   static int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {
     std::set<TensorId> wide;
     const auto rank = static_cast<int>(kernel.rows.size());
@@ -157,6 +168,8 @@ class TileCutter {
     for (const Member& member : kernel.members)
       for (const ExprId id : graph.exprs.below(member.body))
         if (graph.exprs[id].kind == Expr::Kind::kLoad && uses(id, rank, kernel.columns.size()) &&
+            element_count(graph.tensors[static_cast<size_t>(graph.exprs[id].tensor)].sizes) >=
+                kernel.row_count() * kernel.column_count() / kSmallShare &&
             (kernel.row_count() == 1 || uses(id, 0, kernel.rows.size())))
           wide.insert(graph.exprs[id].tensor);
     for (const Member& member : kernel.members) wide.erase(graph.nodes[static_cast<size_t>(member.node)].out);
@@ -226,10 +239,16 @@ class TileCutter {
         for (; rows_ < kMostRows && columns_ > kLeastColumns && all_rows / (2 * rows_) >= 4 * processors_;
              rows_ *= 2)
           columns_ /= 2;
+      } else if (only_scans(kernel) && all_rows / kScannedRows >= 4 * processors_) {
+        rows_ = kScannedRows, columns_ = std::min<int64_t>(power_of_two(all_columns), kScannedColumns);
       } else if (all_columns <= kWholeColumns) {
         // Else every turn would read it again.
         columns_ = power_of_two(all_columns);
         rows_ = std::min<int64_t>(power_of_two(all_rows), 2 * kTileElements / columns_);
+      } else if (all_columns <= kHeldInnerColumns && wide_loads(graph, kernel) == 1 &&
+                 work_of(graph, kernel).turns > 1 && all_rows >= kSectorRows * processors_) {
+        columns_ = power_of_two(all_columns);
+        rows_ = std::max(kHeldInnerElements / columns_, kSectorRows);
       }
     } else {
       // A few hundred programs must have much under way each.
@@ -238,6 +257,8 @@ class TileCutter {
           all_columns <= kHeldColumns && is_held(graph, kernel) ? kHeldColumns : kMostColumns;
       columns_ = std::min<int64_t>(power_of_two(all_columns), all_columns > most ? turn : most);
       rows_ = std::clamp<int64_t>(kTileElements / columns_, 1, power_of_two(all_rows));
+      if (only_scans(kernel) && rows_ * columns_ > kTileElements && all_rows >= 4 * processors_)
+        warps_ = static_cast<int>(std::max<int64_t>(rows_ * columns_ / (32 * kScannedByThread), 4));
     }
   }
 

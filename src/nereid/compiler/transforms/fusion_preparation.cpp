@@ -510,6 +510,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
   Inliner(graph, cuts, fusion).run();
   if (split_sums) split_long_sums(graph, target);
   RowSplitter(graph, target, split_sums).run();
+  if (fusion == Fusion::kFree) write_scans_where_read(graph, cuts);
   split_long_scans(graph, target);
 }
 

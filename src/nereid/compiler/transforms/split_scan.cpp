@@ -1,6 +1,8 @@
 #include "nereid/compiler/transforms/split_scan.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/import/import.h"
@@ -97,7 +99,63 @@ class ScanSplitter {
   const Target& target_;
 };
 
+// Where element `i` of a tensor goes in a map that is a load of it at `at`: the map's dimensions by the
+// tensor's. Nothing where some dimension is not another one, forwards or backwards.
+std::optional<std::vector<Index>> places_in_map(const Expr& load, const Extents& tensor, const Extents& map) {
+  if (!load.args.empty() || load.at.size() != map.size() || tensor.size() != map.size()) return std::nullopt;
+  std::vector<std::optional<Index>> found(map.size());
+  for (size_t d = 0; d < load.at.size(); ++d) {
+    const Index& at = load.at[d];
+    if (at.terms().size() != 1) return std::nullopt;
+    const auto& [atom, step] = at.terms().front();
+    if (atom.kind != Atom::Kind::kDimension || (step != 1 && step != -1)) return std::nullopt;
+    const auto to = static_cast<size_t>(atom.dimension);
+    if (found[to] || map[to] != tensor[d]) return std::nullopt;
+    found[to] = (Index::dimension(static_cast<int>(d)) - Index(at.constant())) * step;
+  }
+  std::vector<Index> places;
+  for (auto& index : found) {
+    if (!index) return std::nullopt;
+    places.push_back(std::move(*index));
+  }
+  return places;
+}
+
 }  // namespace
+
+void write_scans_where_read(Graph& graph, const std::set<int>& cuts) {
+  const std::vector<bool> live = live_nodes(graph);
+  std::map<TensorId, int> readers;
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (live[n])
+      for (const TensorId id : graph.reads(graph.nodes[n])) ++readers[id];
+  for (const TensorId id : graph.results()) ++readers[id];
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& map = graph.nodes[n];
+    if (!live[n] || map.special() || map.reduction != Reduction::kNone || !map.reduced.empty() ||
+        !map.at.empty())
+      continue;
+    const Expr load = graph.exprs[map.body];
+    if (load.kind != Expr::Kind::kLoad || readers[load.tensor] != 1) continue;
+    const Tensor& from = graph.tensors[static_cast<size_t>(load.tensor)];
+    if (from.node < 0 || graph.tensors[static_cast<size_t>(map.out)].type != from.type) continue;
+    Node scan = graph.nodes[static_cast<size_t>(from.node)];
+    const auto places = places_in_map(load, from.sizes, map.sizes);
+    if (!scan.scan || !places || scan.out != load.tensor || part_of(scan, cuts) != part_of(map, cuts))
+      continue;
+    Extents extents = scan.sizes;
+    extents.insert(extents.end(), scan.reduced.begin(), scan.reduced.end());
+    const std::vector<Index> own = scan.at.empty() ? dimensions(extents.size()) : scan.at;
+    scan.at.clear();
+    for (const Index& place : *places) scan.at.push_back(substitute(place, own, extents));
+    scan.out = map.out;
+    scan.before.push_back(scan.word());
+    scan.before.insert(scan.before.end(), map.before.begin(), map.before.end());
+    scan.steps.insert(map.steps.begin(), map.steps.end());
+    graph.nodes[n] = std::move(scan);
+    graph.tensors[static_cast<size_t>(graph.nodes[n].out)].node = static_cast<NodeId>(n);
+  }
+}
 
 void split_long_scans(Graph& graph, const Target& target) { ScanSplitter(graph, target).run(); }
 
