@@ -152,28 +152,44 @@ class Convolution {
     import_.contraction_under("cudnn.allow_tf32");
     transposed_ = import_.flag(import_.arg(6, "transposed"), false);
     groups_ = import_.integer(import_.arg(8, "groups"), 1);
-    sizes_ = import_.result().sizes;
+    out_sizes_ = sizes_ = import_.result().sizes;
     in_ = import_.value(*x).sizes;
     window_ = import_.value(*weight).sizes;
     area_ = sizes_.size() - 2;
     out_each_ = sizes_[1] / groups_;
     in_each_ = in_[1] / groups_;
+    for (size_t i = 0; i < area_; ++i) {
+      stride_.push_back(nth("stride", 3, i)), padding_.push_back(nth("padding", 4, i));
+      dilation_.push_back(nth("dilation", 5, i));
+      step_.push_back(transposed_ ? std::gcd(stride_[i], dilation_[i]) : 1);
+      if (step_[i] > 1) leave_out_zeros(i);
+    }
     lay_out();
     return sum(*x, *weight);
   }
 
  private:
-  static int64_t nth(const std::vector<int64_t>& list, size_t i) {
+  int64_t nth(std::string_view name, size_t position, size_t i) const {
+    const auto list = import_.integers(import_.arg(position, name));
     return list.size() == 1 ? list[0] : list.at(i);
   }
-  int64_t stride(size_t i) const { return nth(import_.integers(import_.arg(3, "stride")), i); }
-  int64_t padding(size_t i) const { return nth(import_.integers(import_.arg(4, "padding")), i); }
-  int64_t dilation(size_t i) const { return nth(import_.integers(import_.arg(5, "dilation")), i); }
-  // A place's remainder modulo the stride, its class, says which taps meet an element of x there: every
-  // stride-th from one on, where stride and dilation have no common factor.
-  bool by_classes(size_t i) const {
-    return transposed_ && stride(i) > 1 && std::gcd(stride(i), dilation(i)) == 1;
+  int64_t stride(size_t i) const { return stride_[i]; }
+  int64_t padding(size_t i) const { return padding_[i]; }
+  int64_t dilation(size_t i) const { return dilation_[i]; }
+  // Of a transposed convolution whose stride and dilation have a common factor, only every such place is
+  // reached by a tap, from first_[i] on: the sum goes over those places, by what is left of stride and
+  // dilation.
+  void leave_out_zeros(size_t i) {
+    const int64_t step = step_[i];
+    first_.resize(area_, 0);
+    first_[i] = (step - padding_[i] % step) % step;
+    stride_[i] /= step, dilation_[i] /= step;
+    padding_[i] = (padding_[i] + first_[i]) / step;
+    sizes_[2 + i] = max((sizes_[2 + i] - first_[i] + step - 1) / step, 1);
   }
+  // A place's remainder modulo the stride, its class, says which taps meet an element of x there: every
+  // stride-th from one on.
+  bool by_classes(size_t i) const { return transposed_ && stride(i) > 1; }
   // The first such tap, k with k * dilation = shifted modulo the stride, for a place's distance `shifted`
   // from where x begins; and where that tap reads x, before what the place's quotient by the stride adds.
   Index first_tap(size_t i, const Index& shifted, const Extents& extents) const {
@@ -272,6 +288,18 @@ class Convolution {
     return Value(exprs_, condition).where(element, element.constant(0));
   }
 
+  // The sums where a tap reaches, else zero.
+  Value among_zeros(TensorId sums) {
+    std::vector<Index> at = dimensions(2);
+    ExprId reached = exprs_.integer(1, DType::kBool);
+    for (size_t i = 0; i < area_; ++i) {
+      const Index from = d(2 + i) - Index(first_[i]);
+      at.push_back(quotient(from, step_[i], out_sizes_));
+      both(reached, exprs_.within(remainder(from, step_[i], out_sizes_), 0, 1, out_sizes_));
+    }
+    return kept(reached, import_.load(sums, at));
+  }
+
   Status sum(trace::ValueId x, trace::ValueId weight) {
     const Index channel = d(rows_.size());
     std::vector<Index> at_x{d(0), d(1) * in_each_ + channel}, at_w{at_[1], channel};
@@ -290,16 +318,19 @@ class Convolution {
     if (in_each_ == 1) import_.over_windows();  // no tensor core helps with one channel
     const std::string name = transposed_ ? "conv_transpose" : "conv";
     const auto bias = import_.tensor(import_.arg(2, "bias"));
+    const bool spread = !first_.empty();
     const std::vector<Index> at = as_it_is_ ? std::vector<Index>() : at_;
-    if (!bias)
+    if (!bias && !spread)
       return import_.define_reduction_at(import_.results()[0], Reduction::kSum, rows_, reduced_, at,
                                          product.id(), name);
     // Of a window that becomes a part of other expressions, rounded once.
     const DType type = in_each_ == 1 ? compute_type(import_.result().dtype) : import_.result().dtype;
     const TensorId total =
         import_.temporary_at(Reduction::kSum, rows_, reduced_, at, sizes_, product.id(), type, name);
-    const Value result(exprs_, import_.load(total, dimensions(sizes_.size())));
-    const Value shift(exprs_, import_.read(*bias, {d(1)}, sizes_));
+    const Value result =
+        spread ? among_zeros(total) : Value(exprs_, import_.load(total, dimensions(sizes_.size())));
+    if (!bias) return import_.define(import_.results()[0], result.id(), name);
+    const Value shift(exprs_, import_.read(*bias, {d(1)}, out_sizes_));
     return import_.define(import_.results()[0], (result + shift.cast(result.type())).id(), name);
   }
 
@@ -309,7 +340,10 @@ class Convolution {
   int64_t groups_ = 1;
   Size out_each_ = 1, in_each_ = 1;
   size_t area_ = 1;
-  Extents sizes_, in_, window_;  // of the result, of x, of the weight
+  std::vector<int64_t> stride_, padding_, dilation_;  // of each dimension of the area
+  std::vector<int64_t> step_, first_;  // of the places that are summed; first_: empty if all are
+  Extents sizes_, in_, window_;        // of the sums, of x, of the weight
+  Extents out_sizes_;                  // of the result
   Extents rows_, reduced_, extents_;
   Index out_;  // which of a group's channels
   std::vector<Index> at_, place_, class_;
