@@ -22,7 +22,9 @@ class StepEmitter : RecurrenceLines {
  public:
   StepEmitter(Graph& graph, const TileKernel& kernel, const std::string& name, const KernelChoice& choice,
               const Target& target)
-      : RecurrenceLines(graph, kernel, name), processors_(target.multiprocessors) {
+      : RecurrenceLines(graph, kernel, name),
+        processors_(target.multiprocessors),
+        shared_bytes_(target.shared_bytes) {
     cut(choice);
   }
 
@@ -87,6 +89,11 @@ class StepEmitter : RecurrenceLines {
     if (!half) precision_ = choice.precision.empty() ? (node_.tf32 ? "tf32" : "tf32x3") : choice.precision;
     out_.num_warps = choice.warps > 0 ? choice.warps : 4;
     out_.num_stages = choice.stages > 0 ? choice.stages : 3;
+    const auto shared = [&] {
+      const auto rows = block_m_ + static_cast<int64_t>(gates_.size()) * block_n_;
+      return rows * block_k_ * (half ? 2 : 4) * out_.num_stages;
+    };
+    while (!on_device_ && choice.k == 0 && block_k_ > 16 && shared() > shared_bytes_) block_k_ /= 2;
     out_.choice = {.m = block_m_,
                    .n = block_n_,
                    .k = block_k_,
@@ -150,7 +157,7 @@ class StepEmitter : RecurrenceLines {
     close_kernel(out_, graph_, names_, kernel_, lines_);
   }
 
-  const int64_t processors_;
+  const int64_t processors_, shared_bytes_;
   bool on_device_ = false;  // all steps in one launch
   std::string precision_;
 };
