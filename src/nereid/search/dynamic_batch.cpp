@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +18,8 @@ namespace nereid::search {
 namespace {
 
 constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;  // of a tensor, as far as offsets of 32 bits reach
+
+constexpr double kShareOfLeft = 0.5;  // of the time, for the verdict at a larger batch
 
 struct BatchInput {
   std::string name;  // of forward's parameter
@@ -100,10 +103,11 @@ class Writer {
                                               .passing = {made_.least, made_.largest}};
       NEREID_TRY(made_.source, guard_.around(code, assumptions));
       made_.assumptions = compiler::assumptions_text(assumptions);
+      const auto began = std::chrono::steady_clock::now();
       NEREID_TRY(const bool own, judge(input_.batch));
       if (!own) return std::move(made_);
-      NEREID_TRY(const bool many,
-                 judge(compiler::batches_around(4 * input_.batch, sizes_of(task_.trace))[1]));
+      const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+      NEREID_TRY(const bool many, judge(larger_batch(took.count())));
       if (!many) return std::move(made_);
       const auto few = judge(least);
       if ((few.ok() && *few) || least == small.back()) break;
@@ -155,6 +159,14 @@ class Writer {
     NEREID_TRY(const auto task, at(batch));
     made_.judged.push_back({batch, evaluator_.judge(*task, "compiler", {.text = made_.source}, deadline_)});
     return made_.judged.back().judged.verified();
+  }
+
+  // About four times the batch, or twice where that verdict would take most of the time that is left: the
+  // own one took `milliseconds`, and a verdict's time goes with the batch.
+  int64_t larger_batch(double milliseconds) const {
+    const int left = deadline_.poll_milliseconds();
+    const int64_t times = left >= 0 && 4 * milliseconds > kShareOfLeft * left ? 2 : 4;
+    return compiler::batches_around(times * input_.batch, sizes_of(task_.trace))[1];
   }
 
   Evaluator& evaluator_;
