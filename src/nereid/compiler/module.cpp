@@ -90,7 +90,11 @@ class ModuleWriter {
         tensor.name = unique_name(identifier(tensor.name), taken);
     };
     for (const TileKernel& kernel : fused_.kernels) {
-      if (kernel.kept >= 0) std::ranges::for_each(graph_.nodes[static_cast<size_t>(kernel.kept)].outs, name);
+      if (kernel.kept >= 0) {
+        const Node& node = graph_.nodes[static_cast<size_t>(kernel.kept)];
+        std::ranges::for_each(node.outs, name);
+        if (!node.parts.empty()) name(node.out);
+      }
       for (const Member& member : kernel.members) name(graph_.nodes[static_cast<size_t>(member.node)].out);
     }
   }
@@ -101,6 +105,7 @@ class ModuleWriter {
       texts_.emplace_back();
       if (kernel.kept >= 0) {
         const Node& node = graph_.nodes[static_cast<size_t>(kernel.kept)];
+        if (!node.parts.empty()) continue;
         if (!node.draw.empty()) {
           module_.draws.push_back(fmt::format("{} (line {})", node.call->op, node.place.line));
           continue;
@@ -251,7 +256,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
   split_factors(graph, choices, target);
   if (choices.channels_last) {
     thin_channels(graph);
-    channels_last(graph);
+    channels_last(graph, target);
   }
   Fused fused = fuse(graph, target, choices.split_sums, choices.cuts, choices.fusion);
   update_in_place(graph, fused);

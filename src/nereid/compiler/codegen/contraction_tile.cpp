@@ -13,6 +13,7 @@ constexpr int64_t kLongRows = 1024;     // terms of a product that does little e
 constexpr int64_t kRowsUnderWay = 2;    // programs a processor that then keep its memory busy
 constexpr int64_t kLargeTile = 128;     // in either direction
 constexpr int64_t kWindowTile = 16384;  // results of a program that computes a window for its product
+constexpr int64_t kWarpGroupTile = 64;  // rows of the left factor that a warp group multiplies at once
 
 class ContractionTile {
  public:
@@ -59,6 +60,7 @@ class ContractionTile {
     if (of_.split && of_.n >= 512) n_ = 256;
     // A row that ends in a second block is shorter in one.
     if (of_.taps && of_.k > 32 && of_.k < 64) k_ = 64;
+    if (of_.direct) m_ = std::max(m_, kWarpGroupTile);
   }
 
   // Rather small tiles than idle processors.
@@ -87,7 +89,7 @@ class ContractionTile {
   void own_window() {
     const bool right = of_.window == ContractionShape::Window::kRight;
     int64_t &computed = right ? n_ : m_, &other = right ? m_ : n_;
-    other = std::max<int64_t>(power_of_two(right ? of_.m : of_.n), 16);
+    other = std::max<int64_t>(power_of_two(right ? of_.m : of_.n), right ? kWarpGroupTile : 16);
     computed = std::clamp<int64_t>(kWindowTile / other, 16, kLargeTile);
     while (computed > 16 && programs() < processors_) computed /= 2;
     k_ = 16;

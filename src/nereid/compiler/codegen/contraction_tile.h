@@ -10,6 +10,7 @@ struct ContractionShape {
   bool narrow = false;                     // factors of 16 bits
   bool split = false;                      // split_factors.h
   bool taps = false;                       // channels_last.h, thin_channels.h
+  bool direct = false;                     // the right factor is rounded where it is read (channels_last.h)
   bool gathered = false;                   // a sum over several dimensions
   enum class Window : uint8_t { kNone, kLeft, kRight };
   Window window = Window::kNone;  // the factor that is computed (window_factors.h)

@@ -9,6 +9,7 @@
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
+#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/split_factors.h"
 
 namespace nereid::compiler {
@@ -48,7 +49,8 @@ class ContractionEmitter {
     operand_ = split_ ? DType::kF16 : half(result) ? result : half(factors) ? factors : DType::kF32;
     narrow_ = operand_ != DType::kF32;
     ContractionShape shape{.m = m_, .n = n_, .batch = batch_, .k = k_, .narrow = narrow_, .split = split_};
-    shape.taps = first().taps;
+    shape.taps = first().taps || first().direct;
+    shape.direct = first().direct;
     shape.gathered = kernel.columns.size() > 1;
     if (first().window_factor) {
       const auto length = [&](ExprId factor) { return graph.exprs.below(factor).size(); };
@@ -473,11 +475,25 @@ class ContractionEmitter {
 
 }  // namespace
 
+namespace {
+
+// The left factor is computed where it is read. As a product's right one it is brought to shared memory once;
+// as the left one Triton brings all that it loads there, for each of them.
+bool is_left_computed(const Graph& graph, const Node& node, const Expr& body) {
+  if (node.window_factor)
+    return graph.exprs.below(body.args[0]).size() > graph.exprs.below(body.args[1]).size();
+  return node.direct && products_of(graph, node, 0) > products_of(graph, node, 1);
+}
+
+}  // namespace
+
 std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel) {
   const Member& first = kernel.members.front();
   if (!is_contraction(graph, graph.nodes[static_cast<size_t>(first.node)])) return std::nullopt;
   const Expr& body = graph.exprs[first.body];
   Contraction found{.left = body.args[0], .right = body.args[1]};
+  if (is_left_computed(graph, graph.nodes[static_cast<size_t>(first.node)], body))
+    std::swap(found.left, found.right);
   for (size_t d = 0; d < kernel.rows.size(); ++d) {
     const auto dim = static_cast<int>(d);
     const bool left = graph.exprs.uses(found.left, dim), right = graph.exprs.uses(found.right, dim);

@@ -139,6 +139,7 @@ std::optional<ExprId> Graph::inlined(const Expr& load, const Extents& extents) {
 std::vector<TensorId> Graph::reads(const Node& node) const {
   std::vector<TensorId> found;
   for (const auto& [value, tensor] : node.inputs) found.push_back(tensor);
+  if (!node.parts.empty()) return node.parts;
   if (node.call != nullptr) return found;
   const auto note = [&](ExprId root) {
     for (const ExprId id : exprs.below(root)) {

@@ -43,7 +43,11 @@ struct Tensor {
   trace::StorageId storage = -1;  // of a leaf
   bool learned = false;           // a leaf that is a parameter: finite
   TensorId into = -1;             // the leaf that it is written into where it is made (update_in_place.h)
-  std::string name;               // for people: "x", "fc.weight", "softmax"
+  // Part of another tensor's memory, from `slice_begin` on along a dimension (slices.h).
+  TensorId slice_of = -1;
+  size_t slice_axis = 0;
+  Size slice_begin = 0;
+  std::string name;  // for people: "x", "fc.weight", "softmax"
 };
 
 enum class Reduction : uint8_t { kNone, kSum, kProd, kMax, kMin, kLogSumExp, kArgMax, kArgMin };
@@ -108,7 +112,12 @@ struct Node {
   bool taps = false;
   // Of a contraction: a factor is a window's sum, which it computes (window_factors.h).
   bool window_factor = false;
+  // Of a contraction with one reduced dimension: its factors are rounded where they are read, and may be maps
+  // of many steps (channels_last.h).
+  bool direct = false;
   bool whole = false;  // written to memory, and not inlined into its readers
+  // Its tensor is made of these, slices of its memory: no kernel, and no body (slices.h).
+  std::vector<TensorId> parts = {};
   // A reduction over a small window, better written out as a map of its elements.
   bool window = false;
   // Its `reduced` are n and e, its body only names what it reads.
@@ -126,7 +135,7 @@ struct Node {
 
   Extents extents() const;  // sizes, then reduced
   // Neither a map nor a reduction nor a scan.
-  bool special() const { return call != nullptr || flash || recurrence; }
+  bool special() const { return call != nullptr || flash || recurrence || !parts.empty(); }
   // Of the call that it came from; what it has taken in was before.
   StepWord word() const { return {steps.empty() ? -1 : *steps.rbegin(), name}; }
 };

@@ -169,14 +169,30 @@ class ForwardWriter {
                                sizes_text(of.strides), render::dtype_text(of.type));
   }
 
+  // Memory for what a kernel makes, unless there is some. A slice is a view of the tensor that it is part of.
+  void allocate(TensorId id) {
+    if (names_.contains(id)) return;
+    const Tensor& of = tensor(id);
+    if (of.slice_of < 0) {
+      names_[id] = fresh(of.name);
+      line(fmt::format("{} = {}", names_[id], allocation(of)));
+      return;
+    }
+    allocate(of.slice_of);
+    const Size end = of.slice_begin + of.sizes[of.slice_axis];
+    const bool last = end == tensor(of.slice_of).sizes[of.slice_axis];
+    std::string at;
+    for (size_t d = 0; d < of.slice_axis; ++d) at += ":, ";
+    at += fmt::format("{}:{}", of.slice_begin == 0 ? "" : of.slice_begin.text(), last ? "" : end.text());
+    names_[id] = fresh(of.name);
+    line(fmt::format("{} = {}[{}]", names_[id], names_.at(of.slice_of), at));
+  }
+
   Status launch(const KernelText& kernel) {
     std::vector<std::string> args;
     for (const auto& pointer : kernel.pointers) {
       const Tensor& of = tensor(pointer.tensor);
-      if (of.node >= 0 && !names_.contains(pointer.tensor)) {
-        names_[pointer.tensor] = fresh(of.name);
-        line(fmt::format("{} = {}", names_[pointer.tensor], allocation(of)));
-      }
+      if (of.node >= 0) allocate(pointer.tensor);
       NEREID_TRY(auto name, name_of(pointer.tensor));
       args.push_back(std::move(name));
     }
@@ -222,6 +238,7 @@ class ForwardWriter {
   }
 
   Status keep(const Node& node) {
+    if (!node.parts.empty()) return ok_status();  // the kernels of its parts have made it
     std::map<trace::ValueId, std::string> given;
     for (const auto& [id, holder] : node.inputs) {
       NEREID_TRY(given[id], look(id, holder));

@@ -9,28 +9,138 @@
 #include "nereid/compiler/ir/value.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/fusion_preparation.h"
 
 namespace nereid::compiler {
 namespace {
 
 constexpr int64_t kLeastGroupChannels = 4;     // of a group: 16 bytes that are adjacent
 constexpr double kLeastRowProducts = 1 << 24;  // below, the passes that rearrange cost more than they gain
+constexpr double kRowRate = 0.7;               // of the tensor cores' rate
+constexpr double kDirectRate = 0.35;           // the same, of factors that are rounded on their way
 
 class Rearranger {
  public:
-  explicit Rearranger(Graph& graph) : graph_(graph) {}
+  Rearranger(Graph& graph, const Target& target)
+      : graph_(graph), target_(target), readers_(graph.tensors.size()) {}
 
   void run() {
+    count_readers();
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (Node& node : before) {
-      if (is_contraction(graph_, node) || may_be_by_taps(graph_, node)) forget_ones(node);
-      if (const auto channel = channel_of(node)) rearrange(node, *channel);
+      if (const auto channel = channel_of(node)) {
+        if (is_direct(node, *channel))
+          read_directly(node, *channel);
+        else
+          rearrange(node, *channel);
+      }
       append(graph_, std::move(node));
     }
   }
 
  private:
+  // What reads a tensor.
+  struct Readers {
+    int windows = 0;   // products of several taps, which take rows
+    int products = 0;  // of one tap
+    int others = 0;
+  };
+
+  void count_readers() {
+    const std::vector<bool> live = live_nodes(graph_);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      Node& node = graph_.nodes[n];
+      if (is_contraction(graph_, node) || may_be_by_taps(graph_, node)) forget_ones(node);
+      if (!live[n]) continue;
+      const auto channel = channel_of(node);
+      for (const TensorId read : graph_.reads(node)) {
+        Readers& readers = readers_[static_cast<size_t>(read)];
+        ++(!channel ? readers.others : has_one_tap(node) ? readers.products : readers.windows);
+      }
+    }
+    for (const TensorId result : graph_.results()) ++readers_[static_cast<size_t>(result)].others;
+  }
+
+  static bool has_one_tap(const Node& node) {
+    return std::ranges::count_if(node.reduced, [](int64_t size) { return size > 1; }) == 1;
+  }
+
+  double bytes(TensorId id) const {
+    const Tensor& of = graph_.tensors[static_cast<size_t>(id)];
+    return static_cast<double>(element_count(of.sizes) * trace::element_bytes(of.type));
+  }
+
+  // Seconds that a factor's rows take more than to read it as it is; `products` of it.
+  double cost_of_rows(TensorId id, int64_t products) const {
+    const Readers& readers = readers_[static_cast<size_t>(id)];
+    if (readers.windows > 0) return 0;
+    const Node* maker = graph_.maker(id);
+    if (maker == nullptr || maker->call != nullptr)
+      return target_.cost.launch_seconds + 2 * bytes(id) / target_.bytes_per_second;
+    if (readers.others > 0) return bytes(id) / target_.bytes_per_second;
+    const bool map = !maker->special() && maker->reduction == Reduction::kNone && maker->at.empty();
+    const bool computed =
+        map && readers.products == 1 && products <= kMostDirectProducts && !joins_product(id);
+    return computed ? 2 * bytes(id) / target_.bytes_per_second : 0;
+  }
+
+  // Of maps that follow a product, a reduction or a window element by element: it stores what they make.
+  bool joins_product(TensorId id) const {
+    const Node* maker = graph_.maker(id);
+    if (maker == nullptr) return false;
+    if (maker->special() || maker->reduction != Reduction::kNone) return true;
+    for (const ExprId under : graph_.exprs.below(maker->body)) {
+      const Expr& load = graph_.exprs[under];
+      if (load.kind == Expr::Kind::kLoad && load.at == dimensions(maker->sizes.size()) &&
+          graph_.tensors[static_cast<size_t>(load.tensor)].sizes == maker->sizes &&
+          joins_product(load.tensor))
+        return true;
+    }
+    return false;
+  }
+
+  // Whether a product of one tap, `rows` seconds less, is faster with factors that it rounds itself.
+  bool is_faster(const Node& node, double rows) const {
+    const Expr& body = graph_.exprs[node.body];
+    double memory = bytes(node.out);
+    for (const size_t side : {0, 1}) memory += bytes(graph_.exprs[*load_of(body.args[side])].tensor);
+    memory /= target_.bytes_per_second;
+    const bool wide = graph_.exprs[*load_of(body.args[0])].type == DType::kF32;
+    const double flops =
+        2 * static_cast<double>(element_count(node.extents())) / (wide ? target_.tf32 : target_.bf16);
+    return std::max(memory, flops / kDirectRate) < rows + std::max(memory, flops / kRowRate);
+  }
+
+  bool is_direct(const Node& node, size_t channel) const {
+    if (!has_one_tap(node) || !node.tf32) return false;
+    const Expr& body = graph_.exprs[node.body];
+    const size_t larger = products_of(graph_, node, 0) > products_of(graph_, node, 1) ? 0 : 1;
+    double rows = 0;
+    for (const size_t side : {larger, 1 - larger}) {
+      const ExprId load = *load_of(body.args[side]);
+      const auto channels = place_of(load, static_cast<int>(node.sizes.size() + channel), node);
+      if (channels->group != Index()) return false;
+      const double own = cost_of_rows(graph_.exprs[load].tensor, products_of(graph_, node, 1 - side));
+      if (side == larger && own == 0) return false;
+      rows += own;
+    }
+    return is_faster(node, rows);
+  }
+
+  // The channels are all that is summed.
+  void read_directly(Node& node, size_t channel) {
+    const size_t rank = node.sizes.size();
+    std::vector<Index> by = dimensions(rank);
+    for (size_t r = 0; r < node.reduced.size(); ++r)
+      by.push_back(r == channel ? Index::dimension(static_cast<int>(rank)) : Index());
+    Extents extents = node.sizes;
+    extents.push_back(node.reduced[channel]);
+    node.body = graph_.exprs.substitute(node.body, by, extents);
+    node.reduced = {node.reduced[channel]};
+    node.direct = true;
+  }
+
   // A dimension with one element is always at the first.
   void forget_ones(Node& node) {
     const Extents extents = node.extents();
@@ -112,6 +222,10 @@ class Rearranger {
   ExprId with_channels_last(ExprId factor, ExprId load, int channel, const Node& node) {
     const Expr of = graph_.exprs[load];
     const Channels channels = *place_of(load, channel, node);
+    if (rounds_weights_ && graph_.maker(of.tensor) == nullptr && channels.group == Index() &&
+        graph_.tensors[static_cast<size_t>(of.tensor)].strides[channels.dimension] == 1)
+      return of.type == DType::kF32 ? factor_with(graph_, factor, graph_.exprs.apply(Fn::kTf32, {load}))
+                                    : factor;
     const bool whole =
         channels.length == graph_.tensors[static_cast<size_t>(of.tensor)].sizes[channels.dimension];
     const TensorId tensor = rounded(of.tensor, channels, node);
@@ -127,6 +241,7 @@ class Rearranger {
   void rearrange(Node& node, size_t channel) {
     const Expr body = graph_.exprs[node.body];
     const auto index = static_cast<int>(node.sizes.size() + channel);
+    rounds_weights_ = has_one_tap(node) && node.tf32 && is_faster(node, target_.cost.launch_seconds);
     const ExprId left = with_channels_last(body.args[0], *load_of(body.args[0]), index, node);
     const ExprId right = with_channels_last(body.args[1], *load_of(body.args[1]), index, node);
     // The channels become the last of the reduced dimensions.
@@ -150,11 +265,14 @@ class Rearranger {
   }
 
   Graph& graph_;
+  const Target& target_;
+  std::vector<Readers> readers_;                                    // of each tensor
+  bool rounds_weights_ = false;                                     // of one tap, which are rows as they are
   std::map<std::tuple<TensorId, size_t, int64_t>, TensorId> made_;  // by dimension and length of a group
 };
 
 }  // namespace
 
-void channels_last(Graph& graph) { Rearranger(graph).run(); }
+void channels_last(Graph& graph, const Target& target) { Rearranger(graph, target).run(); }
 
 }  // namespace nereid::compiler

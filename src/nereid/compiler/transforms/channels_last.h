@@ -9,18 +9,28 @@
 // Halves are written so too, as they are. Of a grouped convolution each group's channels are the last
 // dimension, the groups stay where the channels were.
 //
+// A product of one tap reads its factors as they are instead, and rounds them where it reads them
+// (Node::direct), where that costs less: rows that only this product reads take two passes over what forward
+// is given, and a copy of what is read otherwise, too. A factor that maps make is then computed where it is
+// read, if one tile has all products of it. Such reads reach kDirectRate of the tensor cores' rate (assumed,
+// not measured).
+//
 // Precondition: such a contraction, or one of halves over several dimensions, large, each factor one load
 // (also where a padding's condition holds, else zero) with one dimension that is a summed one as it stands,
 // the same in both and at least kLeastChannels long; or, of a grouped convolution, a few long.
 #pragma once
 
+#include "nereid/compiler/ir/choices.h"
 #include "nereid/compiler/ir/graph.h"
 
 namespace nereid::compiler {
 
 inline constexpr int64_t kLeastChannels = 16;
 
+inline constexpr int64_t kMostDirectProducts = 128;  // of a factor that is computed where it is read
+inline constexpr size_t kMostDirectBody = 48;        // expressions of such a factor
+
 // In place; before maps are taken into their readers.
-void channels_last(Graph& graph);
+void channels_last(Graph& graph, const Target& target);
 
 }  // namespace nereid::compiler

@@ -51,6 +51,16 @@ ExprId factor_with(Graph& graph, ExprId factor, ExprId load) {
   return graph.exprs.cast(stored, graph.exprs[factor].type);
 }
 
+int64_t products_of(const Graph& graph, const Node& node, size_t side) {
+  const Expr& body = graph.exprs[node.body];
+  int64_t products = 1;
+  for (size_t d = 0; d < node.sizes.size(); ++d)
+    if (graph.exprs.uses(body.args[side], static_cast<int>(d)) &&
+        !graph.exprs.uses(body.args[1 - side], static_cast<int>(d)))
+      products *= node.sizes[d];
+  return products;
+}
+
 TensorId append(Graph& graph, Node node) {
   const auto id = static_cast<NodeId>(graph.nodes.size());
   const TensorId out = node.out;

@@ -15,6 +15,9 @@ std::optional<ExprId> half_factor_load(const Graph& graph, ExprId factor);
 // A factor whose load became another of the same type: as it is stored where it is there, then widened.
 ExprId factor_with(Graph& graph, ExprId factor, ExprId load);
 
+// Elements of the dimensions of the result that one factor of a contraction has alone.
+int64_t products_of(const Graph& graph, const Node& node, size_t side);
+
 // A node at the end of those that a pass writes anew; the second makes its tensor too.
 TensorId append(Graph& graph, Node node);
 TensorId append(Graph& graph, Node node, DType type);

@@ -12,6 +12,8 @@ namespace nereid::compiler {
 namespace {
 
 constexpr int64_t kWorthATile = 16;  // adjacent elements that are worth a way through shared memory
+constexpr int64_t kSector = 8;       // elements of what a GPU writes at least
+constexpr int64_t kLongScatter = 2048, kLargeScatter = 1 << 20;
 constexpr size_t kMostMembers = 24;  // of one kernel: each needs a pointer and registers
 
 std::vector<Index> identity_map(size_t count) {
@@ -55,7 +57,8 @@ class Fuser {
 
   TileKernel alone(NodeId id) {
     const Node& each = node(id);
-    if (each.call != nullptr) return {.rows = {}, .columns = {}, .members = {}, .kept = id};
+    if (each.call != nullptr || !each.parts.empty())
+      return {.rows = {}, .columns = {}, .members = {}, .kept = id};
     TileKernel kernel{.rows = each.sizes, .columns = each.reduced, .members = {}};
     std::vector<Index> map = identity_map(each.extents().size());
     if (!each.special() && each.reduction == Reduction::kNone && each.reduced.empty() && each.at.empty()) {
@@ -159,9 +162,26 @@ class Fuser {
       if (at != maker->at || !expr.args.empty()) return false;
     }
     Member made = member(kernel, id, *map);
-    if (!in_one_pass(kernel, made)) return false;
+    if (!in_one_pass(kernel, made) || scatters(kernel, made)) return false;
     kernel.members.push_back(std::move(made));
     return true;
+  }
+
+  // Stored along long rows whose neighbours are apart in memory, an element to a sector, while other rows'
+  // are next to it: a kernel of its own transposes in tiles.
+  bool scatters(const TileKernel& kernel, const Member& made) {
+    const Node& each = node(made.node);
+    if (each.reduction != Reduction::kNone || !made.whole || kernel.column_count() < kLongScatter ||
+        element_count(each.sizes) < kLargeScatter ||
+        std::ranges::none_of(kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; }))
+      return false;
+    Index address;
+    const auto& strides = graph_.tensors[static_cast<size_t>(each.out)].strides;
+    for (size_t d = 0; d < made.at.size(); ++d) address = address + made.at[d] * strides[d];
+    const Extents extents = kernel.extents();
+    for (size_t d = extents.size(); d-- > kernel.rows.size();)
+      if (extents[d] > 1) return std::abs(address.stride(static_cast<int>(d)).value_or(1)) >= kSector;
+    return false;
   }
 
   // It is of a call that the kernel does already, or of one more, and plain.

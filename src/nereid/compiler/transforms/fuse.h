@@ -26,7 +26,8 @@ struct Member {
 struct TileKernel {
   Extents rows, columns;
   std::vector<Member> members;  // each after those it reads
-  NodeId kept = -1;             // an operator that stays PyTorch's, and nothing else
+  // Nothing but an operator that stays PyTorch's, or a tensor whose parts other kernels make: no launch.
+  NodeId kept = -1;
 
   Extents extents() const;
   Size row_count() const { return element_count(rows); }

@@ -7,10 +7,12 @@
 #include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
+#include "nereid/compiler/transforms/channels_last.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/flash.h"
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
+#include "nereid/compiler/transforms/slices.h"
 #include "nereid/compiler/transforms/split_scan.h"
 #include "nereid/compiler/transforms/split_sum.h"
 #include "nereid/compiler/transforms/window_factors.h"
@@ -26,9 +28,17 @@ constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of 
 constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 constexpr int64_t kFewParts = 64;
+// Of a depthwise convolution, whose windows overlap: 7 x 7.
+constexpr int64_t kWeightedWindow = 64;
 constexpr int64_t kReductionChunk = 1024;  // of one dimension that is cut: a block, of a customary size
 // Where rows are adjacent in memory, a program takes so many of them at once.
 constexpr int64_t kAdjacentRows = 32, kLongColumn = 1024, kLeastChunk = 128;
+
+// A sum of products: of a depthwise convolution.
+bool is_weighted(const Graph& graph, const Node& node) {
+  const Expr& body = graph.exprs[node.body];
+  return node.reduction == Reduction::kSum && body.kind == Expr::Kind::kApply && body.fn == Fn::kMul;
+}
 
 // A reduction over a few elements as an expression of them.
 void unroll(Graph& graph, Node& node) {
@@ -171,6 +181,23 @@ class Inliner {
     return loads <= 2 && work <= 2;
   }
 
+  // The reader, whose programs make all products of the factor, computes each of its elements once.
+  bool computed_once(const Node& reader, TensorId tensor) const {
+    if (!reader.direct || places_[static_cast<size_t>(tensor)].nodes != 1) return false;
+    const Expr& body = graph_.exprs[reader.body];
+    for (const size_t side : {0, 1}) {
+      const auto below = graph_.exprs.below(body.args[side]);
+      if (std::ranges::none_of(below, [&](ExprId id) {
+            return graph_.exprs[id].kind == Expr::Kind::kLoad && graph_.exprs[id].tensor == tensor;
+          }))
+        continue;
+      const Node& made = *graph_.maker(tensor);
+      return products_of(graph_, reader, 1 - side) <= kMostDirectProducts &&
+             graph_.exprs.below(made.body).size() <= kMostDirectBody;
+    }
+    return false;
+  }
+
   bool stays(const Node& reader, TensorId tensor) const {
     const Node* made = graph_.maker(tensor);
     if (made == nullptr || made->special() || made->reduction != Reduction::kNone || made->whole ||
@@ -178,6 +205,7 @@ class Inliner {
       return true;
     if (plain_ && !plain_->takes(reader, *made)) return true;
     if (reader.window_factor && places_[static_cast<size_t>(tensor)].nodes == 1) return false;
+    if (computed_once(reader, tensor)) return false;
     const Places& places = places_[static_cast<size_t>(tensor)];
     const size_t length = graph_.exprs.below(made->body).size();
     // What is written anyway is read, where that is less than to compute it again, or simpler.
@@ -504,10 +532,13 @@ int part_of(const Node& node, const std::set<int>& cuts) {
 
 void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts, Fusion fusion) {
   for (auto& node : graph.nodes)
-    if (node.window && node.reduction != Reduction::kNone && element_count(node.reduced) <= kWindow &&
+    if (node.window && node.reduction != Reduction::kNone &&
+        element_count(node.reduced) <= (is_weighted(graph, node) ? kWeightedWindow : kWindow) &&
         !is_contraction(graph, node))
       unroll(graph, node);
+  if (fusion == Fusion::kFree) keep_concatenations(graph);
   Inliner(graph, cuts, fusion).run();
+  if (fusion == Fusion::kFree) slice_concatenations(graph, target);
   if (split_sums) split_long_sums(graph, target);
   RowSplitter(graph, target, split_sums).run();
   if (fusion == Fusion::kFree) write_scans_where_read(graph, cuts);

@@ -28,15 +28,11 @@ class WindowFactors {
     if (std::ranges::count_if(node.reduced, [](int64_t size) { return size > 1; }) != 1) return false;
     const Expr& body = graph_.exprs[node.body];
     for (const size_t side : {0, 1}) {
-      const ExprId factor = body.args[side], other = body.args[1 - side];
+      const ExprId factor = body.args[side];
       auto load = factor_load(graph_, factor);
       if (!load) load = half_factor_load(graph_, factor);
       if (!load || !is_of_window(graph_.exprs[*load].tensor, kMostMaps)) continue;
-      int64_t products = 1;
-      for (size_t d = 0; d < node.sizes.size(); ++d)
-        if (graph_.exprs.uses(other, static_cast<int>(d)) && !graph_.exprs.uses(factor, static_cast<int>(d)))
-          products *= node.sizes[d];
-      if (products <= kMostWindowProducts) return true;
+      if (products_of(graph_, node, 1 - side) <= kMostWindowProducts) return true;
     }
     return false;
   }
