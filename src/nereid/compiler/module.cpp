@@ -22,6 +22,7 @@
 #include "nereid/compiler/transforms/channels_last.h"
 #include "nereid/compiler/transforms/flash.h"
 #include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/loops.h"
 #include "nereid/compiler/transforms/split_factors.h"
 #include "nereid/compiler/transforms/thin_channels.h"
 #include "nereid/compiler/transforms/update_in_place.h"
@@ -250,6 +251,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
   Graph graph = (*read_)->graph;
   if (choices.tf32)
     for (Node& node : graph.nodes) node.tf32 = node.tf32 || node.under_flag;
+  if (choices.fusion == Fusion::kFree && choices.cuts.empty()) roll_loops(graph);
   if (choices.algebra) rewrite_algebra(graph, target);
   if (choices.one_pass_attention) one_pass_attention(graph);
   if (choices.fusion == Fusion::kFree) window_factors(graph);

@@ -145,12 +145,21 @@ Status Importer::run() {
     if (calls.back() == nullptr)
       return input_error("the module launches Triton kernels of its own: there is nothing to lower");
   }
+  const std::vector<CellLoop> loops = cell_loops(trace_, calls);
+  std::map<size_t, const CellLoop*> of_loop;
+  for (const CellLoop& loop : loops)
+    for (const size_t call : loop.calls) of_loop[call] = &loop;
   for (size_t i = 0; i < calls.size(); ++i) {
     const size_t before = graph_.nodes.size();
-    NEREID_TRY_STATUS(step(*calls[i], i + 1 < calls.size() ? calls[i + 1] : nullptr));
+    const auto found = of_loop.find(i);
+    if (found == of_loop.end())
+      NEREID_TRY_STATUS(step(*calls[i], i + 1 < calls.size() ? calls[i + 1] : nullptr));
+    else if (found->second->at == i)
+      NEREID_TRY_STATUS(loop(*found->second, calls));
     for (size_t n = before; n < graph_.nodes.size(); ++n) {
       Node& node = graph_.nodes[n];
       node.steps = {static_cast<int>(i)};
+      if (found != of_loop.end()) node.steps.insert(found->second->calls.begin(), found->second->calls.end());
       if (!node.special() && node.reduction == Reduction::kNone)
         exprs().result_of(node.body, static_cast<int>(i));
     }
@@ -286,6 +295,16 @@ Status Importer::step(const trace::Call& call, const trace::Call* next) {
   if (done.ok()) name_results(next, first_node);
   if (done.ok() || !trouble_.ok()) return done;
   return keep(call);
+}
+
+Status Importer::loop(const CellLoop& loop, const std::vector<const trace::Call*>& calls) {
+  tf32_ = under_flag_ = window_ = false;
+  trouble_ = ok_status();
+  std::vector<const trace::Call*> steps;
+  for (const size_t call : loop.calls) steps.push_back(calls[call]);
+  call_ = steps.front();
+  NEREID_TRY_STATUS(import_cell_loop(*this, steps));
+  return std::exchange(trouble_, ok_status());
 }
 
 std::string Importer::other_stream(const trace::Call& call) const {
@@ -480,8 +499,63 @@ TensorId Importer::leaf_around(const TracedTensor& view, TensorId leaf) {
   return leaf;
 }
 
+ExprId Importer::through_copies(ExprId element, const Extents& extents) {
+  while (exprs()[element].kind == Expr::Kind::kLoad) {
+    const Expr load = exprs()[element];
+    const Node* maker = graph_.maker(load.tensor);
+    if (maker == nullptr || maker->special() || maker->reduction != Reduction::kNone || !maker->at.empty() ||
+        exprs()[maker->body].kind != Expr::Kind::kLoad || exprs()[maker->body].type != load.type)
+      break;
+    const auto copied = graph_.inlined(load, extents);
+    if (!copied) break;
+    element = *copied;
+  }
+  return element;
+}
+
+ExprId Importer::joined(const std::vector<ExprId>& parts, size_t axis, const Size& length,
+                        const Extents& sizes) {
+  const Index along = Index::dimension(static_cast<int>(axis));
+  Extents own = sizes;  // of one part
+  own[axis] = length;
+  std::vector<ExprId> loads;
+  for (const ExprId part : parts) loads.push_back(through_copies(part, own));
+  const Expr first = exprs()[loads[0]];
+  std::vector<Index> step(first.at.size());
+  bool regular = first.kind == Expr::Kind::kLoad && first.args.empty();
+  for (size_t i = 1; i < loads.size() && regular; ++i) {
+    const Expr& load = exprs()[loads[i]];
+    regular = load.kind == Expr::Kind::kLoad && load.tensor == first.tensor && load.args.empty();
+    for (size_t d = 0; d < step.size() && regular; ++d) {
+      const Index far = load.at[d] - first.at[d];
+      if (i == 1) step[d] = far;
+      regular = far.is_constant() && far == step[d] * static_cast<int64_t>(i);
+    }
+  }
+  std::vector<Index> by = dimensions(sizes.size());
+  if (regular) {
+    by[axis] = remainder(along, length, sizes);
+    std::vector<Index> at;
+    for (size_t d = 0; d < step.size(); ++d)
+      at.push_back(substitute(first.at[d], by, sizes) + quotient(along, length, sizes) * step[d].constant());
+    return exprs().load(first.tensor, at, first.type);
+  }
+  ExprId body = -1;
+  for (size_t i = parts.size(); i-- > 0;) {
+    // Read where it has no element it would be another's: the `where` below throws that away.
+    by[axis] = along - Index(length * static_cast<int64_t>(i));
+    const ExprId part = exprs().substitute(parts[i], by, sizes);
+    const Size end = length * static_cast<int64_t>(i + 1);
+    body = body < 0 ? part : exprs().apply(Fn::kWhere, {exprs().within(along, 0, end, sizes), part, body});
+  }
+  return body;
+}
+
 ExprId Importer::read(trace::ValueId id, const std::vector<Index>& at, const Extents& extents) {
-  const TracedTensor& view = value(id);
+  return read(value(id), at, extents);
+}
+
+ExprId Importer::read(const TracedTensor& view, const std::vector<Index>& at, const Extents& extents) {
   const DType type = compute_type(view.dtype);
   const auto tensor = current(view.storage);
   if (!tensor) return exprs().constant(0, type);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "nereid/base/result.h"
+#include "nereid/compiler/import/cell_loops.h"
 #include "nereid/compiler/ir/graph.h"
 #include "nereid/compiler/ir/value.h"
 
@@ -49,6 +50,13 @@ class Importer {
   // Where dimension d is at[d] + further[d], an i64 that only the kernel knows.
   ExprId read(trace::ValueId id, const std::vector<Index>& at, std::vector<ExprId> further,
               const Extents& extents);
+  // The same of a view that need be no value of the trace.
+  ExprId read(const TracedTensor& view, const std::vector<Index>& at, const Extents& extents);
+  // Parts of `length` along `axis`, one after another, each over the result's dimensions with `axis` counted
+  // from its own first place. One load where they are slices of one tensor at equal distances.
+  ExprId joined(const std::vector<ExprId>& parts, size_t axis, const Size& length, const Extents& sizes);
+  // A load of a copy is one of what was copied.
+  ExprId through_copies(ExprId element, const Extents& extents);
   // An operand, broadcast to dimensions 0 to sizes.size() - 1, in `type`.
   ExprId operand(trace::ValueId id, const Extents& sizes, DType type);
   // `element`, a value over its own dimensions, less what was added to it that is the same all along `axis`
@@ -99,9 +107,13 @@ class Importer {
   void contraction_under(const std::string& flag);
   // Its reductions are over small windows.
   void over_windows() { window_ = true; }
+  // Works on this call from here on.
+  void enter(const trace::Call& call) { call_ = &call; }
 
  private:
   Status step(const trace::Call& call, const trace::Call* next);
+  // The steps of forward in `loop`, at its place.
+  Status loop(const CellLoop& loop, const std::vector<const trace::Call*>& calls);
   // After the variable that the call's line assigns, where it is the last of the line.
   void name_results(const trace::Call* next, size_t first_node);
   Status outputs(const trace::Phase& forward);
@@ -154,6 +166,9 @@ void add_recurrent(OperatorTable& table);
 void add_sorts(OperatorTable& table);
 void add_scatters(OperatorTable& table);
 void add_random(OperatorTable& table);
+
+// A loop's calls as one recurrent layer.
+Status import_cell_loop(Importer& import, const std::vector<const trace::Call*>& steps);
 
 // "softmax" of "aten::softmax.int"
 std::string short_name(const std::string& op);

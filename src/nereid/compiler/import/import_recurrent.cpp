@@ -266,7 +266,129 @@ OperatorImport layers(Cell cell) {
   return [cell](Importer& import) -> Status { return Layers(import, cell).run(); };
 }
 
+// Calls of a cell, one after the other, as a layer.
+class Loop {
+ public:
+  Loop(Importer& import, Cell cell, const std::vector<const trace::Call*>& steps)
+      : import_(import), exprs_(import.exprs()), cell_(cell), steps_(steps) {
+    for (const trace::Call* step : steps) x_.push_back(trace::tensors_in(step->args[0])[0]);
+    const auto hx = trace::tensors_in(steps[0]->args[1]);
+    start_ = hx[0], cell_start_ = hx.back();
+    batch_ = import.value(start_).sizes[0], hidden_ = import.value(start_).sizes[1];
+    for (size_t p = 2; p < steps[0]->args.size(); ++p) params_.push_back(import.tensor(&steps[0]->args[p]));
+    params_.resize(4);
+  }
+
+  Status run() {
+    if (!params_[0] || !params_[1]) return import_.cannot("expected weights");
+    Recurrence made{.cell = cell_, .steps = time(), .batch = batch_, .hidden = hidden_};
+    made.gates = gates();
+    made.weight = import_.in_memory(*params_[1], "hidden_weight");
+    if (params_[3]) made.bias = import_.in_memory(*params_[3], "hidden_bias");
+    const DType stored = import_.result().dtype;
+    made.start = start(start_, "first_hidden", stored);
+    if (cell_ == Cell::kLstm) made.cell_start = start(cell_start_, "first_cell", stored);
+    ExprId reads = exprs_.constant(0);  // the body names what is read
+    for (const TensorId id : {made.gates, made.weight, made.bias, made.start, made.cell_start})
+      if (id >= 0)
+        reads = exprs_.apply(Fn::kAdd,
+                             {reads, import_.load(id, std::vector<Index>(import_.sizes_of(id).size()))});
+    Node node{.sizes = {time() + 1, batch_, hidden_}, .body = reads, .name = name()};
+    node.whole = true;
+    node.recurrence = made;
+    const TensorId states = import_.add(node, stored);
+    import_.recurrence_of(states).arrived = import_.add_out({batch_}, DType::kI32, name() + "_arrived");
+    TensorId cells = -1;
+    if (cell_ == Cell::kLstm) {
+      cells = import_.add_out({batch_, hidden_}, stored, name() + "_cell");
+      import_.recurrence_of(states).cell_state = cells;
+    }
+    for (size_t t = 0; t < steps_.size(); ++t) {
+      import_.enter(*steps_[t]);
+      const Index after(static_cast<int64_t>(t) + 1);
+      NEREID_TRY_STATUS(
+          import_.define(import_.results()[0],
+                         import_.load(states, {after, Index::dimension(0), Index::dimension(1)}), "hidden"));
+    }
+    return cells < 0 ? ok_status()
+                     : import_.define(import_.results().at(1), import_.load(cells, dimensions(2)), "cell");
+  }
+
+ private:
+  int64_t time() const { return static_cast<int64_t>(steps_.size()); }
+  std::string name() const { return cell_ == Cell::kLstm ? "lstm" : cell_ == Cell::kGru ? "gru" : "rnn"; }
+
+  TensorId start(trace::ValueId id, const char* name, DType type) {
+    const Extents sizes{batch_, hidden_};
+    return import_.temporary(Reduction::kNone, sizes, {}, import_.read(id, dimensions(2), sizes), type, name);
+  }
+
+  // What the inputs give at every time: [time, batch, gates * hidden] = x w^T + bias.
+  TensorId gates() {
+    const Size inputs = import_.value(x_[0]).sizes[1];
+    const Extents sizes{time(), batch_, gates_of(cell_) * hidden_},
+        extents{sizes[0], sizes[1], sizes[2], inputs};
+    const Index gate = Index::dimension(2), k = Index::dimension(3);
+    // As PyTorch's own cells, which are two products each.
+    import_.contraction_under("matmul.allow_tf32");
+    const Value a(exprs_, input({Index::dimension(0), Index::dimension(1), k}, extents));
+    const Value b(exprs_, import_.read(*params_[0], {gate, k}, extents));
+    const std::string name = this->name() + "_input_gates";
+    const TensorId sum = import_.temporary(Reduction::kSum, sizes, {inputs}, (a * b).id(), a.type(), name);
+    if (!params_[2]) return sum;
+    const Value total(exprs_, import_.load(sum, dimensions(3)));
+    const Value shifted = total + Value(exprs_, import_.read(*params_[2], {gate}, sizes));
+    return import_.temporary(Reduction::kNone, sizes, {}, shifted.id(), total.type(), name);
+  }
+
+  // The calls' inputs as one tensor [time, batch, k]: slices of one at equal distances, or put together.
+  ExprId input(const std::vector<Index>& at, const Extents& extents) {
+    const TracedTensor first = import_.value(x_[0]);
+    const Size distance = import_.value(x_[1]).offset - first.offset;
+    bool slices = true;
+    for (size_t t = 0; t < x_.size(); ++t) {
+      const TracedTensor& x = import_.value(x_[t]);
+      slices = slices && x.storage == first.storage && x.strides == first.strides &&
+               x.offset == first.offset + distance * static_cast<int64_t>(t);
+    }
+    if (!slices) return import_.load(stacked(), at);
+    TracedTensor all = distance < 0 ? import_.value(x_.back()) : first;
+    all.sizes.insert(all.sizes.begin(), Size(time()));
+    all.strides.insert(all.strides.begin(), distance < 0 ? Size(0) - distance : distance);
+    std::vector<Index> place = at;
+    if (distance < 0) place[0] = Index(time() - 1) - place[0];
+    return import_.read(all, place, extents);
+  }
+
+  TensorId stacked() {
+    const Extents of = import_.value(x_[0]).sizes, sizes{time(), of[0], of[1]};
+    std::vector<ExprId> parts;
+    for (const trace::ValueId x : x_)
+      parts.push_back(import_.read(x, {Index::dimension(1), Index::dimension(2)}, sizes));
+    return import_.temporary(Reduction::kNone, sizes, {}, import_.joined(parts, 0, 1, sizes),
+                             import_.value(x_[0]).dtype, name() + "_input");
+  }
+
+  Importer& import_;
+  Exprs& exprs_;
+  Cell cell_;
+  const std::vector<const trace::Call*>& steps_;
+  std::vector<trace::ValueId> x_ = {};  // of each step
+  trace::ValueId start_ = -1, cell_start_ = -1;
+  std::vector<std::optional<trace::ValueId>> params_ = {};  // input and hidden weights, their biases
+  Size batch_ = 1, hidden_ = 1;
+};
+
 }  // namespace
+
+Status import_cell_loop(Importer& import, const std::vector<const trace::Call*>& steps) {
+  const std::string_view op = steps.front()->op;
+  const Cell cell = op.starts_with("aten::lstm")       ? Cell::kLstm
+                    : op.starts_with("aten::gru")      ? Cell::kGru
+                    : op.starts_with("aten::rnn_relu") ? Cell::kRelu
+                                                       : Cell::kTanh;
+  return Loop(import, cell, steps).run();
+}
 
 void add_recurrent(OperatorTable& table) {
   table["aten::rnn_tanh_cell"] = one_cell(Cell::kTanh);

@@ -102,6 +102,26 @@ std::vector<Index> channel_shuffle(Importer& import, const TracedTensor& x, cons
   return at;
 }
 
+// Equal parts that are slices of one tensor at equal distances.
+std::optional<ExprId> one_load(Importer& import, const std::vector<trace::ValueId>& parts, size_t axis,
+                               bool stacked) {
+  if (parts.size() < 2) return std::nullopt;
+  const Extents sizes = import.result().sizes, first = import.value(parts[0]).sizes;
+  auto at = dimensions(sizes.size());
+  if (stacked) at.erase(at.begin() + static_cast<ptrdiff_t>(axis));
+  const Size length = stacked ? Size(1) : first.at(axis);
+  Extents own = sizes;
+  own[axis] = length;
+  std::vector<ExprId> elements;
+  for (const trace::ValueId id : parts) {
+    if (import.value(id).sizes != first || import.value(id).dtype != import.value(parts[0]).dtype)
+      return std::nullopt;
+    elements.push_back(import.read(id, at, own));
+  }
+  const ExprId body = import.joined(elements, axis, length, sizes);
+  return import.exprs()[body].kind == Expr::Kind::kLoad ? std::optional(body) : std::nullopt;
+}
+
 // Several tensors along one dimension: where each begins decides whose element it is.
 Status concatenate(Importer& import, const std::vector<trace::ValueId>& parts, size_t axis, bool stacked) {
   const Extents sizes = import.result().sizes;
@@ -112,6 +132,9 @@ Status concatenate(Importer& import, const std::vector<trace::ValueId>& parts, s
   };
   std::vector<Part> found;
   Size begin = 0;
+  if (const auto regular = one_load(import, parts, axis, stacked))
+    return import.define(import.results()[0], import.exprs().cast(*regular, type),
+                         stacked ? "stack" : "concatenate");
   for (const trace::ValueId id : parts) {
     const TracedTensor& part = import.value(id);
     if (element_count(part.sizes) == 0) continue;
