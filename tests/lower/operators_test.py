@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import algebra
+import blocks
 import families
 import operators
 
@@ -28,7 +29,7 @@ NOT_YET = {
 
 
 # Cases with what their written files must mention, and must not.
-PROMISES = algebra.CASES + families.CASES
+PROMISES = algebra.CASES + families.CASES + blocks.CASES
 
 
 def chosen(args):

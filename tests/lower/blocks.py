@@ -1,0 +1,247 @@
+"""Blocks of networks and loops of cells, at odd sizes: cases with what their written files must mention, and must
+not.
+"""
+
+from operators import Case
+
+SLICED = "written where they are in it, without a copy"
+TRAINED = """for m in self.modules():
+    if isinstance(m, nn.BatchNorm2d):
+        m.running_mean.normal_(0, 0.1), m.running_var.uniform_(0.5, 1.5)
+self.eval()"""
+LAYERS = """
+
+def conv(i, o, k=1, stride=1, groups=1, act=nn.ReLU):
+    layers = [nn.Conv2d(i, o, k, stride, k // 2, groups=groups, bias=False), nn.BatchNorm2d(o)]
+    return nn.Sequential(*layers, *([act()] if act else []))
+
+"""
+
+
+def block(name, layers, forward, shape, mentions=None, never=None, **more):
+    init = "\n".join([layers, *(TRAINED.split("\n"))])
+    return (
+        Case("block_" + name, forward, (("x", shape),), init, family="blocks", setup=LAYERS, **more),
+        mentions,
+        never,
+    )
+
+
+def loop(name, cell, forward, shape, mentions=None, never=None, **more):
+    return (
+        Case("loop_" + name, forward, (("x", shape),), cell, family="blocks", **more),
+        mentions,
+        never,
+    )
+
+
+def cells(name, cell, step, first, result, shape, mentions, **more):
+    """A cell in a loop over the first dimension of x, from states of zeros."""
+    forward = f"""{first}
+out = []
+for t in range(x.shape[0]):
+    {step}
+    out.append(h)
+{result}"""
+    return loop(name, f"self.c = {cell}", forward, shape, mentions, **more)
+
+
+H = "h = torch.zeros(x.shape[1], 24, device=x.device, dtype=x.dtype)"
+
+CASES = [
+    # Concatenations whose parts are written into slices, and whose readers' rows are.
+    block(
+        "fire",
+        "self.s = nn.Conv2d(36, 20, 1)\nself.e = nn.Conv2d(20, 60, 1)\nself.f = nn.Conv2d(20, 68, 3, padding=1)",
+        "x = F.relu(self.s(x))\ntorch.cat([F.relu(self.e(x)), F.relu(self.f(x))], 1)",
+        (2, 36, 23, 37),
+        mentions=SLICED,
+    ),
+    block(
+        "inception",
+        "self.a = conv(48, 36)\nself.b = nn.Sequential(conv(48, 40), conv(40, 52, 3))\n"
+        "self.d = nn.Sequential(nn.MaxPool2d(3, 1, 1), conv(48, 32))\nself.out = conv(120, 64)",
+        "self.out(torch.cat([self.a(x), self.b(x), self.d(x)], 1))",
+        (2, 48, 29, 31),
+        mentions=SLICED,
+    ),
+    block(
+        "dense",
+        "self.n = nn.ModuleList([nn.BatchNorm2d(40 + 24 * i) for i in range(2)])\n"
+        "self.a = nn.ModuleList([nn.Conv2d(40 + 24 * i, 96, 1, bias=False) for i in range(2)])\n"
+        "self.b = nn.ModuleList([nn.Conv2d(96, 24, 3, padding=1, bias=False) for i in range(2)])",
+        "for n, a, b in zip(self.n, self.a, self.b):\n"
+        "    x = torch.cat([x, b(F.relu(a(F.relu(n(x)))))], 1)\nx",
+        (2, 40, 47, 47),
+        mentions=SLICED,
+    ),
+    block(
+        "dense_inside",
+        "self.n = nn.ModuleList([nn.BatchNorm2d(40 + 24 * i) for i in range(3)])\n"
+        "self.a = nn.ModuleList([nn.Conv2d(40 + 24 * i, 96, 1, bias=False) for i in range(3)])\n"
+        "self.b = nn.ModuleList([nn.Conv2d(96, 24, 3, padding=1, bias=False) for i in range(2)])",
+        "x = torch.cat([x, self.b[0](F.relu(self.a[0](F.relu(self.n[0](x)))))], 1)\n"
+        "x = torch.cat([x, self.b[1](F.relu(self.a[1](F.relu(self.n[1](x)))))], 1)\n"
+        "F.avg_pool2d(self.a[2](F.relu(self.n[2](x))), 2)",
+        (2, 40, 47, 47),
+        mentions=SLICED,
+    ),
+    block(
+        "unet",
+        "self.first = conv(3, 20, 3)\nself.second = conv(20, 36, 3)\nself.up = nn.ConvTranspose2d(36, 20, 2, 2)\n"
+        "self.back = conv(40, 20, 3)",
+        "a = self.first(x)\ny = self.second(F.max_pool2d(a, 2))\nself.back(torch.cat([self.up(y), a], 1))",
+        (2, 3, 38, 46),
+        mentions=SLICED,
+    ),
+    block(
+        "shuffle",
+        "self.a = conv(34, 34)\nself.b = conv(34, 34, 3, groups=34, act=None)\nself.c = conv(34, 34)",
+        "l, r = x.chunk(2, 1)\ny = torch.cat([l, self.c(self.b(self.a(r)))], 1)\nn, k, h, w = y.shape\n"
+        "y.view(n, 2, k // 2, h, w).transpose(1, 2).reshape(n, k, h, w)",
+        (4, 68, 27, 29),
+    ),
+    block(
+        "cat_half",
+        "self.e = nn.Conv2d(32, 60, 1)\nself.f = nn.Conv2d(32, 68, 3, padding=1)",
+        "torch.cat([F.relu(self.e(x)), x * 2, self.f(x)], 1)",
+        (2, 32, 21, 23),
+        mentions=SLICED,
+        dtype="float16",
+    ),
+    block(
+        "cat_width",
+        "self.e = nn.Linear(130, 60)\nself.f = nn.Linear(130, 70)",
+        "torch.cat([self.e(x).tanh(), self.f(x), x[:, :3]], 1)",
+        (301, 130),
+        mentions=SLICED,
+    ),
+    block(
+        "cat_read_again",
+        "self.e = nn.Linear(130, 60)\nself.f = nn.Linear(130, 70)\nself.g = nn.Linear(130, 33)",
+        "y = self.e(x).tanh()\nz = torch.cat([y, self.f(x)], 1)\nz, self.g(z), y.sum(1)",
+        (301, 130),
+    ),
+    # Residual blocks; products of one tap.
+    block(
+        "bottleneck",
+        "self.a = conv(136, 40)\nself.b = conv(40, 40, 3)\nself.c = conv(40, 136, act=None)\nself.d = conv(136, 48)",
+        "x = F.relu(self.c(self.b(self.a(x))) + x)\nself.d(x)",
+        (2, 136, 41, 39),
+    ),
+    block(
+        "bottleneck_down",
+        "self.a = conv(72, 40)\nself.b = conv(40, 40, 3, 2)\nself.c = conv(40, 144, act=None)\n"
+        "self.s = conv(72, 144, 1, 2, act=None)",
+        "F.relu(self.c(self.b(self.a(x))) + self.s(x))",
+        (2, 72, 55, 53),
+    ),
+    block(
+        "inverted",
+        "self.a = conv(24, 100, act=nn.ReLU6)\nself.b = conv(100, 100, 3, groups=100, act=nn.ReLU6)\n"
+        "self.c = conv(100, 24, act=None)",
+        "x + self.c(self.b(self.a(x)))",
+        (2, 24, 59, 61),
+    ),
+    # A window of 49 elements; a norm over long rows whose result is read in rows of channels.
+    block(
+        "convnext",
+        "self.d = nn.Conv2d(40, 40, 7, padding=3, groups=40)\nself.n = nn.LayerNorm(40)\nself.a = nn.Linear(40, 160)\n"
+        "self.b = nn.Linear(160, 40)",
+        "y = self.d(x).permute(0, 2, 3, 1)\nx + self.b(F.gelu(self.a(self.n(y)))).permute(0, 3, 1, 2)",
+        (2, 40, 27, 29),
+    ),
+    block(
+        "norm_of_images",
+        "self.a = nn.Conv2d(16, 16, 3, padding=1)\nself.n = nn.InstanceNorm2d(16, affine=True)\n"
+        "self.b = nn.Conv2d(16, 16, 3, padding=1)",
+        "self.b(F.leaky_relu(self.n(self.a(x)), 0.01))",
+        (2, 16, 181, 183),
+    ),
+    # Strides and dilations with a common factor.
+    block(
+        "transposed_common",
+        "self.t = nn.ConvTranspose2d(36, 40, 3, stride=2, dilation=2, padding=1, output_padding=1)",
+        "self.t(x)",
+        (2, 36, 17, 19),
+    ),
+    block(
+        "transposed_common_three",
+        "self.t = nn.ConvTranspose1d(36, 40, 4, stride=6, dilation=4, padding=5, bias=False)",
+        "F.relu(self.t(x))",
+        (3, 36, 151),
+    ),
+    block(
+        "transposed_common_groups",
+        "self.t = nn.ConvTranspose2d(36, 36, 3, stride=(4, 3), dilation=(2, 3), padding=(2, 1), groups=36)",
+        "self.t(x)",
+        (2, 36, 13, 17),
+    ),
+    # Cells in loops.
+    cells("gru", "nn.GRUCell(20, 24)", "h = self.c(x[t], h)", H, "torch.stack(out), h", (7, 5, 20), "gru"),
+    cells(
+        "lstm",
+        "nn.LSTMCell(20, 24)",
+        "h, c = self.c(x[t], (h, c))",
+        f"{H}\nc = torch.ones_like(h)",
+        "torch.stack(out, 1), c",
+        (7, 5, 20),
+        "lstm",
+    ),
+    cells("rnn", "nn.RNNCell(20, 24)", "h = self.c(x[t], h)", H, "torch.cat(out, 1)", (7, 5, 20), "rnn"),
+    cells(
+        "relu_backwards",
+        "nn.RNNCell(20, 24, nonlinearity='relu', bias=False)",
+        "h = self.c(x[x.shape[0] - 1 - t], h)",
+        H,
+        "torch.stack(out).mean(0)",
+        (7, 5, 20),
+        "rnn",
+    ),
+    cells(
+        "last",
+        "nn.GRUCell(20, 100)",
+        "h = self.c(x[t], h)",
+        "h = torch.zeros(x.shape[1], 100, device=x.device)",
+        "h",
+        (4, 5, 20),
+        "gru",
+    ),
+    loop(
+        "layers",
+        "self.i = nn.Linear(20, 24)\nself.a = nn.GRUCell(24, 24)\nself.b = nn.LSTMCell(24, 16)",
+        f"{H}\nk = torch.zeros(x.shape[1], 16, device=x.device)\nc = torch.zeros_like(k)\nout = []\n"
+        "for t in range(x.shape[0]):\n    h = self.a(F.relu(self.i(x[t])), h)\n    k, c = self.b(h, (k, c))\n"
+        "    out.append(k)\ntorch.stack(out), h",
+        (5, 5, 20),
+        "lstm",
+    ),
+    loop(
+        "fed_back",
+        "self.c = nn.GRUCell(24, 24)\nself.o = nn.Linear(24, 24)",
+        "h = x\ny = torch.zeros_like(x)\nout = []\nfor t in range(4):\n    h = self.c(y, h)\n    y = self.o(h)\n"
+        "    out.append(y)\ntorch.stack(out, 1)",
+        (5, 24),
+    ),
+    loop(
+        "read_on_the_way",
+        "self.c = nn.LSTMCell(24, 24)",
+        "h = c = x[0]\nout = []\nfor t in range(4):\n    h, c = self.c(x[t] + c, (h, c))\n    out.append(c)\n"
+        "torch.stack(out, 1)",
+        (4, 5, 24),
+    ),
+    loop(
+        "written_on_the_way",
+        "self.c = nn.GRUCell(24, 24)",
+        "h, y, out = x[0], x * 2, []\nfor t in range(4):\n    h = self.c(y[t], h)\n    y.add_(1)\n    out.append(h)\n"
+        "torch.stack(out, 1)",
+        (4, 5, 24),
+    ),
+    loop(
+        "stacked",
+        "self.i = nn.Linear(20, 24)\nself.s = nn.Linear(24, 24, bias=False)",
+        f"{H}\nout = []\nfor t in range(x.shape[0]):\n    h = torch.tanh(self.i(x[t]) + self.s(h))\n"
+        "    out.append(h)\ntorch.stack(out)",
+        (6, 5, 20),
+    ),
+]
