@@ -1,5 +1,5 @@
-"""Blocks of networks and loops of cells, at odd sizes: cases with what their written files must mention, and must
-not.
+"""Blocks of networks and loops of cells, at odd sizes: cases with what their written files must mention, and
+must not.
 """
 
 from operators import Case

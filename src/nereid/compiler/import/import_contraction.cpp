@@ -177,8 +177,8 @@ class Convolution {
   int64_t padding(size_t i) const { return padding_[i]; }
   int64_t dilation(size_t i) const { return dilation_[i]; }
   // Of a transposed convolution whose stride and dilation have a common factor, only every such place is
-  // reached by a tap, from first_[i] on: the sum goes over those places, by what is left of stride and
-  // dilation.
+  // reached by a tap, from first_[i] on: the sum goes over those places, with stride and dilation divided
+  // by the factor.
   void leave_out_zeros(size_t i) {
     const int64_t step = step_[i];
     first_.resize(area_, 0);

@@ -390,6 +390,16 @@ Status import_cell_loop(Importer& import, const std::vector<const trace::Call*>&
   return Loop(import, cell, steps).run();
 }
 
+Status Importer::loop(const CellLoop& loop, const std::vector<const trace::Call*>& calls) {
+  tf32_ = under_flag_ = window_ = false;
+  trouble_ = ok_status();
+  std::vector<const trace::Call*> steps;
+  for (const size_t call : loop.calls) steps.push_back(calls[call]);
+  call_ = steps.front();
+  NEREID_TRY_STATUS(import_cell_loop(*this, steps));
+  return std::exchange(trouble_, ok_status());
+}
+
 void add_recurrent(OperatorTable& table) {
   table["aten::rnn_tanh_cell"] = one_cell(Cell::kTanh);
   table["aten::rnn_relu_cell"] = one_cell(Cell::kRelu);

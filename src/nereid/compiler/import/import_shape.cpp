@@ -270,6 +270,58 @@ Status im2col(Importer& import) {
 
 }  // namespace
 
+ExprId Importer::through_copies(ExprId element, const Extents& extents) {
+  while (exprs()[element].kind == Expr::Kind::kLoad) {
+    const Expr load = exprs()[element];
+    const Node* maker = graph_.maker(load.tensor);
+    if (maker == nullptr || maker->special() || maker->reduction != Reduction::kNone || !maker->at.empty() ||
+        exprs()[maker->body].kind != Expr::Kind::kLoad || exprs()[maker->body].type != load.type)
+      break;
+    const auto copied = graph_.inlined(load, extents);
+    if (!copied) break;
+    element = *copied;
+  }
+  return element;
+}
+
+ExprId Importer::joined(const std::vector<ExprId>& parts, size_t axis, const Size& length,
+                        const Extents& sizes) {
+  const Index along = Index::dimension(static_cast<int>(axis));
+  Extents own = sizes;  // of one part
+  own[axis] = length;
+  std::vector<ExprId> loads;
+  for (const ExprId part : parts) loads.push_back(through_copies(part, own));
+  const Expr first = exprs()[loads[0]];
+  std::vector<Index> step(first.at.size());
+  bool regular = first.kind == Expr::Kind::kLoad && first.args.empty();
+  for (size_t i = 1; i < loads.size() && regular; ++i) {
+    const Expr& load = exprs()[loads[i]];
+    regular = load.kind == Expr::Kind::kLoad && load.tensor == first.tensor && load.args.empty();
+    for (size_t d = 0; d < step.size() && regular; ++d) {
+      const Index far = load.at[d] - first.at[d];
+      if (i == 1) step[d] = far;
+      regular = far.is_constant() && far == step[d] * static_cast<int64_t>(i);
+    }
+  }
+  std::vector<Index> by = dimensions(sizes.size());
+  if (regular) {
+    by[axis] = remainder(along, length, sizes);
+    std::vector<Index> at;
+    for (size_t d = 0; d < step.size(); ++d)
+      at.push_back(substitute(first.at[d], by, sizes) + quotient(along, length, sizes) * step[d].constant());
+    return exprs().load(first.tensor, at, first.type);
+  }
+  ExprId body = -1;
+  for (size_t i = parts.size(); i-- > 0;) {
+    // Read where it has no element it would be another's: the `where` below throws that away.
+    by[axis] = along - Index(length * static_cast<int64_t>(i));
+    const ExprId part = exprs().substitute(parts[i], by, sizes);
+    const Size end = length * static_cast<int64_t>(i + 1);
+    body = body < 0 ? part : exprs().apply(Fn::kWhere, {exprs().within(along, 0, end, sizes), part, body});
+  }
+  return body;
+}
+
 void add_shapes(OperatorTable& table) {
   table["aten::flip"] = moves(flip);
   table["aten::roll"] = moves(roll);

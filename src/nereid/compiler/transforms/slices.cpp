@@ -68,9 +68,9 @@ std::map<int, std::map<int64_t, Size>> cuts_of(const Graph& graph, const Node& n
   return cuts;
 }
 
-class Slicer {
+class Concatenations {
  public:
-  Slicer(Graph& graph, const Target& target)
+  Concatenations(Graph& graph, const Target& target)
       : graph_(graph), target_(target), results_(graph.results()), readers_(graph.tensors.size(), 0) {}
 
   void run() {
@@ -257,6 +257,6 @@ void keep_concatenations(Graph& graph) {
   }
 }
 
-void slice_concatenations(Graph& graph, const Target& target) { Slicer(graph, target).run(); }
+void slice_concatenations(Graph& graph, const Target& target) { Concatenations(graph, target).run(); }
 
 }  // namespace nereid::compiler
