@@ -12,6 +12,7 @@ namespace {
 // steps are one launch. With more of them a processor alone takes longer for a step than a launch of all
 // does.
 constexpr int64_t kInRegisters = 64;
+constexpr int64_t kGatesOfFourWarps = 8192;  // elements of a program; of more, four warps spill registers
 
 bool fits_registers(const Recurrence& of, DType stored) {
   const bool half = stored == DType::kF16 || stored == DType::kBF16;
@@ -87,7 +88,8 @@ class StepEmitter : RecurrenceLines {
     if (choice.n > 0 && !on_device_) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
     if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
     if (!half) precision_ = choice.precision.empty() ? (node_.tf32 ? "tf32" : "tf32x3") : choice.precision;
-    out_.num_warps = choice.warps > 0 ? choice.warps : 4;
+    const int64_t gates = static_cast<int64_t>(gates_.size()) * block_m_ * block_n_;
+    out_.num_warps = choice.warps > 0 ? choice.warps : !on_device_ && gates > kGatesOfFourWarps ? 8 : 4;
     out_.num_stages = choice.stages > 0 ? choice.stages : 3;
     const auto shared = [&] {
       const auto rows = block_m_ + static_cast<int64_t>(gates_.size()) * block_n_;
