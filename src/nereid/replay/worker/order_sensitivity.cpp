@@ -119,18 +119,23 @@ bool is_product(std::string_view name) {
 }
 
 void spoil_sums(const Given& given, at::Tensor& result) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const bool product = is_product(given.op.schema().name());
   auto sizes = given.arguments;
-  for (auto& each : sizes)
-    if (each.isTensor() && each.toTensor().scalar_type() == c10::kDouble) each = each.toTensor().abs();
+  for (auto& each : sizes) {
+    if (!each.isTensor() || each.toTensor().scalar_type() != c10::kDouble) continue;
+    const auto size = each.toTensor().abs();
+    each = product ? size.masked_fill(size.gt(kNearlyLargest), kInfinite) : size;
+  }
   given.op.callBoxed(sizes);
   auto total = sizes[0].toTensor();
   const auto* summed = given("self");
   if (given.op.schema().name() == "aten::mean" && summed != nullptr)
     total = total.mul(static_cast<double>(summed->toTensor().numel()) / static_cast<double>(result.numel()));
-  // An infinite term makes its sum infinite in every order, but not in parts.
-  const auto hangs = total.gt(kNearlyLargest);
-  result = result.masked_fill(
-      is_product(given.op.schema().name()) ? hangs : hangs.logical_and(total.isfinite()), kNan);
+  // An infinite term makes its sum infinite in every order, but not in parts (NaN: it meets a zero).
+  const auto hangs = product ? total.le(kNearlyLargest).logical_not()
+                             : total.gt(kNearlyLargest).logical_and(total.isfinite());
+  result = result.masked_fill(hangs, kNan);
 }
 
 // The elements of rows of factors [rows, n] whose product hangs on the order of multiplying in float32: the

@@ -261,6 +261,9 @@ TEST_F(OrderCheckTest, AnInfiniteFactorDecidesASumAndNoProduct) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto x = of({1, kInfinity, 2, 3}, {2, 2}), ones = at::ones({2, 1}, x.options());
   EXPECT_EQ(odd(played("mm", {given(x), given(ones)})), (std::vector<bool>{true, false}));
+  const auto beyond = of({1, 1e39, 2, 3}, {2, 2}), small = of({1, 1e-3}, {2, 1});
+  EXPECT_EQ(odd(played("mm", {given(beyond), given(small)})), (std::vector<bool>{true, false}))
+      << "infinite in float32";
   EXPECT_EQ(odd(played("sum.dim_IntList", {given(x), numbers({1})})), (std::vector<bool>{false, false}));
 }
 

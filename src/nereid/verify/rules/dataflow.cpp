@@ -62,7 +62,6 @@ class Walk {
   }
   static uint32_t made_by(const StepAnalysis& step, uint32_t in, bool now) {
     uint32_t out = in;
-    if (step.work != Work::kFree || step.over_integers != Work::kFree) out |= kComputed;
     if (now && step.work == Work::kTriton) {
       out |= kLaunchNow;
       if ((in & kFloats) != 0) out |= kFromLaunch;
@@ -101,7 +100,22 @@ std::vector<bool> reaching(const std::vector<DataflowStep>& steps, const std::ve
   return reaches;
 }
 
-// The same through data alone: not through indices, addresses and masks.
+// Of each of these: work is on its way, over integers too.
+std::vector<bool> computed(const std::vector<DataflowStep>& steps, const std::vector<StorageId>& outputs,
+                           size_t storages) {
+  std::vector<bool> found;
+  for (const StorageId output : outputs) {
+    const auto on_the_way = reaching(steps, {output}, storages);
+    bool works = false;
+    for (size_t i = 0; i < steps.size(); ++i)
+      works |=
+          on_the_way[i] && (steps[i].work != Work::kFree || steps[i].facts->over_integers != Work::kFree);
+    found.push_back(works);
+  }
+  return found;
+}
+
+// `reaching` through data alone: not through indices, addresses and masks.
 std::vector<bool> reaching_as_data(const std::vector<DataflowStep>& steps, const std::vector<StorageId>& ends,
                                    size_t storages) {
   std::vector<bool> needed(storages), reaches(steps.size());
@@ -393,6 +407,7 @@ Dataflow trace_dataflow(const TraceAnalysis& facts) {
     flow.output_overwritten.push_back(overwritten.all_of(value));
   }
   Integers(facts, judged, flow, before).judge();
+  flow.output_computed = computed(flow.steps, outputs, storages);
   return flow;
 }
 

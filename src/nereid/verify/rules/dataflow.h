@@ -15,7 +15,6 @@ enum Origin : uint32_t {
   kInputs2 = 4,       // of the three calls
   kState = 8,         // parameters and buffers
   kLaunchNow = 16,    // went through a Triton launch of the judged call
-  kComputed = 32,     // went through any work that is not free
   kRandom = 64,       // a random draw of the judged call
   kFloats = 128,      // holds, in integers perhaps, what PyTorch's operators made of floating-point data
   kFromLaunch = 256,  // made from what a launch of the judged call made of floating-point data
@@ -52,6 +51,8 @@ struct Dataflow {
       reused;  // storages made from the state before the judged call, and read by it (live)
   // Of each tensor of the output: this call has overwritten all of its bytes, whatever the data is.
   std::vector<bool> output_overwritten;
+  // Likewise: work of this call is on its way.
+  std::vector<bool> output_computed;
 };
 
 Dataflow trace_dataflow(const TraceAnalysis& facts);

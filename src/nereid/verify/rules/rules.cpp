@@ -49,7 +49,7 @@ std::vector<FlatOutput> outputs_to_compute(const TraceAnalysis& reference, const
   std::erase_if(outputs, [&](const FlatOutput& o) {
     if (any_floating && !o.floating) return true;
     if (wanted.size() != outputs.size() || o.position >= wanted.size()) return false;
-    return (reference_flow.origins[static_cast<size_t>(wanted[o.position].storage)] & kComputed) == 0;
+    return !reference_flow.output_computed.at(o.position);
   });
   return outputs;
 }

@@ -78,7 +78,7 @@ class Comparer {
     for_each_range([&](const ElementRange& range, int64_t first) {
       const auto part = part_of(near, first, range.own.numel());
       nearby.error.add(own_error(range, part, unit));
-      nearby.errors.add(range, part, unit, out_.elements);
+      if (tensors_.other_inputs) nearby.errors.add(range, part, unit, out_.elements);
       if (statistics && is_sampled(first)) statistics->add_error(sums, range, part, first);
     });
     if (statistics) statistics->add_sample(sums, sample(shifted));

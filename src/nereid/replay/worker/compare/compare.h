@@ -31,7 +31,8 @@ struct OutputTensors {
   at::Tensor truth;                 // ... in float64; integers as they are
   OwnError nearby = {};             // the widest of other truths (`widen`), by which the reference's own
                                     // error may be measured as well
-  SampleErrors nearby_errors = {};  // element by element
+  bool other_inputs = false;        // than the task's own
+  SampleErrors nearby_errors = {};  // element by element, on other inputs
   double usual_scale = 0;           // rms of an earlier trial's truth: the unit where this one's is all zeros
   at::Tensor agreed = {};           // bool, flat: where the truth is what other truths say (`keep_agreeing`)
   // The reference rounds to 16 bits or less, or to TF32, on the way.

@@ -108,6 +108,9 @@ StatisticsLimits statistics_limits(trace::DType type, bool coarse, bool near_one
   // tanh.approx errs by up to 2^-11 of one, always to the same side at worst: of fp16 that is half an ulp.
   if (coarse && near_one && epsilon(type) == 0x1p-10)
     return {.bias_ulps = 0.5, .small_energy = 1.5, .small_bias = 1.5};
+  // Of bf16 it is less, but many ulps of an element that is small next to what tanh is multiplied with. Over
+  // a slice the error's sign changes: half of it is allowed to their mean.
+  if (coarse && near_one && epsilon(type) == 0x1p-7) return {.small_bias = 1.0 / 32};
   if (coarse && epsilon(type) > 0x1p-20) return {};
   // Coarse on the way alone: what the reference's own errors are decides.
   if (coarse)

@@ -11,9 +11,10 @@
 namespace nereid::replay {
 namespace {
 
-constexpr int kBias = 1023;                       // of a float64's exponent
-constexpr double kDeviations = 6;                 // of a binomial count
-constexpr int64_t kTailPart = int64_t{1} << 22;   // elements that operators look at together
+constexpr int kBias = 1023;                      // of a float64's exponent
+constexpr double kDeviations = 6;                // of a binomial count
+constexpr int64_t kTailPart = int64_t{1} << 22;  // elements that operators look at together
+constexpr int64_t kMostParts = 8;
 constexpr int64_t kMostLocal = int64_t{1} << 22;  // elements of an output that are judged one by one
 constexpr double kLocalFactor = 256;              // times what right answers err by at an element
 constexpr double kLocalLeast = 4;                 // ... and that many times the largest of their errors
@@ -46,14 +47,16 @@ ErrorTail by_loops(const ElementRange& s, const at::Tensor& answer, double scale
   return at_least(of_power);
 }
 
-// Calls body(errors in float64, 0 where not finite) for parts of a range.
+// Calls body(errors in float64, 0 where not finite) for parts of a range; of many parts for a sample.
 template <typename F>
 void for_each_part(const ElementRange& s, const at::Tensor& answer, double scale, F body) {
-  for (int64_t first = 0; first < s.truth.numel(); first += kTailPart) {
+  const auto parts = (s.truth.numel() + kTailPart - 1) / kTailPart;
+  const auto step = kTailPart * ((parts + kMostParts - 1) / kMostParts);
+  for (int64_t first = 0; first < s.truth.numel(); first += step) {
     const auto size = std::min(kTailPart, s.truth.numel() - first);
     const auto part = [&](const at::Tensor& t) { return t.narrow(0, first, size); };
     const auto truth = part(s.truth).to(c10::kDouble), values = part(answer).to(c10::kDouble);
-    auto finite = at::isfinite(part(s.own)).logical_and_(truth.abs().le(s.largest));
+    auto finite = at::isfinite(part(s.own).to(c10::kDouble)).logical_and_(truth.abs().le(s.largest));
     finite.logical_and_(at::isfinite(values));
     if (s.agreed.defined()) finite.logical_and_(part(s.agreed));
     body(at::where(finite, values.sub(truth).abs_().div_(truth.abs().clamp_min_(scale)), 0.0), first);

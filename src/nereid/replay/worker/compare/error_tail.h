@@ -22,8 +22,8 @@ struct ErrorTail {
   void add(const ErrorTail& other);
   void widen(const ErrorTail& other);  // the larger of each
 };
-// `answer` against the range's truth. By plain loops over float64 on a CPU, else by PyTorch's operators, a
-// few million elements at a time.
+// `answer` against the range's truth. By plain loops over float64 on a CPU, else by PyTorch's operators, at
+// eight parts of 4 million elements at most.
 ErrorTail error_tail(const ElementRange& range, const at::Tensor& answer, double scale);
 
 struct TailExcess {

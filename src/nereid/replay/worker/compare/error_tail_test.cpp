@@ -115,7 +115,8 @@ TEST(ErrorTailTest, ComparisonRefusesThatOnOtherInputsAndNotWhereASampleShowsIt)
   OutputTensors tensors{.dtype = trace::DType::kF32,
                         .got = truth.add(at::rand({600}, at::kDouble).mul(2e-4)).to(c10::kFloat),
                         .own = truth.add(errors(condition)).to(c10::kFloat),
-                        .truth = truth};
+                        .truth = truth,
+                        .other_inputs = true};
   Tolerance tolerance;
   tolerance.slack = 16;
   const auto found = compare(tensors, tolerance);

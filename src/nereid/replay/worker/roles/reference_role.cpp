@@ -435,7 +435,9 @@ class ReferenceRole : public Role {
     const bool changed = trial.distribution == InputDistribution::kOwn && tolerance.slack > 1;
     if (makes_large(trial.distribution) || changed)
       for (auto& output : outputs) output.saturated = is_saturated(output.truth);
-    for (auto& output : outputs) output.statistics_slack = statistics_slack(trial.distribution);
+    for (auto& output : outputs)
+      output.statistics_slack = statistics_slack(trial.distribution),
+      output.other_inputs = tolerance.slack > 1;
     take_tf32(tolerance, comparison, outputs);
     const auto move_inputs = [&] {
       comparison.conditioned = true;
@@ -687,7 +689,6 @@ class ReferenceRole : public Role {
     return true;
   }
 
-  // `shifted`: see compare.h.
   void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change,
              bool shifted = true) {
     std::map<int, at::Tensor> values;
