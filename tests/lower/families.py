@@ -174,6 +174,18 @@ CASES = [
         (1, 40, 47, 43),
         never="Here 1 kernel moves",
     ),
+    # Rows at no vector's places: blocks of float32 as one row of elements, halves with padded rows.
+    product("odd_rows", "x @ y.t()", (50, 259), (131, 259), mentions="[BLOCK_N, BLOCK_K])"),
+    product("odd_columns", "x @ y", (50, 64), (64, 131), mentions="[BLOCK_K, BLOCK_N])"),
+    product("odd_both", "x.abs() @ y + 1", (67, 93), (93, 51), mentions="m_left = first_m"),
+    product("odd_transposed", "x.t().abs() @ y", (95, 67), (95, 51), mentions="[BLOCK_K, BLOCK_M])"),
+    product("odd_batches", "x @ y.transpose(1, 2)", (3, 20, 33), (3, 45, 33), mentions="[BLOCK_N, BLOCK_K])"),
+    product("odd_rows_even_shift", "x[:, 1:] @ y", (40, 65), (64, 96)),
+    product("even_rows", "x @ y.t()", (50, 260), (131, 260), never="tl.reshape("),
+    product("odd_long", "x @ y.t()", (90, 8197), (70, 8197), mentions="tl.reshape("),
+    product("odd_parts", "x @ y", (1031, 1601), (1601, 1303), mentions="k_left < 1608"),
+    product("odd_parts_transposed", "(x @ y.t()).relu()", (1031, 1601), (1303, 1601), mentions="1608"),
+    product("odd_parts_first", "x.t() @ y", (1601, 1031), (1601, 1303), mentions="n < 1304"),
     # Deviations and scans along columns, whose rows are adjacent.
     product("held_columns", "x.std(0)", (300, 2200), mentions="16 rows of 300 a program"),
     product("held_columns_long", "x.var(0, correction=0)", (1100, 4300), mentions="8 rows of 1100 a program"),

@@ -58,6 +58,9 @@ class ContractionTile {
     n_ = std::clamp<int64_t>(power_of_two(of_.n), 16, most);
     k_ = std::clamp<int64_t>(power_of_two(of_.k), 16, of_.narrow ? 64 : 32);
     if (of_.split && of_.n >= 512) n_ = 256;
+    // What is read for a few rows is read once.
+    int64_t &few = of_.m < of_.n ? m_ : n_, rows = std::min(of_.m, of_.n);
+    if (wide_ && !of_.gathered && rows > 64 && rows <= kLargeTile && of_.k >= kLongRows) few = kLargeTile;
     // A row that ends in a second block is shorter in one.
     if (of_.taps && of_.k > 32 && of_.k < 64) k_ = 64;
     if (of_.direct) m_ = std::max(m_, kWarpGroupTile);

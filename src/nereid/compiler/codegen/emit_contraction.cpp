@@ -7,6 +7,7 @@
 #include "nereid/compiler/codegen/contraction_tile.h"
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/codegen/factor_block.h"
 #include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
@@ -22,7 +23,8 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
 constexpr double kLargeProduct = 1 << 24;
 // Terms of a sum in the tensor cores, which cut off where they add, and sums so long that this shows.
 constexpr int64_t kTf32Segment = 1024, kLongSum = 8192;
-constexpr int64_t kTogether = 8;  // tiles of a strip, one after another
+constexpr int64_t kTogether = 8;     // tiles of a strip, one after another
+constexpr int kStagesOfSingles = 4;  // of loads of single elements, of which many must be under way
 
 class ContractionEmitter {
  public:
@@ -44,7 +46,8 @@ class ContractionEmitter {
     const DType result =
         graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
     split_ = !first().low.empty();
-    const DType factors = factor_type(of_.left) == factor_type(of_.right) ? factor_type(of_.left) : result;
+    DType factors = factor_type(graph_, of_.left);
+    if (factors != factor_type(graph_, of_.right)) factors = result;
     const auto half = [](DType type) { return type == DType::kF16 || type == DType::kBF16; };
     operand_ = split_ ? DType::kF16 : half(result) ? result : half(factors) ? factors : DType::kF32;
     narrow_ = operand_ != DType::kF32;
@@ -69,8 +72,9 @@ class ContractionEmitter {
     if (limits_.of.empty()) dimensions.push_back({"tap", taps_, true});
     for (size_t d = 0; d < limits_.of.size(); ++d)
       dimensions.push_back({fmt::format("tap_{}", d), kernel_.columns[d], true});
-    names_.taken.insert({"start", "total", "pid", "tile", "tiles_m", "tiles_n", "segment", "part", "step",
-                         "k_left", "k_right", "first_m", "first_n", "begin", "end"});
+    names_.taken.insert({"start",   "total", "pid",    "tile",    "tiles_m",   "tiles_n",    "segment",
+                         "part",    "step",  "k_left", "k_right", "m_left",    "n_right",    "first_m",
+                         "first_n", "begin", "end",    "low",     "left_high", "right_high", "product"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
@@ -82,15 +86,17 @@ class ContractionEmitter {
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
     const ExprId left = flat(limits_.without_implied(of_.left)),
                  right = flat(limits_.without_implied(of_.right));
+    if (choice_.stages == 0 && (block_of(left, true).flat || block_of(right, false).flat))
+      choice_.stages = kStagesOfSingles;
     const auto [begin, end] = bounds(write, left, right);
     for (const auto& [l, r] : first().low)
       add_product(write, dimensions, flat(l), flat(r), {.sum = "total", .begin = begin, .end = end});
-    const bool segments = !narrow_ && choice_.precision == "tf32x3" && !first().taps && k_ >= kLongSum;
-    if (split_) {
-      // Where a factor is infinite or NaN, the high product alone says what comes of it.
+    const bool segments = in_three() && !first().taps && k_ >= kLongSum;
+    if (in_three()) write.line("low = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+    // Where a factor is infinite or NaN, the high product alone says what comes of it.
+    if (split_)
       write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
                              number_text(1 / kLowScale)));
-    }
     if (split_ || segments) {
       const int64_t segment = split_ ? kSegment : kTf32Segment;
       write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), segment));
@@ -104,6 +110,8 @@ class ContractionEmitter {
     } else {
       add_product(write, dimensions, left, right, {.sum = "total", .begin = begin, .end = end});
     }
+    // Where a factor is infinite, the product of the high parts alone says what comes of it.
+    if (in_three()) write.line("total = tl.where(tl.abs(total) < float(\"inf\"), total + low, total)");
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
     const int64_t tiles = tiles_m() * tiles_n() * batch_;
@@ -138,13 +146,6 @@ class ContractionEmitter {
   }
 
  private:
-  // What a factor was before it was widened.
-  DType factor_type(ExprId factor) const {
-    const Expr& cast = graph_.exprs[factor];
-    return cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast ? graph_.exprs[cast.args[0]].type
-                                                                   : cast.type;
-  }
-
   // Of eight warps each has half of what follows the product.
   bool long_epilogue() const {
     std::set<ExprId> bodies;
@@ -239,27 +240,6 @@ class ContractionEmitter {
     write.line("n = first_n + tl.arange(0, BLOCK_N)[None, :]");
   }
 
-  // where(the place is in the tensor, load, 0) is what a load gives whose mask says so.
-  std::optional<ExprId> bare_load(ExprId id) const {
-    const Expr& padded = graph_.exprs[id];
-    if (padded.kind != Expr::Kind::kApply || padded.fn != Fn::kWhere) return std::nullopt;
-    const Expr &load = graph_.exprs[padded.args[1]], &otherwise = graph_.exprs[padded.args[2]];
-    if (load.kind != Expr::Kind::kLoad || otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0)
-      return std::nullopt;
-    const Tensor& of = graph_.tensors[static_cast<size_t>(load.tensor)];
-    for (const ExprId under : graph_.exprs.below(padded.args[0])) {
-      const Expr& condition = graph_.exprs[under];
-      if (condition.kind == Expr::Kind::kApply && condition.fn == Fn::kAnd) continue;
-      if (condition.kind != Expr::Kind::kWithin) return std::nullopt;
-      bool implied = false;
-      for (size_t d = 0; d < load.at.size(); ++d)
-        implied =
-            implied || (load.at[d] == condition.index && condition.low == 0 && condition.high == of.sizes[d]);
-      if (!implied) return std::nullopt;
-    }
-    return padded.args[1];
-  }
-
   // Of k: what is before `begin` or from `end` on is multiplied by zero in every element of this program's
   // tile, as in a product with a triangle. Empty where nothing is known.
   struct Reach {
@@ -325,17 +305,21 @@ class ContractionEmitter {
   // A loop over k, from `begin` to `end` (all of it), that adds the product of two factors to `sum`.
   void add_product(ExprWriter& write, std::vector<BlockDimension> dimensions, ExprId left, ExprId right,
                    const Loop& loop) {
+    const std::vector<BlockDimension> shared = dimensions;
+    const FactorBlock left_block = block_of(left, true), right_block = block_of(right, false);
     dimensions[kK].name = "k_left";
+    if (left_block.flat) dimensions[kM].name = "m_left";
+    as_far_as_loaded(dimensions[kM], left, kM, block_m_);
     ExprWriter a(graph_, names_, dimensions);
+    dimensions = shared;
     dimensions[kK].name = "k_right";
+    if (right_block.flat) dimensions[kN].name = "n_right";
+    as_far_as_loaded(dimensions[kN], right, kN, block_n_);
     ExprWriter b(graph_, names_, dimensions);
-    const std::string x =
-        factor(a, left, "k_left = start + tl.arange(0, BLOCK_K)[None, :]", "[BLOCK_M, BLOCK_K]", "left");
-    const std::string y =
-        factor(b, right, "k_right = start + tl.arange(0, BLOCK_K)[:, None]", "[BLOCK_K, BLOCK_N]", "right");
+    const std::string x = factor(a, left, left_block), y = factor(b, right, right_block);
     // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
-    const auto [before_a, body_a] = halves(a);
-    const auto [before_b, body_b] = halves(b);
+    const auto [before_a, body_a] = loop_halves(a);
+    const auto [before_b, body_b] = loop_halves(b);
     for (const auto* lines : {&before_a, &before_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
     if (first().taps) {
@@ -347,7 +331,23 @@ class ContractionEmitter {
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
     const std::string precision = narrow_ ? "" : fmt::format(", input_precision=\"{}\"", choice_.precision);
+    if (in_three()) {
+      three_products(write, x, y, loop);
+      return;
+    }
     write.line(fmt::format("{0}    {1} = tl.dot({2}, {3}, {1}{4})", loop.indent, loop.sum, x, y, precision));
+  }
+
+  // Triton's own tf32x3 adds the small products to a sum of the turn and looks at it for NaN.
+  bool in_three() const { return !narrow_ && choice_.precision == "tf32x3"; }
+  void three_products(ExprWriter& write, const std::string& x, const std::string& y, const Loop& loop) {
+    const auto line = [&](const std::string& text) { write.line(loop.indent + "    " + text); };
+    line(fmt::format("left_high = high_part_of({})", x));
+    line(fmt::format("right_high = high_part_of({})", y));
+    line(fmt::format("low = tl.dot({} - left_high, right_high, low, input_precision=\"tf32\")", x));
+    line(fmt::format("low = tl.dot(left_high, {} - right_high, low, input_precision=\"tf32\")", y));
+    line("product = tl.dot(left_high, right_high, input_precision=\"tf32\")");
+    line(fmt::format("{0} = rounded_sum_of({0}, product)", loop.sum));
   }
 
   // The header of a loop over taps and blocks of k.
@@ -378,19 +378,39 @@ class ContractionEmitter {
     }
   }
 
+  FactorBlock block_of(ExprId factor, bool left) const {
+    if (narrow_ || first().taps || first().window_factor || kernel_.columns.size() != 1)
+      return {.left = left};
+    // What is multiplied as it is loaded goes where the tensor cores read it from.
+    const bool as_loaded = graph_.exprs[bare_load(graph_, factor).value_or(factor)].kind == Expr::Kind::kLoad;
+    if (left && as_loaded && choice_.precision != "tf32") return {.left = left};
+    return factor_block(graph_, factor, left, left ? kM : kN, kK);
+  }
+
+  // What is loaded beyond the last m or n is multiplied for results that are not stored. So a mask may go to
+  // the end of padded rows (split_factors.h), where it ends with a vector.
+  void as_far_as_loaded(BlockDimension& dimension, ExprId factor, int own, int64_t block) const {
+    const auto reach = loaded_extent(graph_, factor, own);
+    if (!reach || *reach <= dimension.extent) return;
+    dimension.extent = *reach;
+    dimension.exact = ends_with_blocks(*reach, block, choice_.masked);
+  }
+
   // One block of a factor, in the type that is multiplied.
-  std::string factor(ExprWriter& write, ExprId body, const std::string& range, const char* shape,
-                     const std::string& wish) {
+  std::string factor(ExprWriter& write, ExprId body, const FactorBlock& block) {
+    const std::string side = block.left ? "left" : "right";
+    if (block.flat)
+      write.line(fmt::format("{0}_{1} = first_{0} + {2}", block.left ? "m" : "n", side, block.range(false)));
     std::vector<int> inner{kK, kTap};
     for (size_t d = 1; d < limits_.of.size(); ++d) inner.push_back(kTap + static_cast<int>(d));
     write.begin_loop(inner);
-    write.line(range);
+    write.line(fmt::format("k_{} = start + {}", side, block.range(true)));
     ExprId narrow = body;
     const Expr expr = graph_.exprs[body];
     if (narrow_ && expr.kind == Expr::Kind::kApply && expr.fn == Fn::kCast &&
         graph_.exprs[expr.args[0]].type == operand_)
       narrow = expr.args[0];
-    if (const auto bare = bare_load(narrow)) narrow = *bare;
+    if (const auto bare = bare_load(graph_, narrow)) narrow = *bare;
     std::string value = write.value(narrow);
     // A load at k is zero beyond the last of them by its mask.
     const Expr& load = graph_.exprs[narrow];
@@ -398,29 +418,14 @@ class ContractionEmitter {
                        std::any_of(load.at.begin(), load.at.end(),
                                    [](const Index& at) { return at.stride(kK).value_or(1) != 0; });
     if (choice_.precision == "tf32" && !first().taps && operand_ == DType::kF32)
-      value = write.let(wish, fmt::format("round_to_tf32({})", value));
+      value = write.let(side, fmt::format("round_to_tf32({})", value));
     // Beyond the last k both factors are nothing.
     if (!plain && !ends_with_blocks(k_, block_k_, choice_.masked))
-      value = write.let(wish, fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));
+      value = write.let(side, fmt::format("tl.where({}, {}, 0.0)", write.mask_of({kK}), value));
     if (graph_.exprs[narrow].type != operand_)
-      value = write.let(wish, fmt::format("{}.to({})", value, type_text(operand_)));
+      value = write.let(side, fmt::format("{}.to({})", value, type_text(operand_)));
     // A factor that does not depend on one of its block's dimensions is as wide as the block all the same.
-    return write.let(wish, fmt::format("tl.broadcast_to({}, {})", value, shape));
-  }
-
-  // What comes before the loop, and the loop's body.
-  static std::pair<std::vector<std::string>, std::vector<std::string>> halves(ExprWriter& write) {
-    write.end_loop("#");
-    std::vector<std::string> before, body;
-    bool inside = false;
-    for (auto& line : write.take_lines()) {
-      if (line == "#") {
-        inside = true;
-        continue;
-      }
-      (inside ? body : before).push_back(std::move(line));
-    }
-    return {before, body};
+    return write.let(side, block.shaped(value));
   }
 
   Status epilogue(ExprWriter& write, const std::vector<Index>& by) {

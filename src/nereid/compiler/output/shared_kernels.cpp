@@ -185,6 +185,7 @@ std::pair<int, string> role_of(const std::vector<string_view>& tokens, size_t at
     if (tokens[t] != " " && tokens[t] != ")") after.push_back(tokens[t]);
   if (before.size() < 5 || after.size() < 2) return {9, "SIZE"};
   const bool blocks = after[0] == "," && after[1].starts_with("BLOCK_");
+  if (before[0] == "<" && size_of(before[1])) return {5, "LENGTH"};  // of i % 1608
   if (before[0] == "<" && name_character(before[1][0])) return {0, extent_of(before[1])};
   if (before[0] == "+") return {4, "OFFSET"};
   if (blocks) return {1, upper(after[1].substr(6))};

@@ -14,9 +14,18 @@ namespace {
 
 // Below these the passes that split cost more than the product gains.
 constexpr int64_t kLeastSide = 256, kLeastTerms = 256, kLeastProducts = int64_t{1} << 31;
+constexpr int64_t kAligned = 8;  // of float16: 16 bytes, which a thread loads at once
 constexpr double kPasses = 3;  // over a factor: read for its largest element, read and written for its parts
 constexpr double kProducts = 3;   // of tensor cores for one of float32, either way
 constexpr double kReached = 0.7;  // of the tensor cores' rate
+
+// Sizes of parts whose rows begin at multiples of 16 bytes: of others single elements are loaded, which takes
+// many times the product's own time. Sizes that depend on a batch stay, for they are written as texts of it.
+Extents with_aligned_rows(Extents sizes) {
+  if (sizes.size() < 2 || sizes.back().text().find(kBatchName) != std::string::npos) return sizes;
+  if (sizes.back() % kAligned != 0) sizes.back() = (sizes.back() + kAligned - 1) / kAligned * kAligned;
+  return sizes;
+}
 
 // What remains of a tensor in float16, and what brings the product back to scale.
 struct Parts {
@@ -89,6 +98,7 @@ class FactorSplitter {
     if (const auto known = parts_.find(tensor); known != parts_.end()) return known->second;
     const Tensor of = graph_.tensors[static_cast<size_t>(tensor)];
     const std::string name = of.name.empty() ? "factor" : of.name;
+    const Extents sizes = with_aligned_rows(of.sizes);
     const auto map = [&](const std::string& what, const Extents& sizes, Value body) {
       return Node{.sizes = sizes, .body = body.id(), .name = what, .place = reader.place};
     };
@@ -107,11 +117,38 @@ class FactorSplitter {
     const TensorId scale = add(map("scale_" + name, {}, (-exponent).apply(Fn::kExp2)), DType::kF32);
     Parts parts;
     parts.back = add(map("unscale_" + name, {}, exponent.apply(Fn::kExp2)), DType::kF32);
-    const Value scaled = x * Value(graph_.exprs, graph_.exprs.load(scale, {}, DType::kF32));
+    const Value known = padded(x, of.sizes, sizes);
+    const Value scaled = known * Value(graph_.exprs, graph_.exprs.load(scale, {}, DType::kF32));
     const Value high = scaled.apply(Fn::kHalf);
-    parts.high = add(map("high_" + name, of.sizes, high), DType::kF16);
-    parts.low = add(map("low_" + name, of.sizes, (scaled - high) * kLowScale), DType::kF16);
+    parts.high = add(map("high_" + name, sizes, high), DType::kF16);
+    parts.low = add(map("low_" + name, sizes, (scaled - high) * kLowScale), DType::kF16);
     return parts_.emplace(tensor, parts).first->second;
+  }
+
+  // 0 beyond the end of a row.
+  Value padded(Value x, const Extents& from, const Extents& to) {
+    if (from.empty() || from.back() == to.back()) return x;
+    const Index last = Index::dimension(static_cast<int>(to.size()) - 1);
+    const Value inside(graph_.exprs, graph_.exprs.within(last, 0, from.back(), to));
+    return inside.where(x, x.constant(0));
+  }
+
+  // Whether dimension k alone says where in one of its tensor's dimensions a load is, and nothing else of it.
+  bool is_along(const Expr& load, int k) const {
+    const Index only = Index::dimension(k);
+    return std::ranges::count_if(load.at, [&](const Index& at) { return at == only; }) == 1 &&
+           std::ranges::count_if(load.at, [&](const Index& at) { return at.uses(k); }) == 1;
+  }
+
+  // A sum along rows goes over their padding, too: masks then end with a vector. Both factors are 0 there, or
+  // one is beyond its tensor.
+  void extend_sum(Node& product, const Expr& left, const Expr& right) const {
+    const int k = static_cast<int>(product.sizes.size());
+    if (product.reduced.size() != 1 || !is_along(left, k) || !is_along(right, k)) return;
+    for (const Expr* load : {&left, &right})
+      if (load->at.back() == Index::dimension(k))
+        product.reduced[0] =
+            std::max(product.reduced[0], graph_.tensors[static_cast<size_t>(load->tensor)].sizes.back());
   }
 
   // The factor with its load replaced.
@@ -126,11 +163,14 @@ class FactorSplitter {
     const Expr body = graph_.exprs[node.body];
     const Parts left = parts_of(graph_.exprs[left_load].tensor, node),
                 right = parts_of(graph_.exprs[right_load].tensor, node);
+    Expr of_left = graph_.exprs[left_load], of_right = graph_.exprs[right_load];
+    of_left.tensor = left.high, of_right.tensor = right.high;
     const ExprId a = with(body.args[0], left.high), b = with(body.args[1], right.high);
     const TensorId result = node.out;
     const DType type = graph_.tensors[static_cast<size_t>(result)].type;
     Node product = node;
     product.body = graph_.exprs.apply(Fn::kMul, {a, b});
+    extend_sum(product, of_left, of_right);
     product.low = {{with(body.args[0], left.low), b}, {a, with(body.args[1], right.low)}};
     const Value sum = load(add(std::move(product), DType::kF32), node.sizes.size());
     const auto scalar = [&](TensorId id) {

@@ -1,0 +1,106 @@
+#include "nereid/compiler/codegen/factor_block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace nereid::compiler {
+namespace {
+
+// The dimension (`k` or `own`) along which single elements of float32 are adjacent that are in no vectors;
+// -1: they are not adjacent, or in vectors.
+int singles_along(const Graph& graph, const Expr& load, int own, int k) {
+  if (!load.args.empty() || load.type != DType::kF32) return -1;
+  const Tensor& tensor = graph.tensors[static_cast<size_t>(load.tensor)];
+  Index address(tensor.shift);
+  for (size_t d = 0; d < load.at.size(); ++d) address = address + load.at[d] * tensor.strides[d];
+  const int along = address.stride(k).value_or(0) == 1 ? k : address.stride(own).value_or(0) == 1 ? own : -1;
+  if (along < 0) return -1;
+  const Index others = address - Index::dimension(along);
+  const bool odd = others.constant() % 2 != 0 ||
+                   std::ranges::any_of(others.terms(), [](const auto& term) { return term.second % 2 != 0; });
+  return odd ? along : -1;
+}
+
+}  // namespace
+
+std::string FactorBlock::range(bool of_k) const {
+  if (!flat) return fmt::format("tl.arange(0, BLOCK_K)[{}]", left ? "None, :" : ":, None");
+  const char* own = left ? "BLOCK_M" : "BLOCK_N";
+  return fmt::format("tl.arange(0, {} * BLOCK_K) {} {}", own, of_k == along_k ? "%" : "//",
+                     along_k ? "BLOCK_K" : own);
+}
+
+std::string FactorBlock::shaped(const std::string& value) const {
+  if (!flat)
+    return fmt::format("tl.broadcast_to({}, {})", value, left ? "[BLOCK_M, BLOCK_K]" : "[BLOCK_K, BLOCK_N]");
+  const std::string own = left ? "BLOCK_M" : "BLOCK_N";
+  const std::string shape = along_k ? "[" + own + ", BLOCK_K]" : "[BLOCK_K, " + own + "]";
+  const std::string rows = fmt::format("tl.reshape({}, {})", value, shape);
+  return left == along_k ? rows : fmt::format("tl.trans({})", rows);
+}
+
+FactorBlock factor_block(const Graph& graph, ExprId factor, bool left, int own, int k) {
+  std::set<int> along;
+  for (const ExprId id : graph.exprs.below(factor))
+    if (graph.exprs[id].kind == Expr::Kind::kLoad && graph.exprs.uses(id, k) && graph.exprs.uses(id, own))
+      along.insert(singles_along(graph, graph.exprs[id], own, k));
+  if (along.size() != 1 || *along.begin() < 0) return {.left = left};
+  return {.left = left, .flat = true, .along_k = *along.begin() == k};
+}
+
+std::optional<Size> loaded_extent(const Graph& graph, ExprId factor, int own) {
+  std::optional<Size> reach;
+  for (const ExprId id : graph.exprs.below(factor)) {
+    const Expr& load = graph.exprs[id];
+    if (!graph.exprs.uses(id, own)) continue;
+    if (load.kind == Expr::Kind::kIndex || load.kind == Expr::Kind::kWithin) return std::nullopt;
+    if (load.kind != Expr::Kind::kLoad) continue;
+    if (!load.args.empty() || load.at.empty() || load.at.back() != Index::dimension(own)) return std::nullopt;
+    const Size& size = graph.tensors[static_cast<size_t>(load.tensor)].sizes[load.at.size() - 1];
+    reach = reach ? std::min(*reach, size) : size;
+  }
+  return reach;
+}
+
+std::optional<ExprId> bare_load(const Graph& graph, ExprId id) {
+  const Expr& padded = graph.exprs[id];
+  if (padded.kind != Expr::Kind::kApply || padded.fn != Fn::kWhere) return std::nullopt;
+  const Expr &load = graph.exprs[padded.args[1]], &otherwise = graph.exprs[padded.args[2]];
+  if (load.kind != Expr::Kind::kLoad || otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0)
+    return std::nullopt;
+  const Tensor& of = graph.tensors[static_cast<size_t>(load.tensor)];
+  for (const ExprId under : graph.exprs.below(padded.args[0])) {
+    const Expr& condition = graph.exprs[under];
+    if (condition.kind == Expr::Kind::kApply && condition.fn == Fn::kAnd) continue;
+    if (condition.kind != Expr::Kind::kWithin) return std::nullopt;
+    bool implied = false;
+    for (size_t d = 0; d < load.at.size(); ++d)
+      implied =
+          implied || (load.at[d] == condition.index && condition.low == 0 && condition.high == of.sizes[d]);
+    if (!implied) return std::nullopt;
+  }
+  return padded.args[1];
+}
+
+DType factor_type(const Graph& graph, ExprId factor) {
+  const Expr& cast = graph.exprs[factor];
+  return cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast ? graph.exprs[cast.args[0]].type : cast.type;
+}
+
+std::pair<std::vector<std::string>, std::vector<std::string>> loop_halves(ExprWriter& write) {
+  write.end_loop("#");
+  std::vector<std::string> before, body;
+  bool inside = false;
+  for (auto& line : write.take_lines()) {
+    if (line == "#") {
+      inside = true;
+      continue;
+    }
+    (inside ? body : before).push_back(std::move(line));
+  }
+  return {before, body};
+}
+
+}  // namespace nereid::compiler

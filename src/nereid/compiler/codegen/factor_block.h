@@ -1,0 +1,44 @@
+// How a block of a product's factor is loaded.
+//
+// Triton copies elements that are not of aligned vectors to shared memory across the dimension along which
+// they are adjacent, so that those of a warp go to one bank of 32. As one row of elements they go next to each
+// other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nereid/compiler/codegen/emit_expr.h"
+
+namespace nereid::compiler {
+
+struct FactorBlock {
+  bool left = true;     // [BLOCK_M, BLOCK_K], else [BLOCK_K, BLOCK_N]
+  bool flat = false;    // loaded as one row of elements
+  bool along_k = true;  // of one row: adjacent elements are along k, else along m or n
+
+  // The indices along k, or along m or n, from 0.
+  std::string range(bool of_k) const;
+  // What is loaded, or computed from that, as the block that is multiplied.
+  std::string shaped(const std::string& value) const;
+};
+
+// Of a factor over dimensions `own` and `k`: flat where it loads float32 that is adjacent along one of them
+// and in no vectors.
+FactorBlock factor_block(const Graph& graph, ExprId factor, bool left, int own, int k);
+
+// How far a factor's loads may go along `own` inside of their tensors; nothing where that is unknown.
+std::optional<Size> loaded_extent(const Graph& graph, ExprId factor, int own);
+
+// where(the place is in the tensor, load, 0) is what a load gives whose mask says so.
+std::optional<ExprId> bare_load(const Graph& graph, ExprId id);
+
+// What a factor was before it was widened.
+DType factor_type(const Graph& graph, ExprId factor);
+
+// What a writer has written before its loop, and the loop's body, without a header.
+std::pair<std::vector<std::string>, std::vector<std::string>> loop_halves(ExprWriter& write);
+
+}  // namespace nereid::compiler
