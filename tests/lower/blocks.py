@@ -49,6 +49,14 @@ for t in range(x.shape[0]):
 H = "h = torch.zeros(x.shape[1], 24, device=x.device, dtype=x.dtype)"
 
 CASES = [
+    # Padding on one side, of which the part that is a number, rounded to TF32, has a kernel of its own.
+    block(
+        "padded_before",
+        "self.c = nn.Conv1d(64, 64, 3, dilation=4)\nself.d = nn.Conv1d(64, 64, 3, dilation=4)",
+        "y = F.relu(self.c(F.pad(x, (8, 0))))\nF.relu(self.d(F.pad(y, (8, 0))) + x)",
+        (16, 64, 2048),
+        mentions=SLICED,
+    ),
     # Concatenations whose parts are written into slices, and whose readers' rows are.
     block(
         "fire",

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "nereid/base/check.h"
+#include "nereid/compiler/ir/constant_folding.h"
 
 namespace nereid::compiler {
 namespace {
@@ -67,48 +68,6 @@ constexpr std::array kFns = {
 bool is_comparison(Fn fn) {
   return fn == Fn::kLess || fn == Fn::kLessEqual || fn == Fn::kEqual || fn == Fn::kNotEqual ||
          fn == Fn::kIsInf;
-}
-
-// Of two numbers; nothing where one may be an integer that a double does not hold.
-std::optional<bool> compared(Fn fn, double a, double b) {
-  constexpr double kExact = int64_t{1} << 53;
-  if (std::abs(a) >= kExact || std::abs(b) >= kExact) return std::nullopt;
-  if (fn == Fn::kLess) return a < b;
-  if (fn == Fn::kLessEqual) return a <= b;
-  if (fn == Fn::kEqual) return a == b;
-  if (fn == Fn::kNotEqual) return a != b;
-  return std::nullopt;
-}
-
-std::optional<double> fold(Fn fn, const std::vector<double>& x) {
-  switch (fn) {
-    case Fn::kAdd:
-      return x[0] + x[1];
-    case Fn::kSub:
-      return x[0] - x[1];
-    case Fn::kMul:
-      return x[0] * x[1];
-    case Fn::kDiv:
-      return x[0] / x[1];
-    case Fn::kNeg:
-      return -x[0];
-    case Fn::kMax:
-      return std::isnan(x[0]) || std::isnan(x[1]) ? std::nan("") : std::max(x[0], x[1]);
-    case Fn::kMin:
-      return std::isnan(x[0]) || std::isnan(x[1]) ? std::nan("") : std::min(x[0], x[1]);
-    case Fn::kExp:
-      return std::exp(x[0]);
-    case Fn::kLog:
-      return std::log(x[0]);
-    case Fn::kSqrt:
-      return std::sqrt(x[0]);
-    case Fn::kRsqrt:
-      return 1 / std::sqrt(x[0]);
-    case Fn::kAbs:
-      return std::fabs(x[0]);
-    default:
-      return std::nullopt;
-  }
 }
 
 }  // namespace
@@ -356,7 +315,7 @@ ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   for (const ExprId arg : args)
     if (const auto number = number_of(arg)) numbers.push_back(*number);
   if (numbers.size() == args.size() && (trace::is_floating(type) || fn == Fn::kAdd || fn == Fn::kMul))
-    if (const auto folded = fold(fn, numbers)) return constant(*folded, type);
+    if (const auto number = folded(fn, numbers)) return constant(*number, type);
   Expr expr{.kind = Expr::Kind::kApply, .type = type};
   expr.fn = fn;
   expr.args = std::move(args);

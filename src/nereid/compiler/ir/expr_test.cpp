@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "nereid/compiler/ir/value.h"
 
@@ -56,6 +57,26 @@ TEST(Exprs, ConstantsAreFolded) {
   EXPECT_EQ(exprs[(two * 3 + 1).id()].number, 7);
   EXPECT_EQ(exprs[two.apply(Fn::kExp).id()].number, std::exp(2.0));
   EXPECT_EQ(exprs[two.cast(DType::kI64).id()].integer, 2);
+}
+
+TEST(Exprs, EveryFunctionOfOneNumberIsKnown) {
+  Exprs exprs;
+  const auto of = [&](Fn fn, double x) {
+    const Expr& e = exprs[exprs.apply(fn, {exprs.constant(x)})];
+    EXPECT_EQ(e.kind, Expr::Kind::kConstant) << info(fn).name;
+    return e.number;
+  };
+  for (int fn = 0; fn <= static_cast<int>(Fn::kCast); ++fn)
+    if (const FnInfo& known = info(static_cast<Fn>(fn));
+        known.arity == 1 && known.fn != Fn::kCast && known.fn != Fn::kIsInf)
+      of(known.fn, 0.75);
+  EXPECT_EQ(of(Fn::kTf32, 0), 0);
+  EXPECT_EQ(of(Fn::kTf32, 1 + 0x1p-11), 1 + 0x1p-10) << "half away from zero";
+  EXPECT_EQ(of(Fn::kTf32, -(1 + 0x1p-12)), -1);
+  EXPECT_EQ(of(Fn::kHalf, 1 + 0x1p-11), 1) << "half to even";
+  EXPECT_EQ(of(Fn::kHalf, 0x1p-24 * 1.25), 0x1p-24) << "subnormal";
+  EXPECT_EQ(of(Fn::kHalf, 65519), 65504);
+  EXPECT_EQ(of(Fn::kHalf, -65520), -std::numeric_limits<double>::infinity());
 }
 
 TEST(Exprs, ComparisonsOfNumbersAreKnown) {
