@@ -72,9 +72,8 @@ class ContractionEmitter {
     if (limits_.of.empty()) dimensions.push_back({"tap", taps_, true});
     for (size_t d = 0; d < limits_.of.size(); ++d)
       dimensions.push_back({fmt::format("tap_{}", d), kernel_.columns[d], true});
-    names_.taken.insert({"start",   "total", "pid",    "tile",    "tiles_m",   "tiles_n",    "segment",
-                         "part",    "step",  "k_left", "k_right", "m_left",    "n_right",    "first_m",
-                         "first_n", "begin", "end",    "low",     "left_high", "right_high", "product"});
+    names_.taken.insert({"start", "total", "pid", "tile", "tiles_m", "tiles_n", "segment", "part", "step",
+                         "k_left", "k_right", "m_left", "n_right", "first_m", "first_n", "begin", "end"});
     ExprWriter write(graph_, names_, dimensions);
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
@@ -91,8 +90,7 @@ class ContractionEmitter {
     const auto [begin, end] = bounds(write, left, right);
     for (const auto& [l, r] : first().low)
       add_product(write, dimensions, flat(l), flat(r), {.sum = "total", .begin = begin, .end = end});
-    const bool segments = in_three() && !first().taps && k_ >= kLongSum;
-    if (in_three()) write.line("low = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+    const bool segments = !narrow_ && choice_.precision == "tf32x3" && !first().taps && k_ >= kLongSum;
     // Where a factor is infinite or NaN, the high product alone says what comes of it.
     if (split_)
       write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
@@ -110,8 +108,6 @@ class ContractionEmitter {
     } else {
       add_product(write, dimensions, left, right, {.sum = "total", .begin = begin, .end = end});
     }
-    // Where a factor is infinite, the product of the high parts alone says what comes of it.
-    if (in_three()) write.line("total = tl.where(tl.abs(total) < float(\"inf\"), total + low, total)");
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
     const int64_t tiles = tiles_m() * tiles_n() * batch_;
@@ -331,23 +327,7 @@ class ContractionEmitter {
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
     const std::string precision = narrow_ ? "" : fmt::format(", input_precision=\"{}\"", choice_.precision);
-    if (in_three()) {
-      three_products(write, x, y, loop);
-      return;
-    }
     write.line(fmt::format("{0}    {1} = tl.dot({2}, {3}, {1}{4})", loop.indent, loop.sum, x, y, precision));
-  }
-
-  // Triton's own tf32x3 adds the small products to a sum of the turn and looks at it for NaN.
-  bool in_three() const { return !narrow_ && choice_.precision == "tf32x3"; }
-  void three_products(ExprWriter& write, const std::string& x, const std::string& y, const Loop& loop) {
-    const auto line = [&](const std::string& text) { write.line(loop.indent + "    " + text); };
-    line(fmt::format("left_high = high_part_of({})", x));
-    line(fmt::format("right_high = high_part_of({})", y));
-    line(fmt::format("low = tl.dot({} - left_high, right_high, low, input_precision=\"tf32\")", x));
-    line(fmt::format("low = tl.dot(left_high, {} - right_high, low, input_precision=\"tf32\")", y));
-    line("product = tl.dot(left_high, right_high, input_precision=\"tf32\")");
-    line(fmt::format("{0} = rounded_sum_of({0}, product)", loop.sum));
   }
 
   // The header of a loop over taps and blocks of k.

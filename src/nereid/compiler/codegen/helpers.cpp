@@ -20,15 +20,6 @@ const std::map<std::string, std::string>& helper_bodies() {
     bits = (x.to(tl.int32, bitcast=True) + half) & -(2 * half)
     return tl.where(is_nan(x), x, bits.to(tl.float32, bitcast=True))
 )"},
-      {"high_part_of", R"((x: tl.tensor) -> tl.tensor:
-    """x rounded to TF32. Some NaN become 0, and stay in what is left: x - high_part_of(x)."""
-    half: tl.constexpr = 1 << 12
-    return ((x.to(tl.int32, bitcast=True) + half) & -(2 * half)).to(tl.float32, bitcast=True)
-)"},
-      {"rounded_sum_of", R"((a: tl.tensor, b: tl.tensor) -> tl.tensor:
-    """a + b, rounded. A product would be added on the tensor cores, which cut off, if this were a plus."""
-    return tl.fma(b, 1.0, a)
-)"},
       {"rsqrt_of", R"((x: tl.tensor) -> tl.tensor:
     """1 / sqrt(x), also of subnormal numbers, which tl.rsqrt takes for zero."""
     subnormal = tl.abs(x) < 2.0**-126
@@ -93,8 +84,8 @@ std::string place_body(const std::string& name) {
 }  // namespace
 
 const std::vector<std::string>& function_helpers() {
-  static const std::vector<std::string> names{"is_nan",   "round_to_tf32", "high_part_of", "rounded_sum_of",
-                                              "rsqrt_of", "exp2_of",       "log1p_of",     "expm1_of"};
+  static const std::vector<std::string> names{"is_nan",  "round_to_tf32", "rsqrt_of",
+                                              "exp2_of", "log1p_of",      "expm1_of"};
   return names;
 }
 
