@@ -62,6 +62,7 @@ class Walk {
   }
   static uint32_t made_by(const StepAnalysis& step, uint32_t in, bool now) {
     uint32_t out = in;
+    if (step.work != Work::kFree || step.over_integers != Work::kFree) out |= kComputed;
     if (now && step.work == Work::kTriton) {
       out |= kLaunchNow;
       if ((in & kFloats) != 0) out |= kFromLaunch;

@@ -15,6 +15,7 @@ enum Origin : uint32_t {
   kInputs2 = 4,       // of the three calls
   kState = 8,         // parameters and buffers
   kLaunchNow = 16,    // went through a Triton launch of the judged call
+  kComputed = 32,     // went through any work that is not free, as a parameter's first values do
   kRandom = 64,       // a random draw of the judged call
   kFloats = 128,      // holds, in integers perhaps, what PyTorch's operators made of floating-point data
   kFromLaunch = 256,  // made from what a launch of the judged call made of floating-point data
