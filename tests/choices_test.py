@@ -66,6 +66,14 @@ with tempfile.TemporaryDirectory() as name:
                "--json")  # fmt: skip
     assert json.loads(data.stdout)["documents"] == len(pairs), data.stdout
 
+    # Where no program is measured nothing is said of times.
+    code = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+    code += "def get_inputs():\n    return [torch.rand(2**24)]\ndef get_init_inputs():\n    return []\n"
+    (root / "large.jsonl").write_text(json.dumps({"code": code}) + "\n")
+    none = json.loads(ran("choices", "large.jsonl", "-o", "none", "--device", "cpu", "--json").stdout)
+    assert none["programs"] == none["pairs"] == 0, none
+    assert none["times"] is None and none["gain"] is None, none
+
     # The same command has nothing to do; one that was killed goes on with the programs that are missing.
     text = (root / "out/choices.jsonl").read_text()
     again = json.loads(ran(*command, "--json").stdout)

@@ -169,8 +169,8 @@ Json report_of(const dataset::MeasurementReport& report, const dataset::BestPair
           {"out_of_time", report.out_of_time},
           {"pairs", best.pairs},
           {"first_is_best", best.first},
-          {"gain", best.gain},
-          {"times", best.measured ? "measured" : "modelled"}};
+          {"gain", best.pairs > 0 ? Json(best.gain) : Json()},
+          {"times", best.pairs > 0 ? Json(best.measured ? "measured" : "modelled") : Json()}};
 }
 
 std::string text_of(const dataset::MeasurementReport& report, const dataset::BestPairs& best,
@@ -181,13 +181,16 @@ std::string text_of(const dataset::MeasurementReport& report, const dataset::Bes
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
     return text.empty() ? std::string("none") : text;
   };
-  std::string text = fmt::format(
-      "{}: {} programs with {} choices ({}), {} timed; left out: {}\n"
-      "{} pairs; the best {} choice is {:.3f} times as fast as the compiler's own (geometric mean), which is "
-      "the "
-      "best of {}\n",
-      output, report.programs, report.choices, counts(report.verdicts), report.timed, counts(report.left_out),
-      best.pairs, best.measured ? "measured" : "modelled", best.gain, best.first);
+  std::string text =
+      fmt::format("{}: {} programs with {} choices ({}), {} timed; left out: {}\n", output, report.programs,
+                  report.choices, counts(report.verdicts), report.timed, counts(report.left_out));
+  if (best.pairs > 0)
+    text += fmt::format(
+        "{} pairs; the best {} choice is {:.3f} times as fast as the compiler's own (geometric mean), "
+        "which is the best of {}\n",
+        best.pairs, best.measured ? "measured" : "modelled", best.gain, best.first);
+  else
+    text += "no pairs: no program was measured\n";
   for (const auto& why : report.refused) text += "  " + why + "\n";
   return text;
 }
