@@ -73,6 +73,24 @@ class Clock(unittest.TestCase):
             len(baselines.Clock(now=lambda: time.now).calls(time.takes(1e-9), 1)), baselines.MOST
         )
 
+    def test_a_call_that_lost_its_core_is_timed_again(self):
+        time, preempted = Time(), [0]
+        slow = iter([True, False] * 100)
+
+        def call():
+            if next(slow):  # another process has the core for 30 s
+                preempted[0] += 1
+                time.now += 30
+            time.now += 1
+
+        clock = baselines.Clock(now=lambda: time.now, preempted=lambda: preempted[0])
+        self.assertEqual(clock.calls(call, 60), [1e3] * 5)  # four calls of each kind take 128 s
+
+    def test_where_every_call_loses_its_core_all_count(self):
+        time, preempted = Time(), iter(range(1000))
+        clock = baselines.Clock(now=lambda: time.now, preempted=lambda: next(preempted))
+        self.assertEqual(clock.calls(time.takes(10), 10), [1e4] * baselines.FEWEST)
+
 
 class Ways(unittest.TestCase):
     def measure(self, mode, program):

@@ -140,7 +140,9 @@ def run_child(channel, request, threads):
                     config.compile_threads = config.decide_compile_threads()
                 baselines.gated(turns)
                 baselines.compiling = True
-            program = program or baselines.Program(text, request["device"], turns, request["direct"])
+            program = program or baselines.Program(
+                text, request["device"], turns, written=request["direct"], launches=bool(request["kernels"])
+            )
             answer = program.measure(mode, request["seconds"])
         except Exception as error:
             answer = baselines.why_not(error)

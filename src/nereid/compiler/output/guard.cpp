@@ -204,7 +204,8 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
     NEREID_TRY(const std::string body, as_function(a.fallback, "_reference", a.reference.class_name));
     text += body + "\n\n";
   }
-  if (a.direct) text += direct_ + "\n\n";
+  const bool direct = a.direct && !a.candidate.kernels.empty();
+  if (direct) text += direct_ + "\n\n";
   std::string call = "_guard(\n    ModelNew,\n    {\n";
   call += fmt::format("        \"inputs\": {},\n", given.arguments(a.reference.phases.back().inputs));
   call += fmt::format("        \"constructor\": {},\n", given.arguments(a.reference.init_inputs));
@@ -226,7 +227,7 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
                         a.passing.second);
   call += "    },\n";
   if (!a.fallback.empty()) call += "    _reference,\n";
-  if (a.direct) call += "    direct=_direct,\n";
+  if (direct) call += "    direct=_direct,\n";
   return text + render::with_line_breaks(call + ")\n");
 }
 
