@@ -708,6 +708,8 @@ LAYERS = [
         (240, 9000),
         forward="x * y * torch.rsqrt((x * y).pow(2).sum(-1, keepdim=True) + 1)",
     ),
+    # Rows that are not shared, for they are short runs in memory.
+    layer("batch_norm_of_short_runs", "nn.BatchNorm1d(6)", (32000, 6, 17)),
     layer("rnn_cell", "nn.RNNCell(10, 12)", (3, 10), (3, 12), forward="self.f(x, y)"),
     layer("lstm_cell", "nn.LSTMCell(10, 12)", (3, 10), (3, 12), (3, 12), forward="self.f(x, (y, z))"),
     layer("gru_cell", "nn.GRUCell(10, 12)", (3, 10), (3, 12), forward="self.f(x, y)"),

@@ -45,6 +45,7 @@ constexpr int64_t kSharedElements = int64_t{1} << 21;  // of fewer all reads but
 constexpr int64_t kHeldColumns = 16384;                // of a row that one program holds, of 32 registers
 constexpr int64_t kRowsOfPrograms = 128;               // with so many, a program that takes a row is busy
 constexpr int64_t kSmallShare = 64;                    // of all elements: what the first-level cache keeps
+constexpr int64_t kShortRun = 1024;  // elements: of 4 KB or more at a time memory is as fast as of rows
 
 // Votes for rows (positive) or columns being adjacent in memory.
 int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
@@ -156,6 +157,12 @@ class TileCutter {
     return any;
   }
 
+  static bool has_short_runs(const Graph& graph, const TileKernel& kernel, const Target& target) {
+    return std::ranges::any_of(kernel.members, [&](const Member& member) {
+      return compiler::has_short_runs(graph, member.body, kernel.rows, kernel.columns, target);
+    });
+  }
+
   // Tensors of which every row has columns of its own; not the weights of a group norm, which are few.
   static int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {
     std::set<TensorId> wide;
@@ -190,6 +197,7 @@ class TileCutter {
       return {};
     const int64_t wide = wide_loads(graph, kernel);
     if (wide < 1 || wide > 2) return {};
+    if (has_short_runs(graph, kernel, target_)) return {};
     Tile tile{.columns = wide == 1 ? kPart : kPart / 2, .registers = kPartRegisters, .warps = kPartWarps};
     if (choice.columns > 0) tile.columns = power_of_two(choice.columns);
     if (choice.warps > 0) tile.warps = choice.warps;
@@ -357,6 +365,27 @@ bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double ele
 bool is_shared_row(int64_t rows, int64_t columns, const Target& target) {
   return columns > kPart && rows * columns >= kSharedElements &&
          columns <= kPartsOfProcessor * target.multiprocessors * kPart;
+}
+
+bool has_short_runs(const Graph& graph, ExprId body, const Extents& rows, const Extents& columns,
+                    const Target& target) {
+  const int64_t all = element_count(columns), parts = std::max<int64_t>((all + kPart - 1) / kPart, 1);
+  const int64_t at_once =
+      std::clamp<int64_t>(kPartsOfProcessor * target.multiprocessors / parts, 1, element_count(rows));
+  const auto rank = static_cast<int>(rows.size());
+  return std::ranges::any_of(graph.exprs.below(body), [&](ExprId id) {
+    const Expr& load = graph.exprs[id];
+    if (load.kind != Expr::Kind::kLoad || !load.args.empty() ||
+        element_count(graph.tensors[static_cast<size_t>(load.tensor)].sizes) < element_count(rows) * all)
+      return false;
+    Index address;
+    for (size_t d = 0; d < load.at.size(); ++d)
+      address = address + load.at[d] * graph.tensors[static_cast<size_t>(load.tensor)].strides[d];
+    int64_t run = 1;
+    for (size_t c = columns.size(); c-- > 0; run *= columns[c])
+      if (columns[c] > 1 && address.stride(rank + static_cast<int>(c)).value_or(0) != run) break;
+    return run > 1 && run < all && run * at_once < kShortRun;
+  });
 }
 
 Tile cut(const Graph& graph, const TileKernel& kernel, const KernelChoice& choice, const Target& target) {

@@ -29,6 +29,11 @@ struct Tile {
 // Whether rows of so many columns, which are read more than once, are better shared among programs: they are
 // long, and a row fits the registers of as many programs as are resident together.
 bool is_shared_row(int64_t rows, int64_t columns, const Target& target);
+// Whether what programs of shared rows read at a time are short runs, far apart in memory: the rows of
+// [32000, 64, 17] reduced to its 64 channels are 32,000 runs of 17 elements, and of these 7 rows are read at
+// a time. `body` is over `rows`, then `columns`.
+bool has_short_runs(const Graph& graph, ExprId body, const Extents& rows, const Extents& columns,
+                    const Target& target);
 
 // Whether it takes long to fetch the code that computes `bodies` for so many elements a thread.
 bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double elements);

@@ -394,6 +394,20 @@ TEST(Fuse, ALongReductionOfFewRowsTakesTwoStages) {
   EXPECT_EQ(fused.kernels[0].row_count() * fused.kernels[0].column_count(), 3 << 18);
 }
 
+// The sum of [n, channels, width] over n and width, and the distance from it.
+std::vector<size_t> centered(int64_t n, int64_t channels, int64_t width) {
+  Sketch s;
+  const TensorId x = s.leaf({n, channels, width});
+  const TensorId sum = s.reduce({channels}, {n, width}, s.at(x, {s.d(1), s.d(0), s.d(2)}));
+  s.graph.outputs = {s.map({n, channels, width}, s.element(x) - s.at(sum, {s.d(1)}))};
+  return s.fused();
+}
+
+TEST(Fuse, RowsOfShortRunsAreReadAgainInsteadOfShared) {
+  EXPECT_EQ(centered(20, 64, 27200), (std::vector<size_t>{2}));
+  EXPECT_EQ(centered(32000, 64, 17), (std::vector<size_t>{1, 1, 1}));
+}
+
 TEST(Fuse, WherePlacesAreAskedForEachStageKeepsThem) {
   Sketch s;
   const TensorId x = s.leaf({1 << 18});

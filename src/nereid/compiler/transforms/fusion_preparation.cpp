@@ -301,7 +301,9 @@ class RowSplitter {
     if (node.reduction != Reduction::kSum && node.reduction != Reduction::kMax &&
         node.reduction != Reduction::kMin)
       return false;
-    if (!is_shared_row(element_count(node.sizes), element_count(node.reduced), target_)) return false;
+    if (!is_shared_row(element_count(node.sizes), element_count(node.reduced), target_) ||
+        has_short_runs(graph_, node.body, node.sizes, node.reduced, target_))
+      return false;
     const int64_t elements = element_count(node.extents());
     return !rows_are_inner(node) && std::ranges::any_of(graph_.reads(node), [&](TensorId id) {
       return shared_.contains(id) ||
