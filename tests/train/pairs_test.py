@@ -41,6 +41,12 @@ with tempfile.TemporaryDirectory() as name:
         assert pair["plan"].lstrip().startswith("#1 ") and "class ModelNew" in pair["code"], pair["plan"]
     assert made[0]["package"] == "ours" and made[0]["split"] == "train", made[0].keys()
 
+    # Without verdicts the answers are the same.
+    report = json.loads(pairs("tasks.jsonl", "-o", "unjudged.jsonl", "--verify-every", "0", "--json").stdout)
+    unjudged = [json.loads(line) for line in (root / "unjudged.jsonl").read_text().splitlines()]
+    assert report["verdicts"] == {"not judged": len(made)} and report["not_lowered"] == 1, report
+    assert unjudged == [{key: pair[key] for key in pair if key != "verdict"} for pair in made]
+
     # What a killed run has written after its progress is cut off and made again, to the same lines.
     whole = (root / "pairs.jsonl").read_bytes()
     progress = json.loads((root / "pairs.jsonl.progress").read_text())

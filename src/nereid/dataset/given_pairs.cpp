@@ -44,20 +44,44 @@ Result<std::vector<GivenTask>> read_given_tasks(const std::vector<std::string>& 
 }
 
 GivenPairMaker::GivenPairMaker(verify::VerifierProcesses& processes, const Options& options)
-    : options_(options),
+    : processes_(processes),
+      options_(options),
       backends_(processes.backends()),
       judge_(processes.backends(),
              {.policy = options.policy, .trials = options.trials, .seed = options.seed, .threads = 1}) {}
 
-Result<Yield> GivenPairMaker::make(const GivenTask& task) {
+bool GivenPairMaker::is_judged(const GivenTask& task) const {
+  return options_.verify_every > 0 && task.number % options_.verify_every == 0;
+}
+
+Result<std::vector<Yield>> GivenPairMaker::make(std::span<const GivenTask> tasks) {
+  std::vector<tracer::TraceRequest> requests;
+  for (const GivenTask& task : tasks)
+    requests.push_back({.source = task.source,
+                        .path = kGivenFile,
+                        .class_name = "Model",
+                        .draw = options_.seed & 0x7fffffff,
+                        .seconds = kGivenTraceSeconds});
+  std::vector<tracer::TraceAnswer> answers;
+  if (options_.verify_every == 0) {
+    NEREID_TRY(answers, processes_.tracer().trace_several(requests, Deadline::never()));
+  } else {
+    for (const auto& request : requests) {
+      NEREID_TRY(auto answer, backends_.trace(request, Deadline::never()));
+      answers.push_back(std::move(answer));
+    }
+  }
+  std::vector<Yield> yields;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    NEREID_TRY(yields.emplace_back(), make_one(tasks[i], answers[i]));
+  }
+  return yields;
+}
+
+Result<Yield> GivenPairMaker::make_one(const GivenTask& task, const tracer::TraceAnswer& answer) {
   Yield yield;
   yield.traced_by_python = true;
-  NEREID_TRY(const auto answer, backends_.trace({.source = task.source,
-                                                 .path = kGivenFile,
-                                                 .class_name = "Model",
-                                                 .draw = options_.seed & 0x7fffffff,
-                                                 .seconds = kGivenTraceSeconds},
-                                                Deadline::never()));
   const auto* trace = std::get_if<trace::Trace>(&answer);
   if (trace == nullptr) {
     yield.not_lowered = "the task could not be traced";
@@ -74,28 +98,33 @@ Result<Yield> GivenPairMaker::make(const GivenTask& task) {
   const std::string steps = compiler::trace_summary(*trace, task.source);
   for (size_t v = 0; v < variants->size(); ++v) {
     const Variant& variant = (*variants)[v];
-    auto verdict = judge_.judge({.reference_name = kGivenFile,
-                                 .reference_source = task.source,
-                                 .candidate_name = "model_new.py",
-                                 .candidate_text = variant.normal_form,
-                                 .form = verify::Pair::Form::kSource});
-    if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    verdict.policy = verify::to_string(options_.policy);
-    ++yield.verdicts[std::string(verify::to_string(verdict.kind))];
     const std::string id = fmt::format("{}-v{}", task.about.at("id").get<std::string>(), v);
-    if (!verdict.coverage.degenerate.empty()) {
-      yield.degenerate = verdict.coverage.degenerate;
-      yield.lines.clear();
-      return yield;
-    }
-    if (verdict.kind != verify::VerdictKind::kVerified) {
-      if (yield.first_refused.empty())
-        yield.first_refused = fmt::format("{}: {}", id, verify::headline(verdict));
-      continue;
+    std::optional<verify::Verdict> verdict;
+    if (is_judged(task)) {
+      verdict = judge_.judge({.reference_name = kGivenFile,
+                              .reference_source = task.source,
+                              .candidate_name = "model_new.py",
+                              .candidate_text = variant.normal_form,
+                              .form = verify::Pair::Form::kSource});
+      if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+      verdict->policy = verify::to_string(options_.policy);
+      ++yield.verdicts[std::string(verify::to_string(verdict->kind))];
+      if (!verdict->coverage.degenerate.empty()) {
+        yield.degenerate = verdict->coverage.degenerate;
+        yield.lines.clear();
+        return yield;
+      }
+      if (verdict->kind != verify::VerdictKind::kVerified) {
+        if (yield.first_refused.empty())
+          yield.first_refused = fmt::format("{}: {}", id, verify::headline(*verdict));
+        continue;
+      }
+    } else {
+      ++yield.verdicts["not judged"];
     }
     PlanText said = write_brief_plan(steps, variant);
     said.plan = compiler::with_collapsed_dims(said.plan, merged);
-    Json line = pair_line(task.about, task.source, variant, said, &verdict);
+    Json line = pair_line(task.about, task.source, variant, said, verdict ? &*verdict : nullptr);
     line["id"] = id;
     yield.lines.push_back(line.dump());
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 
 #include "nereid/dataset/maker.h"
 
@@ -18,14 +19,19 @@ struct GivenTask {
 // An error names file and line.
 Result<std::vector<GivenTask>> read_given_tasks(const std::vector<std::string>& files);
 
-// Options of PairMaker, of which `wordings`, `brief` and `verify_every` are not looked at. An Error is a
+// Options of PairMaker, of which `wordings` and `brief` are not looked at. An Error is a
 // fault of ours, or an interrupt; a task that cannot be traced or lowered has `not_lowered`. Thread-safe.
 class GivenPairMaker {
  public:
   GivenPairMaker(verify::VerifierProcesses& processes, const Options& options);
-  Result<Yield> make(const GivenTask& task);
+  // Tasks of `verify_every` 0 are traced together in one child, where one could change the trace of the next.
+  Result<std::vector<Yield>> make(std::span<const GivenTask> tasks);
 
  private:
+  bool is_judged(const GivenTask& task) const;
+  Result<Yield> make_one(const GivenTask& task, const tracer::TraceAnswer& answer);
+
+  verify::VerifierProcesses& processes_;
   const Options options_;
   const verify::VerifierBackends backends_;
   verify::Judge judge_;

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <span>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/json.h"
@@ -15,13 +16,13 @@
 namespace nereid::cli {
 namespace {
 
-constexpr int64_t kTasksAThread = 4;   // between two appends to the file
+constexpr int64_t kGroup = 8;          // tasks of one thread between two appends to the file
 constexpr size_t kMostGivenShown = 3;  // refusals in the report
 
 struct GivenPairsOptions {
   std::vector<std::string> inputs;
   std::string output, policy = "strict";
-  uint64_t seed = 0;
+  uint64_t seed = 0, verify_every = 1;
   int variants = 2, threads = 0;
 };
 
@@ -40,29 +41,37 @@ Status write_given_pairs(const GivenPairsOptions& options, const std::vector<dat
   dataset::Progress now = file.progress();
   if (now.next >= tasks.size()) return ok_status();
   ThreadPool pool(options.threads);
-  NEREID_TRY(const auto processes, verify::VerifierProcesses::open({.jobs = pool.threads()}));
+  NEREID_TRY(const auto processes,
+             verify::VerifierProcesses::open({.jobs = pool.threads(), .at_once = options.verify_every > 0}));
   dataset::GivenPairMaker maker(*processes, {.variants = options.variants,
                                              .seed = options.seed,
-                                             .policy = *verify::policy_from_string(options.policy)});
+                                             .policy = *verify::policy_from_string(options.policy),
+                                             .verify_every = options.verify_every});
   nereid::Progress progress("train pairs", std::ssize(tasks));
   progress.advance(static_cast<int64_t>(now.next));
   while (now.next < tasks.size()) {
     const auto first = static_cast<size_t>(now.next);
-    const auto count = std::min(kTasksAThread * pool.threads(), static_cast<int64_t>(tasks.size() - first));
-    std::vector<std::optional<Result<dataset::Yield>>> yields(static_cast<size_t>(count));
-    pool.parallel_for(count, [&](int64_t i, int) {
-      const auto at = static_cast<size_t>(i);
-      if (!interrupted()) yields[at].emplace(maker.make(tasks[first + at]));
+    const auto count = std::min(kGroup * pool.threads(), static_cast<int64_t>(tasks.size() - first));
+    // Judged tasks one by one, so that no thread waits long for another.
+    const int64_t size = options.verify_every == 0 ? kGroup : 1, groups = (count + size - 1) / size;
+    std::vector<std::optional<Result<std::vector<dataset::Yield>>>> yields(static_cast<size_t>(groups));
+    pool.parallel_for(groups, [&](int64_t g, int) {
+      const auto begin = static_cast<size_t>(g * size),
+                 end = static_cast<size_t>(std::min(count, (g + 1) * size));
+      if (!interrupted())
+        yields[static_cast<size_t>(g)].emplace(
+            maker.make(std::span(tasks).subspan(first + begin, end - begin)));
     });
     if (interrupted()) return Error{"interrupted; run the same command to resume", Blame::kInterrupted};
     std::string lines;
     for (const auto& made : yields) {
       if (!made->ok()) return made->error();
-      const dataset::Yield& yield = **made;
-      count_yield(now, yield);
-      for (const auto* why : {&yield.first_refused, &yield.not_lowered})
-        if (!why->empty() && refused.size() < kMostGivenShown) refused.push_back(*why);
-      for (const auto& line : yield.lines) lines += line + "\n";
+      for (const dataset::Yield& yield : **made) {
+        count_yield(now, yield);
+        for (const auto* why : {&yield.first_refused, &yield.not_lowered})
+          if (!why->empty() && refused.size() < kMostGivenShown) refused.push_back(*why);
+        for (const auto& line : yield.lines) lines += line + "\n";
+      }
     }
     NEREID_TRY_STATUS(file.append(lines, now));
     progress.advance(count);
@@ -72,10 +81,11 @@ Status write_given_pairs(const GivenPairsOptions& options, const std::vector<dat
 
 Result<Answer> make_given_pairs(const GivenPairsOptions& options, bool json) {
   NEREID_TRY(const auto tasks, dataset::read_given_tasks(options.inputs));
-  NEREID_TRY(auto file, dataset::PairFile::open(options.output,
-                                                fmt::format("tasks={} variants={} seed={} policy={}",
-                                                            fmt::join(options.inputs, ","), options.variants,
-                                                            options.seed, options.policy)));
+  NEREID_TRY(auto file,
+             dataset::PairFile::open(
+                 options.output, fmt::format("tasks={} variants={} seed={} policy={} verify_every={}",
+                                             fmt::join(options.inputs, ","), options.variants, options.seed,
+                                             options.policy, options.verify_every)));
   const Stopwatch watch;
   std::vector<std::string> refused;
   NEREID_TRY_STATUS(write_given_pairs(options, tasks, file, refused));
@@ -112,6 +122,11 @@ void add_pairs_command(CLI::App& train, Chosen& chosen) {
       ->check(CLI::Range(1, 3))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of the variants and of the verdicts")
+      ->capture_default_str();
+  command
+      ->add_option("--verify-every", options->verify_every,
+                   "Judge one task in N (0: none); other lines have no verdict and are many times as fast")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();
   command->add_option("--policy", options->policy, "Policy of the verdicts (see `nereid verify --help`)")
       ->check(CLI::IsMember({"strict", "mostly", "hybrid"}))
