@@ -52,6 +52,49 @@ std::vector<bool> open_signs(const trace::Trace& trace) {
   return open;
 }
 
+std::vector<const trace::Value*> outputs_of(const trace::Trace& trace) {
+  std::vector<const trace::Value*> outputs;
+  if (const auto* forward = judged(trace))
+    for (const auto id : trace::tensors_in(forward->output))
+      outputs.push_back(&trace.values[static_cast<size_t>(id)]);
+  return outputs;
+}
+
+bool is_repeated(const trace::Value& value) {
+  for (size_t d = 0; d < value.sizes.size(); ++d)
+    if (value.sizes[d] > 1 && value.strides[d] == 0) return trace::element_count(value) > 0;
+  return false;
+}
+
+// Surely: views that begin at one element, or two of which neither leaves out any.
+bool share_memory(const trace::Value& a, const trace::Value& b) {
+  if (a.storage != b.storage || trace::element_count(a) == 0 || trace::element_count(b) == 0) return false;
+  const auto [a_first, a_last] = trace::byte_extent(a);
+  const auto [b_first, b_last] = trace::byte_extent(b);
+  if (a_first >= b_last || b_first >= a_last) return false;
+  const auto is_dense = [](const trace::Value& value, int64_t bytes) {
+    return trace::element_count(value) * trace::element_bytes(value.dtype) == bytes;
+  };
+  return a_first == b_first || (is_dense(a, a_last - a_first) && is_dense(b, b_last - b_first));
+}
+
+// Outputs that are one memory, where the reference's are not: who changes one of them changes the other.
+void find_shared_outputs(const trace::Trace& reference, const trace::Trace& candidate,
+                         std::vector<Evidence>& found) {
+  const auto outputs = outputs_of(candidate), wanted = outputs_of(reference);
+  if (outputs.size() != wanted.size()) return;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (is_repeated(*outputs[i]) && !is_repeated(*wanted[i]))
+      found.push_back(
+          {.rule = "shared-output",
+           .sentence = fmt::format("Output {} is expanded: it holds one element at several places.", i)});
+    for (size_t j = i + 1; j < outputs.size(); ++j)
+      if (share_memory(*outputs[i], *outputs[j]) && wanted[i]->storage != wanted[j]->storage)
+        found.push_back({.rule = "shared-output",
+                         .sentence = fmt::format("Outputs {} and {} are in the same memory.", i, j)});
+  }
+}
+
 }  // namespace
 
 std::vector<Evidence> left_to_the_caller(const trace::Trace& reference, const trace::Trace& candidate) {
@@ -69,6 +112,7 @@ std::vector<Evidence> left_to_the_caller(const trace::Trace& reference, const tr
       found.push_back({.rule = "aten-compute",
                        .sentence = fmt::format(
                            "Output {} is a view that PyTorch negates or conjugates where it is read.", i)});
+  find_shared_outputs(reference, candidate, found);
   return found;
 }
 

@@ -1,5 +1,6 @@
 // What a forward leaves to its caller: names of the state with another tensor or none, and inputs that are
-// other views of their data (notes of a trace: docs/trace_format.md), and outputs that are yet to be negated.
+// other views of their data (notes of a trace: docs/trace_format.md), and outputs that are yet to be negated
+// or that share memory.
 #pragma once
 
 #include <string_view>
@@ -11,8 +12,8 @@
 
 namespace nereid::verify {
 
-// Names without their tensors, inputs that are other views, and outputs that whatever reads them negates or
-// conjugates: what is so of the candidate alone.
+// Names without their tensors, inputs that are other views, outputs that whatever reads them negates or
+// conjugates, and outputs in the same memory: what is so of the candidate alone.
 std::vector<Evidence> left_to_the_caller(const trace::Trace& reference, const trace::Trace& candidate);
 
 bool says_what_is_left(std::string_view note);
