@@ -22,19 +22,28 @@ struct Distribution {
 };
 
 constexpr std::array kDistributions = {
-    Distribution{"normal, wide", true, false, {{{"aten::normal_", {0, 10}, 2, true}}}},
-    Distribution{"shifted", true, false, {{{"aten::add_.Scalar", {5, 1}, 2}}}},
+    Distribution{"normal, wider", true, false, {{{"aten::normal_", {1, 30}, 2, true}}}},
+    Distribution{"normal, far off", true, false, {{{"aten::normal_", {-20, 6}, 2, true}}}},
+    Distribution{"scaled and shifted",
+                 true,
+                 false,
+                 {{{"aten::mul_.Scalar", {2}, 1}, {"aten::add_.Scalar", {7, 1}, 2}}}},
     Distribution{"uniform", true, false, {{{"aten::uniform_", {-3, 3}, 2, true}}}},
     Distribution{"cauchy", true, false, {{{"aten::cauchy_", {0, 1}, 2, true}}}},
     Distribution{"log-normal", true, false, {{{"aten::log_normal_", {0, 2}, 2, true}}}},
+    Distribution{"exponential", true, false, {{{"aten::exponential_", {0.5}, 1, true}}}},
+    Distribution{"cubes", true, false, {{{"aten::normal_", {0, 2}, 2, true}, {"aten::pow_.Scalar", {3}, 1}}}},
+    Distribution{"waves", true, false, {{{"aten::mul_.Scalar", {3}, 1}, {"aten::sin_", {}, 0}}}},
     Distribution{"half zeros", true, false, {{{"aten::normal_", {0, 2}, 2, true}, {"aten::relu_", {}, 0}}}},
     Distribution{
         "whole numbers", true, false, {{{"aten::normal_", {0, 3}, 2, true}, {"aten::round_", {}, 0}}}},
     Distribution{"bits", true, false, {{{"aten::bernoulli_.float", {0.5}, 1, true}}}},
+    Distribution{"scaled by 20", true, false, {{{"aten::mul_.Scalar", {20}, 1}}}},
     Distribution{"scaled by 100", true, false, {{{"aten::mul_.Scalar", {100}, 1}}}},
     Distribution{"scaled by 0.001", true, false, {{{"aten::mul_.Scalar", {0.001}, 1}}}},
     Distribution{"negated", true, false, {{{"aten::neg_", {}, 0}}}},
     Distribution{"normal parameters", false, true, {{{"aten::normal_", {0, 1}, 2, true}}}},
+    Distribution{"uniform parameters", false, true, {{{"aten::uniform_", {-2, 2}, 2, true}}}},
     Distribution{"positive parameters", false, true, {{{"aten::uniform_", {0.25, 4}, 2, true}}}},
     Distribution{"normal inputs and parameters", true, true, {{{"aten::normal_", {0.5, 2}, 2, true}}}},
 };
