@@ -18,8 +18,8 @@ enum class Device { kCpu, kCuda };
 
 // What inputs hold, and in three of these kinds the state. Integer inputs are those of the task's own
 // generator, but in kLowest to kRedrawn, where floating-point ones are. Inputs that are never negative stay
-// so in all kinds but kFlipped; what leaves the range of the task's own inputs is judged where the reference
-// makes a number of it.
+// so in all kinds but kFlipped and kLarge; what leaves the range of the task's own inputs is judged where the
+// reference makes a number of it.
 enum class InputDistribution {
   kOwn,  // the task's own generator
   kZeros,
@@ -35,6 +35,10 @@ enum class InputDistribution {
   kFlipped,     // -x, where the task's own inputs are never negative
   kWide,        // x * 2^u with u even in [-6, 16], [-3, 4] in f16, of each element
   kSmall,       // x / 2^10 (2^3 in f16): near what an eps is
+  kLarge,       // each row times 2^u with u even in [1, 7], [1, 3] in f16; of what is never negative, every
+                // other row with signs by chance
+  kShifted,     // each row plus 2^u times the rms of all, u even in [2.6, 3.6]: far from zero, positive
+  kGrid,        // x rounded to multiples of a power of two, about half of its rms: zeros and equal numbers
   kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as
              // large
   kLowest,   // integers and booleans: the least that their domain holds (worker/inputs/integer_inputs.h)

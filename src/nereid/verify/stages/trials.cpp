@@ -24,7 +24,8 @@ constexpr std::array kOtherDistributions = {
     InputDistribution::kTiny,    InputDistribution::kHuge,     InputDistribution::kRamp,
     InputDistribution::kOneHot,  InputDistribution::kOutliers, InputDistribution::kInfinities,
     InputDistribution::kNans,    InputDistribution::kFlipped,  InputDistribution::kWide,
-    InputDistribution::kSmall,   InputDistribution::kState,    InputDistribution::kLowest,
+    InputDistribution::kSmall,   InputDistribution::kLarge,    InputDistribution::kShifted,
+    InputDistribution::kGrid,    InputDistribution::kState,    InputDistribution::kLowest,
     InputDistribution::kHighest, InputDistribution::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the
 // task's own inputs do not show. Where the reference counts so many operations, the same on every machine.
@@ -33,15 +34,20 @@ constexpr std::array kFastDistributions = {InputDistribution::kHuge, InputDistri
                                            InputDistribution::kNegative, InputDistribution::kRedrawn};
 constexpr std::array kBriefDistributions = {InputDistribution::kHuge, InputDistribution::kRedrawn};
 constexpr int64_t kLargeTask = int64_t{256} << 20;  // bytes of memory, of both workers
-constexpr double kNoDigit = 0.1;                    // of the output's scale
 constexpr double kLongTrial = 3;                    // seconds
 constexpr double kConfigurationLimits = 4;  // all configurations together take at most so many time limits
 constexpr size_t kMostLeftOut = 16;
-constexpr int kOwnNumbers = 1000;     // of further draws of the task's own inputs
-constexpr int kMoreDraws = 9;         // of the task's own inputs, where outputs are
-constexpr int64_t kFewElements = 64;  // ... no more than so many elements, of which few draws show little,
-constexpr int64_t kCheap = 4 << 20;   // ... and the task takes no more than so many bytes
+constexpr int kOwnNumbers = 1000;       // of further draws of the task's own inputs
+constexpr int kMoreDraws = 9;           // of the task's own inputs, where they show little
+constexpr int kMoreDrawsOfPlaces = 30;  // ... where outputs are integers: some are right by chance
 constexpr size_t kMostFindings = 5;
+
+// Of inputs; of these the state alone is drawn anew.
+bool is_same_in_every_draw(InputDistribution kind) {
+  using enum InputDistribution;
+  return kind == kZeros || kind == kOnes || kind == kRamp || kind == kOneHot || kind == kInfinities ||
+         kind == kNans || kind == kLowest || kind == kHighest;
+}
 
 uint64_t trial_seed(uint64_t seed, int draw, int number) {
   uint64_t x = seed + 0x9e3779b97f4a7c15 * static_cast<uint64_t>(1000 * draw + number + 1);
@@ -102,7 +108,7 @@ replay::Tolerance Trials::tolerance_on(InputDistribution kind) const {
 Status Trials::own_inputs(int draw) {
   int count = draw == 0 && !brief_ ? std::max(1, settings_.trials) : 1;
   if (count > 1 && !settings_.fast_inputs && shows_little() && settings_.protocol == Protocol::kNereid)
-    count += kMoreDraws;
+    count += has_integer_output() ? kMoreDrawsOfPlaces : kMoreDraws;
   for (int number = 0; number < count && good(); ++number) {
     const bool more = number >= settings_.trials;  // numbered apart from trials of other kinds
     const int numbered = more ? kOwnNumbers + number : number;
@@ -129,37 +135,6 @@ Status Trials::own_inputs(int draw) {
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
     if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(configurations(InputDistribution::kOwn, number));
   }
-  return ok_status();
-}
-
-bool Trials::shows_little() const {
-  const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
-  int64_t elements = 0;
-  for (const auto value : trace::tensors_in(judged.output))
-    elements += trace::element_count(candidate_.trace->values[static_cast<size_t>(value)]);
-  return elements <= kFewElements && session_.facts().peak_bytes <= kCheap;
-}
-
-// State is perturbed as far as the reference bears it: where all of it changed makes it fail, or leaves fewer
-// numbers than constants alone do, constants alone are.
-Status Trials::choose_perturbation(replay::TrialReport& report) {
-  const auto bears = [](const replay::TrialReport& r) {
-    if (r.reference_failed) return -1.0;
-    if (!r.comparison || !r.comparison->structure.empty()) return 1.0;
-    double own_error = 0;
-    for (const auto& output : r.comparison->outputs) own_error = std::max(own_error, output.own_error);
-    return own_error > kNoDigit ? 0.5 * r.comparison->finite : r.comparison->finite;
-  };
-  const double all = bears(report);
-  if (gentle_ || all >= 1 || !session_.facts().state) return ok_status();
-  gentle_ = true;
-  NEREID_TRY(auto gently, one(InputDistribution::kOwn, 0, !blind_));
-  if (bears(gently) > all) {
-    report = std::move(gently);
-    return ok_status();
-  }
-  gentle_ = false;
-  NEREID_TRY(report, one(InputDistribution::kOwn, 0, !blind_));  // the trial that what follows goes on from
   return ok_status();
 }
 
@@ -203,6 +178,7 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
   return ok_status();
 }
 
+// Of outputs of few elements one draw of a distribution shows little: there each is drawn twice.
 Status Trials::other_inputs() {
   const bool few =
       settings_.fast_inputs || first_seconds_ > kLongTrial || reference_.judged_flops() > kManyFlops;
@@ -211,14 +187,16 @@ Status Trials::other_inputs() {
       : few  ? std::span<const InputDistribution>(kFastDistributions)
              : std::span<const InputDistribution>(kOtherDistributions);
   int number = settings_.trials;
-  for (const auto kind : kinds) {
-    if (!good()) break;
+  const size_t times = !few && shows_little() ? 2 : 1;
+  for (size_t i = 0; i < times * kinds.size() && good(); ++i) {
+    const auto kind = kinds[i % kinds.size()];
+    if (i >= kinds.size() && is_same_in_every_draw(kind) && !session_.facts().state) continue;
     if (kind >= InputDistribution::kLowest && !session_.facts().integer_inputs) continue;
     if (kind == InputDistribution::kState && !session_.facts().state) continue;
     NEREID_TRY(const auto report, one(kind, ++number, !blind_));
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
     const bool finds_most = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers;
-    if (good() && finds_most && report.applicable && !report.reference_failed)
+    if (good() && finds_most && i < kinds.size() && report.applicable && !report.reference_failed)
       NEREID_TRY_STATUS(configurations(kind, number));
   }
   return ok_status();
@@ -305,8 +283,9 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
                        describe(report.reference_failed->where));
   }
   // An index made from such an input may lie anywhere.
-  if (report.trial.distribution == InputDistribution::kFlipped && (report.failed || !report.findings.empty()))
-    return true;
+  const bool any_sign = report.trial.distribution == InputDistribution::kFlipped ||
+                        report.trial.distribution == InputDistribution::kLarge;
+  if (any_sign && (report.failed || !report.findings.empty())) return true;
   // Nor is an order that a NaN makes: what compares with it ranks several elements alike.
   if (report.trial.distribution == InputDistribution::kNans && !report.findings.empty() &&
       std::ranges::all_of(report.findings, [](const ttir::Finding& finding) {

@@ -13,6 +13,8 @@ namespace nereid::verify {
 
 // Of the tolerance, on inputs of other kinds than the task's own.
 inline constexpr double kSlackOnOtherDistributions = 16;
+// An error that leaves an output no digit, of its scale.
+inline constexpr double kNoDigit = 0.1;
 
 // Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
 // input, and the configurations that autotuners were offered. What is found goes into `verdict`: its word
@@ -36,6 +38,7 @@ class Trials {
   Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked);
   Status own_inputs(int draw);
   bool shows_little() const;  // of small outputs a single draw shows little, and another costs little
+  bool has_integer_output() const;
   Status choose_perturbation(replay::TrialReport& report);
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out(const replay::TrialReport& whole);

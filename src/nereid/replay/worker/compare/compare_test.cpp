@@ -278,9 +278,11 @@ TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
     const bool applied = apply_distribution(unit, kind, generator, &widened);
     EXPECT_EQ(applied, !at::equal(unit, before)) << to_string(kind);
     if (kind == InputDistribution::kInfinities || kind == InputDistribution::kNans) continue;
-    EXPECT_EQ(unit.min().item().toDouble() < 0, kind == InputDistribution::kFlipped) << to_string(kind);
+    const bool negative = kind == InputDistribution::kFlipped || kind == InputDistribution::kLarge;
+    EXPECT_EQ(unit.min().item().toDouble() < 0, negative) << to_string(kind);
     const bool larger = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers ||
-                        kind == InputDistribution::kWide || kind == InputDistribution::kRamp;
+                        kind == InputDistribution::kWide || kind == InputDistribution::kRamp ||
+                        kind == InputDistribution::kLarge || kind == InputDistribution::kShifted;
     EXPECT_EQ(unit.max().item().toDouble() > 1, larger) << to_string(kind);
     EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
         << to_string(kind);
@@ -324,11 +326,34 @@ TEST(InputsTest, RampsLeaveTheRangeOfPositiveNumbers) {
   EXPECT_NEAR(shares.max().item().toDouble(), 4 * high, 0.1);
 }
 
+TEST(InputsTest, RowsAreScaledAndShiftedAndPutOnAGrid) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  const auto own = at::randn({70, 3, 40});
+  auto large = own.clone(), shifted = own.clone(), grid = own.clone();
+  EXPECT_TRUE(apply_distribution(large, InputDistribution::kLarge, generator));
+  const auto factors = large.div(own);
+  EXPECT_LT(factors.div(factors.narrow(2, 0, 1)).sub(1).abs().max().item().toDouble(), 1e-5);
+  EXPECT_GE(factors.min().item().toDouble(), 1.99);
+  EXPECT_LE(factors.max().item().toDouble(), 128.1);
+  EXPECT_GT(factors.max().item().toDouble(), 64);
+  EXPECT_TRUE(apply_distribution(shifted, InputDistribution::kShifted, generator));
+  const auto shifts = shifted.sub(own);
+  EXPECT_LT(shifts.sub(shifts.narrow(2, 0, 1)).abs().max().item().toDouble(), 1e-5);
+  EXPECT_GT(shifts.min().item().toDouble(), 5.7);
+  EXPECT_LT(shifts.max().item().toDouble(), 12.7);
+  EXPECT_TRUE(apply_distribution(grid, InputDistribution::kGrid, generator));
+  EXPECT_TRUE(grid.mul(2).eq(grid.mul(2).round()).all().item().toBool());
+  EXPECT_LE(grid.sub(own).abs().max().item().toDouble(), 0.25);
+  auto nothing = at::zeros({8});
+  EXPECT_FALSE(apply_distribution(nothing, InputDistribution::kShifted, generator));
+  EXPECT_FALSE(apply_distribution(nothing, InputDistribution::kGrid, generator));
+}
+
 TEST(InputsTest, OneNumberBecomesAnotherOne) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
   for (const double was : {1.0, 0.0, -2.5}) {
     int changed = 0;
-    for (int k = 1; k <= static_cast<int>(InputDistribution::kWide); ++k) {
+    for (int k = 1; k <= static_cast<int>(InputDistribution::kGrid); ++k) {
       auto one = at::full({}, was, at::kFloat);
       const bool applied = apply_distribution(one, static_cast<InputDistribution>(k), generator);
       EXPECT_EQ(applied, one.item().toDouble() != was) << was << " " << k;

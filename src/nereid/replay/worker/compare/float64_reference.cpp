@@ -138,6 +138,7 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   watch(change.watch);
   if (change.rounding) round_on_the_way(*change.rounding, change.coarse, change.exchange);
   if (change.in_parts) round_parts(change.exchange);
+  if (change.apart) round_apart(*change.apart);
   if (change.mark_overflow)
     watch([this](StorageId id, const at::Tensor& made) {
       if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
@@ -207,6 +208,41 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
                                                               call->op.find("log") != std::string::npos};
     return then ? then(step, id, moved) : moved;
   });
+}
+
+std::set<StorageId> Float64Reference::read_by(const trace::Step& step) const {
+  std::set<StorageId> read;
+  const auto* call = std::get_if<trace::Call>(&step);
+  if (!call) return read;
+  for (const auto& arg : call->args)
+    for (const auto value : trace::tensors_in(arg)) read.insert(upcast_.trace.values[value].storage);
+  for (const auto value : trace::tensors_in(call->result)) read.erase(upcast_.trace.values[value].storage);
+  return read;
+}
+
+std::set<StorageId> Float64Reference::shared_results() const {
+  std::map<StorageId, int> readers;
+  for (const auto& step : judged_steps())
+    for (const auto storage : read_by(step)) ++readers[storage];
+  std::set<StorageId> shared;
+  for (const auto& [storage, count] : readers)
+    if (const auto was = upcast_.was[storage]; was && count > 1 && real_of(*was) == trace::DType::kF32)
+      shared.insert(storage);
+  return shared;
+}
+
+void Float64Reference::round_apart(at::Generator generator) {
+  replay_->exchange_operands(
+      [this, generator, shared = shared_results()](int step, ValueId id, const at::Tensor& operand) {
+        const auto storage = upcast_.trace.values[id].storage;
+        const auto& steps = judged_steps();
+        if (!shared.contains(storage) || static_cast<size_t>(step) >= steps.size() ||
+            !read_by(steps[static_cast<size_t>(step)]).contains(storage))
+          return operand;
+        auto moved = operand.detach().clone();
+        add_rounding_noise(moved, trace::DType::kF32, generator);
+        return moved;
+      });
 }
 
 bool Float64Reference::has_softmax() const {

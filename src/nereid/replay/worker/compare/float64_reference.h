@@ -37,6 +37,9 @@ struct Change {
   // with a bias, which may cancel what was rounded. Numbers of a row that come from one grid are rounded
   // alike when they are only moved and scaled: no independent signs show what that gives.
   bool in_parts = false;
+  // What float32 operators make and several calls read gets an error of rounding of its own in each of them,
+  // as where two kernels compute it anew: what is exactly zero in x - x is not there.
+  std::optional<at::Generator> apart = {};
   Replay::Exchange exchange = {};                 // of operands, after `rounding`
   Replay::Watcher watch = {};                     // of results, where nothing else watches them
   Replay::Watcher reorder = {};                   // of results, before all else
@@ -61,6 +64,8 @@ class Float64Reference {
   // Whether `Change::in_parts` makes a difference.
   bool has_parts() const;
   bool has_softmax() const;
+  // Whether `Change::apart` does.
+  bool has_shared_results() const { return !shared_results().empty(); }
 
   const Footprint& footprint() const { return program_->footprint(); }
   const trace::Trace& trace() const { return upcast_.trace; }
@@ -73,6 +78,11 @@ class Float64Reference {
   c10::Storage converted(Replay& own, trace::StorageId id, Change& change) const;
   void watch(Replay::Watcher watcher);  // after Change::reorder
   void round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then);
+  void round_apart(at::Generator generator);
+  // Storages that a step reads and does not write, nor make views of.
+  std::set<trace::StorageId> read_by(const trace::Step& step) const;
+  // Of float32, those that several calls of the judged forward read.
+  std::set<trace::StorageId> shared_results() const;
   void round_parts(const Replay::Exchange& then);
   // How many terms are added up in each element of a call's result, by its storage, in the judged forward.
   std::map<trace::StorageId, double> terms_of_sums() const;

@@ -109,6 +109,29 @@ TEST(Float64ReferenceTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
   EXPECT_TRUE(run({}).equal(truth)) << "and not afterwards";
 }
 
+// A result less itself, through another call: zero, and noise where each reader has a rounding of its own.
+// What is exact has none.
+TEST(Float64ReferenceTest, WhatSeveralCallsReadIsRoundedApart) {
+  const ReplayMode mode;
+  const auto machine = make_cpu_machine();
+  constexpr int64_t kN = 300;
+  for (const auto& [op, exact] : {std::pair{"aten::exp", false}, {"aten::relu", true}}) {
+    const auto trace = sample_task(true, kN, [op = op](Sketch& s, const TaskTensors& t) {
+      const auto made = s.tensor({kN}), negated = s.tensor({kN}), out = s.tensor({kN});
+      s.step(make_call(op, {tensor_arg(t.x)}, tensor_arg(made)));
+      s.step(make_call("aten::neg", {tensor_arg(made)}, tensor_arg(negated)));
+      s.step(make_call("aten::add.Tensor", {tensor_arg(negated), tensor_arg(made)}, tensor_arg(out)));
+      return tensor_arg(out);
+    });
+    Recomputed run(trace, *machine);
+    EXPECT_TRUE(run({}).eq(0).all().item().toBool());
+    const auto noise = run({.apart = generator(1)}).abs();
+    EXPECT_EQ(noise.eq(0).all().item().toBool(), exact) << op;
+    EXPECT_LT(noise.max().item().toDouble(), 1e-4);
+    EXPECT_TRUE(run({}).eq(0).all().item().toBool()) << "and not afterwards";
+  }
+}
+
 // Rows that are all one number, less their mean: 0 in float64, and what summing rounds elsewhere.
 TEST(Float64ReferenceTest, ASoftmaxOfLargeNumbersMaySubtractAnotherMaximum) {
   const ReplayMode mode;

@@ -45,6 +45,20 @@ at::Tensor indices(const at::Tensor& part, int64_t first) {
   return at::arange(first, first + part.numel(), part.options().dtype(c10::kLong)).view(part.sizes());
 }
 
+// The row, of so many elements, that each element of a part is in.
+at::Tensor rows_of(const at::Tensor& part, int64_t first, int64_t width) {
+  return indices(part, first).floor_divide_(width);
+}
+
+double rms_of(const at::Tensor& tensor) {
+  double squares = 0;
+  for_parts(tensor, [&](const at::Tensor& part, int64_t) {
+    const auto numbers = part.to(c10::kFloat);
+    squares += at::sum(numbers.mul(numbers), c10::kDouble).item().toDouble();
+  });
+  return std::sqrt(squares / static_cast<double>(tensor.numel()));
+}
+
 // True at every 64th element of `whole`, from a place that the generator chooses; at one at least.
 struct SparseMask {
   SparseMask(const at::Tensor& whole, const at::Generator& generator)
@@ -128,9 +142,59 @@ bool apply_to_one(at::Tensor tensor, InputDistribution kind, const Range& range)
       return becomes(was == 0 ? -1.5 : was * 1.5);
     case InputDistribution::kWide:
       return becomes(was == 0 ? 3 : was * 3);
+    case InputDistribution::kLarge:
+      return becomes(was == 0 ? 2.3 : was * 2.3);
+    case InputDistribution::kShifted:
+      return becomes(was + 0.7);
     default:
       return false;
   }
+}
+
+// One number for each row of a tensor, 2^U(low, high).
+at::Tensor factors_of_rows(const at::Tensor& tensor, int64_t width, double low, double high,
+                           const at::Generator& generator) {
+  const auto options = at::TensorOptions().dtype(c10::kFloat);
+  const auto made = at::rand({tensor.numel() / width}, generator, options);
+  return made.mul_(high - low).add_(low).exp2_().to(tensor.device());
+}
+at::Tensor of_rows(const at::Tensor& numbers, const at::Tensor& part, int64_t first, int64_t width) {
+  return numbers.index_select(0, rows_of(part, first, width).reshape({-1}))
+      .view(part.sizes())
+      .to(part.scalar_type());
+}
+int64_t width_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? tensor.size(-1) : tensor.numel(); }
+
+// Powers of two, of the rms: 6 and 12 times. Numbers between -4 and 4 are then above 1, and lose four bits.
+constexpr double kLeastShift = 2.6, kMostShift = 3.6;
+
+void scale_rows(at::Tensor tensor, const Range& range, bool half, const at::Generator& generator) {
+  const auto width = width_of(tensor);
+  const auto factors = factors_of_rows(tensor, width, 1, half ? 3 : 7, generator);
+  const auto local = generator_on(tensor, generator);
+  for_parts(tensor, [&](at::Tensor part, int64_t first) {
+    part.mul_(of_rows(factors, part, first, width));
+    if (!range.never_negative()) return;
+    const auto signs = uniform(part, -1, 1, local).sign_().to(part.scalar_type());
+    part.copy_(at::where(rows_of(part, first, width).remainder_(2).eq(1), part.mul(signs), part));
+  });
+}
+
+bool shift_rows(at::Tensor tensor, const at::Generator& generator) {
+  const double scale = rms_of(tensor);
+  if (!(scale > 0) || !std::isfinite(scale)) return false;
+  const auto width = width_of(tensor);
+  const auto shifts = factors_of_rows(tensor, width, kLeastShift, kMostShift, generator).mul_(scale);
+  for_parts(tensor, [&](at::Tensor part, int64_t first) { part.add_(of_rows(shifts, part, first, width)); });
+  return true;
+}
+
+bool round_to_grid(at::Tensor tensor) {
+  const double scale = rms_of(tensor);
+  if (!(scale > 0) || !std::isfinite(scale)) return false;
+  const double step = std::exp2(std::round(std::log2(scale / 2)));
+  for_parts(tensor, [&](at::Tensor part, int64_t) { part.div_(step).round_().mul_(step); });
+  return true;
 }
 
 }  // namespace
@@ -141,8 +205,11 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
   const bool half = tensor.scalar_type() == c10::kHalf;
   const auto range = range_of(tensor);
   const bool leaves_unit = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers ||
-                           kind == InputDistribution::kWide || kind == InputDistribution::kRamp;
-  if (widened) *widened |= kind == InputDistribution::kFlipped || (leaves_unit && range.unit());
+                           kind == InputDistribution::kWide || kind == InputDistribution::kRamp ||
+                           kind == InputDistribution::kShifted;
+  const bool leaves_sign = kind == InputDistribution::kLarge && range.never_negative();
+  if (widened)
+    *widened |= kind == InputDistribution::kFlipped || leaves_sign || (leaves_unit && range.unit());
   if (tensor.numel() == 1) return apply_to_one(tensor, kind, range);
   switch (kind) {
     case InputDistribution::kZeros:
@@ -156,7 +223,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       tensor.abs_().neg_();
       if (tensor.dim() > 1 && !half)
         for_parts(tensor, [&](at::Tensor part, int64_t first) {
-          const auto odd = indices(part, first).floor_divide_(tensor.size(-1)).remainder_(2).eq(1);
+          const auto odd = rows_of(part, first, tensor.size(-1)).remainder_(2).eq(1);
           part.copy_(at::where(odd, part.sub(1).mul_(0x1p7), part));
         });
       return true;
@@ -202,6 +269,12 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       });
       return true;
     }
+    case InputDistribution::kLarge:
+      return scale_rows(tensor, range, half, generator), true;
+    case InputDistribution::kShifted:
+      return shift_rows(tensor, generator);
+    case InputDistribution::kGrid:
+      return round_to_grid(tensor);
     case InputDistribution::kInfinities: {
       const SparseMask mask(tensor, generator);
       const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());

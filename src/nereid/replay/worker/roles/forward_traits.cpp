@@ -39,4 +39,20 @@ std::vector<double> bounds_of_clamps(const trace::Trace& trace) {
   return bounds;
 }
 
+std::set<trace::StorageId> searched_in_order(const trace::Trace& trace) {
+  std::set<trace::StorageId> found;
+  for (const auto& phase : trace.phases)
+    for (const auto& step : phase.steps) {
+      const auto* call = std::get_if<trace::Call>(&step);
+      if (call == nullptr || phase.kind != trace::PhaseKind::kForward) continue;
+      const bool buckets = call->op.starts_with("aten::bucketize");
+      if (!buckets && !call->op.starts_with("aten::searchsorted")) continue;
+      const size_t searched = buckets ? 1 : 0;
+      if (call->args.size() <= searched) continue;
+      for (const auto value : trace::tensors_in(call->args[searched]))
+        found.insert(trace.values[static_cast<size_t>(value)].storage);
+    }
+  return found;
+}
+
 }  // namespace nereid::replay

@@ -1,0 +1,52 @@
+// How often a task is tried, and how far its state is changed.
+#include <algorithm>
+
+#include "nereid/verify/stages/trials.h"
+
+namespace nereid::verify {
+namespace {
+
+constexpr int64_t kFewElements = 64;  // of outputs: of no more than so many few draws show little,
+constexpr int64_t kCheap = 4 << 20;   // ... where the task takes no more than so many bytes
+
+}  // namespace
+
+bool Trials::shows_little() const {
+  const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
+  int64_t elements = 0;
+  for (const auto value : trace::tensors_in(judged.output))
+    elements += trace::element_count(candidate_.trace->values[static_cast<size_t>(value)]);
+  return elements <= kFewElements && session_.facts().peak_bytes <= kCheap;
+}
+
+bool Trials::has_integer_output() const {
+  const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
+  return std::ranges::any_of(trace::tensors_in(judged.output), [&](trace::ValueId value) {
+    return trace::is_integral(candidate_.trace->values[static_cast<size_t>(value)].dtype);
+  });
+}
+
+// State is perturbed as far as the reference bears it: where all of it changed makes it fail, or leaves fewer
+// numbers than constants alone do, constants alone are.
+Status Trials::choose_perturbation(replay::TrialReport& report) {
+  const auto bears = [](const replay::TrialReport& r) {
+    if (r.reference_failed) return -1.0;
+    if (!r.comparison || !r.comparison->structure.empty()) return 1.0;
+    double own_error = 0;
+    for (const auto& output : r.comparison->outputs) own_error = std::max(own_error, output.own_error);
+    return own_error > kNoDigit ? 0.5 * r.comparison->finite : r.comparison->finite;
+  };
+  const double all = bears(report);
+  if (gentle_ || all >= 1 || !session_.facts().state) return ok_status();
+  gentle_ = true;
+  NEREID_TRY(auto gently, one(InputDistribution::kOwn, 0, !blind_));
+  if (bears(gently) > all) {
+    report = std::move(gently);
+    return ok_status();
+  }
+  gentle_ = false;
+  NEREID_TRY(report, one(InputDistribution::kOwn, 0, !blind_));  // the trial that what follows goes on from
+  return ok_status();
+}
+
+}  // namespace nereid::verify
