@@ -4,6 +4,7 @@
 //   nereid-replay [--whole] --seed S (--trace FILE --dump DIR)...  replays on the CPU, for developers
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +40,8 @@ int main(int argc, char** argv) {
     else
       understood = false;
   }
-  if (understood && serve) return nereid::replay::run_server(3, options);
+  if (understood && serve)
+    ::_exit(nereid::replay::run_server(3, options));  // libtorch's tables of operators take long to take down
   if (!understood || traces.empty() || traces.size() != dumps.size()) {
     std::fprintf(stderr, "usage: nereid-replay [--whole] --seed S (--trace FILE --dump DIR)...\n");
     return 2;
