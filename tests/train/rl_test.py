@@ -31,7 +31,7 @@ def ran(program, *arguments, code=0):
     return toy_writer.ran(root, ENV, program, *arguments, code=code)
 
 
-data = toy_writer.learn_by_heart(root, ENV, NEREID, LM)
+data = toy_writer.learn_by_heart(root, ENV, NEREID, LM, bare=True)
 length = data["length"]
 
 
@@ -497,7 +497,7 @@ assert all(worth == 0 for group in groups.values() if group not in mixed for _, 
 # Where a task's forward is given and the prompts have a prefill.md, answers begin with it: it is part of each
 # text, and nothing of it is learnt; stopped and resumed, too.
 folder = root / "prefilled"
-shutil.copytree(toy_writer.REPOSITORY / "python/nereid/prompts", folder / "prompts")
+shutil.copytree(root / "prompts", folder / "prompts")
 (folder / "prompts/prefill.md").write_text("<think>\n{{steps}}\n")
 shutil.copy(root / "tokenizer.json", folder)
 (folder / "tasks.jsonl").write_text(

@@ -3,6 +3,7 @@ reinforcement learning begins with in tests; and its run files."""
 
 import json
 import pathlib
+import shutil
 import subprocess
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -16,9 +17,10 @@ def ran(root, environment, program, *arguments, code=0):
     return done
 
 
-def learn_by_heart(root, environment, nereid, lm, room=1):
+def learn_by_heart(root, environment, nereid, lm, room=1, bare=False):
     """Leaves training/sft, tokenizer.json and tasks.jsonl below root. What `nereid train data` said, and
-    `length`: that many tokens hold prompt and answer. The model has `room` times as many positions."""
+    `length`: that many tokens hold prompt and answer. The model has `room` times as many positions. With
+    `bare` a prompt is the task alone, by a folder of prompts below root: half as many tokens."""
 
     def run(program, *arguments):
         return ran(root, environment, program, *arguments)
@@ -42,6 +44,11 @@ def learn_by_heart(root, environment, nereid, lm, room=1):
         x for word in ("<|im_start|>", "<|im_end|>", "<think>", "</think>") for x in ("--special", word)
     ]
     prompts = REPOSITORY / "python/nereid/prompts"
+    if bare:
+        shutil.copytree(prompts, root / "prompts")
+        prompts = root / "prompts"
+        (prompts / "system.md").write_text("")
+        (prompts / "task.md").write_text("{{source}}")
     run(
         nereid,
         "tokenize",
