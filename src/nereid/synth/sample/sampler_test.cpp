@@ -6,6 +6,7 @@
 
 #include <set>
 #include <thread>
+#include <unordered_map>
 
 #include "tests/support/chi_square.h"
 #include "tests/support/enumerate.h"
@@ -52,6 +53,8 @@ const SmallSpace kSmallSpaces[] = {
 
 class SmallSpaces : public testing::TestWithParam<SmallSpace> {
  protected:
+  using Counts = std::unordered_map<std::string, uint64_t>;  // by EnumeratedProgram::key()
+
   SmallSpaces()
       : operators_(named(GetParam().operators)),
         space_(operators_, GetParam().bounds),
@@ -91,10 +94,10 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
   }
 
   // How often each program was drawn.
-  std::map<std::string, uint64_t> drawn(Uniform uniform) const {
+  Counts drawn(Uniform uniform) const {
     Sampler sampler(space_, GetParam().level, uniform);
     SampledProgram sampled;
-    std::map<std::string, uint64_t> counts;
+    Counts counts;
     for (uint64_t i = 0; i < GetParam().draws; ++i) {
       sampler.draw(7, i, sampled);
       ++counts[as_enumerated(sampled, space_).key()];
@@ -103,7 +106,7 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
   }
 
   // How many programs that were drawn are none of the cells'.
-  static uint64_t put_into(std::map<std::string, Cell>& cells, const std::map<std::string, uint64_t>& drawn) {
+  static uint64_t put_into(std::map<std::string, Cell>& cells, const Counts& drawn) {
     uint64_t outside = 0;
     for (const auto& [key, count] : drawn)
       if (const auto cell = cells.find(key); cell != cells.end())
@@ -113,57 +116,67 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
     return outside;
   }
 
+  void are_drawn_uniformly_by_sequences() const {
+    auto cells = expected(Uniform::kSequences);
+    ASSERT_GT(cells.size(), 100u);
+    EXPECT_EQ(put_into(cells, drawn(Uniform::kSequences)), 0u) << "not of the space";
+    EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely)
+        << cells.size() << " programs";
+  }
+
+  // ... and so drawn, they are not uniform by sequences: this test distinguishes the two.
+  void are_drawn_uniformly_by_programs() const {
+    const auto counts = drawn(Uniform::kPrograms);
+    auto cells = expected(Uniform::kPrograms), others = expected(Uniform::kSequences);
+    EXPECT_EQ(put_into(cells, counts), 0u) << "not of the space";
+    EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely)
+        << cells.size() << " programs";
+    if (put_into(others, counts) == 0) {
+      EXPECT_GT(chi_square_deviate(others, GetParam().draws), kUnlikely);
+    }
+  }
+
+  void are_as_large_as_counted() const {
+    EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kPrograms).choices(),
+              static_cast<double>(all_.size()));
+    EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kSequences).choices(),
+              static_cast<double>(sequences_[0].size() + sequences_[1].size()));
+  }
+
+  // The page's branches of several steps, and its sequences that take one, are in some of these spaces.
+  void have_what_they_are_for() const {
+    const auto count = [&](auto what) { return std::count_if(all_.begin(), all_.end(), what); };
+    const auto long_branch = count([](const EnumeratedProgram& program) {
+      for (size_t i = 1; i < program.steps.size(); ++i)
+        if (program.steps[i - 1].depth == 1 && program.steps[i].depth == 1) return true;
+      return false;
+    });
+    const auto open = count([](const EnumeratedProgram& program) { return program.steps.back().depth > 0; });
+    const auto nested = count([](const EnumeratedProgram& program) {
+      return std::any_of(program.steps.begin(), program.steps.end(),
+                         [](const EnumeratedStep& step) { return step.depth == 2; });
+    });
+    const int level = GetParam().level;
+    EXPECT_EQ(long_branch > 0, level > 2) << long_branch;
+    EXPECT_EQ(open > 0, level > 1) << open;
+    EXPECT_EQ(nested > 0, level > 3) << nested;
+    const bool all_drawn = std::all_of(all_.begin(), all_.end(),
+                                       [&](const EnumeratedProgram& program) { return is_drawn(program); });
+    EXPECT_EQ(all_drawn, GetParam().name != "sequences_left_out") << all_.size();
+  }
+
   const std::vector<const ops::Operator*> operators_;
   const Space space_;
   const std::vector<EnumeratedProgram> all_;
   const std::set<std::string> sequences_[2];  // with one result, with two
 };
 
-TEST_P(SmallSpaces, AreDrawnUniformlyBySequences) {
-  auto cells = expected(Uniform::kSequences);
-  ASSERT_GT(cells.size(), 100u);
-  EXPECT_EQ(put_into(cells, drawn(Uniform::kSequences)), 0u) << "not of the space";
-  EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely) << cells.size() << " programs";
-}
-
-// ... and so drawn, they are not uniform by sequences: this test distinguishes the two.
-TEST_P(SmallSpaces, AreDrawnUniformlyByPrograms) {
-  const auto counts = drawn(Uniform::kPrograms);
-  auto cells = expected(Uniform::kPrograms), others = expected(Uniform::kSequences);
-  EXPECT_EQ(put_into(cells, counts), 0u) << "not of the space";
-  EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely) << cells.size() << " programs";
-  if (put_into(others, counts) == 0) {
-    EXPECT_GT(chi_square_deviate(others, GetParam().draws), kUnlikely);
-  }
-}
-
-TEST_P(SmallSpaces, AreAsLargeAsCounted) {
-  EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kPrograms).choices(),
-            static_cast<double>(all_.size()));
-  EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kSequences).choices(),
-            static_cast<double>(sequences_[0].size() + sequences_[1].size()));
-}
-
-// The page's branches of several steps, and its sequences that take one, are in some of these spaces.
-TEST_P(SmallSpaces, HaveWhatTheyAreFor) {
-  const auto count = [&](auto what) { return std::count_if(all_.begin(), all_.end(), what); };
-  const auto long_branch = count([](const EnumeratedProgram& program) {
-    for (size_t i = 1; i < program.steps.size(); ++i)
-      if (program.steps[i - 1].depth == 1 && program.steps[i].depth == 1) return true;
-    return false;
-  });
-  const auto open = count([](const EnumeratedProgram& program) { return program.steps.back().depth > 0; });
-  const auto nested = count([](const EnumeratedProgram& program) {
-    return std::any_of(program.steps.begin(), program.steps.end(),
-                       [](const EnumeratedStep& step) { return step.depth == 2; });
-  });
-  const int level = GetParam().level;
-  EXPECT_EQ(long_branch > 0, level > 2) << long_branch;
-  EXPECT_EQ(open > 0, level > 1) << open;
-  EXPECT_EQ(nested > 0, level > 3) << nested;
-  const bool all_drawn = std::all_of(all_.begin(), all_.end(),
-                                     [&](const EnumeratedProgram& program) { return is_drawn(program); });
-  EXPECT_EQ(all_drawn, GetParam().name != "sequences_left_out") << all_.size();
+// One test, since the enumeration takes longer than most of what is compared with it.
+TEST_P(SmallSpaces, AreDrawnUniformly) {
+  have_what_they_are_for();
+  are_as_large_as_counted();
+  are_drawn_uniformly_by_sequences();
+  are_drawn_uniformly_by_programs();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallSpaces, testing::ValuesIn(kSmallSpaces),
