@@ -164,7 +164,7 @@ CASES = [
         "self.a = nn.Conv2d(16, 16, 3, padding=1)\nself.n = nn.InstanceNorm2d(16, affine=True)\n"
         "self.b = nn.Conv2d(16, 16, 3, padding=1)",
         "self.b(F.leaky_relu(self.n(self.a(x)), 0.01))",
-        (2, 16, 181, 183),
+        (1, 16, 131, 133),
     ),
     # Strides and dilations with a common factor.
     block(
