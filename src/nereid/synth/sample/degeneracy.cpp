@@ -1,142 +1,21 @@
-// Each value is a mean, a standard deviation, and facts that make a later reduction constant:
-//   - what is fixed along a set of axes: the sum (softmax, norms), the sum of squares (norms), the sum of
-//   exponentials
-//   - which share of the elements lies at the value's own lowest or highest (relu, clamp): a minimum or
-//   maximum over many
-//     such elements is always the same
-//   - which earlier value it equals (relu of what is not negative): a difference of the two is zero
 #include "nereid/synth/sample/degeneracy.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "nereid/base/check.h"
+#include "nereid/synth/sample/value_statistics.h"
 
 namespace nereid::synth {
 namespace {
 
 using ops::Rule;
-
-struct Value {
-  double mean = 0, sd = 1;
-  bool nonnegative = false;
-  uint8_t fixed_sum = 0, fixed_square = 0, fixed_exp = 0;  // sets of axes
-  double at_lowest = 0, at_highest = 0;                    // shares of the elements
-  int same_as = -1;                                        // number of a value
-
-  void forget() { fixed_sum = fixed_square = fixed_exp = 0; }
-  double rms() const { return std::sqrt(mean * mean + sd * sd); }
-};
+using Value = ValueStatistics;
 
 constexpr double kLeastSpread = 1e-3;  // standard deviation over mean
 constexpr double kSmallest = 1e-9, kSmallestResult = 1e-6, kLargest = 1e12;
 constexpr double kSaturated = 0.9;  // of the elements
 constexpr double kRarely =
     0.02;  // a reduction that differs from its bound for less of the inputs is constant
-
-using Function = double (*)(double);
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double softplus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
-
-struct Unary {
-  std::string_view name;
-  Function function;
-  // Inputs from which on the result is at its lowest or highest (within a hundredth of its range); for
-  // functions with a turning point the share of elements near it instead.
-  double low = -1e30, high = 1e30;
-  bool rising = true;
-  double turning_low = 0, turning_high = 0;
-};
-constexpr Unary kUnaries[] = {
-    {"relu", [](double x) { return std::max(x, 0.0); }, 0},
-    {"leaky_relu", [](double x) { return x > 0 ? x : 0.01 * x; }},
-    {"sigmoid", sigmoid, -4.6, 4.6},
-    {"tanh", [](double x) { return std::tanh(x); }, -2.6, 2.6},
-    {"silu", [](double x) { return x * sigmoid(x); }, -1e30, 1e30, false, 0.03},
-    {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -5, 1e30, false, 0.03},
-    {"selu", [](double x) { return 1.0507 * (x > 0 ? x : 1.67326 * std::expm1(x)); }, -7},
-    {"elu", [](double x) { return x > 0 ? x : std::expm1(x); }, -7},
-    {"hardsigmoid", [](double x) { return std::clamp(x / 6 + 0.5, 0.0, 1.0); }, -3, 3},
-    {"hardtanh", [](double x) { return std::clamp(x, -1.0, 1.0); }, -1, 1},
-    {"softplus", softplus, -7},
-    {"softsign", [](double x) { return x / (1 + std::abs(x)); }, -1e3, 1e3},
-    {"logsigmoid", [](double x) { return -softplus(-x); }, -1e30, 7},
-    {"clamp", [](double x) { return std::clamp(x, 0.0, 0.5); }, 0, 0.5},
-    {"mish", [](double x) { return x * std::tanh(softplus(x)); }, -1e30, 1e30, false, 0.03},
-    {"hardswish", [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, -3, 1e30, false, 0.03},
-    {"cos", [](double x) { return std::cos(x); }, -1e30, 1e30, false, 0.01, 0.03},
-    {"sin", [](double x) { return std::sin(x); }, -1e30, 1e30, false, 0.02, 0.02},
-    {"exp", [](double x) { return std::exp(std::min(x, 80.0)); }},
-    {"exp2", [](double x) { return std::exp2(std::min(x, 110.0)); }},
-    {"log", [](double x) { return std::log(std::max(x, 1e-30)); }},
-    {"sqrt", [](double x) { return std::sqrt(std::max(x, 0.0)); }},
-    {"rsqrt", [](double x) { return 1 / std::sqrt(std::max(x, 1e-30)); }, -1e30, 1e30, false},
-    {"abs", [](double x) { return std::abs(x); }, -1e30, 1e30, false, 1e-3},
-    {"erf", [](double x) { return std::erf(x); }, -1.8, 1.8},
-    {"pow", [](double x) { return x * x; }, -1e30, 1e30, false, 0.02},
-    {"square", [](double x) { return x * x; }, -1e30, 1e30, false, 0.02},
-    {"neg", [](double x) { return -x; }, -1e30, 1e30, false},
-    {"reciprocal", [](double x) { return 1 / std::max(x, 1e-30); }, -1e30, 1e30, false},
-    {"log1p", [](double x) { return std::log1p(std::max(x, 0.0)); }},
-    {"clamp_min", [](double x) { return std::max(x, 0.1); }, 0.1},
-    {"where_positive", [](double x) { return x > 0 ? x : 0.1 * x; }},
-    {"clamp_max", [](double x) { return std::min(x, 1.0); }, -1e30, 0.5},
-    {"positive_by_mask", [](double x) { return std::max(x, 0.0); }, 0},
-    {"fill_negative", [](double x) { return std::max(x, 0.0); }, 0},
-    {"swish_by_hand", [](double x) { return x * sigmoid(x); }, -1e30, 1e30, false, 0.03},
-    {"squared_relu", [](double x) { return x > 0 ? x * x : 0.0; }, 0},
-    {"relu6", [](double x) { return std::clamp(x, 0.0, 6.0); }, 0, 6},
-    {"gelu_tanh", [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678)); }, -5, 1e30, false, 0.03},
-    {"prelu", [](double x) { return x > 0 ? x : 0.5 * x; }},
-    {"prelu_channels", [](double x) { return x > 0 ? x : 0.5 * x; }},
-    {"glu", [](double x) { return 0.5 * x; }},
-    {"pow_positive", [](double x) { return std::sqrt(std::max(x, 0.0)); }},
-    {"add_scalar", [](double x) { return x + 1; }},
-    {"sub_scalar", [](double x) { return x - 1; }},
-    {"mul_scalar", [](double x) { return 0.5 * x; }},
-    {"div_scalar", [](double x) { return 0.5 * x; }},
-    {"rsub", [](double x) { return 1 - x; }, -1e30, 1e30, false},
-};
-
-double below(const Value& x, double bound) {  // the share of a normal distribution
-  return 0.5 * std::erfc(-(bound - x.mean) / std::max(x.sd, 1e-300) * 0.70710678);
-}
-
-// f's mean and deviation over a normal distribution, or a lognormal one of what is positive (Gauss and
-// Hermite's 7 points).
-Value through(const Value& x, Function f) {
-  static constexpr double kAt[] = {0, 1.154405394739968, 2.366759410734541, 3.750439717725742};
-  static constexpr double kWeight[] = {0.457142857142857, 0.240123178605013, 0.030757123967586,
-                                       0.000548268855972};
-  const bool lognormal = x.nonnegative && x.mean > 0;
-  const double spread = lognormal ? std::sqrt(std::log1p(x.sd * x.sd / (x.mean * x.mean))) : x.sd;
-  const double middle = lognormal ? std::log(x.mean) - spread * spread / 2 : x.mean;
-  double sum = 0, squares = 0;
-  for (int i = -3; i <= 3; ++i) {
-    const double at = middle + (i < 0 ? -spread : spread) * kAt[std::abs(i)];
-    const double y = f(lognormal ? std::exp(std::min(at, 80.0)) : at);
-    sum += kWeight[std::abs(i)] * y, squares += kWeight[std::abs(i)] * y * y;
-  }
-  Value made;
-  made.mean = sum, made.sd = std::sqrt(std::max(0.0, squares - sum * sum));
-  return made;
-}
-
-Value product(const Value& x, const Value& y) {
-  Value made;
-  made.mean = x.mean * y.mean;
-  const double squares = (x.sd * x.sd + x.mean * x.mean) * (y.sd * y.sd + y.mean * y.mean);
-  made.sd = std::sqrt(std::max(0.0, squares - made.mean * made.mean));
-  made.nonnegative = x.nonnegative && y.nonnegative;
-  return made;
-}
-Value mixture(const Value& x, const Value& y) {
-  Value made;
-  made.mean = (x.mean + y.mean) / 2;
-  made.sd = std::sqrt((x.sd * x.sd + y.sd * y.sd) / 2 + (x.mean - y.mean) * (x.mean - y.mean) / 4);
-  made.nonnegative = x.nonnegative && y.nonnegative;
-  return made;
-}
 
 uint8_t axis_bit(int axis) { return static_cast<uint8_t>(1U << axis); }
 uint8_t axes_from(int first, int rank) { return static_cast<uint8_t>((1U << rank) - (1U << first)); }
@@ -237,25 +116,25 @@ class Judge {
       case Rule::kBinary:
         return binary(step, x, y);
       case Rule::kSelect:
-        return mixture(x, y);
+        return x.mixed_with(y);
       case Rule::kMasked:
-        if (name == "where_larger") return without_facts(mixture(x, y));
+        if (name == "where_larger") return without_facts(x.mixed_with(y));
         if (name != "keep_above" && !name.starts_with("masked_fill")) return each_loss(name, x, y);
-        return mixture(x, {.mean = 0, .sd = 0.5});
+        return x.mixed_with({.mean = 0, .sd = 0.5});
       case Rule::kTriangle: {
-        Value made = mixture(x, {.mean = 0, .sd = 0, .nonnegative = true});
+        Value made = x.mixed_with({.mean = 0, .sd = 0, .nonnegative = true});
         if (x.nonnegative) made.at_lowest = 0.5;
         return made;
       }
       case Rule::kSlice:
-        if (name != "glu") return product(x, unary("silu", x));
-        return without_facts(unary(name, x));
+        if (name != "glu") return x.times(x.after("silu"));
+        return without_facts(x.after(name));
       case Rule::kRotary:
         return without_facts(x);
       case Rule::kBatchNorm:
-        return without_facts(unary(name, x));
+        return without_facts(x.after(name));
       default:
-        return name == "prelu" && !x.nonnegative ? without_facts(unary(name, x)) : unary(name, x);
+        return name == "prelu" && !x.nonnegative ? without_facts(x.after(name)) : x.after(name);
     }
   }
   static Value without_facts(Value value) {
@@ -265,9 +144,9 @@ class Judge {
   // A loss for each element: of a difference, or of a probability.
   static Value each_loss(std::string_view name, const Value& x, const Value& y) {
     const Value apart = {.mean = x.mean - y.mean, .sd = std::sqrt(x.sd * x.sd + y.sd * y.sd)};
-    Value made = name.starts_with("bce")   ? through(x, softplus)
-                 : name.starts_with("mse") ? through(apart, [](double d) { return d * d; })
-                                           : through(apart, [](double d) { return std::abs(d); });
+    Value made = name.starts_with("bce")   ? x.through(softplus)
+                 : name.starts_with("mse") ? apart.through([](double d) { return d * d; })
+                                           : apart.through([](double d) { return std::abs(d); });
     made.nonnegative = true;
     return made;
   }
@@ -295,10 +174,10 @@ class Judge {
     const bool same = x.same_as >= 0 && x.same_as == y.same_as;
     if (same && (name == "sub" || name == "div")) reason_ = "of a value and itself";
     Value made;
-    if (name == "mul") return product(x, y);
-    if (name == "div") return product(x, through(y, [](double v) { return 1 / std::max(v, 1e-30); }));
+    if (name == "mul") return x.times(y);
+    if (name == "div") return x.times(y.through([](double v) { return 1 / std::max(v, 1e-30); }));
     if (name == "maximum" || name == "minimum") {
-      made = mixture(x, y);
+      made = x.mixed_with(y);
       const double sign = name == "maximum" ? 1 : -1, spread = std::sqrt(x.sd * x.sd + y.sd * y.sd);
       const double apart = std::abs(x.mean - y.mean);
       made.mean = (x.mean + y.mean + sign * std::max(apart, 0.8 * spread)) / 2;
@@ -313,32 +192,6 @@ class Judge {
     return made;
   }
 
-  Value unary(std::string_view name, const Value& x) const {
-    const auto* row = std::find_if(std::begin(kUnaries), std::end(kUnaries),
-                                   [&](const Unary& u) { return u.name == name; });
-    NEREID_CHECK(row != std::end(kUnaries), "what {} does to a number", name);
-    Value made = through(x, row->function);
-    made.nonnegative = row->function(-1) >= 0 || (x.nonnegative && row->function(1e-9) >= 0 && name != "cos");
-    if (name == "cos" || name == "sin" || name == "log") made.nonnegative = false;
-    made.at_lowest = std::max({below(x, row->low), row->turning_low, row->rising ? x.at_lowest : 0});
-    made.at_highest = std::max({1 - below(x, row->high), row->turning_high, row->rising ? x.at_highest : 0});
-    const bool identity =
-        x.nonnegative &&
-        (name == "relu" || name == "positive_by_mask" || name == "fill_negative" || name == "leaky_relu" ||
-         name == "abs" || name == "elu" || name == "where_positive" || name.starts_with("prelu"));
-    if (identity) return x;
-    if (name == "exp") made.fixed_sum = x.fixed_exp;
-    if (name == "pow" || name == "square") made.fixed_sum = x.fixed_square;
-    if (name == "add_scalar" || name == "sub_scalar" || name == "mul_scalar" || name == "div_scalar" ||
-        name == "neg" || name == "rsub")
-      made.fixed_sum =
-          x.fixed_sum;  // of what sums to one number the same is true of what is shifted and scaled
-    if (name == "mul_scalar" || name == "div_scalar" || name == "neg") made.fixed_square = x.fixed_square;
-    if (name == "log") made.fixed_exp = x.fixed_sum;
-    if (name == "abs") made.fixed_square = x.fixed_square;
-    return made;
-  }
-
   Value reduction(const ops::Applied& applied, const Value& x) {
     const ops::Form& form = *applied.form;
     const int rank = applied.operands[0].rank;
@@ -350,7 +203,7 @@ class Judge {
     const std::string_view name = applied.op->name;
     const bool squares = name.ends_with("_square"), of_each = squares || name.ends_with("_abs");
     Value made = of_each
-                     ? reduced(name.substr(0, name.find('_')), unary(squares ? "square" : "abs", x), axes, n)
+                     ? reduced(name.substr(0, name.find('_')), x.after(squares ? "square" : "abs"), axes, n)
                      : reduced(name, x, axes, n);
     if (form.keep) made.forget();  // axes do not move up
     return made;
@@ -445,7 +298,7 @@ class Judge {
       return made;
     }
     const double n = static_cast<double>(ops::contracted_length(applied));
-    Value made = product(x, y);
+    Value made = x.times(y);
     made.mean *= n, made.sd *= std::sqrt(n);
     return made;
   }
@@ -568,12 +421,12 @@ class Judge {
       case Rule::kRowNorm:  // halves change places, one of them negated
         return without_facts({.mean = 0, .sd = x.rms()});
       case Rule::kPad: {
-        made = mixture(x, {.mean = 0, .sd = 0, .nonnegative = true});
+        made = x.mixed_with({.mean = 0, .sd = 0, .nonnegative = true});
         if (x.nonnegative) made.at_lowest = 0.3;
         return made;
       }
       default:
-        return mixture(x, y);  // cat, stack
+        return x.mixed_with(y);  // cat, stack
     }
   }
 
@@ -588,23 +441,23 @@ class Judge {
       return {.mean = cosine, .sd = std::max(1e-6, (1 - cosine * cosine) / std::sqrt(n))};
     }
     if (name == "dot") {
-      made = product(x, y);
+      made = x.times(y);
       made.mean *= n, made.sd *= std::sqrt(n), made.forget(), made.same_as = -1;
       return made;
     }
     if (name.starts_with("mse")) {
-      made = through(apart, [](double d) { return d * d; });
+      made = apart.through([](double d) { return d * d; });
     } else if (name.starts_with("smooth_l1") || name.starts_with("huber") || name.starts_with("l1")) {
-      made = through(apart, [](double d) { return std::abs(d) < 1 ? d * d / 2 : std::abs(d) - 0.5; });
+      made = apart.through([](double d) { return std::abs(d) < 1 ? d * d / 2 : std::abs(d) - 0.5; });
     } else if (name.starts_with("bce")) {
-      made = through(x, softplus);
+      made = x.through(softplus);
     } else if (name == "cross_entropy") {
       made = {.mean = std::log(static_cast<double>(applied.inner[1])) + x.sd * x.sd / 2, .sd = x.sd + 1e-6};
       n = applied.inner[0];
     } else if (name == "triplet_margin_loss") {
       const double d = applied.inner[1];
       const double near = std::sqrt(d) * apart.rms(), far = std::sqrt(d) * std::sqrt(x.rms() * x.rms() + 1);
-      made = through({.mean = near - far + 1, .sd = apart.sd}, [](double v) { return std::max(v, 0.0); });
+      made = Value{.mean = near - far + 1, .sd = apart.sd}.through([](double v) { return std::max(v, 0.0); });
       n = applied.inner[0];
     } else if (name ==
                "kl_div") {  // rows of probabilities, each about 1 / row; the mean is over the first axis
