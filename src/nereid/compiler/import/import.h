@@ -176,6 +176,9 @@ std::string short_name(const std::string& op);
 // A dimension counted from the front, of one that may be negative.
 size_t axis_of(int64_t axis, size_t rank);
 
+// Null where there is none.
+const trace::Phase* last_forward(const trace::Trace& trace);
+
 // dims 0 to count - 1
 std::vector<Index> dimensions(size_t count, size_t from = 0);
 
