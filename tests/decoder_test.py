@@ -211,6 +211,15 @@ def check(name, tool, device, scratch):
         raise Failed(
             f"{name}: transformers computes something else from a written checkpoint: logits differ by {difference}"
         )
+    if name == next(iter(CASES)):
+        halves = scratch / "halves"
+        subprocess.run([tool, "export", folder, "-o", halves, "--dtype", "bfloat16"], check=True)
+        loaded_halves = AutoModelForCausalLM.from_pretrained(halves, dtype="auto")
+        kept = loaded_halves.state_dict()
+        if loaded_halves.dtype != torch.bfloat16 or not all(
+            torch.equal(kept[k], before[k].bfloat16()) for k in before
+        ):
+            raise Failed(f"{name}: a checkpoint written in bfloat16 holds other values")
     if loaded.generation_config.eos_token_id != config.eos_token_id and config.eos_token_id is not None:
         raise Failed(
             f"{name}: generation ends with {loaded.generation_config.eos_token_id}, expected {config.eos_token_id}"

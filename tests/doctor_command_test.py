@@ -111,8 +111,8 @@ class Doctor(unittest.TestCase):
     def test_a_damaged_store(self):
         path = self.folder / "damaged.db"
         path.write_bytes(b"no database" * 1000)
-        code, _, checks = doctor(NEREID_STORE=str(path))
-        self.assertEqual((code, checks["store"]["state"]), (0, "warning"), checks["store"])
+        _, _, checks = doctor(NEREID_STORE=str(path), **self.fake_python())
+        self.assertEqual(checks["store"]["state"], "warning", checks["store"])
 
     def test_a_cache_and_a_temporary_folder_that_are_none(self):
         file = self.folder / "file"
