@@ -127,7 +127,12 @@ with tempfile.TemporaryDirectory() as name:
     asked, wrong, repair, right = line["messages"]
     assert (line["id"], line["split"], line["wrong"]) == ("p2", "train", "Mismatch"), line
     assert (asked["content"], wrong["content"]) == ("task 2", "answer to task 2"), line
-    assert "evidence for answer to task 2" in repair["content"] and repair["role"] == "user", repair
+    asks = (
+        ROOT / "python/nereid/prompts/repair.md"
+    ).read_text()  # as Prompts::ask_again has it, to the last byte
+    evidence = repair["content"][asks.index("{{") : len(repair["content"]) - len(asks.split("}}")[1])]
+    assert repair == {"role": "user", "content": asks.replace("{{evidence}}", evidence)}, repair
+    assert "evidence for answer to task 2" in evidence, repair
     assert right["content"] == "<think>\nplan 2\n</think>\n\n```python\ncode 2\n```", right
 
     summary, text = evaluated("before", "--samples", 3)

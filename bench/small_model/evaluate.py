@@ -37,6 +37,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import time
@@ -239,16 +240,21 @@ def write_answers(args, prompts, path, temperature, samples):
     write_lines(path, [answer for answers in on_each_gpu(args, of_gpu) for answer in answers] + unasked)
 
 
+def fill(text, **values):
+    """As lm::fill: what a value contains is no placeholder."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], text)
+
+
 def prompts_of(model, sources):
-    """A conversation for each task, as a proposer begins it; without a response prefill."""
+    """A conversation for each task, as a proposer begins it (Prompts::ask); without a response prefill."""
     prompts = pathlib.Path(model) / "prompts"
     system, task = (
         (prompts / f"{name}.md").read_text() if (prompts / f"{name}.md").exists() else text
         for name, text in (("system", ""), ("task", "{{source}}"))
     )
-    before = [{"role": "system", "content": system.strip()}] if system.strip() else []
+    before = [{"role": "system", "content": system}] if system else []
     return [
-        {"messages": [*before, {"role": "user", "content": task.replace("{{source}}", source)}]}
+        {"messages": [*before, {"role": "user", "content": fill(task, name="model.py", source=source)}]}
         for source in sources
     ]
 
@@ -441,11 +447,11 @@ def results_of(args, tasks, answers, compiler):
 
 
 def repair_text(model, evidence):
-    """The question after a wrong answer, with the verdict's `feedback`: by its own repair.md, else by the
-    package's."""
+    """The question after a wrong answer, with the verdict's `feedback` (Prompts::ask_again): by its own
+    repair.md, else by the package's."""
     for path in (pathlib.Path(model) / "prompts/repair.md", ROOT / "python/nereid/prompts/repair.md"):
         if path.exists() and path.read_text().strip():
-            return path.read_text().rstrip("\n").replace("{{evidence}}", evidence)
+            return fill(path.read_text(), evidence=evidence)
     sys.exit(f"{model}: expected a prompts/repair.md")
 
 
