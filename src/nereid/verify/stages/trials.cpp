@@ -107,7 +107,8 @@ replay::Tolerance Trials::tolerance_on(InputDistribution kind) const {
 
 Status Trials::own_inputs(int draw) {
   int count = draw == 0 && !brief_ ? std::max(1, settings_.trials) : 1;
-  if (count > 1 && !settings_.fast_inputs && shows_little() && settings_.protocol == Protocol::kNereid)
+  if (count > 1 && !settings_.fast_inputs && is_cheap() && shows_little() &&
+      settings_.protocol == Protocol::kNereid)
     count += has_integer_output() ? kMoreDrawsOfPlaces : kMoreDraws;
   for (int number = 0; number < count && good(); ++number) {
     const bool more = number >= settings_.trials;  // numbered apart from trials of other kinds
@@ -178,7 +179,8 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
   return ok_status();
 }
 
-// Of outputs of few elements one draw of a distribution shows little: there each is drawn twice.
+// What mixes elements (a row's sum decides all of the row) is seen few times in one draw of a distribution:
+// there each is drawn twice, where that costs little. In pointwise work each element is a draw of its own.
 Status Trials::other_inputs() {
   const bool few =
       settings_.fast_inputs || first_seconds_ > kLongTrial || reference_.judged_flops() > kManyFlops;
@@ -187,7 +189,7 @@ Status Trials::other_inputs() {
       : few  ? std::span<const InputDistribution>(kFastDistributions)
              : std::span<const InputDistribution>(kOtherDistributions);
   int number = settings_.trials;
-  const size_t times = !few && shows_little() ? 2 : 1;
+  const size_t times = !few && is_cheap() && (shows_little() || mixes_elements()) ? 2 : 1;
   for (size_t i = 0; i < times * kinds.size() && good(); ++i) {
     const auto kind = kinds[i % kinds.size()];
     if (i >= kinds.size() && is_same_in_every_draw(kind) && !session_.facts().state) continue;

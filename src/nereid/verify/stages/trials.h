@@ -37,7 +37,9 @@ class Trials {
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
   Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked);
   Status own_inputs(int draw);
-  bool shows_little() const;  // of small outputs a single draw shows little, and another costs little
+  bool shows_little() const;    // of small outputs a single draw shows little
+  bool mixes_elements() const;  // the reference does more than pointwise work
+  bool is_cheap() const;        // another trial costs little
   bool has_integer_output() const;
   Status choose_perturbation(replay::TrialReport& report);
   Result<LeftOut> without(std::vector<int> steps);

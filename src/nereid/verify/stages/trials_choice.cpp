@@ -6,8 +6,8 @@
 namespace nereid::verify {
 namespace {
 
-constexpr int64_t kFewElements = 64;  // of outputs: of no more than so many few draws show little,
-constexpr int64_t kCheap = 4 << 20;   // ... where the task takes no more than so many bytes
+constexpr int64_t kFewElements = 64;
+constexpr int64_t kCheap = 4 << 20;  // bytes of a task
 
 }  // namespace
 
@@ -16,8 +16,15 @@ bool Trials::shows_little() const {
   int64_t elements = 0;
   for (const auto value : trace::tensors_in(judged.output))
     elements += trace::element_count(candidate_.trace->values[static_cast<size_t>(value)]);
-  return elements <= kFewElements && session_.facts().peak_bytes <= kCheap;
+  return elements <= kFewElements;
 }
+
+bool Trials::mixes_elements() const {
+  const auto& steps = reference_.phases.at(static_cast<size_t>(reference_.judged())).steps;
+  return std::ranges::any_of(steps, [](const StepAnalysis& step) { return step.work == Work::kHeavy; });
+}
+
+bool Trials::is_cheap() const { return session_.facts().peak_bytes <= kCheap; }
 
 bool Trials::has_integer_output() const {
   const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
