@@ -816,7 +816,7 @@ class ReferenceRole : public Role {
       const auto error = outputs[i].got.to(c10::kDouble).sub(truth).abs();
       const auto lost = moved[i].gt(unit.mul(kNoDigits));
       auto at = error.le(moved[i].mul(kFactor)).logical_and_(moved[i].gt(unit.mul(kMoved))).logical_or_(lost);
-      // Which zeros of a row keep noise, and how much beside the others', differs between kernels.
+      // Which zeros of a row keep noise, and how much against the others', differs between kernels.
       const auto noise = truth.eq(0).logical_and_(moved[i].gt(0));
       if (noise.logical_and(lost).any().item().toBool()) at.logical_or_(noise);
       if (!grid && 2 * at.sum().item().toLong() > at.numel()) continue;
