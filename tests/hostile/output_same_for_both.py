@@ -1,9 +1,9 @@
 """Returns one tensor as both outputs.
 
 reference: ../tasks/min_max.py
-verdict: Mismatch
-rule: values
-why: the lowest is not the highest.
+verdict: Disallowed
+rule: shared-output
+why: the lowest is not the highest, nor in the same memory.
 """
 import torch
 import torch.nn as nn
