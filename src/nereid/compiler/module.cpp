@@ -253,7 +253,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
     for (Node& node : graph.nodes) node.tf32 = node.tf32 || node.under_flag;
   if (choices.fusion == Fusion::kFree && choices.cuts.empty()) roll_loops(graph);
   if (choices.algebra) rewrite_algebra(graph, target);
-  if (choices.one_pass_attention) one_pass_attention(graph);
+  if (choices.one_pass_attention) one_pass_attention(graph, target);
   if (choices.fusion == Fusion::kFree) window_factors(graph);
   split_factors(graph, choices, target);
   if (choices.channels_last) {

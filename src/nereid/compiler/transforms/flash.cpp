@@ -11,11 +11,14 @@
 namespace nereid::compiler {
 namespace {
 
+// Of too few queries for one pass: a tile of them, programs of a processor that then keep its memory busy,
+// keys that are worth a program, and how much larger than their scores keys and values are.
+constexpr int64_t kQueryTile = 16, kProgramsOfProcessor = 4, kLeastKeys = 512, kScoresShare = 4;
 constexpr size_t kMostExpanded = 120;  // expressions of a score; what is longer is better stored
 
 class Finder {
  public:
-  explicit Finder(Graph& graph) : graph_(graph) {}
+  Finder(Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
   void run() {
     for (Node& node : graph_.nodes) {
@@ -116,7 +119,8 @@ class Finder {
         reduced_there(most, Reduction::kMax, node) != score)
       return std::nullopt;
     made.flash.value = value;
-    if (!take_product(node, score, made) || !sort_dimensions(node, made.flash)) return std::nullopt;
+    if (!take_product(node, score, made) || !sort_dimensions(node, made.flash) || leaves_idle(node, made))
+      return std::nullopt;
     made.flash.ahead = ahead(node, made.flash);
     return made;
   }
@@ -180,6 +184,14 @@ class Finder {
     return m > 1 && f > 1 && f <= kWidestHead;
   }
 
+  // Whether a few programs would each go over many keys, for scores that are small.
+  bool leaves_idle(const Node& node, const Found& made) const {
+    const int64_t m = product_of(node.sizes, made.flash.m), f = product_of(node.sizes, made.flash.f),
+                  batches = product_of(node.sizes, made.flash.batch);
+    return m <= kQueryTile && node.reduced[0] >= kLeastKeys && kScoresShare * m <= made.terms + f &&
+           batches < kProgramsOfProcessor * target_.multiprocessors;
+  }
+
   // where(n - m < ahead, score, -inf)
   std::optional<int64_t> ahead(const Node& node, const Flash& flash) {
     const Expr* where = apply_of(flash.score, Fn::kWhere);
@@ -207,11 +219,12 @@ class Finder {
   }
 
   Graph& graph_;
+  const Target& target_;
 };
 
 }  // namespace
 
-void one_pass_attention(Graph& graph) { Finder(graph).run(); }
+void one_pass_attention(Graph& graph, const Target& target) { Finder(graph, target).run(); }
 
 ExprId reads_of(Graph& graph, const Flash& flash) {
   ExprId all = flash.score;
