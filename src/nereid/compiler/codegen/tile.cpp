@@ -43,7 +43,6 @@ constexpr int64_t kPart = 8192, kPartsOfProcessor = 4;
 constexpr int kPartWarps = 8, kPartRegisters = 64;
 constexpr int64_t kSharedElements = int64_t{1} << 21;  // of fewer all reads but the first are from the cache
 constexpr int64_t kHeldColumns = 16384;                // of a row that one program holds, of 32 registers
-constexpr int64_t kRowsOfPrograms = 128;               // with so many, a program that takes a row is busy
 constexpr int64_t kSmallShare = 64;                    // of all elements: what the first-level cache keeps
 constexpr int64_t kShortRun = 1024;  // elements: of 4 KB or more at a time memory is as fast as of rows
 
@@ -163,26 +162,6 @@ class TileCutter {
     });
   }
 
-  // Tensors of which every row has columns of its own; not the weights of a group norm, which are few.
-  static int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {
-    std::set<TensorId> wide;
-    const auto rank = static_cast<int>(kernel.rows.size());
-    const auto uses = [&](ExprId id, int from, size_t count) {
-      for (size_t d = 0; d < count; ++d)
-        if (graph.exprs.uses(id, from + static_cast<int>(d))) return true;
-      return false;
-    };
-    for (const Member& member : kernel.members)
-      for (const ExprId id : graph.exprs.below(member.body))
-        if (graph.exprs[id].kind == Expr::Kind::kLoad && uses(id, rank, kernel.columns.size()) &&
-            element_count(graph.tensors[static_cast<size_t>(graph.exprs[id].tensor)].sizes) >=
-                kernel.row_count() * kernel.column_count() / kSmallShare &&
-            (kernel.row_count() == 1 || uses(id, 0, kernel.rows.size())))
-          wide.insert(graph.exprs[id].tensor);
-    for (const Member& member : kernel.members) wide.erase(graph.nodes[static_cast<size_t>(member.node)].out);
-    return static_cast<int64_t>(wide.size());
-  }
-
   // A long row that would be read again, and of which nothing else is held.
   static bool is_held(const Graph& graph, const TileKernel& kernel) {
     return exchanges(graph, kernel) && wide_loads(graph, kernel) == 1 && work_of(graph, kernel).turns > 1;
@@ -196,7 +175,7 @@ class TileCutter {
     if (rows_are_inner(graph, kernel) > 0 || (rows >= kRowsOfPrograms && work_of(graph, kernel).turns < 2))
       return {};
     const int64_t wide = wide_loads(graph, kernel);
-    if (wide < 1 || wide > 2) return {};
+    if (wide < 1 || wide > kSharedTensors) return {};
     if (has_short_runs(graph, kernel, target_)) return {};
     Tile tile{.columns = wide == 1 ? kPart : kPart / 2, .registers = kPartRegisters, .warps = kPartWarps};
     if (choice.columns > 0) tile.columns = power_of_two(choice.columns);
@@ -360,6 +339,25 @@ bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double ele
   double instructions = 0;
   for (const ExprId id : all) instructions += instructions_of(graph.exprs[id]);
   return instructions * elements > kLongCode;
+}
+
+int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {
+  std::set<TensorId> wide;
+  const auto rank = static_cast<int>(kernel.rows.size());
+  const auto uses = [&](ExprId id, int from, size_t count) {
+    for (size_t d = 0; d < count; ++d)
+      if (graph.exprs.uses(id, from + static_cast<int>(d))) return true;
+    return false;
+  };
+  for (const Member& member : kernel.members)
+    for (const ExprId id : graph.exprs.below(member.body))
+      if (graph.exprs[id].kind == Expr::Kind::kLoad && uses(id, rank, kernel.columns.size()) &&
+          element_count(graph.tensors[static_cast<size_t>(graph.exprs[id].tensor)].sizes) >=
+              kernel.row_count() * kernel.column_count() / kSmallShare &&
+          (kernel.row_count() == 1 || uses(id, 0, kernel.rows.size())))
+        wide.insert(graph.exprs[id].tensor);
+  for (const Member& member : kernel.members) wide.erase(graph.nodes[static_cast<size_t>(member.node)].out);
+  return static_cast<int64_t>(wide.size());
 }
 
 bool is_shared_row(int64_t rows, int64_t columns, const Target& target) {

@@ -11,6 +11,9 @@
 
 namespace nereid::compiler {
 
+inline constexpr int64_t kRowsOfPrograms = 128;  // with so many, a program that takes a row is busy
+inline constexpr int64_t kSharedTensors = 2;     // of a shared row: what a thread has registers for
+
 struct Tile {
   int64_t rows = 1, columns = 1;  // of a block
   bool looped = false;            // a program goes over its columns in several blocks
@@ -34,6 +37,10 @@ bool is_shared_row(int64_t rows, int64_t columns, const Target& target);
 // a time. `body` is over `rows`, then `columns`.
 bool has_short_runs(const Graph& graph, ExprId body, const Extents& rows, const Extents& columns,
                     const Target& target);
+
+// Tensors that a kernel reads of which every row has columns of its own; not the weights of a group norm,
+// which are few.
+int64_t wide_loads(const Graph& graph, const TileKernel& kernel);
 
 // Whether it takes long to fetch the code that computes `bodies` for so many elements a thread.
 bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double elements);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
 
@@ -25,8 +26,8 @@ std::vector<Index> identity_map(size_t count) {
 // Puts nodes into kernels, one after the other.
 class Fuser {
  public:
-  Fuser(Graph& graph, const std::set<int>& cuts, Fusion fusion)
-      : graph_(graph), cuts_(cuts), fusion_(fusion), made_in_(graph.nodes.size(), -1) {}
+  Fuser(Graph& graph, const Target& target, const std::set<int>& cuts, Fusion fusion)
+      : graph_(graph), target_(target), cuts_(cuts), fusion_(fusion), made_in_(graph.nodes.size(), -1) {}
 
   Fused run() {
     const std::vector<bool> live = live_nodes(graph_);
@@ -162,7 +163,7 @@ class Fuser {
       if (at != maker->at || !expr.args.empty()) return false;
     }
     Member made = member(kernel, id, *map);
-    if (!in_one_pass(kernel, made) || scatters(kernel, made)) return false;
+    if (!in_one_pass(kernel, made) || scatters(kernel, made) || ends_sharing(kernel, made)) return false;
     kernel.members.push_back(std::move(made));
     return true;
   }
@@ -182,6 +183,19 @@ class Fuser {
     for (size_t d = extents.size(); d-- > kernel.rows.size();)
       if (extents[d] > 1) return std::abs(address.stride(static_cast<int>(d)).value_or(1)) >= kSector;
     return false;
+  }
+
+  // A few long rows are shared among programs only where a part of all that a kernel reads of them fits its
+  // registers (tile.h). A map that reads more tensors beside them is a kernel of its own: as a part of this
+  // one it would leave all of a row to one program.
+  bool ends_sharing(const TileKernel& kernel, const Member& made) {
+    if (made.reduction != Reduction::kNone || !made.whole || kernel.row_count() >= kRowsOfPrograms ||
+        !is_shared_row(kernel.row_count(), kernel.column_count(), target_) ||
+        wide_loads(graph_, kernel) > kSharedTensors)
+      return false;
+    TileKernel with = kernel;
+    with.members.push_back(made);
+    return wide_loads(graph_, with) > kSharedTensors;
   }
 
   // It is of a call that the kernel does already, or of one more, and plain.
@@ -418,6 +432,7 @@ class Fuser {
   }
 
   Graph& graph_;
+  const Target& target_;
   const std::set<int>& cuts_;
   const Fusion fusion_;
   Fused fused_;
@@ -451,7 +466,7 @@ double identity(Reduction reduction) {
 
 Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts, Fusion fusion) {
   prepare(graph, target, split_sums, cuts, fusion);
-  return Fuser(graph, cuts, fusion).run();
+  return Fuser(graph, target, cuts, fusion).run();
 }
 
 }  // namespace nereid::compiler
