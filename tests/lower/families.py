@@ -186,6 +186,42 @@ CASES = [
     product("odd_parts", "x @ y", (1031, 1601), (1601, 1303), mentions="k_left < 1608"),
     product("odd_parts_transposed", "(x @ y.t()).relu()", (1031, 1601), (1303, 1601), mentions="1608"),
     product("odd_parts_first", "x.t() @ y", (1601, 1031), (1601, 1303), mentions="n < 1304"),
+    # The right factor of float32 is the one that is adjacent along k, else it is loaded an element a thread.
+    product("adjacent_right", "x @ y", (96, 80), (80, 112), mentions="m + k_left * 112"),
+    product(
+        "adjacent_right_with_bias", "(x @ y + z).relu()", (96, 80), (80, 112), (112,), mentions="m + k_left"
+    ),
+    product("adjacent_batches", "x @ y", (3, 72, 64), (3, 64, 80), mentions="m + batch"),
+    product("adjacent_neither", "x.t() @ y", (80, 1100), (80, 1030), mentions="tl.max_contiguous("),
+    product("adjacent_left_computed", "x @ y.exp()", (1100, 80), (80, 1030), mentions="tl.max_contiguous("),
+    product("adjacent_both", "x @ y.t()", (96, 80), (112, 80), never="tl.max_contiguous("),
+    product("adjacent_half", "x @ y", (96, 80), (80, 112), never="m + k_left * 112", dtype="float16"),
+    # A few queries of many keys: products that are cut by keys.
+    product(
+        "few_queries",
+        "torch.softmax(x @ y.transpose(-2, -1) * 0.25, -1) @ z",
+        (2, 3, 8, 48),
+        (2, 3, 600, 48),
+        (2, 3, 600, 16),
+        never="in one pass",
+    ),
+    product(
+        "many_queries",
+        "torch.softmax(x @ y.transpose(-2, -1) * 0.25, -1) @ z",
+        (2, 3, 80, 48),
+        (2, 3, 600, 48),
+        (2, 3, 600, 16),
+        mentions="in one pass",
+    ),
+    # A map of other tensors does not end the sharing of a few long rows among programs.
+    product(
+        "shared_rows_and_others",
+        "a = x - x.mean((0, 2), keepdim=True)\n(a * y).lerp(z, 0.25)",
+        (9, 16, 17000),
+        (9, 16, 17000),
+        (9, 16, 17000),
+        mentions="which exchange what they reduce",
+    ),
     # Deviations and scans along columns, whose rows are adjacent.
     product("held_columns", "x.std(0)", (300, 2200), mentions="16 rows of 300 a program"),
     product("held_columns_long", "x.var(0, correction=0)", (1100, 4300), mentions="8 rows of 1100 a program"),

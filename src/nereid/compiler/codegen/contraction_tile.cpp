@@ -13,7 +13,6 @@ constexpr int64_t kLongRows = 1024;     // terms of a product that does little e
 constexpr int64_t kRowsUnderWay = 2;    // programs a processor that then keep its memory busy
 constexpr int64_t kLargeTile = 128;     // in either direction
 constexpr int64_t kWindowTile = 16384;  // results of a program that computes a window for its product
-constexpr int64_t kWarpGroupTile = 64;  // rows of the left factor that a warp group multiplies at once
 
 class ContractionTile {
  public:

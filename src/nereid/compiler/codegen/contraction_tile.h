@@ -5,6 +5,8 @@
 
 namespace nereid::compiler {
 
+inline constexpr int64_t kWarpGroupTile = 64;  // rows of the left factor that a warp group multiplies at once
+
 struct ContractionShape {
   int64_t m = 1, n = 1, batch = 1, k = 1;  // elements; k: of one tap, where there are taps
   bool narrow = false;                     // factors of 16 bits

@@ -69,7 +69,8 @@ struct KernelNames;
 struct Contraction {
   ExprId left = -1, right = -1;
   std::vector<int> batch = {}, m = {},
-                   n = {};  // of the kernel's rows: in both factors, in the left, in the right
+                   n = {};     // of the kernel's rows: in both factors, in the left, in the right
+  bool right_along_n = false;  // the right factor's adjacent elements are along n (factor_block.h)
 };
 std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel);
 Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,

@@ -23,6 +23,7 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
 constexpr double kLargeProduct = 1 << 24;
 // Terms of a sum in the tensor cores, which cut off where they add, and sums so long that this shows.
 constexpr int64_t kTf32Segment = 1024, kLongSum = 8192;
+constexpr int64_t kFewRows = 32;     // a product of which is as long as the other factor is read
 constexpr int64_t kTogether = 8;     // tiles of a strip, one after another
 constexpr int kStagesOfSingles = 4;  // of loads of single elements, of which many must be under way
 
@@ -309,7 +310,7 @@ class ContractionEmitter {
     ExprWriter a(graph_, names_, dimensions);
     dimensions = shared;
     dimensions[kK].name = "k_right";
-    if (right_block.flat) dimensions[kN].name = "n_right";
+    if (right_block.flat || right_block.single) dimensions[kN].name = "n_right";
     as_far_as_loaded(dimensions[kN], right, kN, block_n_);
     ExprWriter b(graph_, names_, dimensions);
     const std::string x = factor(a, left, left_block), y = factor(b, right, right_block);
@@ -359,6 +360,10 @@ class ContractionEmitter {
   }
 
   FactorBlock block_of(ExprId factor, bool left) const {
+    // A tap's channels are adjacent.
+    if (!left && !narrow_ && !first().taps && first().low.empty() && of_.right_along_n &&
+        block_m_ >= kWarpGroupTile)
+      return {.left = false, .single = true};
     if (narrow_ || first().taps || first().window_factor || kernel_.columns.size() != 1)
       return {.left = left};
     // What is multiplied as it is loaded goes where the tensor cores read it from.
@@ -379,7 +384,7 @@ class ContractionEmitter {
   // One block of a factor, in the type that is multiplied.
   std::string factor(ExprWriter& write, ExprId body, const FactorBlock& block) {
     const std::string side = block.left ? "left" : "right";
-    if (block.flat)
+    if (block.flat || block.single)
       write.line(fmt::format("{0}_{1} = first_{0} + {2}", block.left ? "m" : "n", side, block.range(false)));
     std::vector<int> inner{kK, kTap};
     for (size_t d = 1; d < limits_.of.size(); ++d) inner.push_back(kTap + static_cast<int>(d));
@@ -462,6 +467,30 @@ class ContractionEmitter {
 
 namespace {
 
+// The right factor of float32 goes to shared memory with its k adjacent: better the one that is so in memory.
+void sort_factors(const Graph& graph, const TileKernel& kernel, Contraction& of) {
+  const Node& node = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
+  const bool wide = graph.tensors[static_cast<size_t>(node.out)].type == DType::kF32;
+  if (!wide || node.taps || !node.low.empty() || kernel.columns.empty()) return;
+  size_t inner = kernel.columns.size() - 1;
+  while (inner > 0 && kernel.columns[inner] == 1) --inner;
+  const int k = static_cast<int>(kernel.rows.size() + inner);
+  const Adjacent left = adjacent_along(graph, of.left, of.m, k),
+                 right = adjacent_along(graph, of.right, of.n, k);
+  if (right != Adjacent::kOwn) return;
+  const auto is_load = [&](ExprId factor) {
+    return graph.exprs[bare_load(graph, factor).value_or(factor)].kind == Expr::Kind::kLoad;
+  };
+  const bool large =
+      std::min<int64_t>(product_of(kernel.rows, of.m), product_of(kernel.rows, of.n)) > kFewRows;
+  if (left == Adjacent::kSum && large && is_load(of.right)) {
+    std::swap(of.left, of.right);
+    std::swap(of.m, of.n);
+  } else {
+    of.right_along_n = true;
+  }
+}
+
 // The left factor is computed where it is read. As a product's right one it is brought to shared memory once;
 // as the left one Triton brings all that it loads there, for each of them.
 bool is_left_computed(const Graph& graph, const Node& node, const Expr& body) {
@@ -484,6 +513,7 @@ std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& 
     const bool left = graph.exprs.uses(found.left, dim), right = graph.exprs.uses(found.right, dim);
     (left == right ? (left ? found.batch : found.m) : left ? found.m : found.n).push_back(dim);
   }
+  sort_factors(graph, kernel, found);
   return found;
 }
 

@@ -8,13 +8,18 @@
 namespace nereid::compiler {
 namespace {
 
+Index address_of(const Graph& graph, const Expr& load) {
+  const Tensor& tensor = graph.tensors[static_cast<size_t>(load.tensor)];
+  Index address(tensor.shift);
+  for (size_t d = 0; d < load.at.size(); ++d) address = address + load.at[d] * tensor.strides[d];
+  return address;
+}
+
 // The dimension (`k` or `own`) along which single elements of float32 are adjacent that are in no vectors;
 // -1: they are not adjacent, or in vectors.
 int singles_along(const Graph& graph, const Expr& load, int own, int k) {
   if (!load.args.empty() || load.type != DType::kF32) return -1;
-  const Tensor& tensor = graph.tensors[static_cast<size_t>(load.tensor)];
-  Index address(tensor.shift);
-  for (size_t d = 0; d < load.at.size(); ++d) address = address + load.at[d] * tensor.strides[d];
+  const Index address = address_of(graph, load);
   const int along = address.stride(k).value_or(0) == 1 ? k : address.stride(own).value_or(0) == 1 ? own : -1;
   if (along < 0) return -1;
   const Index others = address - Index::dimension(along);
@@ -26,8 +31,12 @@ int singles_along(const Graph& graph, const Expr& load, int own, int k) {
 }  // namespace
 
 std::string FactorBlock::range(bool of_k) const {
-  if (!flat) return fmt::format("tl.arange(0, BLOCK_K)[{}]", left ? "None, :" : ":, None");
   const char* own = left ? "BLOCK_M" : "BLOCK_N";
+  if (!flat) {
+    const std::string along =
+        fmt::format("tl.arange(0, {})[{}]", of_k ? "BLOCK_K" : own, left == of_k ? "None, :" : ":, None");
+    return single && !of_k ? fmt::format("tl.max_contiguous({}, [1, 1])", along) : along;
+  }
   return fmt::format("tl.arange(0, {} * BLOCK_K) {} {}", own, of_k == along_k ? "%" : "//",
                      along_k ? "BLOCK_K" : own);
 }
@@ -48,6 +57,28 @@ FactorBlock factor_block(const Graph& graph, ExprId factor, bool left, int own, 
       along.insert(singles_along(graph, graph.exprs[id], own, k));
   if (along.size() != 1 || *along.begin() < 0) return {.left = left};
   return {.left = left, .flat = true, .along_k = *along.begin() == k};
+}
+
+Adjacent adjacent_along(const Graph& graph, ExprId factor, const std::vector<int>& own, int k) {
+  Adjacent found = Adjacent::kNeither;
+  for (const ExprId id : graph.exprs.below(factor)) {
+    const Expr& load = graph.exprs[id];
+    const bool of_both = graph.exprs.uses(id, k) &&
+                         std::ranges::any_of(own, [&](int dim) { return graph.exprs.uses(id, dim); });
+    if (load.kind != Expr::Kind::kLoad || !of_both) continue;
+    if (!load.args.empty() || load.type != DType::kF32) return Adjacent::kNeither;
+    const Index address = address_of(graph, load);
+    const auto along = [&](int dim) { return address.stride(dim).value_or(0) == 1; };
+    const auto mine = std::ranges::find_if(own, along);
+    if (!along(k) && mine == own.end()) continue;
+    const Index others = address - Index::dimension(along(k) ? k : *mine);
+    if (std::ranges::any_of(others.terms(), [](const auto& term) { return term.second % 2 != 0; }))
+      return Adjacent::kNeither;
+    const Adjacent here = along(k) ? Adjacent::kSum : Adjacent::kOwn;
+    if (found != Adjacent::kNeither && found != here) return Adjacent::kNeither;
+    found = here;
+  }
+  return found;
 }
 
 std::optional<Size> loaded_extent(const Graph& graph, ExprId factor, int own) {

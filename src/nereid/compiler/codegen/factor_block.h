@@ -3,6 +3,9 @@
 // Triton copies elements that are not of aligned vectors to shared memory across the dimension along which
 // they are adjacent, so that those of a warp go to one bank of 32. As one row of elements they go next to
 // each other.
+//
+// The tensor cores read a right factor of 32-bit elements from shared memory with those along k adjacent.
+// What registers hold along n instead, four elements a thread, is stored to two banks at a time.
 #pragma once
 
 #include <optional>
@@ -18,6 +21,7 @@ struct FactorBlock {
   bool left = true;     // [BLOCK_M, BLOCK_K], else [BLOCK_K, BLOCK_N]
   bool flat = false;    // loaded as one row of elements
   bool along_k = true;  // of one row: adjacent elements are along k, else along m or n
+  bool single = false;  // one element a thread along m or n
 
   // The indices along k, or along m or n, from 0.
   std::string range(bool of_k) const;
@@ -28,6 +32,11 @@ struct FactorBlock {
 // Of a factor over dimensions `own` and `k`: flat where it loads float32 that is adjacent along one of them
 // and in no vectors.
 FactorBlock factor_block(const Graph& graph, ExprId factor, bool left, int own, int k);
+
+// Along what a factor's loads of float32 have adjacent elements. Neither: halves, rows at no vector's places,
+// what is gathered.
+enum class Adjacent : uint8_t { kNeither, kSum, kOwn };
+Adjacent adjacent_along(const Graph& graph, ExprId factor, const std::vector<int>& own, int k);
 
 // How far a factor's loads may go along `own` inside of their tensors; nothing where that is unknown.
 std::optional<Size> loaded_extent(const Graph& graph, ExprId factor, int own);
