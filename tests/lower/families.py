@@ -213,6 +213,8 @@ CASES = [
         (2, 3, 600, 16),
         mentions="in one pass",
     ),
+    # Extrema of one matrix share a kernel; fuse_test.cpp has those along its rows and along its columns.
+    product("one_direction", "x.amax(1) + x.amin(1)", (1100, 1100), mentions="Here 1 kernel moves"),
     # A map of other tensors does not end the sharing of a few long rows among programs.
     product(
         "shared_rows_and_others",

@@ -46,32 +46,6 @@ constexpr int64_t kHeldColumns = 16384;                // of a row that one prog
 constexpr int64_t kSmallShare = 64;                    // of all elements: what the first-level cache keeps
 constexpr int64_t kShortRun = 1024;  // elements: of 4 KB or more at a time memory is as fast as of rows
 
-// Votes for rows (positive) or columns being adjacent in memory.
-int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
-  int votes = 0;
-  const auto rank = static_cast<int>(kernel.rows.size());
-  for (const Member& member : kernel.members)
-    for (const ExprId id : graph.exprs.below(member.body)) {
-      const Expr& expr = graph.exprs[id];
-      if (expr.kind != Expr::Kind::kLoad) continue;
-      bool of_columns = false;  // else it is read once a row, whichever way that is cut
-      for (size_t c = 0; c < kernel.columns.size(); ++c)
-        of_columns = of_columns || graph.exprs.uses(id, rank + static_cast<int>(c));
-      if (!of_columns) continue;
-      Index address;
-      for (size_t d = 0; d < expr.at.size(); ++d)
-        address = address + expr.at[d] * graph.tensors[static_cast<size_t>(expr.tensor)].strides[d];
-      const int64_t rows = rank == 0 ? 0 : address.stride(rank - 1).value_or(0).value();
-      const int64_t columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1).value_or(0);
-      // Of a window both: then the longer.
-      const bool window = rows == 1 && columns == 1 && kernel.rows.back() > kernel.columns.back();
-      // What is the same for all adjacent rows is read once for them.
-      const int weight = rows == 0 ? 1 : 2;
-      votes += weight * ((rows == 1 && (columns != 1 || window) ? 1 : 0) - (columns == 1 && !window ? 1 : 0));
-    }
-  return votes;
-}
-
 // Whether elements that a thread takes together, kVector along the last of the rows, are adjacent in memory
 // and aligned.
 bool is_vector_load(const Graph& graph, const TileKernel& kernel, const Expr& load) {
@@ -339,6 +313,31 @@ bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double ele
   double instructions = 0;
   for (const ExprId id : all) instructions += instructions_of(graph.exprs[id]);
   return instructions * elements > kLongCode;
+}
+
+int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
+  int votes = 0;
+  const auto rank = static_cast<int>(kernel.rows.size());
+  for (const Member& member : kernel.members)
+    for (const ExprId id : graph.exprs.below(member.body)) {
+      const Expr& expr = graph.exprs[id];
+      if (expr.kind != Expr::Kind::kLoad) continue;
+      bool of_columns = false;  // else it is read once a row, whichever way that is cut
+      for (size_t c = 0; c < kernel.columns.size(); ++c)
+        of_columns = of_columns || graph.exprs.uses(id, rank + static_cast<int>(c));
+      if (!of_columns) continue;
+      Index address;
+      for (size_t d = 0; d < expr.at.size(); ++d)
+        address = address + expr.at[d] * graph.tensors[static_cast<size_t>(expr.tensor)].strides[d];
+      const int64_t rows = rank == 0 ? 0 : address.stride(rank - 1).value_or(0).value();
+      const int64_t columns = address.stride(rank + static_cast<int>(kernel.columns.size()) - 1).value_or(0);
+      // Of a window both: then the longer.
+      const bool window = rows == 1 && columns == 1 && kernel.rows.back() > kernel.columns.back();
+      // What is the same for all adjacent rows is read once for them.
+      const int weight = rows == 0 ? 1 : 2;
+      votes += weight * ((rows == 1 && (columns != 1 || window) ? 1 : 0) - (columns == 1 && !window ? 1 : 0));
+    }
+  return votes;
 }
 
 int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {

@@ -38,6 +38,9 @@ bool is_shared_row(int64_t rows, int64_t columns, const Target& target);
 bool has_short_runs(const Graph& graph, ExprId body, const Extents& rows, const Extents& columns,
                     const Target& target);
 
+// Votes of what a kernel loads for its rows (positive) or its columns being adjacent in memory.
+int rows_are_inner(const Graph& graph, const TileKernel& kernel);
+
 // Tensors that a kernel reads of which every row has columns of its own; not the weights of a group norm,
 // which are few.
 int64_t wide_loads(const Graph& graph, const TileKernel& kernel);

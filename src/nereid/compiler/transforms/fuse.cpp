@@ -163,7 +163,9 @@ class Fuser {
       if (at != maker->at || !expr.args.empty()) return false;
     }
     Member made = member(kernel, id, *map);
-    if (!in_one_pass(kernel, made) || scatters(kernel, made) || ends_sharing(kernel, made)) return false;
+    if (!in_one_pass(kernel, made) || scatters(kernel, made) || ends_sharing(kernel, made) ||
+        crosses(kernel, made))
+      return false;
     kernel.members.push_back(std::move(made));
     return true;
   }
@@ -185,8 +187,19 @@ class Fuser {
     return false;
   }
 
+  // A reduction whose rows are adjacent in memory, with others whose columns are: one of them would load an
+  // element of each sector. So is the softmax of a matrix and that of its transpose.
+  bool crosses(const TileKernel& kernel, const Member& made) {
+    if (made.reduction == Reduction::kNone || kernel.row_count() * kernel.column_count() < kLargeScatter)
+      return false;
+    TileKernel alone = kernel;
+    alone.members = {made};
+    const int own = rows_are_inner(graph_, alone), others = rows_are_inner(graph_, kernel);
+    return (own > 0 && others < 0) || (own < 0 && others > 0);
+  }
+
   // A few long rows are shared among programs only where a part of all that a kernel reads of them fits its
-  // registers (tile.h). A map that reads more tensors beside them is a kernel of its own: as a part of this
+  // registers (tile.h). A map that reads more tensors is a kernel of its own: as a part of this
   // one it would leave all of a row to one program.
   bool ends_sharing(const TileKernel& kernel, const Member& made) {
     if (made.reduction != Reduction::kNone || !made.whole || kernel.row_count() >= kRowsOfPrograms ||

@@ -359,6 +359,20 @@ TEST(Fuse, WhatReadsOtherRowsDoesNot) {
   EXPECT_TRUE(fused.stored[static_cast<size_t>(sum)]);
 }
 
+TEST(Fuse, ReductionsAlongRowsAndAlongColumnsAreApart) {
+  const auto kernels = [](bool transposed) {
+    Sketch s;
+    const TensorId x = s.leaf({20000, 20000});
+    const Index row = Sketch::d(0), column = Sketch::d(1);
+    const Value same = s.at(x, {row, column}), other = transposed ? s.at(x, {column, row}) : same;
+    s.graph.outputs = {s.reduce({20000}, {20000}, same, Reduction::kMax),
+                       s.reduce({20000}, {20000}, other, Reduction::kMin)};
+    return s.fused();
+  };
+  EXPECT_EQ(kernels(false), Sizes{2});
+  EXPECT_EQ(kernels(true), (Sizes{1, 1}));
+}
+
 TEST(Fuse, AMapBetweenTwoProductsEndsTheFirst) {
   Sketch s;
   const TensorId a = s.leaf({32, 40}), b = s.leaf({40, 48}), c = s.leaf({48, 16});
