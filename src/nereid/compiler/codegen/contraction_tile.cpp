@@ -9,9 +9,11 @@ namespace {
 
 constexpr int64_t kGatheredWaves = 8;
 constexpr int64_t kShortLoop = 2, kShortGather = 8;  // turns
-constexpr int64_t kLongRows = 1024;     // terms of a product that does little else than read a matrix
-constexpr int64_t kRowsUnderWay = 2;    // programs a processor that then keep its memory busy
-constexpr int64_t kLargeTile = 128;     // in either direction
+constexpr int64_t kLongRows = 1024;   // terms of a product that does little else than read a matrix
+constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its memory busy
+constexpr int64_t kLargeTile = 128;   // in either direction
+// Of n, in a loop of so many turns, and of its programs so many waves, so that the last one is short.
+constexpr int64_t kWideTile = 256, kWideTurns = 32, kWideWaves = 4;
 constexpr int64_t kWindowTile = 16384;  // results of a program that computes a window for its product
 
 class ContractionTile {
@@ -57,6 +59,12 @@ class ContractionTile {
     n_ = std::clamp<int64_t>(power_of_two(of_.n), 16, most);
     k_ = std::clamp<int64_t>(power_of_two(of_.k), 16, of_.narrow ? 64 : 32);
     if (of_.split && of_.n >= 512) n_ = 256;
+    // In a long loop both warp groups read a right factor for twice as many products.
+    if ((of_.taps || of_.narrow) && !of_.split && !of_.direct && of_.n >= kWideTile && m_ == kLargeTile &&
+        of_.terms >= kWideTurns * k_) {
+      n_ = kWideTile;
+      if (programs() < kWideWaves * processors_) n_ = kLargeTile;
+    }
     // What is read for a few rows is read once.
     int64_t &few = of_.m < of_.n ? m_ : n_, rows = std::min(of_.m, of_.n);
     if (wide_ && !of_.gathered && rows > 64 && rows <= kLargeTile && of_.k >= kLongRows) few = kLargeTile;

@@ -9,6 +9,7 @@ inline constexpr int64_t kWarpGroupTile = 64;  // rows of the left factor that a
 
 struct ContractionShape {
   int64_t m = 1, n = 1, batch = 1, k = 1;  // elements; k: of one tap, where there are taps
+  int64_t terms = 1;                       // of all taps
   bool narrow = false;                     // factors of 16 bits
   bool split = false;                      // split_factors.h
   bool taps = false;                       // channels_last.h, thin_channels.h

@@ -23,7 +23,6 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
 constexpr double kLargeProduct = 1 << 24;
 // Terms of a sum in the tensor cores, which cut off where they add, and sums so long that this shows.
 constexpr int64_t kTf32Segment = 1024, kLongSum = 8192;
-constexpr int64_t kFewRows = 32;     // a product of which is as long as the other factor is read
 constexpr int64_t kTogether = 8;     // tiles of a strip, one after another
 constexpr int kStagesOfSingles = 4;  // of loads of single elements, of which many must be under way
 
@@ -53,6 +52,7 @@ class ContractionEmitter {
     operand_ = split_ ? DType::kF16 : half(result) ? result : half(factors) ? factors : DType::kF32;
     narrow_ = operand_ != DType::kF32;
     ContractionShape shape{.m = m_, .n = n_, .batch = batch_, .k = k_, .narrow = narrow_, .split = split_};
+    shape.terms = kernel.column_count();
     shape.taps = first().taps || first().direct;
     shape.direct = first().direct;
     shape.gathered = kernel.columns.size() > 1;
@@ -464,58 +464,6 @@ class ContractionEmitter {
 };
 
 }  // namespace
-
-namespace {
-
-// The right factor of float32 goes to shared memory with its k adjacent: better the one that is so in memory.
-void sort_factors(const Graph& graph, const TileKernel& kernel, Contraction& of) {
-  const Node& node = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
-  const bool wide = graph.tensors[static_cast<size_t>(node.out)].type == DType::kF32;
-  if (!wide || node.taps || !node.low.empty() || kernel.columns.empty()) return;
-  size_t inner = kernel.columns.size() - 1;
-  while (inner > 0 && kernel.columns[inner] == 1) --inner;
-  const int k = static_cast<int>(kernel.rows.size() + inner);
-  const Adjacent left = adjacent_along(graph, of.left, of.m, k),
-                 right = adjacent_along(graph, of.right, of.n, k);
-  if (right != Adjacent::kOwn) return;
-  const auto is_load = [&](ExprId factor) {
-    return graph.exprs[bare_load(graph, factor).value_or(factor)].kind == Expr::Kind::kLoad;
-  };
-  const bool large =
-      std::min<int64_t>(product_of(kernel.rows, of.m), product_of(kernel.rows, of.n)) > kFewRows;
-  if (left == Adjacent::kSum && large && is_load(of.right)) {
-    std::swap(of.left, of.right);
-    std::swap(of.m, of.n);
-  } else {
-    of.right_along_n = true;
-  }
-}
-
-// The left factor is computed where it is read. As a product's right one it is brought to shared memory once;
-// as the left one Triton brings all that it loads there, for each of them.
-bool is_left_computed(const Graph& graph, const Node& node, const Expr& body) {
-  if (node.window_factor)
-    return graph.exprs.below(body.args[0]).size() > graph.exprs.below(body.args[1]).size();
-  return node.direct && products_of(graph, node, 0) > products_of(graph, node, 1);
-}
-
-}  // namespace
-
-std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel) {
-  const Member& first = kernel.members.front();
-  if (!is_contraction(graph, graph.nodes[static_cast<size_t>(first.node)])) return std::nullopt;
-  const Expr& body = graph.exprs[first.body];
-  Contraction found{.left = body.args[0], .right = body.args[1]};
-  if (is_left_computed(graph, graph.nodes[static_cast<size_t>(first.node)], body))
-    std::swap(found.left, found.right);
-  for (size_t d = 0; d < kernel.rows.size(); ++d) {
-    const auto dim = static_cast<int>(d);
-    const bool left = graph.exprs.uses(found.left, dim), right = graph.exprs.uses(found.right, dim);
-    (left == right ? (left ? found.batch : found.m) : left ? found.m : found.n).push_back(dim);
-  }
-  sort_factors(graph, kernel, found);
-  return found;
-}
 
 Result<KernelText> emit_contraction(Graph& graph, const Fused& fused, const TileKernel& kernel,
                                     const Contraction& contraction, const std::string& name,

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "nereid/compiler/codegen/emit.h"
+#include "nereid/compiler/transforms/contraction_operands.h"
+
 namespace nereid::compiler {
 namespace {
 
@@ -118,6 +121,60 @@ std::optional<ExprId> bare_load(const Graph& graph, ExprId id) {
 DType factor_type(const Graph& graph, ExprId factor) {
   const Expr& cast = graph.exprs[factor];
   return cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast ? graph.exprs[cast.args[0]].type : cast.type;
+}
+
+namespace {
+
+constexpr int64_t kFewRows = 32;  // a product of which takes as long as the other factor is read
+
+// The right factor of float32 goes to shared memory with its k adjacent: better the one that is so in memory.
+void sort_factors(const Graph& graph, const TileKernel& kernel, Contraction& of) {
+  const Node& node = graph.nodes[static_cast<size_t>(kernel.members.front().node)];
+  const bool wide = graph.tensors[static_cast<size_t>(node.out)].type == DType::kF32;
+  if (!wide || node.taps || !node.low.empty() || kernel.columns.empty()) return;
+  size_t inner = kernel.columns.size() - 1;
+  while (inner > 0 && kernel.columns[inner] == 1) --inner;
+  const int k = static_cast<int>(kernel.rows.size() + inner);
+  const Adjacent left = adjacent_along(graph, of.left, of.m, k),
+                 right = adjacent_along(graph, of.right, of.n, k);
+  if (right != Adjacent::kOwn) return;
+  const auto is_load = [&](ExprId factor) {
+    return graph.exprs[bare_load(graph, factor).value_or(factor)].kind == Expr::Kind::kLoad;
+  };
+  const bool large =
+      std::min<int64_t>(product_of(kernel.rows, of.m), product_of(kernel.rows, of.n)) > kFewRows;
+  if (left == Adjacent::kSum && large && is_load(of.right)) {
+    std::swap(of.left, of.right);
+    std::swap(of.m, of.n);
+  } else {
+    of.right_along_n = true;
+  }
+}
+
+// The left factor is computed where it is read. As a product's right one it is brought to shared memory once;
+// as the left one Triton brings all that it loads there, for each of them.
+bool is_left_computed(const Graph& graph, const Node& node, const Expr& body) {
+  if (node.window_factor)
+    return graph.exprs.below(body.args[0]).size() > graph.exprs.below(body.args[1]).size();
+  return node.direct && products_of(graph, node, 0) > products_of(graph, node, 1);
+}
+
+}  // namespace
+
+std::optional<Contraction> as_contraction(const Graph& graph, const TileKernel& kernel) {
+  const Member& first = kernel.members.front();
+  if (!is_contraction(graph, graph.nodes[static_cast<size_t>(first.node)])) return std::nullopt;
+  const Expr& body = graph.exprs[first.body];
+  Contraction found{.left = body.args[0], .right = body.args[1]};
+  if (is_left_computed(graph, graph.nodes[static_cast<size_t>(first.node)], body))
+    std::swap(found.left, found.right);
+  for (size_t d = 0; d < kernel.rows.size(); ++d) {
+    const auto dim = static_cast<int>(d);
+    const bool left = graph.exprs.uses(found.left, dim), right = graph.exprs.uses(found.right, dim);
+    (left == right ? (left ? found.batch : found.m) : left ? found.m : found.n).push_back(dim);
+  }
+  sort_factors(graph, kernel, found);
+  return found;
 }
 
 std::pair<std::vector<std::string>, std::vector<std::string>> loop_halves(ExprWriter& write) {

@@ -1,4 +1,4 @@
-// How a block of a product's factor is loaded.
+// Which factor of a product is the right one, and how a block of a factor is loaded.
 //
 // Triton copies elements that are not of aligned vectors to shared memory across the dimension along which
 // they are adjacent, so that those of a warp go to one bank of 32. As one row of elements they go next to
