@@ -196,6 +196,9 @@ CASES = [
     product("adjacent_left_computed", "x @ y.exp()", (1100, 80), (80, 1030), mentions="tl.max_contiguous("),
     product("adjacent_both", "x @ y.t()", (96, 80), (112, 80), never="tl.max_contiguous("),
     product("adjacent_half", "x @ y", (96, 80), (80, 112), never="m + k_left * 112", dtype="float16"),
+    # Distances of more than 25 rows, which PyTorch has by their product.
+    product("distances", "torch.cdist(x, y)", (2, 40, 48), (2, 70, 48), mentions="products_kernel"),
+    product("distances_of_few", "torch.cdist(x, y)", (20, 48), (21, 48), never="products_kernel"),
     # A few queries of many keys: products that are cut by keys.
     product(
         "few_queries",

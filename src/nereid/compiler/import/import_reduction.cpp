@@ -203,6 +203,43 @@ Status pairwise_distance(Importer& import) {
                        "distance");
 }
 
+// x [.., m, k], y [.., n, k]: the distance of every pair of rows by their product, as PyTorch has it for more
+// than 25 rows.
+Status distance_by_product(Importer& import) {
+  const auto x = import.tensor(import.arg(0, "x1")), y = import.tensor(import.arg(1, "x2"));
+  const Extents sizes = import.result().sizes;
+  if (!x || !y || import.value(*x).sizes.size() != sizes.size() ||
+      import.value(*y).sizes.size() != sizes.size())
+    return import.cannot("expected two tensors of as many dimensions as the result");
+  const size_t rank = sizes.size();
+  const Extents reduced{import.value(*x).sizes[rank - 1]};
+  const DType type = import.result().dtype;
+  Extents extents = sizes;
+  extents.push_back(reduced[0]);
+  auto at_x = dimensions(rank), at_y = dimensions(rank);
+  at_y[rank - 2] = at_x[rank - 1];
+  at_x[rank - 1] = at_y[rank - 1] = Index::dimension(static_cast<int>(rank));
+  const Value product = Value(import.exprs(), import.read(*x, at_x, extents)) *
+                        Value(import.exprs(), import.read(*y, at_y, extents));
+  const TensorId products =
+      import.temporary(Reduction::kSum, sizes, reduced, product.id(), product.type(), "products");
+  const auto squares = [&](trace::ValueId of) {
+    const Extents all = import.value(of).sizes, rows(all.begin(), all.end() - 1);
+    const Value element(import.exprs(), import.read(of, dimensions(rank), all));
+    return import.temporary(Reduction::kSum, rows, reduced, (element * element).id(), element.type(),
+                            "squares");
+  };
+  auto of_x = dimensions(rank - 1), of_y = of_x;
+  of_y.back() = Index::dimension(static_cast<int>(rank) - 1);
+  const auto load = [&](TensorId tensor, std::vector<Index> at) {
+    return Value(import.exprs(), import.load(tensor, std::move(at)));
+  };
+  const Value square =
+      load(squares(*x), of_x) + load(squares(*y), of_y) - load(products, dimensions(rank)) * 2;
+  return import.define(import.results()[0], maximum(square, 0).cast(compute_type(type)).apply(Fn::kSqrt).id(),
+                       "distance");
+}
+
 Status trace_of(Importer& import) {
   const auto x = import.tensor(import.arg(0, "self"));
   const Extents sizes = import.value(x.value()).sizes, reduced{std::min(sizes.at(0), sizes.at(1))};
@@ -278,6 +315,7 @@ void add_reductions(OperatorTable& table) {
   table["aten::aminmax"] = extremes;
   table["aten::dist"] = distance;
   table["aten::_cdist_forward"] = pairwise_distance;
+  table["aten::_euclidean_dist"] = distance_by_product;
   table["aten::trace"] = trace_of;
   table["aten::nansum"] = reduction(Reduction::kSum, "nansum", [](Reducer& reduce, ExprId x) {
     return reduce.apply_where(Fn::kNotEqual, x, x, 0, x);
