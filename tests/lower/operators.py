@@ -708,6 +708,14 @@ LAYERS = [
         (240, 9000),
         forward="x * y * torch.rsqrt((x * y).pow(2).sum(-1, keepdim=True) + 1)",
     ),
+    # An element's number times 256 leaves 32 bits.
+    layer(
+        "cat_of_transposed_wide",
+        "",
+        (540, 64, 16, 16),
+        (1, 1, 64),
+        forward="torch.cat([y.expand(x.shape[0], -1, -1), x.flatten(2).transpose(1, 2)], 1) * 2",
+    ),
     # Rows that are not shared, for they are short runs in memory.
     layer("batch_norm_of_short_runs", "nn.BatchNorm1d(6)", (32000, 6, 17)),
     layer("rnn_cell", "nn.RNNCell(10, 12)", (3, 10), (3, 12), forward="self.f(x, y)"),

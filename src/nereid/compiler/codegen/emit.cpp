@@ -28,7 +28,8 @@ class TileEmitter {
         columns_(kernel.column_count()),
         has_columns_(!kernel.columns.empty()),
         write_(graph, names_,
-               {{has_columns_ ? "row" : "i", rows_, ends_with_blocks(rows_, tile_.rows, choice.masked)},
+               {{has_columns_ ? "row" : "i", rows_, ends_with_blocks(rows_, tile_.rows, choice.masked),
+                 is_wide()},
                 {"column", columns_, ends_with_blocks(columns_, tile_.columns, choice.masked)}}) {
     out_.name = name;
     names_.taken.insert({"start", "tiles"});

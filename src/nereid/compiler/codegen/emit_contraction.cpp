@@ -66,10 +66,11 @@ class ContractionEmitter {
   }
 
   Result<KernelText> run() {
-    std::vector<BlockDimension> dimensions{{"m", m_, ends_with_blocks(m_, block_m_, choice_.masked)},
-                                           {"n", n_, ends_with_blocks(n_, block_n_, choice_.masked)},
-                                           {"batch", batch_, true},
-                                           {"k", k_, ends_with_blocks(k_, block_k_, choice_.masked)}};
+    std::vector<BlockDimension> dimensions{
+        {"m", m_, ends_with_blocks(m_, block_m_, choice_.masked), is_wide() && tiles_m() > 1},
+        {"n", n_, ends_with_blocks(n_, block_n_, choice_.masked), is_wide() && tiles_n() > 1},
+        {"batch", batch_, true},
+        {"k", k_, ends_with_blocks(k_, block_k_, choice_.masked)}};
     if (limits_.of.empty()) dimensions.push_back({"tap", taps_, true});
     for (size_t d = 0; d < limits_.of.size(); ++d)
       dimensions.push_back({fmt::format("tap_{}", d), kernel_.columns[d], true});
@@ -193,11 +194,14 @@ class ContractionEmitter {
     return least(of_.batch) < std::min(least(of_.m), least(of_.n));
   }
 
+  bool is_wide() const {
+    return m_ * k_ >= (int64_t{1} << 31) || n_ * k_ >= (int64_t{1} << 31) ||
+           batch_ * m_ * n_ >= (int64_t{1} << 31);
+  }
+
   // Programs that share a strip of the right factor run next to each other.
   void program(ExprWriter& write) const {
-    const bool wide = m_ * k_ >= (int64_t{1} << 31) || n_ * k_ >= (int64_t{1} << 31) ||
-                      batch_ * m_ * n_ >= (int64_t{1} << 31);
-    const char* cast = wide ? ".to(tl.int64)" : "";
+    const char* cast = is_wide() ? ".to(tl.int64)" : "";
     const bool rows = tiles_m() > 1, columns = tiles_n() > 1;
     if (rows || columns || batch_ > 1) write.line("pid = tl.program_id(0)");
     const bool interleaved = batch_ > 1 && (rows || columns) && batches_interleave();

@@ -185,7 +185,9 @@ std::string ExprWriter::within(const Expr& expr) {
 
 std::string ExprWriter::text(const Index& index) const {
   if (const auto named = places_.find(index); named != places_.end()) return named->second;
-  return to_string(index, [&](int d) { return dimensions_[static_cast<size_t>(d)].name; }, extents_, true);
+  const auto name = [&](int d) { return dimensions_[static_cast<size_t>(d)].name; };
+  const auto narrow = [&](int d) { return !dimensions_[static_cast<size_t>(d)].wide; };
+  return to_string(index, name, extents_, true, narrow);
 }
 
 Index ExprWriter::address(TensorId tensor, const std::vector<Index>& at) const {

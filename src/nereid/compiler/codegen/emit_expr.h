@@ -18,6 +18,7 @@ struct BlockDimension {
   std::string name;  // of the Python variable that holds its indices
   Size extent = 1;
   bool exact = true;  // no index is beyond the extent
+  bool wide = false;  // they are of 64 bits
 };
 
 // Names that a kernel has used, and its pointers: shared by all that is written into one kernel.

@@ -137,13 +137,12 @@ void sort_factors(const Graph& graph, const TileKernel& kernel, Contraction& of)
   const int k = static_cast<int>(kernel.rows.size() + inner);
   const Adjacent left = adjacent_along(graph, of.left, of.m, k),
                  right = adjacent_along(graph, of.right, of.n, k);
-  if (right != Adjacent::kOwn) return;
-  const auto is_load = [&](ExprId factor) {
-    return graph.exprs[bare_load(graph, factor).value_or(factor)].kind == Expr::Kind::kLoad;
-  };
+  const bool is_load = graph.exprs[bare_load(graph, of.right).value_or(of.right)].kind == Expr::Kind::kLoad;
+  // One that is computed would be computed an element a thread: twice as slow for a depthwise convolution.
+  if (right != Adjacent::kOwn || !is_load) return;
   const bool large =
       std::min<int64_t>(product_of(kernel.rows, of.m), product_of(kernel.rows, of.n)) > kFewRows;
-  if (left == Adjacent::kSum && large && is_load(of.right)) {
+  if (left == Adjacent::kSum && large) {
     std::swap(of.left, of.right);
     std::swap(of.m, of.n);
   } else {

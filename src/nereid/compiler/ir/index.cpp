@@ -289,42 +289,114 @@ Index substitute(const Index& index, const std::vector<Index>& by, const Extents
   return sum;
 }
 
-std::string to_string(const Index& index, const std::function<std::string(int)>& name, const Extents& extents,
-                      bool holes) {
-  std::string text;
-  const auto written = [&](const Size& size, Size::Place place) {
-    return holes ? hole(size, place) : size.text(place);
+namespace {
+
+constexpr double kNarrow = 2147483648.0;  // 2^31
+
+double magnitude(const Size& size) { return std::abs(static_cast<double>(size.value())); }
+
+// Writes an index; and whether what it wrote is of 64 bits.
+class IndexText {
+ public:
+  IndexText(const std::function<std::string(int)>& name, const Extents& extents, bool holes,
+            const std::function<bool(int)>& narrow)
+      : name_(name), extents_(extents), holes_(holes), narrow_(narrow) {}
+
+  struct Written {
+    std::string text;
+    bool wide = false;
   };
-  const auto add = [&](const Size& coefficient, const std::string& factor) {
+
+  Written write(const Index& index) const {
+    Size shifted = index.constant();
+    std::vector<Term> terms;
+    const bool alone = index.terms().size() == 1 && index.constant() == 0 && index.terms()[0].second == 1;
+    for (const auto& [atom, coefficient] : index.terms()) {
+      if (atom.kind == Atom::Kind::kDimension) {
+        terms.push_back({name_(atom.dimension), coefficient, !narrow_ || !narrow_(atom.dimension)});
+        if (narrow_) terms.back().largest = magnitude(extents_[static_cast<size_t>(atom.dimension)]);
+        continue;
+      }
+      terms.push_back(divided(atom, coefficient, shifted));
+      if (!alone || shifted != 0) terms.back().text = "(" + terms.back().text + ")";
+    }
+    widen(terms, shifted);
+    Written made;
+    for (const Term& term : terms) add(made.text, term.coefficient, term.text), made.wide |= term.wide;
+    if (shifted != 0 || made.text.empty()) add(made.text, shifted, "");
+    return made;
+  }
+
+ private:
+  struct Term {
+    std::string text;
+    Size coefficient;
+    bool wide = false;
+    double largest = 0;  // magnitude of what `text` stands for
+  };
+
+  // A quotient or a remainder. What may be negative is divided from higher up, which `shifted` takes back.
+  Term divided(const Atom& atom, const Size& coefficient, Size& shifted) const {
+    const int64_t low = extents_.empty() ? 0 : atom.of->bounds(extents_).low;
+    const int64_t higher = low < 0 ? (-low + atom.by.value() - 1) / atom.by.value() : 0;
+    const bool quotient = atom.kind == Atom::Kind::kQuotient;
+    if (quotient) shifted -= higher * coefficient;
+    const Index of = *atom.of + Index(higher * atom.by);
+    const Written inner = write(of);
+    const bool simple = inner.text.find(' ') == inner.text.npos && inner.text.front() != '-';
+    Term term{fmt::format("{} {} {}", simple ? inner.text : "(" + inner.text + ")", quotient ? "//" : "%",
+                          size_text(atom.by, Size::Place::kFactor)),
+              coefficient, inner.wide};
+    if (narrow_)
+      term.largest =
+          quotient ? static_cast<double>(of.bounds(extents_).high) / magnitude(atom.by) : magnitude(atom.by);
+    return term;
+  }
+
+  void widen(std::vector<Term>& terms, const Size& constant) const {
+    if (!narrow_) return;
+    double sum = magnitude(constant);
+    const auto cast = [](Term& term) {
+      const bool plain = term.text.find(' ') == term.text.npos || term.text.front() == '(';
+      term.text = fmt::format("{}.to(tl.int64)", plain ? term.text : "(" + term.text + ")");
+      term.wide = true;
+    };
+    for (Term& term : terms) {
+      const double product = term.largest * magnitude(term.coefficient);
+      sum += product;
+      if (product >= kNarrow && !term.wide) cast(term);
+    }
+    const bool any = std::ranges::any_of(terms, [](const Term& term) { return term.wide; });
+    if (sum >= kNarrow && !any && !terms.empty()) cast(terms.front());
+  }
+
+  std::string size_text(const Size& size, Size::Place place) const {
+    return holes_ ? hole(size, place) : size.text(place);
+  }
+
+  void add(std::string& text, const Size& coefficient, const std::string& factor) const {
     const bool negative = coefficient < 0;
     const Size size = negative ? -coefficient : coefficient;
     const char* sign = text.empty() ? (negative ? "-" : "") : negative ? " - " : " + ";
     if (factor.empty())
-      text += sign + written(size, *sign == '\0' ? Size::Place::kAlone : Size::Place::kTerm);
+      text += sign + size_text(size, *sign == '\0' ? Size::Place::kAlone : Size::Place::kTerm);
     else if (size == 1 && size.is_literal())
       text += fmt::format("{}{}", sign, factor);
     else
-      text += fmt::format("{}{} * {}", sign, factor, written(size, Size::Place::kFactor));
-  };
-  Size shifted = index.constant();
-  const bool alone = index.terms().size() == 1 && index.constant() == 0 && index.terms()[0].second == 1;
-  for (const auto& [atom, coefficient] : index.terms()) {
-    if (atom.kind == Atom::Kind::kDimension) {
-      add(coefficient, name(atom.dimension));
-      continue;
-    }
-    const int64_t low = extents.empty() ? 0 : atom.of->bounds(extents).low;
-    const int64_t higher = low < 0 ? (-low + atom.by.value() - 1) / atom.by.value() : 0;
-    if (atom.kind == Atom::Kind::kQuotient) shifted -= higher * coefficient;
-    const std::string inner = to_string(*atom.of + Index(higher * atom.by), name, extents, holes);
-    const bool simple = inner.find(' ') == inner.npos && inner.front() != '-';
-    const std::string divided =
-        fmt::format("{} {} {}", simple ? inner : "(" + inner + ")",
-                    atom.kind == Atom::Kind::kQuotient ? "//" : "%", written(atom.by, Size::Place::kFactor));
-    add(coefficient, alone && shifted == 0 ? divided : fmt::format("({})", divided));
+      text += fmt::format("{}{} * {}", sign, factor, size_text(size, Size::Place::kFactor));
   }
-  if (shifted != 0 || text.empty()) add(shifted, "");
-  return text;
+
+  const std::function<std::string(int)>& name_;
+  const Extents& extents_;
+  const bool holes_;
+  const std::function<bool(int)>& narrow_;
+};
+
+}  // namespace
+
+std::string to_string(const Index& index, const std::function<std::string(int)>& name, const Extents& extents,
+                      bool holes, const std::function<bool(int)>& narrow) {
+  return IndexText(name, extents, holes, narrow).write(index).text;
 }
 
 std::vector<Index> unravel(const Index& linear, const Extents& sizes, const Extents& extents) {

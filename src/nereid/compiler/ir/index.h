@@ -90,9 +90,11 @@ Index substitute(const Index& index, const std::vector<Index>& by, const Extents
 
 // As text of a language whose division rounds towards zero: what may be negative is divided from higher up.
 // `name` gives a dimension's name.
-// `holes`: sizes are holes (size.h).
+// `holes`: sizes are holes (size.h). `narrow`: whether a dimension's name is of 32 bits in Triton; where a
+// product or a sum could leave these, what is narrow becomes tl.int64. Empty: no dimension is.
 std::string to_string(const Index& index, const std::function<std::string(int)>& name,
-                      const Extents& extents = {}, bool holes = false);
+                      const Extents& extents = {}, bool holes = false,
+                      const std::function<bool(int)>& narrow = {});
 
 // Where a dense tensor of these sizes, laid out row-major, has its element number `linear`.
 std::vector<Index> unravel(const Index& linear, const Extents& sizes, const Extents& extents);

@@ -44,6 +44,23 @@ TEST(Index, WhatMayBeNegativeIsDividedFromHigherUp) {
   EXPECT_EQ(to_string(remainder(d(1) - d(0), 3, extents), name, extents), "(i * 2 + j) % 3");
 }
 
+TEST(Index, WhatLeaves32BitsIsWide) {
+  const auto name = [](int dimension) { return std::string(1, static_cast<char>('i' + dimension)); };
+  const auto written = [&](const Index& index, const Extents& extents, int wide = -1) {
+    return to_string(index, name, extents, false, [&](int dimension) { return dimension != wide; });
+  };
+  const Extents small{1 << 20, 2048}, large{1 << 20, 2049};
+  EXPECT_EQ(written(d(0) * 2047 + d(1), small), "i * 2047 + j");
+  // A product, and a sum of what fits.
+  EXPECT_EQ(written(d(0) * 2048 + d(1), small), "i.to(tl.int64) * 2048 + j");
+  EXPECT_EQ(written(d(0) * 2047 + d(1) * 1024, large), "i.to(tl.int64) * 2047 + j * 1024");
+  EXPECT_EQ(written(d(0) * 2048 + d(1), small, 0), "i * 2048 + j");
+  // Inside of what fits.
+  const Index inner = remainder(d(0) * 3000 + d(1), 7001, small);
+  EXPECT_EQ(written(inner, small), "(i.to(tl.int64) * 3000 + j) % 7001");
+  EXPECT_EQ(written(quotient(d(0), 3, small) * 7000, small), "(i // 3).to(tl.int64) * 7000");
+}
+
 TEST(Index, ThreeDigitsOfANumberAreTheNumber) {
   const Extents extents{2000};
   const Index x = d(0);
