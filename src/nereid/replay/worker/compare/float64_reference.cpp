@@ -42,6 +42,8 @@ constexpr std::string_view kConvolutions[] = {"convolution",      "conv1d",     
                                               "conv3d",           "_convolution",    "conv_transpose1d",
                                               "conv_transpose2d", "conv_transpose3d"};
 constexpr std::string_view kScans[] = {"cumsum"};
+constexpr std::string_view kRoots[] = {"std",  "std_mean", "norm", "linalg_vector_norm", "frobenius_norm",
+                                       "cdist"};
 constexpr std::string_view kAttentions[] = {"scaled_dot_product_attention"};
 constexpr std::string_view kSoftmaxes[] = {"softmax", "_softmax", "log_softmax", "_log_softmax"};
 
@@ -171,11 +173,13 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
   const auto exponents = std::make_shared<std::map<StorageId, Exponents>>();
   const auto approximate = std::make_shared<std::map<StorageId, at::Tensor>>();
   const auto terms = coarse ? std::map<StorageId, double>() : terms_of_sums();
+  const auto roots = coarse ? std::set<StorageId>() : roots_of_squares();
   watch([=, this](StorageId id, const at::Tensor& made) {
     const auto was = upcast_.was[id];
     if (!was) return;
     if (const auto of = terms.find(id); of != terms.end())
       move_sums(made, of->second, real_of(*was), generator);
+    if (roots.contains(id)) vanish_with_squares(made, real_of(*was));
     if (auto of = approximate->extract(id)) move_up_or_down(made, of.mapped(), generator);
     coarse ? add_rounding_noise(made, real_of(*was), generator)
            : round_by_chance(made, real_of(*was), generator);
@@ -318,6 +322,17 @@ std::map<StorageId, double> Float64Reference::terms_of_sums() const {
     if (count > 1) terms[made.storage] = count;
   }
   return terms;
+}
+
+std::set<StorageId> Float64Reference::roots_of_squares() const {
+  std::set<StorageId> roots;
+  for (const auto& step : judged_steps()) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call || !is_among(kRoots, call->op)) continue;
+    if (const auto results = trace::tensors_in(call->result); !results.empty())
+      roots.insert(upcast_.trace.values[results.front()].storage);
+  }
+  return roots;
 }
 
 const trace::Call* Float64Reference::call_on(int step, ValueId value) const {

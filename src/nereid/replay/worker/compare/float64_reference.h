@@ -64,6 +64,7 @@ class Float64Reference {
   // Whether `Change::in_parts` makes a difference.
   bool has_parts() const;
   bool has_softmax() const;
+  bool has_roots() const { return !roots_of_squares().empty(); }
   // Whether `Change::apart` does.
   bool has_shared_results() const { return !shared_results().empty(); }
 
@@ -86,6 +87,8 @@ class Float64Reference {
   void round_parts(const Replay::Exchange& then);
   // How many terms are added up in each element of a call's result, by its storage, in the judged forward.
   std::map<trace::StorageId, double> terms_of_sums() const;
+  // Storages of standard deviations and norms, which PyTorch may compute in float64 inside.
+  std::set<trace::StorageId> roots_of_squares() const;
   // The call whose first argument the value is; null where it is another's.
   const trace::Call* call_on(int step, trace::ValueId value) const;
 

@@ -156,6 +156,26 @@ TEST(Float64ReferenceTest, ASoftmaxOfLargeNumbersMaySubtractAnotherMaximum) {
   EXPECT_LT(most(1), 0x1p-21);
 }
 
+TEST(Float64ReferenceTest, RootsOfSquaresThatUnderflowMayVanish) {
+  const ReplayMode mode;
+  const auto machine = make_cpu_machine();
+  constexpr int64_t kN = 64;
+  const auto vanishes = [&](double factor, std::string op) {
+    const auto trace = sample_task(true, kN, [&](Sketch& s, const TaskTensors& t) {
+      const auto small = s.tensor({kN}), out = s.tensor({});
+      s.step(make_call("aten::mul.Scalar", {tensor_arg(t.x), Arg{factor}}, tensor_arg(small)));
+      s.step(make_call(op, {tensor_arg(small)}, tensor_arg(out)));
+      return tensor_arg(out);
+    });
+    Recomputed run(trace, *machine);
+    EXPECT_GT(run({}).item().toDouble(), 0);
+    return run({.rounding = generator(1)}).item().toDouble() == 0;
+  };
+  EXPECT_TRUE(vanishes(0x1p-70, "aten::std"));
+  EXPECT_FALSE(vanishes(0x1p-40, "aten::std"));
+  EXPECT_FALSE(vanishes(0x1p-70, "aten::amax"));
+}
+
 TEST(Float64ReferenceTest, MeansOfEqualNumbersAreRoundedWhereWhatIsExactStays) {
   const ReplayMode mode;
   const auto machine = make_cpu_machine();

@@ -54,6 +54,10 @@ void move_up_or_down(at::Tensor made, const at::Tensor& by, at::Generator genera
 // root of their number, of the size of a row (the last dimension), either way. In place.
 void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator generator);
 
+// Roots of sums of squares that were computed in `was` (float32 at least): zero where the squares, divided by
+// as many as 2^20 terms, may underflow there. In place.
+void vanish_with_squares(at::Tensor made, trace::DType was);
+
 // Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there,
 // evenly distributed, in place: the error of rounding, drawn anew.
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);

@@ -50,9 +50,9 @@ at::Generator make_generator(uint64_t seed) {
 }
 
 constexpr double kNearly = 1024;  // times what is allowed
-// Of a softmax, an ulp of whose exponents (2^16 of them on other distributions) is an ulp of float32 times
-// 2^16.
-constexpr double kNearlySoftmax = 32 * kNearly;
+// Of roots whose squares underflow; of a softmax, an ulp of whose exponents (2^16 of them on other
+// distributions) is an ulp of float32 times 2^16.
+constexpr double kNearlyWide = 32 * kNearly;
 constexpr int kTimesToRound = 4, kTimesToRoundCoarse = 8;
 constexpr double kNearlyCoarse = 16;
 constexpr double kFactorOfPlaces = 4;  // times the reference's own error of the values that indices point to
@@ -559,7 +559,8 @@ class ReferenceRole : public Role {
   // it points to decides.
   bool nearly_agrees(const Comparison& comparison, const std::vector<OutputTensors>& outputs) {
     const auto* recomputed = float64_reference({}, "f64");
-    const double usual = recomputed != nullptr && recomputed->has_softmax() ? kNearlySoftmax : kNearly;
+    const bool wide = recomputed != nullptr && (recomputed->has_softmax() || recomputed->has_roots());
+    const double usual = wide ? kNearlyWide : kNearly;
     const double nearly = coarse_ ? kNearlyCoarse : usual;
     if (comparison.agrees) return false;
     for (size_t i = 0; i < outputs.size(); ++i) {
