@@ -204,7 +204,7 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
     NEREID_TRY(const std::string body, as_function(a.fallback, "_reference", a.reference.class_name));
     text += body + "\n\n";
   }
-  const bool direct = a.direct && !a.candidate.kernels.empty();
+  const bool direct = a.direct && source.find("@triton.jit") != std::string::npos;
   if (direct) text += direct_ + "\n\n";
   std::string call = "_guard(\n    ModelNew,\n    {\n";
   call += fmt::format("        \"inputs\": {},\n", given.arguments(a.reference.phases.back().inputs));

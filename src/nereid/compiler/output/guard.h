@@ -28,6 +28,7 @@ struct Assumptions {
   std::string fallback = {};  // the reference's source, to be used elsewhere; empty: a call elsewhere raises
   // Later calls launch without Triton's dispatch (python/nereid/_written/direct.py). Only for forwards that
   // the compiler wrote: their launches depend on nothing that the guard does not check.
+  // Files without kernels have none.
   bool direct = false;
   // The module captures itself as a CUDA graph (python/nereid/_written/graphed.py). kFresh: each call returns
   // its own results; kStatic: all calls return the graph's buffers.
