@@ -129,7 +129,7 @@ class Launches(unittest.TestCase):
 
     def test_the_compilers_are_launched_directly(self):
         self.load()
-        program = baselines.Program(PROGRAM, "cpu", direct=True)
+        program = baselines.Program(PROGRAM, "cpu", written=True)
         Driver.__module__ = "triton.backends.test"
         try:
             with torch.no_grad():
