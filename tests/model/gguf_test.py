@@ -330,6 +330,28 @@ class Refused(unittest.TestCase):
         self.assertEqual((process.returncode, errors.strip()), (130, "nereid: interrupted"))
         self.assertEqual(list(folder.parent.iterdir()), [])
 
+    def test_an_interrupt_right_after_the_folder_is_made_leaves_nothing(self):
+        write(file("small"), tiny("llama"))
+        folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDERS.name)) / "out"
+        program = """import os, pathlib, runpy, signal, sys
+make = pathlib.Path.mkdir
+def make_and_interrupt(*words, **more):
+    make(*words, **more)
+    os.kill(os.getpid(), signal.SIGINT)
+pathlib.Path.mkdir = make_and_interrupt
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")"""
+        converter = (
+            pathlib.Path(__file__).parents[2] / "python" / "nereid" / "_formats" / "gguf_checkpoint.py"
+        )
+        options = json.dumps({"dtype": "float32", "tokenizer": "", "json": False})
+        done = subprocess.run(
+            [sys.executable, "-c", program, converter, file("small"), folder, options],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        self.assertEqual((done.returncode, done.stderr.strip()), (130, "nereid: interrupted"))
+        self.assertEqual(list(folder.parent.iterdir()), [])
+
 
 def large():
     config = transformers.AutoConfig.for_model(

@@ -441,11 +441,9 @@ def convert(path, folder, dtype, tokenizer):
     config = config_of(file, dtype)
     folder = pathlib.Path(folder)
     staged = folder.with_name(f".{folder.name}.import-{os.getpid()}")
-    staged.mkdir()
-    try:
-        tokenizer_files = write_tokenizer(
-            file, config, staged, tokenizer
-        )  # what is wrong with it is said soon
+    try:  # around the making of the folder too: an interrupt right after it has to find the cleanup
+        staged.mkdir()
+        tokenizer_files = write_tokenizer(file, config, staged, tokenizer)  # its errors come soon
         (staged / "config.json").write_text(json.dumps(config, indent=1) + "\n")
         parameters, weights = write_weights(file, config, staged, dtype)
         if folder.is_dir():
@@ -473,6 +471,8 @@ def fail(message, json_too):
 
 def main(path, folder, options):
     def interrupted(*_):
+        for number in (signal.SIGINT, signal.SIGTERM):  # a second one does not stop the cleanup
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupted)
