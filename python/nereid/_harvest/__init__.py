@@ -4,7 +4,9 @@ It runs in a sandbox (docs/security.md): a child imports a package, builds its m
 configurations and calls them once. What it answers is text; `nereid` traces it like any other task.
 
 * `packages`   what a distribution offers: metadata, classes, built models
-* `building`   small configurations and inputs, guessed from names and signatures
+* `building`   modules of an entry, made and called
+* `arguments`  small arguments and configurations, guessed from names and annotations, repaired after errors
+* `inputs`     forms of inputs, repaired after errors
 * `recording`  one forward call as a graph of PyTorch calls in the author's spelling
 * `cutting`    connected convex subgraphs of it, each as a task
 * `sources`    a module's own source as a task, where it is self-contained
