@@ -50,7 +50,10 @@ TEST(Summary, FastPAndMeans) {
   EXPECT_TRUE(s.roofline.empty());
   std::vector<Score> shares(11);
   for (size_t i = 0; i < shares.size(); ++i) shares[10 - i].roofline = 0.1 * static_cast<double>(i);
+  for (size_t i = 0; i < shares.size(); ++i) shares[i].first_seconds = static_cast<double>(i);
   shares.push_back({});  // not verified
+  EXPECT_DOUBLE_EQ(summarize(shares).first_seconds.at("0.9"), 9);
+  EXPECT_TRUE(summarize(shares).best_seconds.empty());
   const auto quantiles = summarize(shares).roofline;
   EXPECT_EQ(quantiles.size(), 5U);
   EXPECT_DOUBLE_EQ(quantiles.at("0.1"), 0.1);
@@ -108,7 +111,9 @@ TEST(TaskResults, AreReadAsTheyWereWritten) {
   r.reason = "a \"quoted\"\nreason", r.proposer = "compiler", r.candidate_ms = 0.25, r.seconds = 2;
   r.score.called_over_eager = 1.25, r.score.called_over_compile = 0.75;
   r.score.called_over_eager_tf32 = 1.125, r.score.called_over_compile_tf32 = 0.5, r.score.roofline = 0.375;
+  r.score.first_seconds = 1.5, r.score.best_seconds = 1.75;
   EXPECT_EQ(to_json(r)["roofline"], 0.375);
+  EXPECT_EQ(to_json(r)["first_seconds"], 1.5);
   const auto again = result_from(to_json(r).dump());
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(to_json(*again), to_json(r));

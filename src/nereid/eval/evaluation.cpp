@@ -138,6 +138,8 @@ Json to_json(const TaskResult& r) {
           {"roofline", maybe(r.score.roofline)},
           {"reference_ms", maybe(r.reference_ms)},
           {"candidate_ms", maybe(r.candidate_ms)},
+          {"first_seconds", maybe(r.score.first_seconds)},
+          {"best_seconds", maybe(r.score.best_seconds)},
           {"seconds", r.seconds},
           {"dollars", r.dollars}};
 }
@@ -177,6 +179,8 @@ Result<TaskResult> result_from(const std::string& line) {
   NEREID_TRY_STATUS(number("speedup_compile_called_tf32", r.score.called_over_compile_tf32));
   NEREID_TRY_STATUS(number("roofline", r.score.roofline));
   NEREID_TRY_STATUS(number("speedup_modelled", r.score.modelled));
+  NEREID_TRY_STATUS(number("first_seconds", r.score.first_seconds));
+  NEREID_TRY_STATUS(number("best_seconds", r.score.best_seconds));
   NEREID_TRY_STATUS(number("reference_ms", r.reference_ms));
   NEREID_TRY_STATUS(number("candidate_ms", r.candidate_ms));
   std::optional<double> seconds, dollars;
@@ -208,6 +212,8 @@ Json to_json(const Summary& s) {
       {"geomean_speedup_compile_called_tf32", maybe(s.geomean_compile_called_tf32)},
       {"geomean_speedup_modelled", maybe(s.geomean_modelled)},
       {"roofline", s.roofline},
+      {"first_seconds", s.first_seconds},
+      {"best_seconds", s.best_seconds},
       {"pass_at_k", s.pass_at_k}};
 }
 
@@ -230,6 +236,7 @@ TaskResult result_of(const std::string& id, const search::Task& task, const sear
   r.verdict = shown->kind, r.reason = shown->reason, r.proposer = shown->proposer, r.variant = shown->variant;
   r.score.solved = outcome.best.has_value();
   if (!outcome.best) return r;
+  r.score.first_seconds = outcome.first_seconds, r.score.best_seconds = outcome.best_seconds;
   if (shown->times) {
     r.reference_ms = shown->times->reference_ms, r.candidate_ms = shown->times->candidate_ms;
     r.score.over_eager = shown->times->speedup;

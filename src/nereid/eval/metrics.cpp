@@ -24,6 +24,21 @@ void speeds(const std::vector<Score>& scores, std::optional<double> Score::* kin
   }
 }
 
+// Of the scores that have the figure, by share of them (the nearest rank).
+std::map<std::string, double> quantiles(const std::vector<Score>& scores,
+                                        std::optional<double> Score::* kind) {
+  std::vector<double> values;
+  for (const auto& score : scores)
+    if (score.*kind) values.push_back(*(score.*kind));
+  std::ranges::sort(values);
+  std::map<std::string, double> found;
+  for (const double q : {0.1, 0.25, 0.5, 0.75, 0.9})
+    if (!values.empty())
+      found[fmt::format("{:g}", q)] =
+          values[static_cast<size_t>(std::llround(q * static_cast<double>(values.size() - 1)))];
+  return found;
+}
+
 }  // namespace
 
 double pass_at_k(int64_t n, int64_t c, int64_t k) {
@@ -50,14 +65,9 @@ Summary summarize(const std::vector<Score>& scores) {
   speeds(scores, &Score::called_over_eager_tf32, summary.fast_p_called_tf32, summary.geomean_called_tf32);
   speeds(scores, &Score::called_over_compile_tf32, summary.fast_p_compile_called_tf32,
          summary.geomean_compile_called_tf32);
-  std::vector<double> shares;
-  for (const auto& score : scores)
-    if (score.roofline) shares.push_back(*score.roofline);
-  std::ranges::sort(shares);
-  for (const double q : {0.1, 0.25, 0.5, 0.75, 0.9})
-    if (!shares.empty())
-      summary.roofline[fmt::format("{:g}", q)] =
-          shares[static_cast<size_t>(std::llround(q * static_cast<double>(shares.size() - 1)))];
+  summary.roofline = quantiles(scores, &Score::roofline);
+  summary.first_seconds = quantiles(scores, &Score::first_seconds);
+  summary.best_seconds = quantiles(scores, &Score::best_seconds);
   speeds(scores, &Score::modelled, summary.fast_p_modelled, summary.geomean_modelled);
   for (int64_t k = 1; k <= fewest; k *= 2) {
     double sum = 0;

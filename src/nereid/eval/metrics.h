@@ -24,6 +24,8 @@ struct Score {
   std::optional<double> called_over_eager_tf32{}, called_over_compile_tf32{};  // the same, PyTorch in TF32
   std::optional<double> modelled{};  // over eager, by the cost model
   std::optional<double> roofline{};  // the least time that the task can take, over the candidate's
+  // Of the search, in seconds: until its first verified result, and until the best one.
+  std::optional<double> first_seconds{}, best_seconds{};
 };
 
 inline constexpr double kFastP[] = {0.8, 1, 1.2, 2};
@@ -38,7 +40,7 @@ struct Summary {
   std::optional<double> geomean{}, geomean_compile{}, geomean_called{}, geomean_compile_called{},
       geomean_called_tf32{}, geomean_compile_called_tf32{}, geomean_modelled{};
   // Of the verified tasks, by share of them: "0.1", "0.25", "0.5", "0.75", "0.9" (the nearest rank).
-  std::map<std::string, double> roofline{};
+  std::map<std::string, double> roofline{}, first_seconds{}, best_seconds{};
   std::map<std::string, double>
       pass_at_k{};  // mean over tasks; by k: 1, 2, 4, ... as far as every task has samples
 };
