@@ -351,7 +351,7 @@ class Ends(unittest.TestCase):
             started = time.time()
             status, _, errors = stream.end()
             self.assertEqual(status, 130, errors)
-            self.assertLess(time.time() - started, 5, errors)
+            self.assertLess(time.time() - started, 30, errors)  # of 600; fault_injection has the 5 s
             self.assertEqual([json.loads(line)["id"] for line in output.read_text().splitlines()], [0])
 
 

@@ -475,28 +475,30 @@ class Limits(Case):
                 start = time.monotonic()
                 client.sendall(begun)
                 self.assertEqual(client.recv(1000), b"")
-                self.assertLess(time.monotonic() - start, 5)
+                self.assertLess(time.monotonic() - start, 15)  # the client gives up after 20
         # One that sends a byte now and then has no more time.
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as client:
             start = time.monotonic()
             try:
-                for byte in b"POST /v1/verify HTTP/1.1\r\nHost: localhost":
+                for byte in b"POST /v1/verify HTTP/1.1\r\nX: " + 200 * b"y":  # 46 s of them
                     client.sendall(bytes([byte]))
                     time.sleep(0.2)
             except OSError:
                 pass
-            self.assertLess(time.monotonic() - start, 6)
+            self.assertLess(time.monotonic() - start, 20)
         self.assertEqual(self.server.ask("/health")[0], 200)
 
     def test_a_client_that_leaves(self):
         body = json.dumps({"completion": wrong(3), "reference": "relu"}).encode()
+        before = self.server.metric("nereid_accepted_total")
         with socket.create_connection(("127.0.0.1", self.server.port)) as client:
             client.sendall(
                 f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
                 + body
             )
-            time.sleep(0.2)
-        accepted = self.server.metric("nereid_accepted_total")
+            while self.server.metric("nereid_accepted_total") == before:
+                time.sleep(0.05)
+        accepted = before + 1
         status, answer = self.server.verify(wrong(3))
         self.assertEqual((status, answer["status"]), (200, "refused"))
         self.assertEqual(self.server.metric("nereid_accepted_total"), accepted)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import time
 
 
 def descendants(root):
@@ -30,6 +31,32 @@ def descendants(root):
             except OSError:
                 pass
     return found
+
+
+# For a module's text: its process is called NAME (at most 15 letters) from here on.
+NAMED = "__import__('ctypes').CDLL(None).prctl(15, b'{name}')  # PR_SET_NAME\n"
+
+
+def named(name):
+    """Processes that are called so, wherever they are: a warm worker is no descendant of the test."""
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                if pathlib.Path(f"/proc/{entry.name}/comm").read_text().strip() == name:
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+    return found
+
+
+def wait_for_named(name, process, seconds=120):
+    """Until such a process is there; an error where `process` ends before."""
+    deadline = time.monotonic() + seconds
+    while not named(name):
+        assert process.poll() is None, f"it ended with {process.returncode} before {name} was there"
+        assert time.monotonic() < deadline, f"no process {name} within {seconds} s"
+        time.sleep(0.05)
 
 
 def seconds_of(pid):

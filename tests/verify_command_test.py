@@ -16,6 +16,8 @@ import tempfile
 import time
 import unittest
 
+import processes
+
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "layer_norm_gelu"
 REFERENCE = EXAMPLES / "reference.py"
@@ -565,7 +567,8 @@ class Interrupted(unittest.TestCase):
     def test_ctrl_c_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            loop = "import torch\nwhile True: pass\n"
+            marker = f"endless-{os.getpid()}"
+            loop = "import torch\n" + processes.NAMED.format(name=marker) + "while True: pass\n"
             pairs, output, scratch = folder / "pairs.jsonl", folder / "out.jsonl", folder / "tmp"
             scratch.mkdir()
             pairs.write_text(
@@ -582,7 +585,7 @@ class Interrupted(unittest.TestCase):
                 start_new_session=True,
                 env=dict(os.environ, TMPDIR=str(scratch)),
             )
-            time.sleep(6)
+            processes.wait_for_named(marker, process)
             process.send_signal(signal.SIGINT)
             started = time.time()
             _, errors = process.communicate(timeout=60)

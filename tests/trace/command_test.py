@@ -15,6 +15,9 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+import processes  # noqa: E402
+
 NEREID = str(pathlib.Path(sys.argv.pop(1)).resolve())
 REFERENCE = str(ROOT / "tests/tasks/cross_entropy.py")
 CANDIDATE = str(ROOT / "tests/honest/cross_entropy_two_kernels.py")
@@ -92,14 +95,15 @@ class TraceCommand(unittest.TestCase):
         self.assertEqual(nereid(REFERENCE, "-o", "/nowhere/kept.trace").returncode, 2)
 
     def test_ctrl_c_ends_it_and_leaves_nothing(self):
-        text = "class Model:\n    pass\nwhile True:\n    pass\n"
+        name = f"endless-{os.getpid()}"
+        text = processes.NAMED.format(name=name) + "class Model:\n    pass\nwhile True:\n    pass\n"
         process = subprocess.Popen(
             [NEREID, "trace", self.path("endless.py", text)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        time.sleep(2)
+        processes.wait_for_named(name, process)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)

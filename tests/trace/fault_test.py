@@ -18,13 +18,14 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
-from processes import generations  # noqa: E402
+from processes import NAMED, generations  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv.pop(1)).resolve())
 MODULE = """import os
 import time
 import torch
 
+{named}
 time.sleep({seconds})
 {more}
 
@@ -45,8 +46,16 @@ def get_init_inputs():
 ZYGOTE, CHILD = 1, 2  # after the launcher
 
 
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 class Killer(threading.Thread):
-    """Kills one generation of a command's processes, `kills` times, as soon as there is a child at work."""
+    """Kills one generation of a command's processes, `kills` times, as soon as a child runs the module. Other
+    children are the zygote's own housekeeping."""
 
     def __init__(self, process, generation, kills):
         super().__init__()
@@ -55,16 +64,15 @@ class Killer(threading.Thread):
 
     def run(self):
         while self.process.poll() is None and len(self.killed) < self.kills:
-            time.sleep(0.05)
+            time.sleep(0.1)
             found = generations(self.process.pid, "nereid._worker.zygote")
-            if len(found) <= CHILD or found[self.generation][0] in self.killed:
+            at_work = [
+                pid for pid in (found[CHILD] if len(found) > CHILD else []) if name_of(pid) == "at-work"
+            ]
+            if not at_work:
                 continue
-            pid = found[self.generation][0]
-            time.sleep(
-                1
-            )  # into its work; what is gone by then was no trace but the zygote's own housekeeping
-            found = generations(self.process.pid, "nereid._worker.zygote")
-            if len(found) <= CHILD or found[self.generation][0] != pid:
+            pid = at_work[0] if self.generation == CHILD else found[self.generation][0]
+            if pid in self.killed:
                 continue
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -81,13 +89,16 @@ class Faults(unittest.TestCase):
 
     def module(self, seconds=0.0, more=""):
         path = pathlib.Path(self.folder.name, "model.py")
-        path.write_text(MODULE.format(seconds=seconds, more=more))
+        path.write_text(MODULE.format(named=NAMED.format(name="at-work"), seconds=seconds, more=more))
         return str(path)
 
     def start(self, *arguments, **more):
         return subprocess.Popen(
             [NEREID, "trace", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more
         )
+
+    # Of tests that kill no tracer: one serves them all.
+    WARM = {**os.environ, "NEREID_KEEP_WARM": "60"}
 
     def killed(self, generation, kills, *arguments):
         """(exit status, what it wrote) of a command under which a generation is killed."""
@@ -127,33 +138,41 @@ class Faults(unittest.TestCase):
         self.assertFalse(self.kept.exists())
 
     def test_a_pipe_that_the_module_cuts_is_no_trace(self):
-        process = self.start(self.module(more="os.closerange(3, 1000)"), "-o", str(self.kept), "--json")
+        process = self.start(
+            self.module(more="os.closerange(3, 1000)"), "-o", str(self.kept), "--json", env=self.WARM
+        )
         out, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 1, errors)
         self.assertIn("no answer", json.loads(out)["killed"]["limit"])
         self.assertFalse(self.kept.exists())
 
-    def test_a_full_disk_is_an_error_and_what_was_kept_stays(self):
+    def test_a_full_output_is_an_error_and_what_was_kept_stays(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [NEREID, "trace", self.module()],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=120,
+                env=self.WARM,
+            )
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("stdout", done.stderr)
+
         def small_files():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, 1 << 18))
 
         self.kept.write_text("an earlier trace")
-        process = self.start(self.module(), "-o", str(self.kept), "--json", preexec_fn=small_files)
+        process = self.start(
+            self.module(), "-o", str(self.kept), "--json", preexec_fn=small_files, env=self.WARM
+        )
         out, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 3, errors)
         self.assertEqual(json.loads(out)["error"]["blame"], "ours")
         self.assertIn("kept.trace", errors)
         self.assertEqual(self.kept.read_text(), "an earlier trace")
         self.assertEqual(self.left(), ["kept.trace", "model.py"])
-
-    def test_a_full_standard_output_is_an_error(self):
-        with open("/dev/full", "w") as full:
-            done = subprocess.run(
-                [NEREID, "trace", self.module()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
-            )
-        self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("stdout", done.stderr)
 
 
 if __name__ == "__main__":
