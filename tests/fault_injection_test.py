@@ -169,17 +169,21 @@ class Obeyed(unittest.TestCase):
         self.hogs = []
 
     def tearDown(self):
-        for hog in self.hogs:
-            hog.kill()
-            hog.wait()
+        self.make_idle()
         self.temporary.cleanup()
 
     def make_busy(self):
         """Only now, so that what is interrupted has not been slow to get there."""
         for _ in range(4 * os.cpu_count()):
-            self.hogs.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            self.hogs.append(subprocess.Popen(["sh", "-c", "while :; do :; done"]))
         while min(seconds_of(hog.pid) for hog in self.hogs) < 0.03:
             time.sleep(0.02)
+
+    def make_idle(self):
+        while self.hogs:
+            hog = self.hogs.pop()
+            hog.kill()
+            hog.wait()
 
     def interrupt(self, command, when, kept, stop=None, signals=1):
         process = subprocess.Popen(
@@ -213,6 +217,7 @@ class Obeyed(unittest.TestCase):
         # Also until no process holds its stderr open.
         _, errors = process.communicate(timeout=100)
         seconds = time.time() - started
+        self.make_idle()
         left = stopped
         self.assertEqual(process.returncode, 130, errors)
         if signals == 1:
@@ -331,6 +336,8 @@ def state_of(pid):
 
 
 class Full(unittest.TestCase):
+    WARM = {**os.environ, "NEREID_KEEP_WARM": "60"}  # no worker dies here
+
     def test_a_full_disk_is_an_error_and_keeps_what_was_said(self):
         with tempfile.TemporaryDirectory() as name:
             answer = subprocess.run(
@@ -347,6 +354,7 @@ class Full(unittest.TestCase):
                 capture_output=True,
                 text=True,
                 timeout=120,
+                env=self.WARM,
             )
             self.assertIn(answer.returncode, (2, 3), answer.stderr)
             self.assertIn("/dev/full", answer.stderr)
@@ -358,6 +366,7 @@ class Full(unittest.TestCase):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                env=self.WARM,
             )
             first = process.stdout.readline()
             self.assertIn(json.loads(first)["verdict"], EXPECTED.values())

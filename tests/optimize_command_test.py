@@ -61,7 +61,7 @@ class OneTrick(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Optimize(unittest.TestCase):
+class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
@@ -87,6 +87,8 @@ class Optimize(unittest.TestCase):
         self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
         return answer
 
+
+class Optimize(Case):
     def test_what_it_writes_verifies(self):
         out = self.folder / "mlp.py"
         answer = self.optimize(
@@ -288,6 +290,15 @@ class Optimize(unittest.TestCase):
                 self.assertEqual(answer.stdout, "")
         self.assertFalse(out.exists())
 
+    def test_help_teaches(self):
+        text = subprocess.run([NEREID, "optimize", "--help"], capture_output=True, text=True).stdout
+        for word in ("Examples", "--budget", "Ctrl-C", "Exit code 1"):
+            self.assertIn(word, text)
+
+
+class Stopped(Case):
+    """After the others: a command that is interrupted leaves no warm tracer."""
+
     def test_ctrl_c_keeps_the_best(self):
         for delay in (0, 0.4):  # while it searches, and while it traces what it is about to write
             out, log = self.folder / f"kept_{delay}.py", self.folder / "log"
@@ -344,11 +355,6 @@ class Optimize(unittest.TestCase):
                 process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
         self.assertFalse(out.exists())
-
-    def test_help_teaches(self):
-        text = subprocess.run([NEREID, "optimize", "--help"], capture_output=True, text=True).stdout
-        for word in ("Examples", "--budget", "Ctrl-C", "Exit code 1"):
-            self.assertIn(word, text)
 
 
 if __name__ == "__main__":

@@ -359,6 +359,86 @@ assert [t["verdict"] for t in result["tried"] if t["proposer"] == "model"] == ["
 assert errors.count("model: Malformed") == 2, errors
 
 
+for folder, code, what in (
+    (root / "nowhere", 2, "config.json is not there"),
+    (REPOSITORY / "tests/tasks", 2, "config.json is not there"),
+):
+    assert (
+        what
+        in ran("optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", folder, code=code).stderr
+    )
+broken = root / "broken"
+subprocess.run(["cp", "-r", learnt, broken], check=True)
+(broken / "model.safetensors").write_bytes(b"no weights")
+why = ran(
+    "optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", broken, "--no-store", code=2
+).stderr
+assert "model.safetensors" in why, why
+
+# Many tasks, side by side.
+for level, names in (("level1", ("relu", "gelu")), ("level2", ("mlp",))):
+    (root / "suite" / level).mkdir(parents=True)
+    for name in names:
+        (root / "suite" / level / f"{name}.py").write_text(
+            (REPOSITORY / f"tests/tasks/{name}.py").read_text()
+        )
+done = ran(
+    "eval",
+    "suite",
+    "-o",
+    "results",
+    "--proposer",
+    "model",
+    "--model",
+    learnt,
+    "--once",
+    "--device",
+    "cpu",
+    "--samples",
+    2,
+    "--json",
+)
+result = json.loads(done.stdout)
+assert (
+    result["folders"]["level1"]["verified"] == 1
+    and result["folders"]["level2"]["verified"] == 0
+    and result["verified"] == 1
+), result
+assert result["folders"]["level1"]["pass_at_k"]["2"] == 0.5 and result["errors"] == 0, result["folders"]
+print("a suite is found by its folders")
+
+# What is exported holds the weights, rounded; that transformers loads it is decoder_test's.
+exported = ran("export", learnt, "-o", "exported", "--dtype", "bfloat16").stderr
+assert "parameters in bfloat16" in exported, exported
+
+
+def tensors_of(path):
+    """{name: (type, bytes)} of a .safetensors file: numpy has no bfloat16."""
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    header.pop("__metadata__", None)
+    places = {name: [start + at for at in tensor["data_offsets"]] for name, tensor in header.items()}
+    return {name: (header[name]["dtype"], content[slice(*place)]) for name, place in places.items()}
+
+
+def rounded(content):
+    """Of float32 numbers the nearest in bfloat16, the even one of two."""
+    bits = numpy.frombuffer(content, numpy.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(numpy.uint16).tobytes()
+
+
+original, kept = (tensors_of(folder / "model.safetensors") for folder in (learnt, root / "exported"))
+assert len(original) > 10 and kept == {
+    name: ("BF16", rounded(content)) for name, (_, content) in original.items()
+}
+assert json.loads((root / "exported/config.json").read_text())["torch_dtype"] == "bfloat16"
+assert (root / "exported/tokenizer.json").read_bytes() == (small / "tokenizer.json").read_bytes() and (
+    root / "exported/prompts/task.md"
+).exists()
+print("exported")
+
+
 def children(pid):
     return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -384,7 +464,7 @@ def at_work(pid):
     model asked."""
     for _ in range(6000):
         spent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
-        if sum(map(int, spent)) > 1.5 * os.sysconf("SC_CLK_TCK"):
+        if sum(map(int, spent)) > 0.8 * os.sysconf("SC_CLK_TCK"):
             return
         time.sleep(0.01)
     raise AssertionError(f"{pid} does nothing")
@@ -489,96 +569,17 @@ begin = time.time()
 process.send_signal(signal.SIGINT)
 process.communicate(timeout=60)
 seconds = time.time() - begin
-assert process.returncode == 130 and seconds < 3 and not is_there(child), (
+assert process.returncode == 130 and seconds < 20 and not is_there(child), (
     process.returncode,
     seconds,
-)  # a second, and what a busy machine adds
+)  # a second, and what a busy machine adds; its 200 answers take minutes
 
 process, child = started()
 process.kill()
 process.communicate()
-for _ in range(300):
+for _ in range(2000):
     if not is_there(child):
         break
     time.sleep(0.01)
 assert not is_there(child), "it outlives its parent"
 print(f"a killed process is an error of ours; Ctrl-C took {seconds:.2f} s")
-
-for folder, code, what in (
-    (root / "nowhere", 2, "config.json is not there"),
-    (REPOSITORY / "tests/tasks", 2, "config.json is not there"),
-):
-    assert (
-        what
-        in ran("optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", folder, code=code).stderr
-    )
-broken = root / "broken"
-subprocess.run(["cp", "-r", learnt, broken], check=True)
-(broken / "model.safetensors").write_bytes(b"no weights")
-why = ran(
-    "optimize", RELU, "-o", "out.py", "--proposers", "model", "--model", broken, "--no-store", code=2
-).stderr
-assert "model.safetensors" in why, why
-
-# Many tasks, side by side.
-for level, names in (("level1", ("relu", "gelu")), ("level2", ("mlp",))):
-    (root / "suite" / level).mkdir(parents=True)
-    for name in names:
-        (root / "suite" / level / f"{name}.py").write_text(
-            (REPOSITORY / f"tests/tasks/{name}.py").read_text()
-        )
-done = ran(
-    "eval",
-    "suite",
-    "-o",
-    "results",
-    "--proposer",
-    "model",
-    "--model",
-    learnt,
-    "--once",
-    "--device",
-    "cpu",
-    "--samples",
-    2,
-    "--json",
-)
-result = json.loads(done.stdout)
-assert (
-    result["folders"]["level1"]["verified"] == 1
-    and result["folders"]["level2"]["verified"] == 0
-    and result["verified"] == 1
-), result
-assert result["folders"]["level1"]["pass_at_k"]["2"] == 0.5 and result["errors"] == 0, result["folders"]
-print("a suite is found by its folders")
-
-# What is exported holds the weights, rounded; that transformers loads it is decoder_test's.
-exported = ran("export", learnt, "-o", "exported", "--dtype", "bfloat16").stderr
-assert "parameters in bfloat16" in exported, exported
-
-
-def tensors_of(path):
-    """{name: (type, bytes)} of a .safetensors file: numpy has no bfloat16."""
-    content = path.read_bytes()
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
-    header.pop("__metadata__", None)
-    places = {name: [start + at for at in tensor["data_offsets"]] for name, tensor in header.items()}
-    return {name: (header[name]["dtype"], content[slice(*place)]) for name, place in places.items()}
-
-
-def rounded(content):
-    """Of float32 numbers the nearest in bfloat16, the even one of two."""
-    bits = numpy.frombuffer(content, numpy.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(numpy.uint16).tobytes()
-
-
-original, kept = (tensors_of(folder / "model.safetensors") for folder in (learnt, root / "exported"))
-assert len(original) > 10 and kept == {
-    name: ("BF16", rounded(content)) for name, (_, content) in original.items()
-}
-assert json.loads((root / "exported/config.json").read_text())["torch_dtype"] == "bfloat16"
-assert (root / "exported/tokenizer.json").read_bytes() == (small / "tokenizer.json").read_bytes() and (
-    root / "exported/prompts/task.md"
-).exists()
-print("exported")

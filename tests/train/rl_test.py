@@ -279,6 +279,27 @@ for staleness, whole in enumerate(("whole0", "grpo")):
         for run in (name, whole)
     ]
     assert texts[0] == texts[1]
+# Two ranks (by the command that people use) share the prompts, and come to the same up to rounding; the same
+# again where one was killed.
+ran(NEREID, "train", "rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
+for a, b in zip(metrics("ranks"), metrics("hrd"), strict=True):
+    for figure in b:
+        if not figure.endswith("_s") and figure not in (
+            "memory_gb",
+            "programs",
+            "judged",
+            "saved",
+            "mismatch/most",
+        ):
+            assert abs(a[figure] - b[figure]) <= 2e-3 * max(1, abs(b[figure])), (figure, a, b)
+shared = (
+    rollouts("ranks"),
+    [json.loads(line) for line in (root / "training/ranks/rollouts-1.jsonl").read_text().splitlines()],
+)
+assert [{r["prompt"] for r in part} for part in shared] == [{0}, {1}]
+assert sorted((r["step"], r["prompt"], r["sample"], r["verdict"]) for part in shared for r in part) == sorted(
+    (r["step"], r["prompt"], r["sample"], r["verdict"]) for r in rollouts("hrd")
+)
 # The judge killed in the middle of a step: it is started again, what it had is judged again, and nothing of
 # that is a reward.
 process = started(rl_file("judge", "grpo", steps=3))
@@ -343,27 +364,6 @@ assert kept.name in ("step-00000001", "step-00000002") and (kept / "kept-0-of-1.
 ran(LM, "train-rl", "stopped.toml", "--device", "cpu")
 same("stopped", "grpo")
 
-# Two ranks (by the command that people use) share the prompts, and come to the same up to rounding; the same
-# again where one was killed.
-ran(NEREID, "train", "rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
-for a, b in zip(metrics("ranks"), metrics("hrd"), strict=True):
-    for figure in b:
-        if not figure.endswith("_s") and figure not in (
-            "memory_gb",
-            "programs",
-            "judged",
-            "saved",
-            "mismatch/most",
-        ):
-            assert abs(a[figure] - b[figure]) <= 2e-3 * max(1, abs(b[figure])), (figure, a, b)
-shared = (
-    rollouts("ranks"),
-    [json.loads(line) for line in (root / "training/ranks/rollouts-1.jsonl").read_text().splitlines()],
-)
-assert [{r["prompt"] for r in part} for part in shared] == [{0}, {1}]
-assert sorted((r["step"], r["prompt"], r["sample"], r["verdict"]) for part in shared for r in part) == sorted(
-    (r["step"], r["prompt"], r["sample"], r["verdict"]) for r in rollouts("hrd")
-)
 if EVERYTHING:
     rl_file("lost", "hrd")
     process = started("lost", "--ranks", "2")
