@@ -57,6 +57,22 @@ class Outputs(unittest.TestCase):
                 self.assertLess(time.monotonic() - begin, SECONDS)
                 self.assertFalse(output.parent.exists())
 
+    def test_a_loop_of_links_is_the_inputs_fault(self):
+        loop = self.folder / "loop"
+        loop.symlink_to("loop")
+        for arguments in (
+            ["optimize", loop, "-o", self.folder / "fast.py"],
+            ["verify", TASKS / "softmax.py", loop],
+            ["lower", loop],
+            ["eval", loop, "-o", self.folder / "results"],
+            ["train", "check", loop],
+            ["runs", "show", loop],
+        ):
+            with self.subTest(arguments[0]):
+                done = self.run_nereid(*arguments)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertRegex(done.stderr, "loop.*: (Too many levels of symbolic links|expected a folder)")
+
     def test_a_folder_is_no_file(self):
         for arguments in self.commands(self.folder):
             if arguments[0] == "lower":  # writes into a folder

@@ -338,6 +338,8 @@ def example(schema):
 
 
 def import_backendbench(path, output):
+    if not path.is_dir():
+        return
     folders = (
         [path] if list(path.glob("*_implementation*.py")) else sorted(p for p in path.iterdir() if p.is_dir())
     )
@@ -456,6 +458,8 @@ def main():
     name, path, folder = sys.argv[1:]
     output = Output(folder)
     FORMATS[name](pathlib.Path(path), output)
+    if not output.tasks and not output.skipped:
+        output.skip(path, f"no file or folder of the format {name}: `nereid import --help` lists them")
     print(json.dumps(output.close()))
 
 

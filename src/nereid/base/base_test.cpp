@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -47,6 +49,14 @@ TEST(Command, AnErrorIsReportedAndHasAnExitCode) {
             std::tuple(3, "nereid: full\n", "{\"error\":{\"blame\":\"ours\",\"message\":\"full\"}}\n"));
   EXPECT_EQ(ends_with({.run = []() -> Result<Answer> { throw std::runtime_error("why\nand a stack"); }}),
             std::tuple(3, "nereid: unexpected: why\n", ""));
+  const auto failing = [&](std::errc code) {
+    return ends_with({.run = [&]() -> Result<Answer> {
+      throw std::filesystem::filesystem_error("status", "a.py", std::make_error_code(code));
+    }});
+  };
+  EXPECT_EQ(failing(std::errc::too_many_symbolic_link_levels),
+            std::tuple(2, "nereid: a.py: Too many levels of symbolic links\n", ""));
+  EXPECT_EQ(std::get<0>(failing(std::errc::no_space_on_device)), 3);
   EXPECT_EQ(
       std::get<0>(ends_with({.run = [] { return Result<Answer>(Error{"stop", Blame::kInterrupted}); }})),
       130);

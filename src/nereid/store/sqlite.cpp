@@ -54,6 +54,9 @@ Result<std::unique_ptr<Database>> SqliteDatabase::open(const std::filesystem::pa
   std::error_code failure;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
   if (failure) return input_error("the store {}: {}", path.string(), failure.message());
+  const auto kind = std::filesystem::status(path, failure).type();
+  if (kind != std::filesystem::file_type::not_found && kind != std::filesystem::file_type::regular)
+    return input_error("the store {}: expected a regular file, or none yet", path.string());
   Fd lock;
   if (use == Use::kExclusive) {
     const std::string lock_path = path.string() + ".lock";

@@ -4,6 +4,9 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 #include "nereid/base/json.h"
 #include "nereid/base/printable.h"
@@ -25,6 +28,17 @@ int report(const Error& error, bool json) {
     std::fflush(stdout);
   }
   return exit_code(error.blame);
+}
+
+// A path that cannot be followed (a loop of links, a folder without permission) is the input's fault, a full
+// or broken disk is not.
+Error error_of(const std::filesystem::filesystem_error& failure) {
+  const auto& code = failure.code();
+  const bool ours = code == std::errc::no_space_on_device || code == std::errc::io_error ||
+                    code == std::errc::too_many_files_open ||
+                    code == std::errc::too_many_files_open_in_system;
+  return Error{fmt::format("{}: {}", failure.path1().string(), code.message()),
+               ours ? Blame::kOurs : Blame::kInput};
 }
 
 }  // namespace
@@ -50,6 +64,8 @@ int run_to_exit_code(const Chosen& chosen) {
     if (interrupted() && answer.error().blame != Blame::kInterrupted)
       return report(Error{"interrupted", Blame::kInterrupted}, chosen.json);
     return report(answer.error(), chosen.json);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return report(error_of(e), chosen.json);
   } catch (const std::exception& e) {
     const std::string what = e.what();
     return report(Error{fmt::format("unexpected: {}", what.substr(0, what.find('\n'))), Blame::kOurs},
