@@ -130,6 +130,8 @@ def differs(where, want, got):
         found = (differs(f"{where}[{name!r}]", a, b) for name, a, b in zip(names, want.items, got.items))
         return next(filter(None, found), None)
     same = type(want) is type(got) and (want == got or (want != want and got != got))
+    if same and isinstance(want, float) and want == 0:  # a zero equals a negative zero
+        same = str(want) == str(got)
     return None if same else f"{where}: expected {want!r}, got {got!r}"
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -165,6 +166,50 @@ class Experts(nn.Module):
         return sum(weights[i] * expert(x) for i, expert in enumerate(self.experts.values()))
 
 
+GAIN = 2.0  # forward of Reader reads it, as in a notebook
+LIMITS = {"low": [-0.5]}
+
+
+class Slots:
+    __slots__ = ("shift",)
+
+    def __init__(self):
+        self.shift = 0.25
+
+
+def shifted(x, amount=None):
+    return x + (LIMITS["low"][0] if amount is None else amount)
+
+
+def reader(scale):
+    """A module whose forward reads what is no attribute of it, and attributes of many kinds."""
+
+    class Reader(nn.Module):
+        power = 3
+
+        def __init__(self):
+            super().__init__()
+            self.table, self.slots, self.nested = (
+                numpy.array([1.5, 2.5]),
+                Slots(),
+                {"a": [{"b": [{"c": (1.0, [4.0])}]}]},
+            )
+            self.names, self.queue, self.bias = (
+                {"relu"},
+                collections.deque([1.0]),
+                nn.Linear(8, 8, bias=False),
+            )
+
+        def act(self, x):
+            return x.relu() if "relu" in self.names else x
+
+        def forward(self, x):
+            y = self.act(shifted(self.bias(x))) * GAIN * scale + float(self.table[0]) ** self.power
+            return y * self.slots.shift - self.queue[0] + self.nested["a"][0]["b"][0]["c"][1][0]
+
+    return Reader()
+
+
 class Norms(nn.Module):
     def __init__(self):
         super().__init__()
@@ -291,6 +336,30 @@ class Branches(nn.Module):
         return x * 2 if x.sum() > 0 else x - 1
 
 
+class Appends(nn.Module):
+    def forward(self, xs):
+        xs.append(xs[0] * 2)
+        return xs[0].relu()
+
+
+class Remembers(nn.Module):
+    """A state that is replaced, not written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.zeros(4, 8))
+
+    def forward(self, x):
+        self.state = torch.tanh(self.state + x)
+        return self.state * 2
+
+
+class Asserts(nn.Module):
+    def forward(self, x):
+        torch._assert_async((x < 100).all())
+        return x.relu()
+
+
 class Opaque:
     pass
 
@@ -312,6 +381,9 @@ def refused():
         "branches": (Branches(), (r(4, 8),), "not exported"),
         "hooks": (hooked(), (r(4, 8),), "module 0 has hooks"),
         "opaque": (TakesOpaque(), (r(4, 8), Opaque()), "Opaque"),
+        "appends": (Appends(), ([r(4, 8)],), "forward changes a container among its arguments"),
+        "remembers": (Remembers(), (r(4, 8),), "forward replaces state"),
+        "asserts": (Asserts(), (r(4, 8),), "an assertion on data"),
         "identity": (nn.Identity(), (r(4, 8),), "computes nothing"),
         "numpy": (local(lambda x: torch.from_numpy(x.numpy() * 2)), (r(4, 8),), "not exported"),
     }

@@ -9,12 +9,14 @@ gets.
 
 import copy
 import gc
+import inspect
 import io
 import os
 import pathlib
 import pickle
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import warnings
@@ -33,6 +35,8 @@ import nereid  # noqa: E402
 import torch  # noqa: E402
 from sample import sampled  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.autograd import forward_ad  # noqa: E402
+from torch.nn.utils import parametrize, prune  # noqa: E402
 
 interpreted.libdevice()
 QUICK = dict(policy="hybrid", budget="120s", first=True, proposers="compiler", seed=5, device="cpu", trials=1)
@@ -43,6 +47,10 @@ def called(module, inputs, more=None):
     if isinstance(inputs, dict):
         return module(**inputs, **more)
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **more)
+
+
+def without_kernels(module):
+    return nereid.Optimized(module, nereid._optimize.plan.Plan())
 
 
 def tensors_of(value):
@@ -96,10 +104,80 @@ class EveryModule(unittest.TestCase):
             with self.subTest(name), torch.no_grad():
                 fast = nereid.optimize(module, inputs, **QUICK)
                 self.assertIn(says, fast.nereid_reason)
+                alone, given = copy.deepcopy((module, inputs))
                 with self.assertWarnsRegex(UserWarning, "the original forward runs"):
                     got = called(fast, inputs)
-                torch.testing.assert_close(got, called(module, inputs))
+                torch.testing.assert_close(got, called(alone, given))
+                torch.testing.assert_close(module.state_dict(), alone.state_dict())
+                if name != "opaque":
+                    torch.testing.assert_close(tensors_of(inputs), tensors_of(given))
                 self.assertEqual(nereid.explain(fast, *inputs), fast.nereid_reason)
+
+
+class Readers(unittest.TestCase):
+    """What forward reads elsewhere: globals, closures, classes, and attributes of many kinds."""
+
+    @torch.no_grad()
+    def test_each_is_watched(self):
+        torch.manual_seed(6)
+        module, x = live_modules.reader(2.0), torch.randn(4, 8)
+        fast = nereid.optimize(module, (x,), **QUICK)
+        self.assertIsNone(nereid.explain(fast, x))
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-4)
+        cls, scale = type(module), type(module).forward.__closure__[0]
+        places = (
+            (vars(live_modules), "GAIN", 3.0, "the global live_modules.GAIN: expected 2.0, got 3.0"),
+            (vars(live_modules), "shifted", lambda x: x, "the global live_modules.shifted"),
+            (live_modules.LIMITS["low"], 0, 1.0, r"LIMITS\['low'\]\[0\]: expected -0.5"),
+            (_Attributes(scale), "cell_contents", 5.0, "the variable scale: expected 2.0"),
+            (_Attributes(cls), "power", 2, "Reader.power: expected 3, got 2"),
+            (_Attributes(cls), "act", lambda self, x: x, "Reader.act"),
+            (_Attributes(cls), "forward", lambda self, x: x, "Reader.forward"),
+            (module.table, 0, 9.0, "table: expected the items that it had"),
+            (_Attributes(module.slots), "shift", 1.0, "slots.shift: expected 0.25"),
+            (module.nested["a"][0]["b"][0]["c"][1], 0, 5.0, "expected 4.0, got 5.0"),
+            (module.queue, 0, 5.0, "queue"),
+            (_Attributes(module), "names", {"none"}, "names"),
+            (module.bias._parameters, "bias", nn.Parameter(torch.ones(8)), "bias.bias: expected None"),
+        )
+        for holder, key, value, says in places:
+            with self.subTest(says):
+                before = holder[key]
+                holder[key] = value
+                try:
+                    self.assertRegex(nereid.explain(fast, x) or "None", says)
+                    torch.testing.assert_close(fast(x), module(x))
+                finally:
+                    holder[key] = before
+                self.assertIsNone(nereid.explain(fast, x))
+        module.names.clear()
+        self.assertRegex(nereid.explain(fast, x), "names: expected the items")
+
+    @torch.no_grad()
+    def test_ties_and_ranges(self):
+        module, tokens = live_modules.Tied(), torch.tensor([[1, 5], [0, 17]])
+        fast = nereid.optimize(module, (tokens,), **QUICK)
+        self.assertIsNone(nereid.explain(fast, tokens))
+        for wrong in (19, -1):  # the kernels do not check it, the original does
+            self.assertIn("expected integers from 0 to 17", nereid.explain(fast, torch.full((2, 2), wrong)))
+            with self.assertRaises(IndexError):
+                fast(torch.full((2, 2), wrong))
+        module.head.weight = nn.Parameter(torch.randn(19, 8))
+        self.assertIn("head.weight: expected table.weight", nereid.explain(fast, tokens))
+        torch.testing.assert_close(fast(tokens), module(tokens))
+
+
+class _Attributes:
+    """An object's attributes by keys."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __getitem__(self, key):
+        return getattr(self.value, key)
+
+    def __setitem__(self, key, value):
+        setattr(self.value, key, value)
 
 
 class Guards(unittest.TestCase):
@@ -213,6 +291,79 @@ class Guards(unittest.TestCase):
             self.assertIn("default dtype", nereid.explain(self.fast, self.x))
         finally:
             torch.set_default_dtype(torch.float32)
+
+    def test_function_transforms_and_tracing(self):
+        fast, original = self.fast.requires_grad_(False), self.original
+        tangent = torch.randn(4, 8)
+
+        def dual(module):
+            with forward_ad.dual_level(), torch.no_grad():
+                return forward_ad.unpack_dual(module(forward_ad.make_dual(self.x, tangent)))
+
+        def functional(module):
+            values = {name: value * 2 for name, value in original.named_parameters()}
+            return torch.func.functional_call(module, values, (self.x,))
+
+        def exported(module):
+            sizes = ({0: torch.export.Dim("batch")},)
+            return torch.export.export(module, (self.x,), dynamic_shapes=sizes).module()(self.x[:3])
+
+        fast(self.x)  # kernels are loaded
+        calls = (
+            lambda module: torch.vmap(module)(self.x.expand(3, 4, 8)),
+            lambda module: torch.func.grad(lambda x: module(x).sum())(self.x),
+            lambda module: torch.func.jvp(module, (self.x,), (tangent,)),
+            dual,
+            functional,
+            exported,
+            lambda module: torch.jit.trace(module, (self.x,))(self.x * 2),
+            lambda module: torch.jit.script(nn.Sequential(module[0], module[1]))(self.x),
+            lambda module: torch.compile(module, backend="eager", fullgraph=True)(self.x),
+        )
+        for number, call in enumerate(calls):
+            with self.subTest(number), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.testing.assert_close(call(fast), call(original), rtol=1e-4, atol=1e-4)
+        with torch.device("meta"):  # forward may make tensors
+            self.assertIn("function modes", nereid.explain(fast, self.x))
+
+    @torch.no_grad()
+    def test_threads(self):
+        want, wrong = self.original(self.x), []
+
+        def work():
+            for _ in range(3):
+                wrong.append((self.fast(self.x) - want).abs().max().item())
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(wrong), 12)
+        self.assertLess(max(wrong), 1e-4)
+
+    @torch.no_grad()
+    def test_it_stands_for_the_originals_class(self):
+        self.assertIsInstance(self.fast, nn.Sequential)
+        self.assertEqual(
+            (len(self.fast), self.fast[1], list(self.fast)), (3, self.original[1], list(self.original))
+        )
+        self.assertEqual(inspect.signature(self.fast.forward), inspect.signature(self.original.forward))
+        linear = without_kernels(nn.Linear(8, 8))
+        self.assertTrue(bool(linear))
+        with self.assertRaises(TypeError):
+            len(linear)
+        prune.l1_unstructured(self.fast[0], "weight", 0.5)
+        self.falls_back("module 0: expected", self.x)
+        double = live_modules.local(lambda weight: weight * 2)
+        whole, plain = without_kernels(nn.Linear(8, 8)), nn.Linear(8, 8)
+        whole.load_state_dict(plain.state_dict())
+        for module in (whole, plain):
+            parametrize.register_parametrization(module, "weight", double)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.testing.assert_close(whole(self.x), plain(self.x))
 
     @torch.no_grad()
     def test_wrong_arguments_fail_as_the_original_does(self):
@@ -435,9 +586,14 @@ class Specializations(unittest.TestCase):
 class Failures(unittest.TestCase):
     """Kernels that are verified and raise when they are called, or compute something else there."""
 
-    def failing(self, error, **options):
-        module, x = nn.Sequential(nn.Linear(8, 6), nn.Softmax(-1)).requires_grad_(False), torch.randn(4, 8)
-        fast = nereid.optimize(module, (x,), **QUICK, **options)
+    @classmethod
+    def setUpClass(cls):
+        module = nn.Sequential(nn.Linear(8, 6), nn.Softmax(-1)).requires_grad_(False)
+        cls.built = nereid.optimize(module, (torch.randn(4, 8),), **QUICK)
+
+    def failing(self, error, on_error="original"):
+        fast, x = copy.deepcopy(self.built), torch.randn(4, 8)
+        module, fast._nereid_settings.on_error = fast._nereid_original, on_error
         self.assertIsNone(fast.nereid_reason)
         kernels = fast.__dict__["_nereid_kernels"] = nereid._optimize.kernels.Kernels(
             fast._nereid_plan, module

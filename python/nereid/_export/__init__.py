@@ -6,12 +6,17 @@ since trials perturb them; small buffers and integers keep their values, since f
 indices, masks or variances.
 """
 
+import threading
+
 import torch
 
 from .. import _structure
 from .._structure import Unsupported
 from .program import Flat, program_of
 from .writer import Writer
+
+
+_one_at_a_time = threading.RLock()  # torch.export replaces parameters and patches PyTorch for a moment
 
 
 def export(module, bound, call, *, batch=False, flags=()):
@@ -27,7 +32,8 @@ def export(module, bound, call, *, batch=False, flags=()):
     if batch:
         size = next((t.shape[0] for t in tensors if t.dim() > 0), None)
         leading = [t.dim() > 0 and t.shape[0] == size for t in tensors]
-    program = program_of(flat, tensors, leading)
+    with _one_at_a_time:
+        program = program_of(flat, tensors, leading)
     writer = Writer(program, flat, tensors, leading)
     exported = writer.exported(flags)
     if (
@@ -35,6 +41,9 @@ def export(module, bound, call, *, batch=False, flags=()):
     ):  # what forward writes to is an argument of the task, so that what it holds afterwards is judged
         exported = Writer(program, flat, tensors, leading, exported.written).exported(flags)
     exported.copied = [one is not other for one, other in zip(given, tensors)]
+    bases = [which[0] for kind, which in exported.returned if kind == "view"]
+    if any(kind == "input" and exported.copied[which] for kind, which in bases):
+        raise Unsupported("an output is a view of an argument whose elements share memory")
     if exported.mutates_inputs and any(exported.copied):
         raise Unsupported("forward writes to an argument, and one has elements that share memory")
     return exported

@@ -32,10 +32,34 @@ class Flat(torch.nn.Module):
         with contextlib.ExitStack() as regions:  # export records a region, not what is around the call
             for kind, dtype in self._autocast:
                 regions.enter_context(torch.autocast(kind, dtype=dtype))
-            result = self._call(self.module, _structure.unflatten(self._inputs, iter(tensors)))
+            bound = _structure.unflatten(self._inputs, iter(tensors))
+            held = _held(self.module)
+            result = self._call(self.module, bound)
+        self._check(bound, tensors, held)
         found = []
         self._seen.outputs = _structure.flatten(result, found, "output")
         return tuple(found)
+
+    def _check(self, bound, tensors, held):
+        """Kernels write to tensors alone: containers among the arguments, parameters and buffers have to be
+        the same objects after forward."""
+        now = []
+        why = _structure.differs("argument", self._inputs, _structure.flatten(bound, now))
+        if why is not None or any(a is not b for a, b in zip(now, tensors)):
+            raise Unsupported(f"forward changes a container among its arguments{f': {why}' if why else ''}")
+        for (name, before), (_, after) in zip(held, _held(self.module)):
+            if before.keys() != after.keys():
+                raise Unsupported(f"forward adds or removes parameters or buffers of {name or 'the module'}")
+            for key, value in before.items():
+                if after[key] is not value:
+                    raise Unsupported(
+                        f"forward replaces {f'{name}.{key}' if name else key}; .copy_() writes to it"
+                    )
+
+
+def _held(module):
+    """Parameters and buffers of each part, as they are now."""
+    return [(name, {**part._parameters, **part._buffers}) for name, part in module.named_modules()]
 
 
 def program_of(flat, tensors, leading):

@@ -12,9 +12,10 @@ from .. import _structure
 from .._structure import Unsupported
 from .program import Traced
 from .values import input_text, state_text
+from .views import view_of
 
 _INPLACE = re.compile(r"[a-z0-9]_$")
-_SKIPPED = ("aten::_assert_tensor_metadata", "aten::_assert_async", "aten::_assert_scalar", "aten::sym_constrain_range_for_size",
+_SKIPPED = ("aten::_assert_tensor_metadata", "aten::_assert_scalar", "aten::sym_constrain_range_for_size",
             "aten::sym_constrain_range")  # fmt: skip
 _STATISTICS = (
     "aten::batch_norm",
@@ -36,7 +37,8 @@ class Exported:
     outputs: object
     """Structure of what forward returns; its tensors are `returned`, in order."""
     returned: list
-    """Of each output tensor ("computed", i), ("input", i) or ("state", name): where it comes from."""
+    """Of each output tensor where it comes from: ("computed", i), ("input", i), ("state", name), or
+    ("view", (("input", i) or ("state", name), size, stride, offset))."""
     computed: int
     """How many tensors the task's forward returns: these, then the arguments, parameters and buffers that it writes to."""
     used: list
@@ -181,6 +183,8 @@ class Writer:
 
     def _target(self, target):
         if isinstance(target, torch._ops.OpOverload):
+            if target._schema.name == "aten::_assert_async":
+                raise Unsupported("operator aten._assert_async: an assertion on data")
             if target.namespace not in ("aten", "prims", "prim"):
                 raise Unsupported(f"operator {target}: no operator of PyTorch's own")
             name, overload = target._schema.name.split("::")[1], target._overloadname
@@ -334,6 +338,8 @@ class Writer:
                 returned.append(("input", origin[1]))
             elif origin is not None and origin[0] == "state":
                 returned.append(("state", origin[1].removeprefix("module.")))
+            elif (view := view_of(root, self._origin)) is not None:
+                returned.append(("view", view))
             else:
                 if root not in computed:
                     computed.append(root)

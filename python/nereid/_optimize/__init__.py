@@ -48,16 +48,17 @@ def optimize(
     Returns a module that shares parameters, buffers and submodules with `module`: its state dict is the
     original's, and `.to()`, `.half()`, `copy.deepcopy`, pickling and `torch.save` work. It takes the same
     arguments and returns the same structure. A call outside of what was verified (another shape, dtype,
-    stride, device or structure; a changed training mode, attribute or hook; a gradient; autocast) is done by
-    the original's forward, with one warning; `nereid.explain` says why. Globals that forward reads cannot be
-    watched.
+    stride, device or structure; integers outside of the example's range, on a CPU; a changed training mode,
+    attribute, global, closure or hook; a gradient, a function transform; autocast) is done by the original's
+    forward, with one warning; `nereid.explain` says why. Files, the environment and what forward reaches by
+    names that it computes cannot be watched. Kernels do not check indices in a GPU's memory.
 
     fast.nereid_verdict    the Verdict of the kernels; None where the module could not be exported
     fast.nereid_reason     why there are no kernels; None where there are
     fast.save("fast.py")   writes the kernels as a file
 
-    Where nothing was verified the result is the original, wrapped. Raises InputError where an argument is
-    wrong or forward itself fails, NereidError where Nereid fails.
+    Where nothing was verified, or forward itself fails, the result is the original, wrapped. Raises
+    InputError where an argument is wrong, NereidError where Nereid fails.
     """
     if isinstance(module, Optimized):
         module = module._nereid_original

@@ -1,9 +1,13 @@
 """The module that `nereid.optimize` returns."""
 
+import contextlib
 import copy
+import inspect
 import os
 import threading
+import types
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +24,14 @@ from .tensors import (
     alike,
     meta_of,
     no_device,
+    range_of,
     same_layout,
     state_of,
     surroundings_differ,
     text_of,
+    ties_of,
+    transformed,
+    view_of,
 )
 from .watched import Watched
 
@@ -35,12 +43,50 @@ _SHARED = (
 )  # fmt: skip
 
 
+# What Python looks up in the class: given where the original's class has it.
+_SPECIAL = (
+    "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__next__", "__reversed__", "__contains__", "__bool__", "__int__",
+    "__float__", "__index__", "__enter__", "__exit__", "__add__", "__radd__", "__iadd__", "__mul__", "__rmul__", "__imul__", "__matmul__",
+    "__or__", "__and__", "__sub__", "__lt__", "__le__", "__gt__", "__ge__",
+)  # fmt: skip
+
+
+def _special(name):
+    def method(self, *args):
+        original = self._nereid_original
+        result = getattr(original, name)(*args)
+        return self if result is original else result
+
+    return method
+
+
+_interpreter = threading.RLock()  # Triton's interpreter replaces triton.language while a kernel runs
+_classes = weakref.WeakKeyDictionary()
+
+
+def _class_of(theirs):
+    """The class of what optimizes a module of class `theirs`: with its special methods, and with forward's
+    signature, which torch.export and Hugging Face's Trainer read."""
+    if theirs not in _classes:
+        names = [n for n in _SPECIAL if getattr(theirs, n, None) is not getattr(object, n, None)]
+        plain = Optimized.forward
+        forward = types.FunctionType(plain.__code__, plain.__globals__, "forward", plain.__defaults__)
+        forward.__doc__, forward.__signature__ = theirs.forward.__doc__, inspect.signature(theirs.forward)
+        held = {"forward": forward, "__module__": __name__, "__doc__": Optimized.__doc__}
+        _classes[theirs] = type("Optimized", (Optimized,), {**held, **{n: _special(n) for n in names}})
+    return _classes[theirs]
+
+
+def _blank():
+    return Optimized.__new__(Optimized)
+
+
 class Optimized(torch.nn.Module):
     """A module whose forward is verified kernels where they hold, and the original's elsewhere.
     `nereid.optimize` makes it.
 
     Parameters, buffers, submodules, hooks and attributes are the original's own: the two may be used side by
-    side.
+    side. `isinstance` takes it for a module of the original's class, too.
     """
 
     def __init__(self, original: torch.nn.Module, plan: Plan, settings: Settings | None = None):
@@ -52,6 +98,7 @@ class Optimized(torch.nn.Module):
         own["_nereid_settings"], own["_nereid_pending"], own["_nereid_refused"] = settings, [], []
         own["_nereid_others"] = [Optimized(original, other) for other in more]  # for other sets of sizes
         own["_nereid_original"], own["_nereid_plan"] = original, plan
+        object.__dict__["__class__"].__set__(self, _class_of(type(original)))
         for name in _SHARED:
             own[name] = getattr(original, name)
         own.pop("training", None)
@@ -61,7 +108,7 @@ class Optimized(torch.nn.Module):
             None,
             False,
         )  # why kernels run no more; whether they have run
-        own["_nereid_state"], own["_nereid_asked"] = {}, None
+        own["_nereid_state"], own["_nereid_asked"], own["_nereid_ties"] = {}, None, []
         if plan.exported is not None:
             own["_nereid_asked"] = (plan.exported.inputs, plan.tensors)
         if plan.source is not None:
@@ -73,6 +120,14 @@ class Optimized(torch.nn.Module):
             own["_nereid_state"] = {
                 name: meta_of(names[name]) for name in [*plan.exported.state, *plan.exported.written]
             }
+            own["_nereid_ties"] = ties_of(names)
+            paths = {
+                name: name.rpartition(".") for name in own["_nereid_state"]
+            }  # the guard's fast way there
+            own["_nereid_places"] = [
+                (name, want, original.get_submodule(paths[name][0]), paths[name][2])
+                for name, want in own["_nereid_state"].items()
+            ]
 
     # -- the call -------------------------------------------------------------------------------------------
 
@@ -121,7 +176,7 @@ class Optimized(torch.nn.Module):
         if (
             self._nereid_watched.differs()
             or self._nereid_state_differs()
-            or surroundings_differ(plan, tensors, self._nereid_original)
+            or surroundings_differ(plan, tensors, self._nereid_watched.parts)
             or no_device(tensors, self._nereid_state)
         ):
             return None
@@ -167,11 +222,13 @@ class Optimized(torch.nn.Module):
         plan = self._nereid_plan
         if plan.source is None:
             return plan.reason, ()
+        if (why := transformed()) is not None:
+            return why, ()
         if self._nereid_failed is not None:
             return self._nereid_failed, ()
         if not plan.valid or self._nereid_watched.too_large:
             return (
-                "its attributes changed before it was copied"
+                "its attributes, or globals that it reads, changed before it was copied"
                 if not plan.valid
                 else "the module has too many attributes to watch",
                 (),
@@ -189,7 +246,7 @@ class Optimized(torch.nn.Module):
             or self._nereid_tensors_differ(tensors)
             or self._nereid_watched.differs()
             or self._nereid_state_differs()
-            or surroundings_differ(plan, tensors, self._nereid_original)
+            or surroundings_differ(plan, tensors, self._nereid_watched.parts)
             or no_device(tensors, self._nereid_state)
         )
         return why, tensors
@@ -216,14 +273,22 @@ class Optimized(torch.nn.Module):
                 return f"tensor {i} of the arguments: expected {text_of(want, bool(leading) and leading[i])}, got {text_of(meta_of(tensor))}"
         if len(tensors) > 1 and aliases_of(tensors) != plan.aliases:
             return "arguments: expected tensors that share memory as in the example, got others"
+        for i, bounds in plan.ranges:
+            if tensors[i].device.type == "cpu" and (got := range_of(tensors[i])) is not None:
+                if got[0] < bounds[0] or got[1] > bounds[1]:
+                    return f"tensor {i} of the arguments: expected integers from {bounds[0]} to {bounds[1]}, as in the example, got some from {got[0]} to {got[1]}"
         return None
 
     def _nereid_state_differs(self):
         original = self._nereid_original
-        for name, want in self._nereid_state.items():
-            held = state_of(original, name)
+        for name, want, part, last in self._nereid_places:
+            held = part._parameters.get(last)
+            held = part._buffers.get(last) if held is None else held
             if held is None or not same_layout(held, want):
                 return f"parameter or buffer {name}: expected {text_of(want)}, got {'none' if held is None else text_of(meta_of(held))}"
+        for name, other in self._nereid_ties:
+            if state_of(original, name) is not state_of(original, other):
+                return f"parameter or buffer {name}: expected {other}, which it was tied to, got another one"
         return None
 
     def _nereid_run(self, tensors, on_error="original"):
@@ -235,7 +300,8 @@ class Optimized(torch.nn.Module):
             before = [*tensors, *(state_of(self._nereid_original, name) for name in exported.written)]
             before = [(tensor, tensor.detach().clone()) for tensor in before]
         try:
-            outputs = self._nereid_outputs(tensors)
+            with _interpreter if os.environ.get("TRITON_INTERPRET") == "1" else contextlib.nullcontext():
+                outputs = self._nereid_outputs(tensors)
         except Exception as error:
             kernels = self._nereid_kernels
             if kernels is not None and isinstance(error, kernels.not_verified):
@@ -289,6 +355,10 @@ class Optimized(torch.nn.Module):
                 outputs.append(results[which])
             elif kind == "input":
                 outputs.append(tensors[which])
+            elif kind == "view":
+                (base, name), *place = which
+                held = tensors[name] if base == "input" else state_of(self._nereid_original, name)
+                outputs.append(view_of(held, *place))
             else:
                 outputs.append(state_of(self._nereid_original, which))
         return _structure.unflatten(exported.outputs, iter(outputs))
@@ -330,6 +400,24 @@ class Optimized(torch.nn.Module):
         return f"Optimized({state})[{self._nereid_original!r}]"
 
     # -- the original's side --------------------------------------------------------------------------------
+
+    def _nereid_class(self):
+        original = self.__dict__.get("_nereid_original")
+        return type(self) if original is None else original.__class__
+
+    def _nereid_set_class(self, cls):  # torch.nn.utils.parametrize
+        self._nereid_original.__class__ = cls
+
+    __class__ = property(_nereid_class, _nereid_set_class)
+
+    def __prepare_scriptable__(self):
+        return self._nereid_original
+
+    def _replicate_for_data_parallel(self):
+        return self._nereid_original._replicate_for_data_parallel()
+
+    def __reduce_ex__(self, protocol):
+        return _blank, (), self.__getstate__()
 
     @property
     def training(self):
@@ -388,6 +476,7 @@ class Optimized(torch.nn.Module):
             "_nereid_plan": plan,
             "_nereid_settings": self._nereid_settings,
             "_nereid_more": more,
+            "_nereid_outside": self._nereid_watched.outside if self._nereid_watched is not None else {},
         }
 
     def __setstate__(self, state):
@@ -398,6 +487,11 @@ class Optimized(torch.nn.Module):
             state.get("_nereid_settings"),
             state.get("_nereid_more", ()),
         )
+        held = self._nereid_watched.outside if self._nereid_watched is not None else {}
+        wanted = state.get("_nereid_outside", {})
+        if any(type(held.get(k)) is not type(v) or held[k] != v for k, v in wanted.items()):
+            plan = self.__dict__["_nereid_plan"] = copy.copy(self._nereid_plan)
+            plan.valid = False  # globals or attributes of classes are others in this process
 
     def __dir__(self):
         return sorted({*super().__dir__(), *dir(self._nereid_original)})

@@ -8,7 +8,7 @@ import torch
 
 from .. import _commands, _export, _program, _structure
 from .._verdict import Verdict
-from .tensors import aliases_of, meta_of
+from .tensors import aliases_of, function_modes, meta_of, range_of
 from .watched import unwatched
 
 _PRECISIONS = {"ieee": (False, False), "tf32": (True, True)}
@@ -56,7 +56,7 @@ class Plan:
         self.reason = "nothing was verified"
         self.verdict = self.source = self.task = self.exported = None
         self.tensors, self.aliases, self.state_meta = [], (), {}
-        self.autocast, self.dtype = None, None
+        self.autocast, self.dtype, self.modes, self.ranges = None, None, (), []
         self.valid = True
 
     def make(self, export, bound, options):
@@ -72,7 +72,9 @@ class Plan:
         found = []
         _structure.flatten(bound, found)
         self.tensors = [meta_of(tensor) for tensor in found]
-        self.aliases = aliases_of(found)
+        self.aliases, self.modes = aliases_of(found), function_modes()
+        ranges = [(i, range_of(tensor)) for i, tensor in enumerate(found)]
+        self.ranges = [(i, bounds) for i, bounds in ranges if bounds is not None]
         if exported.mutates_inputs and len(set(self.aliases)) != len(found):
             raise _structure.Unsupported("forward writes to an argument that shares memory with another one")
         self.autocast, self.dtype = _export.autocast_of(found), torch.get_default_dtype()

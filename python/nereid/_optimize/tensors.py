@@ -53,24 +53,69 @@ def text_of(meta, any_batch=False):
     return f"a {str(meta[0]).removeprefix('torch.')} tensor of shape {shape} and strides {tuple(meta[2])} on {meta[3]}"
 
 
-def surroundings_differ(plan, tensors, module):
+def transformed():
+    """Why a call is no plain one; None where it is. Wrapped tensors have no memory of their own."""
+    if (
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.autograd.forward_ad._current_level >= 0
+        or torch._C._get_tracing_state() is not None
+    ):
+        return "expected a plain call, got one under a torch dispatch mode, a function transform, forward-mode gradients or torch.jit.trace"
+    return None
+
+
+def surroundings_differ(plan, tensors, parts):
+    """`parts` are all modules of the module."""
     if torch.is_grad_enabled() and (
-        any(t.requires_grad for t in tensors) or any(p.requires_grad for p in module.parameters())
+        any(t.requires_grad for t in tensors)
+        or any(p is not None and p.requires_grad for part in parts for p in part._parameters.values())
     ):
         return "expected a call without gradients (torch.no_grad(), torch.inference_mode() or requires_grad_(False)), got one where an argument or a parameter requires a gradient"
     if _export.autocast_of(tensors) != plan.autocast:
         return f"autocast: expected {dict(plan.autocast) or 'none'}, got {dict(_export.autocast_of(tensors)) or 'none'}"
     if torch.get_default_dtype() != plan.dtype:
         return f"default dtype: expected {plan.dtype}, got {torch.get_default_dtype()}"
-    if (
-        torch._C._len_torch_dispatch_stack() or torch._C._functorch.maybe_get_level(tensors[0]) > 0
-        if tensors
-        else False
-    ):
-        return "expected a plain call, got one under a torch dispatch mode or a function transform"
+    if function_modes() != plan.modes:
+        return (
+            f"expected a call under the torch function modes {list(plan.modes)}, got {list(function_modes())}"
+        )
     if torch.nn.modules.module._has_any_global_hook():
         return "expected no global module hooks, got some"
     return None
+
+
+def function_modes():
+    """The torch function modes around the call; torch.set_default_device is one."""
+    count = torch._C._len_torch_function_stack()
+    return tuple(_mode_text(torch._C._get_function_stack_at(i)) for i in range(count)) if count else ()
+
+
+def _mode_text(mode):
+    return f"{type(mode).__name__}({getattr(mode, 'device', '')})"
+
+
+def range_of(tensor):
+    """The least and the largest value of a tensor of integers; None for others and for none."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool or not tensor.numel():
+        return None
+    if tensor.device.type == "meta":
+        return None
+    least, largest = tensor.aminmax()
+    return int(least), int(largest)
+
+
+def ties_of(names):
+    """(name, first name) of parameters and buffers that are the same object as an earlier one."""
+    first = {}
+    return [
+        (name, first[id(value)]) for name, value in names.items() if first.setdefault(id(value), name) != name
+    ]
+
+
+def view_of(tensor, size, stride, offset):
+    """A view, by its place in the tensor's memory."""
+    return tensor.as_strided(size, stride, tensor.storage_offset() + offset)
 
 
 def no_device(tensors, state):

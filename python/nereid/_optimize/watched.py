@@ -1,9 +1,15 @@
-"""What of a module forward may have read, and whether it is still as it was."""
+"""What of a module and of Python around it forward may have read, and whether it is still as it was."""
+
+import collections
+import operator
 
 import torch
 
+from . import reached
+
 _SIMPLE = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
-_LONGEST = 20000  # attributes of a module's configuration that are compared before a call
+_LONGEST = 20000  # values that are compared before a call
+_DEEPEST = 8  # containers and objects in each other
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OWN = {
@@ -29,22 +35,53 @@ def unwatched(module):
     return None
 
 
+def _same(value, now):
+    """Whether an attribute is the same object as it was, or an equal number or text."""
+    return now is value or (
+        isinstance(value, _SIMPLE)
+        and type(now) is type(value)
+        and (now == value or now != now and value != value)
+        and (value != 0 or str(now) == str(value))  # a zero equals a negative zero
+    )
+
+
 class Watched:
-    """What of a module's Python state forward may have read, and a fast comparison with what it is now."""
+    """What of a module's Python state forward may have read, and a fast comparison with what it is now:
+    attributes, attributes of its classes, and the globals and closures of its functions (reached.py)."""
 
     def __init__(self, module):
-        self._entries, self._sizes, self._versions = [], [], []
-        self._seen = set()
+        self._entries, self._sizes, self._versions, self._contents = [], [], [], []
+        self._seen, self._functions = set(), []
+        self.outside = {}  # place: number or text that lies outside of the module, which pickles leave out
         self._modules = [
             (name, part, part._modules, tuple(part._modules.items())) for name, part in module.named_modules()
         ]
+        self.parts = [part for _, part, *_ in self._modules]
         self.too_large = False
         for name, part in module.named_modules():
-            own = vars(part)
+            own, prefix = vars(part), f"{name}." if name else ""
             self._sizes.append((name, own, len(own)))
+            for held in (part._parameters, part._buffers):
+                self._sizes.append((name, held, len(held)))
+                for key, value in held.items():
+                    if value is None:  # forward tests for that
+                        self._entries.append((held, key, None, prefix + key))
             for key, value in own.items():
                 if key not in _OWN:
-                    self._watch(own, key, value, f"{name}.{key}" if name else key, 0)
+                    self._watch(own, key, value, prefix + key, 0)
+        self._watch_outside(module)
+        self._holders, self._keys, self._values = [[entry[i] for entry in self._entries] for i in range(3)]
+
+    def _watch_outside(self, module):
+        """Classes, globals and closures."""
+        classes = dict.fromkeys(type(part) for part in module.modules())
+        for holder, key, value, where in reached.values(classes, self._functions):
+            if isinstance(value, (dict, list, set, collections.deque)) and len(value) > 64:
+                self._entries.append((holder, key, value, where))  # a registry
+            else:
+                self._watch(holder, key, value, where, _DEEPEST - 1)
+            if isinstance(value, _SIMPLE):
+                self.outside[where] = value
 
     def _watch(self, holder, key, value, where, depth):
         if len(self._entries) > _LONGEST:
@@ -54,28 +91,44 @@ class Watched:
         if isinstance(value, torch.Tensor):
             self._versions.append((value, value._version, where))
             return
+        if callable(value) and hasattr(value, "__code__"):
+            self._functions.append(value)
         if (
             isinstance(value, _SIMPLE)
             or isinstance(value, (torch.nn.Module, type))
             or callable(value)
             or id(value) in self._seen
-            or depth > 4
+            or depth > _DEEPEST
         ):
             return
         self._seen.add(id(value))
+        for inner, name, item, place in self._items(value, where):
+            self._watch(inner, name, item, place, depth + 1)
+
+    def _items(self, value, where):
+        """(holder, key, value, place) of each value in a container or an object."""
         if isinstance(value, dict):
-            for inner, item in value.items():
-                self._watch(value, inner, item, f"{where}[{inner!r}]", depth + 1)
             self._sizes.append((where, value, len(value)))
-        elif isinstance(value, (list, tuple)):
-            for inner, item in enumerate(value):
-                self._watch(value, inner, item, f"{where}[{inner}]", depth + 1)
+            return [(value, key, item, f"{where}[{key!r}]") for key, item in value.items()]
+        if isinstance(value, (list, tuple, collections.deque)):
             self._sizes.append((where, value, len(value)))
-        elif isinstance(getattr(value, "__dict__", None), dict):
+            return [(value, i, item, f"{where}[{i}]") for i, item in enumerate(value)]
+        if isinstance(value, set):
+            self._contents.append((value, frozenset, frozenset(value), where))
+        elif isinstance(value, bytearray):
+            self._contents.append((value, bytes, bytes(value), where))
+        elif type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
+            if value.nbytes > 1 << 20 or value.dtype.hasobject:
+                self.too_large = True
+            else:
+                self._contents.append((value, _bytes_of_array, _bytes_of_array(value), where))
+        found = []
+        if isinstance(getattr(value, "__dict__", None), dict):
             own = vars(value)
             self._sizes.append((where, own, len(own)))
-            for inner, item in own.items():
-                self._watch(own, inner, item, f"{where}.{inner}", depth + 1)
+            found = [(own, key, item, f"{where}.{key}") for key, item in own.items()]
+        slots = reached.Attributes(value)
+        return [*found, *((slots, key, slots[key], f"{where}.{key}") for key in slots.slots())]
 
     def differs(self):
         """What is another than it was, as a sentence; None where all is the same."""
@@ -94,20 +147,42 @@ class Watched:
             ):
                 return f"module {name}: expected no hooks, got some"
         for where, holder, size in self._sizes:
-            if len(holder) != size:
+            if len(holder) != size and _counted(holder) != size:
                 return f"{where or 'the module'}: expected {size} attributes or items, got {len(holder)}"
+        try:
+            now = list(map(operator.getitem, self._holders, self._keys))
+            same = all(map(operator.is_, now, self._values))
+        except (KeyError, IndexError):
+            same = False
+        if not same and (found := self._entry_differs()) is not None:
+            return found
+        for tensor, version, where in self._versions:
+            if tensor._version != version:
+                return f"{_place(where)}: expected the tensor's values as they were, got changed ones"
+        for value, form, content, where in self._contents:
+            if form(value) != content:
+                return f"{_place(where)}: expected the items that it had, got others"
+        return None
+
+    def _entry_differs(self):
         for holder, key, value, where in self._entries:
             try:
                 now = holder[key]
             except (KeyError, IndexError):
-                return f"attribute {where}: expected {value!r:.80}, got none"
-            if now is not value and not (
-                isinstance(value, _SIMPLE)
-                and type(now) is type(value)
-                and (now == value or now != now and value != value)
-            ):
-                return f"attribute {where}: expected {value!r:.80}, got {now!r:.80}"
-        for tensor, version, where in self._versions:
-            if tensor._version != version:
-                return f"attribute {where}: expected the tensor's values as they were, got changed ones"
+                return f"{_place(where)}: expected {value!r:.80}, got none"
+            if not _same(value, now):
+                return f"{_place(where)}: expected {value!r:.80}, got {now!r:.80}"
         return None
+
+
+def _counted(holder):
+    """The number of attributes or items without special ones, which torch.jit.script adds."""
+    return sum(not (isinstance(key, str) and key.startswith("__")) for key in holder)
+
+
+def _place(where):
+    return where if where.startswith("the ") else f"attribute {where}"
+
+
+def _bytes_of_array(array):
+    return array.dtype.str, array.shape, array.tobytes()

@@ -1,0 +1,154 @@
+"""The attributes of classes, globals and closures that a module's functions name in their code.
+
+Followed are the methods of the classes, functions that these name, and functions and values in Python
+modules, classes and objects that these name. What PyTorch and the standard library hold is left out, and so
+is what only code reaches that is chosen by data: `getattr` with a name that is computed, files, the
+environment.
+"""
+
+import sys
+import types
+
+import torch
+
+_OTHERS = {*sys.stdlib_module_names, "torch", "triton", "numpy", "nereid"} - {"__main__"}
+_MOST = 2000  # values
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Tensor)
+
+
+class Attributes:
+    """An object's attributes as a mapping. They need not be in a dictionary: it may have slots."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def slots(self):
+        """Names of the slots that hold something."""
+        names = [name for cls in type(self._value).__mro__ for name in _slots(cls)]
+        return [name for name in names if hasattr(self._value, name)]
+
+    def __getitem__(self, name):
+        try:
+            return getattr(self._value, name)
+        except AttributeError as error:
+            raise KeyError(name) from error
+
+
+class _Cell:
+    """A variable of a closure as a mapping."""
+
+    def __init__(self, cell):
+        self._cell = cell
+
+    def __getitem__(self, _):
+        try:
+            return self._cell.cell_contents
+        except ValueError as error:
+            raise KeyError("an unset variable") from error
+
+
+def _slots(cls):
+    names = cls.__dict__.get("__slots__", ())
+    if cls.__module__.partition(".")[0] in _OTHERS or not isinstance(names, (str, tuple, list)):
+        return ()
+    names = (names,) if isinstance(names, str) else names
+    return [name for name in names if not name.startswith("__")]
+
+
+def _foreign(value):
+    home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+    return not isinstance(home, str) or home.partition(".")[0] in _OTHERS
+
+
+def _names(code):
+    """Names and texts in a function's code and in the functions inside of it."""
+    found = {*code.co_names}
+    for constant in code.co_consts:
+        if isinstance(constant, str) and constant.isidentifier():
+            found.add(constant)  # getattr(self, "name")
+        elif isinstance(constant, types.CodeType):
+            found |= _names(constant)
+    return found
+
+
+def _functions_of(value):
+    """The functions that an attribute of a class runs."""
+    if isinstance(value, (staticmethod, classmethod)):
+        value = value.__func__
+    if isinstance(value, property):
+        return [f for f in (value.fget, value.fset) if isinstance(f, types.FunctionType)]
+    if isinstance(value, types.MethodType):
+        value = value.__func__
+    return [value] if isinstance(value, types.FunctionType) else []
+
+
+def values(classes, functions):
+    """(mapping, key, value, place) of what modules of these classes, and these functions, may read."""
+    return _Search().run(classes, functions)
+
+
+class _Search:
+    def __init__(self):
+        self.found, self.queue, self.seen, self.known = [], [], set(), set()
+
+    def run(self, classes, functions):
+        for cls in classes:
+            self._class(cls, {"forward"})
+        for function in functions:
+            self._add(function, None)
+        while self.queue and len(self.found) < _MOST:
+            function, cls = self.queue.pop()
+            names = _names(function.__code__)
+            if cls is not None:
+                self._class(cls, names)
+            self._variables(function, names, cls)
+        return self.found
+
+    def _add(self, function, cls):
+        function = function.__func__ if isinstance(function, types.MethodType) else function
+        if isinstance(function, types.FunctionType) and not _foreign(function):
+            if (function, cls) not in self.seen:
+                self.seen.add((function, cls))
+                self.queue.append((function, cls))
+
+    def _class(self, cls, names):
+        """Attributes of a module's class, by name."""
+        for base in cls.__mro__:
+            if base is torch.nn.Module or base is object:
+                continue
+            held = vars(base)
+            for name in held.keys() & (names & {"forward"} if _foreign(base) else names):
+                self._value((base, held), name, f"{base.__qualname__}.{name}", names, cls, 0)
+
+    def _variables(self, function, names, cls):
+        space = function.__globals__
+        for name in names & space.keys():
+            place = f"the global {space.get('__name__', '')}.{name}"
+            self._value((space, space), name, place, names, None, 0)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            if name != "__class__" and cell != types.CellType():  # an empty cell equals another one
+                self._value((cell, _Cell(cell)), name, f"the variable {name}", names, cls, 0)
+
+    def _value(self, holder, key, place, names, cls, depth):
+        """A value that code names, held by an object as a mapping; of a Python module, a class or an object
+        those attributes that the code names."""
+        owner, held = holder
+        value = held[key]
+        if key.startswith("__") or (id(owner), key, id(cls)) in self.known:
+            return
+        self.known.add((id(owner), key, id(cls)))
+        functions = _functions_of(value)
+        for function in functions:
+            self._add(function, cls)
+        if functions or isinstance(value, (*_PLAIN, list, tuple, dict, set)):
+            self.found.append((held, key, value, place))
+        elif not isinstance(value, torch.nn.Module) and depth < 3 and not _foreign(_home(value)):
+            if not isinstance(value, types.ModuleType):
+                self.found.append((held, key, value, place))
+            attributes = getattr(value, "__dict__", {})
+            for name in names & attributes.keys():
+                self._value((value, attributes), name, f"{place}.{name}", names, None, depth + 1)
+
+
+def _home(value):
+    return value if isinstance(value, (types.ModuleType, type)) else type(value)
