@@ -82,7 +82,7 @@ Result<std::vector<Message>> HttpProposer::messages(const Request& request) cons
 Result<Answer> HttpProposer::propose(const Request& request, Deadline deadline) {
   const Stopwatch watch;
   NEREID_TRY(const auto messages, this->messages(request));
-  NEREID_TRY(const auto said, chat(options_.chat, messages, deadline));
+  NEREID_TRY(const auto said, chat(options_.chat, messages, deadline, {.cancelled = request.cancelled}));
   std::string text = said.text;
   return answer_of(said, std::move(text), watch.seconds());
 }
@@ -99,7 +99,7 @@ std::unique_ptr<Answers> HttpProposer::propose_several(Request request, std::vec
   if (!request.speculate || samples.size() < 2)
     return Proposer::propose_several(std::move(request), std::move(samples));
   return std::make_unique<SpeculativeChat>(options_.chat, messages(request), std::move(samples),
-                                           options_.continues,
+                                           options_.continues, request.cancelled,
                                            [this](const ChatAnswer& said, std::string text, double seconds) {
                                              return answer_of(said, std::move(text), seconds);
                                            });

@@ -359,7 +359,8 @@ TEST(SpeculativeChat, ABranchGoesOnFromThePlan) {
                  {stream(part("x = 2\n" + kProgram, "\"stop\"") + kUsage)}});
   std::map<int, Answers::One> answers;
   {
-    SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {4, 7}, true, text_alone);
+    SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {4, 7}, true, nullptr,
+                         text_alone);
     while (true) {
       auto one = chat.next(Deadline::after(20));
       ASSERT_TRUE(one.ok()) << one.error().message;
@@ -381,7 +382,7 @@ TEST(SpeculativeChat, ABranchGoesOnFromThePlan) {
 
 TEST(SpeculativeChat, WithoutContinuationAllBeginFromTheQuestion) {
   Server server({{stream(part("```python\n" + kProgram, "\"stop\"") + kUsage)}});
-  SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {0, 1, 2}, false,
+  SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {0, 1, 2}, false, nullptr,
                        text_alone);
   for (int i = 0; i < 3; ++i) {
     const auto one = chat.next(Deadline::after(20));
@@ -397,15 +398,42 @@ TEST(SpeculativeChat, WhatIsNotWantedIsCancelled) {
   auto options = options_for(server);
   options.stall_seconds = 60;
   {
-    SpeculativeChat chat(options, std::vector<Message>{{"user", "hi"}}, {0, 1, 2}, true, text_alone);
+    SpeculativeChat chat(options, std::vector<Message>{{"user", "hi"}}, {0, 1, 2}, true, nullptr, text_alone);
     EXPECT_FALSE(chat.next(Deadline::after(0.3)).ok());
   }
   EXPECT_LT(watch.seconds(), 10);
 }
 
+TEST(Http, ARequestThatIsCancelledEndsSoon) {
+  const Server server({{.bytes = stream(part("I am thinking.\n")), .silence = 60}});
+  HttpOptions options{.chat = options_for(server)};
+  options.chat.stall_seconds = 60;
+  auto prompts = lm::Prompts::load(kPrompts);
+  ASSERT_TRUE(prompts.ok());
+  options.prompts = *prompts;
+  HttpProposer http(options);
+  for (const bool speculate : {false, true}) {
+    std::atomic<bool> cancelled = false;
+    const auto answers = http.propose_several({.name = "softmax.py",
+                                               .source = "class Model: pass",
+                                               .speculate = speculate,
+                                               .cancelled = &cancelled},
+                                              {0, 1});
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      cancelled = true;
+    });
+    const Stopwatch watch;
+    EXPECT_FALSE(answers->next(Deadline::after(40)).ok());
+    EXPECT_LT(watch.seconds(), 20);
+    other.join();
+  }
+}
+
 TEST(SpeculativeChat, AnErrorOfAllIsReported) {
   const Server server({{response(401, "application/json", "{}")}});
-  SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {0, 1}, true, text_alone);
+  SpeculativeChat chat(options_for(server), std::vector<Message>{{"user", "hi"}}, {0, 1}, true, nullptr,
+                       text_alone);
   const auto one = chat.next(Deadline::after(20));
   ASSERT_FALSE(one.ok());
   EXPECT_THAT(one.error().message, HasSubstr("401"));

@@ -1,6 +1,7 @@
 #include "nereid/proposers/model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 
 #include "nereid/base/file.h"
@@ -47,12 +48,13 @@ uint64_t seed_of(const std::string& source) {
 // What a model process writes, as answers.
 class WrittenAnswers : public Answers {
  public:
-  explicit WrittenAnswers(Result<std::unique_ptr<ModelProcess::Answers>> written, bool newest = false)
-      : written_(std::move(written)), newest_(newest) {}
+  explicit WrittenAnswers(Result<std::unique_ptr<ModelProcess::Answers>> written, bool newest = false,
+                          const std::atomic<bool>* cancelled = nullptr)
+      : written_(std::move(written)), newest_(newest), cancelled_(cancelled) {}
 
   Result<std::optional<One>> next(Deadline deadline) override {
     if (!written_.ok()) return written_.error();
-    NEREID_TRY(auto written, (*written_)->next(deadline, newest_));
+    NEREID_TRY(auto written, (*written_)->next(deadline, newest_, cancelled_));
     if (!written) return std::optional<One>();
     One one{.sample = written->sample,
             .branch = std::move(written->branch),
@@ -76,6 +78,7 @@ class WrittenAnswers : public Answers {
  private:
   Result<std::unique_ptr<ModelProcess::Answers>> written_;
   const bool newest_;
+  const std::atomic<bool>* const cancelled_;
   double seconds_ = 0;
 };
 
@@ -156,7 +159,7 @@ std::string ModelProposer::at_work() const {
 std::unique_ptr<Answers> ModelProposer::propose_several(Request request, std::vector<int> samples) {
   auto asked = question(request, std::move(samples));
   if (!asked.ok()) return std::make_unique<WrittenAnswers>(asked.error());
-  return std::make_unique<WrittenAnswers>(process_->ask(*asked), request.speculate);
+  return std::make_unique<WrittenAnswers>(process_->ask(*asked), request.speculate, request.cancelled);
 }
 
 Result<Answer> ModelProposer::propose(const Request& request, Deadline deadline) {

@@ -250,7 +250,8 @@ ModelProcess::Answers::~Answers() {
   if (!over) process_.send(Json{{"cancel", id_}}.dump() + "\n");
 }
 
-Result<std::optional<Written>> ModelProcess::Answers::next(Deadline deadline, bool newest) {
+Result<std::optional<Written>> ModelProcess::Answers::next(Deadline deadline, bool newest,
+                                                           const std::atomic<bool>* cancelled) {
   std::unique_lock lock(process_.mutex_);
   Waiting& waiting = process_.waiting_.at(id_);
   while (true) {
@@ -265,6 +266,7 @@ Result<std::optional<Written>> ModelProcess::Answers::next(Deadline deadline, bo
     if (waiting.over) return std::optional<Written>();
     if (process_.lost_) return *process_.lost_;
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    if (cancelled != nullptr && *cancelled) return our_error("the language model's answer is wanted no more");
     if (deadline.passed()) return our_error("the language model was not done in the time that was left");
     // An interrupt does not wake waiters on this.
     const auto soon = Deadline::earlier(deadline, Deadline::after(0.05));

@@ -66,8 +66,10 @@ class ModelProcess {
     ~Answers();
     // Nothing where all samples have come. Of several that are there the first, or (`newest`) that with the
     // most of the first sample (lm::newest). An Error: the process is lost (blamed on the input where its
-    // model cannot be loaded), there was an interrupt, or the deadline has passed.
-    Result<std::optional<Written>> next(Deadline deadline, bool newest = false);
+    // model cannot be loaded), there was an interrupt, the deadline has passed, or `cancelled`
+    // (Request::cancelled) is true.
+    Result<std::optional<Written>> next(Deadline deadline, bool newest = false,
+                                        const std::atomic<bool>* cancelled = nullptr);
 
    private:
     friend class ModelProcess;

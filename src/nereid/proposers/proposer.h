@@ -2,6 +2,7 @@
 // it is trusted: what it hands out is judged like any candidate.
 #pragma once
 
+#include <atomic>
 #include <climits>
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,9 @@ struct Request {
   // first, and end with their programs. For a proposer that speculates.
   bool speculate = false;
   std::string guidance{};  // what a language model is given after the task (skills/)
+  // Where it is set and becomes true no answer is wanted any more: who waits for a language model gets an
+  // Error soon. Outlives the request.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 struct Answer {

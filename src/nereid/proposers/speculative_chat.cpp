@@ -23,11 +23,13 @@ std::optional<size_t> program_end(const std::vector<lm::Boundary>& found) {
 }  // namespace
 
 SpeculativeChat::SpeculativeChat(ChatOptions options, Result<std::vector<Message>> messages,
-                                 std::vector<int> samples, bool continues, MakeAnswer make_answer)
+                                 std::vector<int> samples, bool continues, const std::atomic<bool>* no_more,
+                                 MakeAnswer make_answer)
     : options_(std::move(options)),
       messages_(std::move(messages)),
       samples_(std::move(samples)),
       continues_(continues),
+      no_more_(no_more),
       make_answer_(std::move(make_answer)),
       policy_(others(samples_.size())),
       left_(samples_.size()) {
@@ -116,6 +118,7 @@ Result<std::optional<Answers::One>> SpeculativeChat::next(Deadline deadline) {
     if (left_ == 0 && !any_ && failure_) return *failure_;
     if (left_ == 0) return std::optional<One>();
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
+    if (no_more_ != nullptr && *no_more_) return our_error("{}: cancelled", options_.base);
     if (deadline.passed()) return our_error("{}: no answer in the time that was left", options_.base);
     // An interrupt does not wake waiters on this.
     changed_.wait_until(lock, Deadline::earlier(deadline, Deadline::after(0.05)).when());

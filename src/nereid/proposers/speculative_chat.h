@@ -24,9 +24,9 @@ class SpeculativeChat : public Answers {
  public:
   using MakeAnswer = std::function<Answer(const ChatAnswer& said, std::string text, double seconds)>;
   // `messages`: an Error is what `next` returns. At least one sample; the first is the one that others go on
-  // from.
+  // from. `no_more`: as Request::cancelled.
   SpeculativeChat(ChatOptions options, Result<std::vector<Message>> messages, std::vector<int> samples,
-                  bool continues, MakeAnswer make_answer);
+                  bool continues, const std::atomic<bool>* no_more, MakeAnswer make_answer);
   ~SpeculativeChat() override;
 
   // An Error where no answer has come of any connection, or the deadline has passed.
@@ -46,6 +46,7 @@ class SpeculativeChat : public Answers {
   const Result<std::vector<Message>> messages_;
   const std::vector<int> samples_;
   const bool continues_;
+  const std::atomic<bool>* const no_more_;
   const MakeAnswer make_answer_;
   const Stopwatch watch_;
   std::atomic<bool> cancelled_ = false;

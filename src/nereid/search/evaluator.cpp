@@ -235,14 +235,16 @@ void Evaluator::remember(const store::Key& key, const Task& task, const proposer
 }
 
 Result<proposers::Answer> Evaluator::ask(proposers::Proposer& proposer, const Task& task, int sample,
-                                         const std::vector<proposers::Attempt>& attempts, Deadline deadline) {
+                                         const std::vector<proposers::Attempt>& attempts, Deadline deadline,
+                                         const std::atomic<bool>* cancelled) {
   const auto key = proposal_key(proposer, task, sample, attempts);
   if (auto known = remembered(key)) return *std::move(known);
   NEREID_TRY(auto answer, proposer.propose({.name = task.name,
                                             .source = task.source,
                                             .trace = &task.trace,
                                             .sample = sample,
-                                            .attempts = attempts},
+                                            .attempts = attempts,
+                                            .cancelled = cancelled},
                                            deadline));
   remember(key, task, answer);
   return answer;
@@ -251,7 +253,8 @@ Result<proposers::Answer> Evaluator::ask(proposers::Proposer& proposer, const Ta
 class Evaluator::SeveralAnswers : public proposers::Answers {
  public:
   SeveralAnswers(Evaluator& evaluator, proposers::Proposer& proposer, const Task& task,
-                 const std::vector<int>& samples, int round, bool speculate)
+                 const std::vector<int>& samples, int round, bool speculate,
+                 const std::atomic<bool>* cancelled)
       : evaluator_(evaluator), proposer_(proposer), task_(task), round_(round), speculate_(speculate) {
     std::vector<int> unknown;
     for (const int sample : samples) {
@@ -268,7 +271,8 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
                                        .source = task.source,
                                        .trace = &task.trace,
                                        .round = round,
-                                       .speculate = speculate},
+                                       .speculate = speculate,
+                                       .cancelled = cancelled},
                                       std::move(unknown));
   }
   // What has not come is wanted no more.
@@ -314,9 +318,10 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
 
 std::unique_ptr<proposers::Answers> Evaluator::ask_several(proposers::Proposer& proposer, const Task& task,
                                                            const std::vector<int>& samples, int round,
-                                                           bool speculate) {
+                                                           bool speculate,
+                                                           const std::atomic<bool>* cancelled) {
   return std::make_unique<SeveralAnswers>(*this, proposer, task, samples, round,
-                                          speculate && proposer.speculates());
+                                          speculate && proposer.speculates(), cancelled);
 }
 
 std::optional<store::Record> Evaluator::look_up(const store::Key& key) {

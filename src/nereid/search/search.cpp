@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -71,13 +72,15 @@ class Run {
     const bool speculates = options_.speculate && proposer.speculates() && round == 0;
     // The first is written and judged before others take the machine from it.
     const bool apart = samples > 1 && numbers.front() == 0 && !speculates;
-    auto answers =
-        evaluator_.ask_several(proposer, task_, apart ? std::vector{0} : numbers, round, speculates);
+    auto answers = evaluator_.ask_several(proposer, task_, apart ? std::vector{0} : numbers, round,
+                                          speculates, &enough_);
     Expectation expectation;
     for (int sample = 0; sample < samples && go_on(); ++sample) {
       if (apart && sample == 1)
-        answers = evaluator_.ask_several(proposer, task_, {numbers.begin() + 1, numbers.end()}, round);
+        answers = evaluator_.ask_several(proposer, task_, {numbers.begin() + 1, numbers.end()}, round, false,
+                                         &enough_);
       const auto next = answers->next(end());
+      if (enough_) return;
       if (!next.ok()) return decline(name, next.error());
       if (!*next) return;
       std::vector<proposers::Attempt> attempts;
@@ -89,7 +92,8 @@ class Run {
       for (int repair = 0; repair < repairs && !attempts.empty() && !judged && go_on(); ++repair) {
         event({Event::Kind::kAsked, name, {}});
         const size_t before = attempts.size();
-        const auto answer = evaluator_.ask(proposer, task_, (*next)->sample, attempts, end());
+        const auto answer = evaluator_.ask(proposer, task_, (*next)->sample, attempts, end(), &enough_);
+        if (enough_) return;
         if (!answer.ok()) {
           decline(name, answer.error());
           break;
@@ -289,6 +293,7 @@ class Run {
       if (!outcome_.best) outcome_.first_seconds = watch_.seconds();
       outcome_.best = judged, outcome_.best_seconds = watch_.seconds();
       event_locked({Event::Kind::kBest, judged.proposer, {}, &judged});
+      enough_ = enough_was_found();
     }
     outcome_.tried.push_back(std::move(judged));
   }
@@ -322,10 +327,11 @@ class Run {
     int rank;
     bool waits;  // for subgraphs, with all but the first
   };
-  std::vector<Drawn> drawn_{};  // who may be asked again; one thread's after `with`
-  int round_ = 0;               // the next of `again`
-  std::mutex turn_;             // to judge, on a CPU
-  std::mutex mutex_;            // guards what follows
+  std::vector<Drawn> drawn_{};        // who may be asked again; one thread's after `with`
+  int round_ = 0;                     // the next of `again`
+  std::atomic<bool> enough_ = false;  // nothing else is wanted
+  std::mutex turn_;                   // to judge, on a CPU
+  std::mutex mutex_;                  // guards what follows
   // By proposer and variant: what found it where the first way failed.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<proposers::Fallback>> fallbacks_{};
   Outcome outcome_{};

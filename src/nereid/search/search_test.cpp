@@ -272,6 +272,36 @@ class Drawing : public proposers::Proposer {
   std::vector<std::string> texts_;
 };
 
+// Answers when it is told that no answer is wanted, or after 20 seconds.
+class Slow : public proposers::Proposer {
+ public:
+  std::string_view name() const override { return "slow"; }
+  bool samples() const override { return true; }
+  Result<proposers::Answer> propose(const proposers::Request& request, Deadline) override {
+    ++asked;
+    if (request.cancelled == nullptr) return our_error("it cannot be cancelled");
+    for (const auto end = Deadline::after(20); !end.passed();) {
+      if (*request.cancelled) return our_error("cancelled");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return proposing({"BYTES 1e10"});
+  }
+  std::atomic<int> asked = 0;
+};
+
+TEST_F(SearchTest, WhereOneIsEnoughASlowProposerIsNotWaitedFor) {
+  Scripted one("one", {proposing({"BYTES 2e12"})});
+  Slow slow;
+  const Stopwatch watch;
+  const Outcome outcome =
+      run(*evaluator(), {&one, &slow}, {.samples = 2, .first_is_enough = true, .subgraphs = false});
+  EXPECT_LT(watch.seconds(), 15);
+  ASSERT_TRUE(outcome.best);
+  EXPECT_EQ(outcome.best->proposer, "one");
+  EXPECT_LE(slow.asked, 1);
+  EXPECT_THAT(outcome.declined, IsEmpty());  // a cancelled request is no failure
+}
+
 TEST_F(SearchTest, SamplesEndWhereOneBeatsWhatOthersFound) {
   for (const bool every : {false, true}) {
     Scripted one("one", {proposing({"BYTES 2e12"})});
