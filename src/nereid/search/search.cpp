@@ -12,7 +12,7 @@
 
 #include "nereid/base/program/interrupt.h"
 #include "nereid/search/fall_back.h"
-#include "nereid/search/subgraph_search.h"
+#include "nereid/search/subgraphs/subgraph_search.h"
 
 namespace nereid::search {
 namespace {

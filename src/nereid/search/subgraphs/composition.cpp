@@ -8,7 +8,7 @@
 #include "nereid/render/line_breaks.h"
 #include "nereid/render/python_text.h"
 #include "nereid/render/subgraph_source.h"
-#include "nereid/search/partitioner.h"
+#include "nereid/search/subgraphs/partitioner.h"
 #include "nereid/trace/access.h"
 
 namespace nereid::search {

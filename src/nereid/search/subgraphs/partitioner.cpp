@@ -1,4 +1,4 @@
-#include "nereid/search/partitioner.h"
+#include "nereid/search/subgraphs/partitioner.h"
 
 #include <fmt/ranges.h>
 

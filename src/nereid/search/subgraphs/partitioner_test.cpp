@@ -1,4 +1,4 @@
-#include "nereid/search/partitioner.h"
+#include "nereid/search/subgraphs/partitioner.h"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 
 #include "nereid/render/python_text.h"
 #include "nereid/search/report/graph_svg.h"
-#include "nereid/search/subgraph_search.h"
+#include "nereid/search/subgraphs/subgraph_search.h"
 
 namespace nereid::search {
 namespace {
