@@ -272,7 +272,7 @@ class Drawing : public proposers::Proposer {
   std::vector<std::string> texts_;
 };
 
-// Answers when it is told that no answer is wanted, or after 20 seconds.
+// Fails once its request is cancelled, else answers after 20 seconds.
 class Slow : public proposers::Proposer {
  public:
   std::string_view name() const override { return "slow"; }
