@@ -28,6 +28,9 @@ def warm():
     import torch
 
     torch.set_num_threads(1)
+    # Fills what torch.empty gives. Here, because it imports Inductor's settings and with them sympy: a second
+    # that every child would take.
+    torch.use_deterministic_algorithms(True, warn_only=True)
     from . import building, cutting, packages, recording, sources  # noqa: F401
 
     return {"torch": torch.__version__}
@@ -70,7 +73,6 @@ def _collect(request):
     from . import building, packages
 
     torch.set_grad_enabled(False)
-    torch.use_deterministic_algorithms(True, warn_only=True)  # fills what torch.empty gives
     packages.load(request["collect"])
     started = time.monotonic()
     found = []

@@ -95,7 +95,7 @@ class Harvest {
       }
       asked.json = *std::move(json);
     } else if (const auto* late = std::get_if<sandbox::OutOfTime>(&outcome)) {
-      asked.why = fmt::format("took longer than {:.0f} s", late->seconds);
+      asked.why = fmt::format("took longer than {:g} s", late->seconds);
     } else {
       asked.why = "ended by itself or a limit: " + std::get<sandbox::Killed>(outcome).limit;
     }

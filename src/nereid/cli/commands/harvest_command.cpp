@@ -151,7 +151,7 @@ void add_harvest_command(CLI::App& app, Chosen& chosen) {
   command
       ->add_option("--time-limit", flags->time_limit,
                    "Time limit for one module or model, in seconds of work (default: 30)")
-      ->check(CLI::Range(1.0, 3600.0));
+      ->check(CLI::Range(0.1, 3600.0));
 
   command->option_defaults()->group("Options");
   add_json_flag(*command, chosen, "Print one JSON object: packages, counts, dropped, seconds, interrupted");
