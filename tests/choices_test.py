@@ -103,9 +103,11 @@ with tempfile.TemporaryDirectory() as name:
     running = subprocess.Popen(
         [NEREID, "choices", "tasks.jsonl", "-o", "stopped", "--device", "cpu", "--choices", "64"],
         cwd=root, env=ENV, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
-    time.sleep(4)
-    if running.poll() is None:
-        running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
-        assert running.returncode == 130 and "same command" in said, (running.returncode, said)
+    stopped = root / "stopped"
+    while running.poll() is None and not (stopped.exists() and list(stopped.iterdir())):
+        time.sleep(0.05)
+    assert running.poll() is None, "it ended before it was interrupted: the test says nothing"
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130 and "same command" in said, (running.returncode, said)
 print("choices: ok")

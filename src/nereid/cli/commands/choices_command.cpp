@@ -302,10 +302,15 @@ Result<Answer> run(ChoicesOptions options, bool json) {
   NEREID_TRY(const auto tasks, tasks_left(options, file, all, answers));
   const Stopwatch watch;
   dataset::MeasurementReport report;
-  end_soon_after_interrupt(kSecondsToEnd, "interrupted; run the same command to resume");
+  constexpr const char* kResume = "interrupted; run the same command to resume";
+  end_soon_after_interrupt(kSecondsToEnd, kResume);
   if (!tasks.empty()) {
-    NEREID_TRY(report, measure(options, clock, tasks, std::move(answers), file,
-                               static_cast<int64_t>(all - tasks.size())));
+    auto measured =
+        measure(options, clock, tasks, std::move(answers), file, static_cast<int64_t>(all - tasks.size()));
+    // Also where its workers were still starting.
+    if (!measured.ok() && measured.error().blame == Blame::kInterrupted)
+      return Error{kResume, Blame::kInterrupted};
+    NEREID_TRY(report, std::move(measured));
   }
   NEREID_TRY(const std::string lines, read_file(file.path(), size_t{1} << 36));
   NEREID_TRY(const auto best, dataset::best_pairs(lines, file.path().string()));
