@@ -5,8 +5,8 @@
 // keeps nothing.
 //
 // The worker pool listens in a folder that only its user may enter ($XDG_RUNTIME_DIR/nereid or
-// /tmp/nereid-UID). Never kept: a worker with children, one of a command that was interrupted, one that is
-// lost.
+// /tmp/nereid-UID). Never kept: a worker with children, a server of replays of a command that was interrupted
+// (an answer to it may be on its way), one that is lost.
 #pragma once
 
 #include <filesystem>

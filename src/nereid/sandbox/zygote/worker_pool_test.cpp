@@ -1,12 +1,15 @@
 #include "nereid/sandbox/zygote/worker_pool.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <thread>
 
+#include "nereid/base/program/interrupt.h"
 #include "tests/support/hostile_worker.h"
 
 namespace nereid::sandbox {
@@ -61,6 +64,30 @@ TEST_F(WorkerPoolTest, TheNextCommandTakesWhatTheLastOneLeft) {
 TEST_F(WorkerPoolTest, AChildThatWasEndedByForceIsNoReasonNotToKeep) {
   HostileWorker worker;
   const int first = command(worker, "while True: pass");
+  EXPECT_EQ(command(worker), first);
+}
+
+TEST_F(WorkerPoolTest, AnInterruptedCommandLeavesItsWorker) {
+  HostileWorker worker;
+  const auto launcher = runtime_.path() / "launcher";
+  const pid_t interrupted_command = ::fork();  // a process of its own: an interrupt is never taken back
+  if (interrupted_command == 0) {
+    watch_for_interrupts();
+    worker.result("result = 1");
+    std::ofstream(launcher) << worker.zygote().launcher_pid();
+    std::thread signal([] {
+      ::usleep(200000);
+      ::raise(SIGINT);
+    });
+    (void)worker.run("time.sleep(1000)");
+    signal.join();
+    worker.stop();
+    ::_exit(interrupted() ? 0 : 1);
+  }
+  int status = 1, first = 0;
+  ASSERT_EQ(::waitpid(interrupted_command, &status, 0), interrupted_command);
+  EXPECT_EQ(status, 0);
+  std::ifstream(launcher) >> first;
   EXPECT_EQ(command(worker), first);
 }
 

@@ -207,7 +207,7 @@ bool ZygoteProcess::adopt() {
   return true;
 }
 
-// Children that have answered are still on their way out.
+// Children that have answered, or were killed by an interrupt, are still on their way out.
 bool ZygoteProcess::idle_soon() {
   std::unique_lock lock(mutex_);
   const Deadline deadline = Deadline::after(kSecondsToBeIdle);
@@ -218,7 +218,7 @@ bool ZygoteProcess::idle_soon() {
 }
 
 bool ZygoteProcess::leave() {
-  if (!key_ || !launcher_process_.valid() || interrupted() || !idle_soon()) return false;
+  if (!key_ || !launcher_process_.valid() || !idle_soon()) return false;
   stop_listening();
   WarmWorker worker{.pid = launcher_, .next_child = next_, .ready = first_packet_};
   worker.control = std::move(control_), worker.lifeline = std::move(lifeline_);
