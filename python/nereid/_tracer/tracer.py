@@ -432,7 +432,6 @@ def warm():
     warm_up.run(handle)
     forget()
     triton_front_end.make_contexts()
-    gc.collect()
 
 
 def forget():
