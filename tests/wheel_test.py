@@ -3,8 +3,9 @@ other Pythons.
 
     tests/wheel_test.py BUILD_FOLDER [TEST...]
 
-Environments are made with python3.10 to python3.13 where PATH or pyenv has them, and with the Python of Debian trixie
-(3.13), whose root folder is made by debootstrap. That needs root and takes minutes the first time, for torch.
+Environments are made with python3.10 to python3.13 where PATH or pyenv has them, and with the Python of
+Debian trixie (3.13), whose root folder is made by debootstrap. That needs root and takes minutes the first
+time, for torch.
 """
 
 import os
