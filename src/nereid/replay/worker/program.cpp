@@ -412,6 +412,9 @@ class Planner {
     std::set<StorageId> keep;
     for (const auto value : program_->outputs_) keep.insert(storage_of(value));
     for (const auto value : program_->written_state_) keep.insert(storage_of(value));
+    for (const auto value : trace::tensors_in(phases()[program_->judged_].phase->inputs))
+      if (std::ranges::find(program_->judged_writes_, storage_of(value)) != program_->judged_writes_.end())
+        keep.insert(storage_of(value));
     if (!options_.spend) {
       keep.insert(program_->live_in_.begin(), program_->live_in_.end());
       keep.insert(program_->workspace_.begin(), program_->workspace_.end());
