@@ -30,6 +30,7 @@ std::string sentence(const Finding& f, const RawFinding& raw, const Buffer* buff
       return fmt::format("race: element {} of {} is accessed at {}, {}", f.index, f.buffer, where,
                          raw.detail);
     case FindingKind::kMisaligned:
+      if (!raw.detail.empty()) return fmt::format("misaligned: {}, at {}", raw.detail, where);
       return fmt::format("misaligned: byte {} of {} is no multiple of the element's size, at {}", raw.offset,
                          f.buffer, where);
     case FindingKind::kOffsetOverflow:

@@ -231,6 +231,7 @@ bool Parser::parse_cast(Op& op, std::vector<Type>& results, std::string_view arr
   while (scan_.peek("allow_reorder") || scan_.peek("efficient_layout") || scan_.peek("to_nearest_even") ||
          scan_.peek("toward_zero")) {
     const auto word = scan_.identifier();
+    if (*word == "allow_reorder") op.attributes["allow_reorder"] = {};
     if (*word == "toward_zero") {
       Attribute attribute;
       attribute.kind = Attribute::Kind::kText;

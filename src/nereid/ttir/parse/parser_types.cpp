@@ -1,9 +1,32 @@
 // Types and attributes.
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "nereid/ttir/parse/parser_impl.h"
 
 namespace nereid::ttir {
+namespace {
+
+// "<[16, 1]>": all integers of a text; empty where there is anything else than numbers.
+std::vector<int64_t> integers_in(std::string_view text) {
+  std::vector<int64_t> found;
+  const char *at = text.data(), *const end = at + text.size();
+  while (at < end) {
+    if (std::string_view("<>[], ").find(*at) != std::string_view::npos) {
+      ++at;
+      continue;
+    }
+    int64_t number = 0;
+    const auto [next, failure] = std::from_chars(at, end, number);
+    if (failure != std::errc()) return {};
+    found.push_back(number);
+    at = next;
+  }
+  return found;
+}
+
+}  // namespace
 
 bool Parser::parse_type(Type& type) {
   type = {};
@@ -142,7 +165,11 @@ bool Parser::parse_attribute(Attribute& value) {
     if (!name) return false;
     value.kind = Attribute::Kind::kText;
     value.text = *name;
-    if (scan_.peek_char() == '<' && !scan_.balanced()) return false;
+    if (scan_.peek_char() == '<') {
+      const auto inside = scan_.balanced();
+      if (!inside) return false;
+      if (*name == "dense") value.integers = integers_in(*inside);
+    }
     Type type;  // dense<1024> : tensor<1xi32>
     if (*name == "dense" && scan_.accept(":") && !parse_type(type)) return false;
   }

@@ -61,6 +61,7 @@ void trans(Machine& m, const Instruction& i);
 void join(Machine& m, const Instruction& i);
 void split(Machine& m, const Instruction& i);
 void cat(Machine& m, const Instruction& i);
+void unordered(Machine& m, const Instruction& i);  // the operand's elements in another order
 void gather(Machine& m, const Instruction& i);
 void histogram(Machine& m, const Instruction& i);
 
@@ -97,6 +98,7 @@ void for_test(Machine& m, const Instruction& i);
 void for_next(Machine& m, const Instruction& i);
 void finish(Machine& m, const Instruction& i);
 void assertion(Machine& m, const Instruction& i);
+void hint(Machine& m, const Instruction& i);  // extra numbers: divisibility by dimension, then contiguity
 void nothing(Machine& m, const Instruction& i);
 void barrier(Machine& m, const Instruction& i);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "nereid/ttir/exec/access.h"
 #include "nereid/ttir/exec/atomic.h"
@@ -74,6 +75,14 @@ void make_block(Machine& m, const Instruction& i, const DescriptorData& d, const
   b.access.by_engine = true;
   if (m.context().sanitize && !wild && bytes > 0 && (offset_of(d.base) % 16) != 0)
     report(m, FindingKind::kMisaligned, i.location, buffer_of(d.base), offset_of(d.base));
+  for (int k = 0; k + 1 < d.rank && m.context().sanitize && !wild; ++k) {
+    const auto size = static_cast<size_t>(k);
+    if (d.shape[size] <= 1 || d.strides[size] % (16 / std::gcd(16, bytes)) == 0) continue;
+    report(m, FindingKind::kMisaligned, i.location, -1, 0,
+           fmt::format("a descriptor's stride of {} elements in dimension {} is no multiple of 16 bytes",
+                       d.strides[size], k));
+    break;
+  }
 }
 
 // Blocks that begin before the tensor, as Triton 3.6 moves them on a GPU of compute capability 9.0: a store

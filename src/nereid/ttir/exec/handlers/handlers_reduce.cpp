@@ -1,8 +1,7 @@
 // Reductions and scans along one axis, with any combine region.
 //
-// The general way keeps the order of the elements: rows of the axis are laid out in bit-reversed order, so
-// that combining the first half of the rows with the second half combines neighbours; log2(n) runs of the
-// region over whole tiles do it all. A scan combines every row with the one 1, 2, 4, ... before it.
+// Rows of the axis are combined by runs of the region over whole tiles: a reduction's four quarters one after
+// the other, then halves. A scan combines every row with the one 1, 2, 4, ... before it, and keeps the order.
 #include <algorithm>
 #include <limits>
 
@@ -165,34 +164,38 @@ void reduce_fast(Machine& m, const Instruction& i) {
   give_result(m, i.extra->outputs[0], out, elem, i.extra->in_shape.size() == 1);
 }
 
+// In an order that a GPU may take: a thread combines what it holds one after the other, then lanes that are
+// far from each other do. So a combine function has to be associative and commutative.
 void reduce(Machine& m, const Instruction& i) {
   const Extent e = extent_of(i);
   barrier_of_all(m, e);
   const size_t operands = i.extra->inputs.size();
-  int bits = 0;
-  while ((int64_t{1} << bits) < e.axis) ++bits;
-  std::vector<Tile*> work(operands), results;
+  std::vector<Tile*> all(operands), work(operands), results;
   for (size_t k = 0; k < operands; ++k) {
     const Elem elem = i.extra->elems[k];
-    work[k] = rows_first(m, input(m, i, k, elem), e, elem_bytes(elem),
-                         [&](int64_t a) { return reversed(a, bits); });
+    all[k] = work[k] = rows_first(m, input(m, i, k, elem), e, elem_bytes(elem), [](int64_t a) { return a; });
   }
   kill_inputs(m, i);
   std::vector<const std::byte*> left(operands), right(operands);
-  for (int64_t rows = e.axis / 2; rows > 0; rows /= 2) {
+  const auto add = [&](const std::vector<Tile*>& from, int64_t part, int64_t rows) {
     const int64_t lanes = rows * e.outer * e.inner;
     for (size_t k = 0; k < operands; ++k) {
       left[k] = work[k]->data();
-      right[k] = work[k]->data() + lanes * elem_bytes(i.extra->elems[k]);
+      right[k] = from[k]->data() + part * lanes * elem_bytes(i.extra->elems[k]);
     }
     combine(m, i, left, right, lanes, results);
     for (size_t k = 0; k < operands; ++k) {
-      m.pool().release(work[k]);
+      if (work[k] != all[k]) m.pool().release(work[k]);
       work[k] = results[k];
     }
-  }
-  for (size_t k = 0; k < operands; ++k)
+  };
+  const int64_t parts = std::min<int64_t>(4, e.axis);
+  for (int64_t part = 1; part < parts; ++part) add(all, part, e.axis / parts);
+  for (int64_t rows = e.axis / parts / 2; rows > 0; rows /= 2) add(std::vector<Tile*>(work), 1, rows);
+  for (size_t k = 0; k < operands; ++k) {
+    if (work[k] != all[k]) m.pool().release(all[k]);
     give_result(m, i.extra->outputs[k], work[k], i.extra->elems[k], i.extra->in_shape.size() == 1);
+  }
 }
 
 void scan(Machine& m, const Instruction& i) {

@@ -240,12 +240,19 @@ void split(Machine& m, const Instruction& i) {
   }
 }
 
-void cat(Machine& m, const Instruction& i) {
-  const std::byte *a = elements(m, i, 0), *b = elements(m, i, 1);
-  const int64_t half = i.lanes / 2 * elem_bytes(i.elem);
-  Tile* tile = m.pool().take(2 * half);
-  std::memcpy(tile->data(), a, static_cast<size_t>(half));
-  std::memcpy(tile->data() + half, b, static_cast<size_t>(half));
+// The order of the result is not defined: on a GPU each thread keeps its elements of both. Here they
+// alternate, as in `join`.
+void cat(Machine& m, const Instruction& i) { join(m, i); }
+
+// Likewise: first the elements at even places, then the others.
+void unordered(Machine& m, const Instruction& i) {
+  const std::byte* from = elements(m, i, 0);
+  const auto bytes = static_cast<size_t>(elem_bytes(i.elem));
+  Tile* tile = m.pool().take(i.lanes * static_cast<int64_t>(bytes));
+  std::byte* out = tile->data();
+  for (int64_t first : {0, 1})
+    for (int64_t k = first; k < i.lanes; k += 2, out += bytes)
+      std::memcpy(out, from + static_cast<size_t>(k) * bytes, bytes);
   m.set_dense(i.out, tile);
 }
 
@@ -269,11 +276,13 @@ void gather(Machine& m, const Instruction& i) {
   std::array<int64_t, kMaxRank> at{};
   int64_t base = 0;  // of the source, the axis left out
   for (int64_t k = 0; k < i.lanes; ++k) {
-    int64_t which =
+    const int64_t which =
         wide ? reinterpret_cast<const int64_t*>(indices)[k] : reinterpret_cast<const int32_t*>(indices)[k];
-    if (which < 0 || which >= in[axis]) which = 0;  // undefined on the GPU; here it stays in the tile
-    std::memcpy(tile->data() + static_cast<size_t>(k) * bytes,
-                source + static_cast<size_t>(base + which * stride[axis]) * bytes, bytes);
+    std::byte* const to = tile->data() + static_cast<size_t>(k) * bytes;
+    if (which < 0 || which >= in[axis])  // undefined: a NaN, or a number that no code means
+      std::memset(to, is_float(i.elem) ? 0xff : 0x6b, bytes);
+    else
+      std::memcpy(to, source + static_cast<size_t>(base + which * stride[axis]) * bytes, bytes);
     for (size_t d = out.size(); d-- > 0;) {
       if (d != axis) base += stride[d];
       if (++at[d] < out[d]) break;
@@ -294,8 +303,8 @@ void histogram(Machine& m, const Instruction& i) {
   std::memset(tile->data(), 0, static_cast<size_t>(i.lanes * elem_bytes(i.out_elem)));
   for (int64_t k = 0; k < n; ++k) {
     if (mask != nullptr && mask[k] == 0) continue;
-    const int64_t bin = canonical_bits(values + k * elem_bytes(i.elem), i.elem);
-    if (bin < 0 || bin >= i.lanes) continue;
+    // A GPU looks at as many bits as the number of bins has: what is out of range is counted as well.
+    const int64_t bin = canonical_bits(values + k * elem_bytes(i.elem), i.elem) & (i.lanes - 1);
     if (i.out_elem == Elem::kI64)
       ++reinterpret_cast<int64_t*>(tile->data())[bin];
     else

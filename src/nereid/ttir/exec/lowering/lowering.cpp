@@ -242,7 +242,8 @@ int64_t Lowering::uses_of(ValueId v) {
     const auto visit = [&](auto&& self, const Region& region) -> void {
       for (const Block& block : region.blocks)
         for (const Op& op : block.ops) {
-          for (ValueId operand : op.operands) ++uses_[operand];
+          const bool reduces = op.kind == OpKind::kReduce || op.kind == OpKind::kHistogram;
+          for (ValueId operand : op.operands) ++uses_[operand], reduced_[operand] += reduces;
           for (const Successor& s : op.successors)
             for (ValueId argument : s.arguments) ++uses_[argument];
           for (const Region& inner : op.regions) self(self, inner);
@@ -254,8 +255,44 @@ int64_t Lowering::uses_of(ValueId v) {
   return found == uses_.end() ? 0 : found->second;
 }
 
+bool Lowering::only_reduced(ValueId v) {
+  const int64_t uses = uses_of(v);
+  const auto found = reduced_.find(v);
+  return found != reduced_.end() && found->second == uses;
+}
+
 void Lowering::operation(const Op& op) {
   if (!error_.empty()) return;
+  by_kind(op);
+  if (in_region_ || op.results.empty()) return;
+  const auto numbers = [&](std::string_view name) {
+    std::vector<int64_t> all = op.integers(name);
+    if (all.empty()) all = {op.integer(name, 1)};
+    const int64_t splat = all.size() == 1 ? all[0] : 1;
+    all.resize(std::max<size_t>(1, type(op.results[0]).shape.size()), splat);
+    return all;
+  };
+  if (op.has("tt.divisibility") || op.has("tt.contiguity"))
+    check_hint(op.results[0], op.location, numbers("tt.divisibility"), numbers("tt.contiguity"));
+}
+
+void Lowering::check_hint(ValueId v, LocationId location, std::vector<int64_t> divisibility,
+                          const std::vector<int64_t>& contiguity) {
+  if (!is_integer(type(v).elem) || type(v).rank() > kLazyRank) return;
+  auto* const saved = out_;
+  if (in_prologue(v)) out_ = &code_->prologue;
+  Instruction& i = emit(handlers::hint, nullptr);
+  i.location = location;
+  i.in[0] = slot_of(v);
+  i.inputs = 1;
+  i.elem = type(v).elem;
+  shape(i, type(v));
+  divisibility.insert(divisibility.end(), contiguity.begin(), contiguity.end());
+  extra(i).numbers = std::move(divisibility);
+  out_ = saved;
+}
+
+void Lowering::by_kind(const Op& op) {
   if (traits(op.kind) & kSameType) return lower_same_type(op);
   switch (op.kind) {
     case OpKind::kConstant:
@@ -372,7 +409,10 @@ void Lowering::lower_shape(const Op& op) {
       shaped(handlers::broadcast, op);
       return;
     case OpKind::kReshape:
-      shaped(handlers::reshape, op);
+      // Triton itself allows it where only reductions follow, those with places among them.
+      shaped(
+          op.has("allow_reorder") && !only_reduced(op.results[0]) ? handlers::unordered : handlers::reshape,
+          op);
       return;
     case OpKind::kTrans:
       extra_of(shaped(handlers::trans, op)).numbers = op.integers("order");
@@ -412,8 +452,10 @@ void Lowering::lower_control(const Op& op) {
     case OpKind::kTtgBarrier:
       emit(handlers::barrier, &op);
       return;
-    case OpKind::kPrint:
     case OpKind::kAssume:
+      if (!in_region_) extra(plain(handlers::assertion, op)).text = "tl.assume";
+      return;
+    case OpKind::kPrint:
       return;
     case OpKind::kScfIf:
       return lower_if(op);

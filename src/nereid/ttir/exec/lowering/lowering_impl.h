@@ -144,6 +144,9 @@ class Lowering {
   }
   // Each leaves the kinds that it does not know to the next.
   void operation(const Op& op);
+  void by_kind(const Op& op);
+  void check_hint(ValueId v, LocationId location, std::vector<int64_t> divisibility,
+                  const std::vector<int64_t>& contiguity);
   void lower_conversion(const Op& op);
   void lower_shape(const Op& op);
   void lower_control(const Op& op);
@@ -156,6 +159,8 @@ class Lowering {
 
   bool used(ValueId v) { return uses_of(v) > 0; }
   int64_t uses_of(ValueId v);
+  // Whether all that becomes of it are reductions and histograms.
+  bool only_reduced(ValueId v);
 
   struct Return {
     const std::vector<int32_t>* results;
@@ -183,7 +188,7 @@ class Lowering {
   std::vector<const std::vector<int32_t>*> yields_;
   std::vector<std::vector<std::pair<size_t, int>>> fixups_;
   std::vector<const Region*> region_of_blocks_;
-  std::unordered_map<ValueId, int64_t> uses_;
+  std::unordered_map<ValueId, int64_t> uses_, reduced_;  // by value: all, and by reductions
   bool may_borrow_ = false;
   std::vector<size_t> inlined_{0};  // which inlining of a function is being lowered
   size_t inlinings_ = 0;

@@ -1,0 +1,33 @@
+"""Combines the steps of a recurrence by tl.reduce.
+
+reference: ../tasks/last_state.py
+verdict: Mismatch
+rule: values
+why: a reduction takes them in any order, and they do not commute.
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def step(a1, h1, a2, h2):
+    return a1 * a2, h1 * a2 + h2
+
+
+@triton.jit
+def state_kernel(gate_ptr, x_ptr, out_ptr, LENGTH: tl.constexpr):
+    row, t = tl.program_id(0), tl.arange(0, LENGTH)
+    gate = tl.sigmoid(tl.load(gate_ptr + row * LENGTH + t))
+    x = tl.load(x_ptr + row * LENGTH + t)
+    _, state = tl.reduce((gate, x), 0, step)
+    tl.store(out_ptr + row, state)
+
+
+class ModelNew(nn.Module):
+    def forward(self, gate, x):
+        out = torch.empty(x.shape[0], device=x.device)
+        state_kernel[(x.shape[0],)](gate, x, out, LENGTH=x.shape[1])
+        return out
