@@ -21,6 +21,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.compiler import make_backend
 from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import get_jit_fn_file_line
 
 from .errors import KernelDoesNotCompile, Untraceable
@@ -34,6 +35,8 @@ DEVICE_PROPERTIES = {
 # What the driver would know after compiling; here guesses that keep occupancy arithmetic of host code
 # sensible.
 ASSUMED_REGISTERS, ASSUMED_SHARED_BYTES = 64, 16384
+MOST_PROGRAMS = (2**31 - 1, 65535, 65535)  # that CUDA launches, by dimension
+MOST_THREADS, MOST_CTAS = 1024, 16  # of a program, of a cluster
 # Options that do not decide the machine code, or are given by where it will run.
 _IGNORED_OPTIONS = frozenset("arch backend_name extern_libs ir_override supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes "
                              "allowed_dot_input_precisions max_num_imprecise_acc_default warp_size instrumentation_mode".split())  # fmt: skip
@@ -63,6 +66,7 @@ class Session:
 
     def launch(self, kernel, grid, values):
         grid = [_grid_size(size) for size in (*grid, 1, 1)[:3]]
+        _check_limits(kernel, grid)
         tensors = []
         args = LaunchArguments(self, tensors).encode(kernel.parameters, values)
         alternative = {"kernel": self.kernel_id(kernel.encoded), "grid": grid, "args": args}
@@ -80,6 +84,18 @@ session = None
 def set_session(new):
     global session
     session = new
+
+
+def _check_limits(kernel, grid):
+    """Raises what a launch raises that no GPU takes."""
+    if 32 * kernel.num_warps > MOST_THREADS:
+        raise OutOfResources(32 * kernel.num_warps, MOST_THREADS, "threads")
+    if kernel.num_ctas > MOST_CTAS:
+        raise OutOfResources(kernel.num_ctas, MOST_CTAS, "CTAs of a cluster")
+    if any(size > most for size, most in zip(grid, MOST_PROGRAMS)):
+        raise RuntimeError(
+            f"Triton Error [CUDA]: invalid argument: a grid of {grid}, at most {list(MOST_PROGRAMS)} programs"
+        )
 
 
 def _grid_size(size):
