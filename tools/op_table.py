@@ -75,8 +75,11 @@ CLASSES = {
         negative nextafter not_equal polar polygamma pow prelu _prelu_kernel rad2deg reciprocal relu relu6 remainder round rsqrt rsub selu
         sgn sigmoid sign signbit silu sin sinc sinh softplus softshrink special_* sqrt square sub subtract tan tanh threshold tril
         triu true_divide trunc where xlogy _add_relu _masked_scale outer ger kron cross linalg_cross diff _foreach_* glu_jvp
-        glu_backward_jvp quantize_* fake_quantize_* _fake_quantize_* dequantize _make_per_* choose_qparams_optimized _choose_qparams_per_tensor
-        affine_grid_generator cudnn_affine_grid_generator vander linalg_vander _euclidean_dist _compute_linear_combination gradient
+        glu_backward_jvp quantize_* fake_quantize_* _fake_quantize_* dequantize _make_per_*
+        affine_grid_generator cudnn_affine_grid_generator vander linalg_vander gradient
+        linspace.Tensor_Tensor linspace.Tensor_Tensor_out linspace.Tensor_Scalar linspace.Tensor_Scalar_out
+        linspace.Scalar_Tensor linspace.Scalar_Tensor_out logspace.Tensor_Tensor logspace.Tensor_Tensor_out
+        logspace.Tensor_Scalar logspace.Tensor_Scalar_out logspace.Scalar_Tensor logspace.Scalar_Tensor_out
         _standard_gamma_grad _dirichlet_grad _rowwise_prune _amp_update_scale _amp_foreach_non_finite_check_and_unscale _fused_adagrad
         _fused_adam _fused_adamw _fused_sgd infinitely_differentiable_gelu_backward _transform_bias_rescale_qkv _spdiags""",
     # Losses are reductions unless the result is as large as the input (reduction="none"): op_class.cpp looks.
@@ -93,14 +96,16 @@ CLASSES = {
         scatter.value_reduce scatter.value_reduce_out index_add index_reduce segment_reduce _segment_reduce_backward embedding_bag _embedding_bag
         _embedding_bag_forward_only col2im hash_tensor native_norm cov corrcoef norm_except_dim value_selecting_reduction_backward
         fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper _fused_moving_avg_obs_fq_helper_functional unfold_backward
-        masked_scatter_backward index_select_backward embedding_dense_backward embedding_sparse_backward _embedding_bag_*backward""",
+        masked_scatter_backward index_select_backward embedding_backward embedding_dense_backward embedding_sparse_backward
+        _embedding_bag_*backward gather_backward reflection_pad*_backward replication_pad*_backward
+        _unsafe_masked_index_put_accumulate choose_qparams_optimized _choose_qparams_per_tensor quantize_per_tensor_dynamic""",
     "Scan": "cumsum cumprod cummax cummin _cummax_helper _cummin_helper logcumsumexp _logcumsumexp cumulative_trapezoid cummaxmin_backward cumprod_backward",
     "Contraction": """
         mm bmm matmul linalg_matmul addmm _addmm_activation addmv addbmm baddbmm mv dot vdot inner linalg_vecdot linear bilinear _trilinear
         einsum tensordot chain_matmul linalg_multi_dot matrix_power linalg_matrix_power _int_mm _scaled_mm _scaled_mm_v2 _grouped_mm
         _scaled_grouped_mm _scaled_grouped_mm_v2 _weight_int4pack_mm* _weight_int8pack_mm _dyn_quant_matmul_4bit
         _mixed_dtypes_linear cdist _cdist_forward mkldnn_linear fbgemm_linear_* _wrapped_* _convert_weight_to_int4pack*
-        _dyn_quant_pack_4bit_weight fbgemm_pack_* matrix_exp linalg_matrix_exp _cslt_sparse_mm smm sspaddmm hspmm""",
+        _dyn_quant_pack_4bit_weight fbgemm_pack_* matrix_exp linalg_matrix_exp _euclidean_dist _compute_linear_combination _cslt_sparse_mm smm sspaddmm hspmm""",
     "Convolution": """
         conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution _convolution_mode
         convolution_overrideable _conv_depthwise2d conv_depthwise3d cudnn_convolution* miopen_convolution* miopen_depthwise_convolution
@@ -124,10 +129,10 @@ CLASSES = {
         _thnn_fused_lstm_cell_backward_impl lstm_mps_backward _cudnn_rnn_flatten_weight""",
     "Indexing": """
         index index_select index_copy index_fill index_put _index_put_impl _unsafe_index _unsafe_index_put _unsafe_masked_index
-        _unsafe_masked_index_put_accumulate gather scatter take take_along_dim put embedding masked_select masked_scatter reflection_pad*
+        gather scatter take take_along_dim put embedding masked_select masked_scatter reflection_pad*
         replication_pad* im2col one_hot nonzero nonzero_numpy nonzero_static argwhere _pack_padded_sequence _pad_packed_sequence searchsorted
         bucketize isin _padded_dense_to_jagged_forward _jagged_to_padded_dense_forward nested_to_padded_tensor to_padded_tensor
-        trace_backward""",
+        trace_backward repeat_interleave.Tensor repeat_interleave.Tensor_out""",
     "Sort": """
         sort argsort msort topk kthvalue median nanmedian mode quantile nanquantile unique_dim unique_consecutive unique_dim_consecutive _unique _unique2""",
     # Compute that is none of the above. An operator that no list knows counts the same.
