@@ -95,9 +95,46 @@ void find_shared_outputs(const trace::Trace& reference, const trace::Trace& cand
   }
 }
 
+bool is_input(const trace::Trace& trace, trace::StorageId id) {
+  return std::ranges::any_of(trace::tensors_in(judged(trace)->inputs), [&](trace::ValueId value) {
+    return trace.values[static_cast<size_t>(value)].storage == id;
+  });
+}
+
+bool is_state(const trace::Trace& trace, trace::StorageId id) {
+  const auto role = trace.storages[static_cast<size_t>(id)].role;
+  return role == trace::Role::kParameter || role == trace::Role::kBuffer;
+}
+
+// Outputs that are memory of the caller's, where the reference's are not. What the call writes there other
+// rules judge.
+void find_given_outputs(const TraceAnalysis& reference, const TraceAnalysis& candidate,
+                        std::vector<Evidence>& found) {
+  const auto &theirs = *reference.trace, &ours = *candidate.trace;
+  const auto outputs = outputs_of(ours), wanted = outputs_of(theirs);
+  if (outputs.size() != wanted.size()) return;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto id = outputs[i]->storage;
+    const bool input = is_input(ours, id);
+    if (!input && !is_state(ours, id)) continue;
+    if (is_input(theirs, wanted[i]->storage) || is_state(theirs, wanted[i]->storage)) continue;
+    const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
+    if (std::ranges::any_of(steps, [&](const StepAnalysis& step) {
+          return std::ranges::find(step.writes, id) != step.writes.end();
+        }))
+      continue;
+    found.push_back(
+        {.rule = "shared-output",
+         .sentence = fmt::format("Output {} is in the memory of {} {}.", i, input ? "input" : "state",
+                                 ours.storages[static_cast<size_t>(id)].name)});
+  }
+}
+
 }  // namespace
 
-std::vector<Evidence> left_to_the_caller(const trace::Trace& reference, const trace::Trace& candidate) {
+std::vector<Evidence> left_to_the_caller(const TraceAnalysis& of_reference,
+                                         const TraceAnalysis& of_candidate) {
+  const auto &reference = *of_reference.trace, &candidate = *of_candidate.trace;
   std::vector<Evidence> found;
   const auto theirs = rebound_names(reference);
   for (const auto& note : candidate.notes) {
@@ -113,6 +150,7 @@ std::vector<Evidence> left_to_the_caller(const trace::Trace& reference, const tr
                        .sentence = fmt::format(
                            "Output {} is a view that PyTorch negates or conjugates where it is read.", i)});
   find_shared_outputs(reference, candidate, found);
+  find_given_outputs(of_reference, of_candidate, found);
   return found;
 }
 

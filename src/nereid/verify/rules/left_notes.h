@@ -8,13 +8,14 @@
 
 #include "nereid/replay/report.h"
 #include "nereid/trace/trace.h"
+#include "nereid/verify/rules/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {
 
 // Names without their tensors, inputs that are other views, outputs that whatever reads them negates or
 // conjugates, and outputs in the same memory: what is so of the candidate alone.
-std::vector<Evidence> left_to_the_caller(const trace::Trace& reference, const trace::Trace& candidate);
+std::vector<Evidence> left_to_the_caller(const TraceAnalysis& reference, const TraceAnalysis& candidate);
 
 bool says_what_is_left(std::string_view note);
 

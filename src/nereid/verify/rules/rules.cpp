@@ -259,7 +259,7 @@ class Checker {
   }
 
   void nothing_else_is_left() {
-    for (auto& evidence : left_to_the_caller(*reference_.trace, *candidate_.trace))
+    for (auto& evidence : left_to_the_caller(reference_, candidate_))
       if (policy_ != Policy::kHybrid || evidence.rule != "aten-compute")
         report_.broken.push_back(std::move(evidence));
   }
