@@ -16,6 +16,14 @@ struct TensorShape {
 };
 TensorShape shape_of(const trace::Value& value);
 
+// The same elements, bools as bytes: a copy of bools makes 1 of every byte but 0.
+inline at::Tensor bools_as_bytes(const at::Tensor& tensor) {
+  return tensor.scalar_type() == c10::kBool ? tensor.view(c10::kByte) : tensor;
+}
+inline at::Tensor copy_of(const at::Tensor& tensor) {
+  return bools_as_bytes(tensor).clone().view(tensor.scalar_type());
+}
+
 class BlockLayout {
  public:
   void add(TensorShape shape);

@@ -26,6 +26,8 @@ constexpr double kRoundedOnTheWay = 64;  // ulps of float32: a reference that er
 at::Tensor flat(const at::Tensor& tensor) {
   auto t = tensor.resolve_conj().resolve_neg();
   if (t.is_complex()) t = at::view_as_real(t);
+  // As bytes: of a bool that holds 2, sums, masks and comparisons make different things.
+  if (t.scalar_type() == c10::kBool) t = t.view(c10::kByte);
   return t.reshape({-1});
 }
 
@@ -210,7 +212,8 @@ class Comparer {
     for_each_range([&](const ElementRange& range, int64_t) { known->scale.add(scale_of(range)); });
     const auto& [squared, count, undefined] = known->scale;
     known->unit = count > 0 ? std::sqrt(squared / static_cast<double>(count)) : 0;
-    if (known->unit == 0) known->unit = tensors_.usual_scale;
+    // Squares of float64 numbers may be beyond float64: elements are then compared each by its own size.
+    if (known->unit == 0 || !std::isfinite(known->unit)) known->unit = tensors_.usual_scale;
     if (known->unit == 0) known->unit = 1;
     return *known;
   }
@@ -229,6 +232,7 @@ class Comparer {
     const auto truth = reference_errors().scale;
     const double scale = reference_errors().unit;
     out_.undefined = truth.undefined;
+    const bool has_norm = std::isfinite(truth.squared);
     const double norm = truth.squared > 0
                             ? std::sqrt(truth.squared)
                             : scale * std::sqrt(std::max(static_cast<double>(truth.count), 1.0));
@@ -236,7 +240,7 @@ class Comparer {
     auto own = references_own_error();
     own.widen(tensors_.nearby);
     out_.own_error = own.largest;
-    out_.own_norm_error = std::sqrt(own.squared) / norm;
+    if (has_norm) out_.own_norm_error = std::sqrt(own.squared) / norm;
     const double eps = epsilon(tensors_.dtype);
     // Rounding to 16 bits makes errors of a known size: the reference's own are no luckier than others'.
     // A few elements may be exact by luck, and other distributions are for what goes wrong altogether.
@@ -270,7 +274,7 @@ class Comparer {
       if (statistics && is_sampled(first)) statistics->add_error(got, range, range.got, first);
     });
     take_sum();
-    out_.norm_error = std::sqrt(sum_.squared) / norm;
+    if (has_norm) out_.norm_error = std::sqrt(sum_.squared) / norm;
     if (statistics) systematic(*statistics, got, rounds, slack);
     if (!own_inputs && !tensors_.saturated && tensors_.upcast)
       check_wide({own.largest, factor, floor_ulps(tensors_.dtype) * eps});

@@ -57,7 +57,7 @@ class CandidateRole : public Role {
   void hand_over() override {
     const auto block = outputs_block(true);
     for (size_t i = 0; i < outputs_.size(); ++i)
-      out_layout_.at(block, i).copy_(loaded_.replay->value(outputs_[i]));
+      bools_as_bytes(out_layout_.at(block, i)).copy_(bools_as_bytes(loaded_.replay->value(outputs_[i])));
     machine_.synchronize();
   }
 

@@ -544,7 +544,7 @@ class ReferenceRole : public Role {
     for (size_t i = 0; i < got_layout_.count(); ++i) {
       const auto got = got_layout_.at(got_block_.bytes, i);
       outputs.push_back({.dtype = trace().values[outputs_.at(i)].dtype,
-                         .got = frugal_ ? got : got.clone(),
+                         .got = frugal_ ? got : copy_of(got),
                          .own = {},
                          .truth = {},
                          .usual_scale = usual_scale(i),
