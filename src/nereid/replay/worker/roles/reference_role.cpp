@@ -34,7 +34,10 @@
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/roles/degenerate.h"
 #include "nereid/replay/worker/roles/forward_traits.h"
+#include "nereid/replay/worker/roles/other_references.h"
 #include "nereid/replay/worker/roles/role.h"
+#include "nereid/replay/worker/roles/trial_inputs.h"
+#include "nereid/replay/worker/roles/unmoved_elements.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {
@@ -96,14 +99,15 @@ class ReferenceRole : public Role {
     load(loaded_, request, machine_, options);
     const auto& program = *loaded_.program;
     outputs_ = program.outputs();
-    by_chance_ = made_by_chance(trace());
     coarse_ = is_coarse(loaded_.trace);
     near_one_ = goes_near_one(loaded_.trace);
     bounds_ = bounds_of_clamps(loaded_.trace);
-    searched_ = searched_in_order(loaded_.trace);
     tracks_unmoved_ = request.document.value("unmoved", false);
     unmoved_.clear();
     makers_ = index_makers(loaded_.trace);
+    // Of what is computed from a choice among many equals, not every choice can be tried. Of results of 16
+    // bits many are equal by rounding.
+    inputs_.load(makers_.empty() && !coarse_);
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -118,18 +122,11 @@ class ReferenceRole : public Role {
             {"state_written", program.written_state()}};
   }
 
-  std::vector<ValueId> inputs_of(int call) const {
-    for (const auto& phase : trace().phases)
-      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
-        return trace::tensors_in(phase.inputs);
-    return {};
-  }
-
   // What the block holds: state, then inputs.
   std::vector<ValueId> shared_by(const Json& document) const {
     auto shared = document.at("states").get<std::vector<ValueId>>();
     for (const auto& call : document.at("calls"))
-      for (const auto value : inputs_of(call)) shared.push_back(value);
+      for (const auto value : inputs_.of_call(call)) shared.push_back(value);
     return shared;
   }
 
@@ -155,7 +152,7 @@ class ReferenceRole : public Role {
     int64_t moved = 0;
     for (size_t i = 0; i < shared.size(); ++i)
       if (moves[i]) moved += trace().storages[trace().values[shared[i]].storage].bytes;
-    const auto* recomputed = float64_reference({}, "f64");
+    const auto* recomputed = references_.in_float64();
     return {{"own", loaded_.program->footprint()},
             {"upcast", recomputed ? Json(recomputed->footprint()) : Json()},
             {"outputs", block_bytes(trace(), outputs_)},
@@ -204,17 +201,17 @@ class ReferenceRole : public Role {
     replay.start(
         options_,
         [&](StorageId storage, Replay&) {
-          if (trial.perturb) perturb_state(storage, trial, generator);
+          if (trial.perturb) inputs_.perturb_state(storage, trial, paired_, generator);
         },
         [&](int call) {
-          if (call == loaded_.program->judged_call()) note_labels();
+          if (call == loaded_.program->judged_call()) inputs_.note_labels();
           // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
           if (trial.distribution != InputDistribution::kOwn &&
               trial.distribution != InputDistribution::kState)
-            applied |= change_inputs(call, trial.distribution, generator);
+            applied |= inputs_.change(call, trial.distribution, generator, widened_);
           hand_inputs(call, handed);
         });
-    if (trial.distribution == InputDistribution::kRedrawn) applied = applied || has_integer_tables();
+    if (trial.distribution == InputDistribution::kRedrawn) applied = applied || inputs_.has_integer_tables();
     for (size_t i = 0; i < shared_.size() && applied; ++i) {
       if (!handed.contains(i)) layout_.at(block_.bytes, i).copy_(replay.value(shared_[i]));
       if (!frugal_ || !moved_[i]) continue;
@@ -222,172 +219,19 @@ class ReferenceRole : public Role {
       replay.bind_storage(trace().values[shared_[i]].storage, layout_.storage(block_.bytes, i));
     }
     replay.begin_judged();
-    repeating_ = inputs_repeat();
+    repeating_ = inputs_.repeat();
     machine_.synchronize();
     return {{"applicable", applied}, {"seconds", watch.seconds()}};
   }
 
-  // Floating-point tensors that hold whole numbers alone.
-  bool holds_whole_numbers(ValueId value) {
-    constexpr int64_t kFirst = 64;
-    const auto& shape = trace().values[value];
-    if (!trace::is_floating(shape.dtype) || !loaded_.replay->bound(shape.storage)) return false;
-    auto tensor = loaded_.replay->value(value);
-    if (tensor.is_complex() || c10::elementSize(tensor.scalar_type()) < 2 || tensor.numel() == 0)
-      return false;
-    tensor = tensor.reshape({-1});
-    const auto whole = [](const at::Tensor& part) { return part.eq(part.round()).all().item().toBool(); };
-    return whole(tensor.narrow(0, 0, std::min(kFirst, tensor.numel()))) && whole(tensor);
-  }
-  // Inputs that are labels, masks or counts: whole numbers as the task draws them.
-  void note_labels() {
-    labels_.clear();
-    for (const auto value : inputs_of(loaded_.program->judged_call()))
-      if (holds_whole_numbers(value)) labels_.push_back(value);
-  }
-  // What is a whole number is exact: of labels, and of all state (masks). So are inputs that are on a grid.
-  std::set<StorageId> exact(const Trial& trial) {
-    std::set<StorageId> storages;
-    if (trial.distribution == InputDistribution::kGrid)
-      for (const auto value : inputs_of(loaded_.program->judged_call()))
-        storages.insert(trace().values[value].storage);
-    for (const auto value : labels_)
-      if (holds_whole_numbers(value)) storages.insert(trace().values[value].storage);
-    for (const auto& state : trace().state)
-      if (holds_whole_numbers(state.value)) storages.insert(trace().values[state.value].storage);
-    return storages;
-  }
-
-  // Whether a sample of each floating-point input holds a few numbers alone, or rises or falls all along.
-  bool inputs_repeat() {
-    constexpr int64_t kSample = 1024, kFewNumbers = 32;
-    bool any = false;
-    const auto& phase = *loaded_.program->phases()[loaded_.program->judged()].phase;
-    for (const auto value : trace::tensors_in(phase.inputs)) {
-      const auto& shape = trace().values[value];
-      if (!trace::is_floating(shape.dtype) || !loaded_.replay->bound(shape.storage)) continue;
-      auto input = loaded_.replay->value(value);
-      if (input.is_complex()) input = at::view_as_real(input);
-      if (input.numel() < 2 * kFewNumbers) continue;
-      const auto flat = input.reshape({-1});
-      const auto step = std::max<int64_t>(1, flat.numel() / kSample) | 1;
-      const auto sorted = std::get<0>(flat.slice(0, 0, std::nullopt, step).to(c10::kDouble).sort(0));
-      const auto numbers = 1 + sorted.slice(0, 1).ne(sorted.slice(0, 0, -1)).sum().item().toLong();
-      const auto head = flat.narrow(0, 0, std::min(kSample, flat.numel())).to(c10::kDouble);
-      const auto steps = head.slice(0, 1).sub(head.slice(0, 0, -1));
-      const bool smooth = steps.ge(0).all().item().toBool() || steps.le(0).all().item().toBool();
-      if (numbers > kFewNumbers && !smooth) return false;
-      any = true;
-    }
-    return any;
-  }
-
-  // What a caller may load: parameters and persistent buffers. Other buffers, and tensors that no state
-  // holds, are what the constructor makes of constants, and a candidate may make them again.
-  void perturb_state(StorageId storage, const Trial& trial, at::Generator& generator) {
-    for (size_t i = 0; i < trace().state.size(); ++i) {
-      const auto& state = trace().state[i];
-      if (trace().values[state.value].storage != storage || !loaded_.replay->bound(storage)) continue;
-      const bool alone = std::ranges::find(paired_, state.value) == paired_.end();
-      auto tensor = loaded_.replay->value(state.value);
-      const bool running = state.name.ends_with("running_mean") || state.name.ends_with("running_var");
-      // A candidate under whose names such weights are not found draws them again: the seed is the same.
-      if (trial.gentle || (alone && by_chance_[i])) {
-        if (state.parameter || running) perturb_constant(tensor, generator);
-      } else if ((state.parameter || state.persistent) && !is_structure(state.value, tensor)) {
-        if (c10::isIntegralType(tensor.scalar_type(), true)) {
-          if (trial.distribution == InputDistribution::kRedrawn && tensor.numel() > 1)
-            redraw_integers(tensor, trial.distribution, use_in_forward(state.value), {}, generator);
-        } else {
-          perturb(tensor, generator);
-          if (trial.distribution == InputDistribution::kState)
-            widen_state(tensor, state.parameter, generator);
-          put_in_order(state.value);
-        }
-      }
-    }
-  }
-
-  // A mask by distance that is only compared, or added where it holds an infinity or a number that stands for
-  // one: its shape says what it holds (causal attention), and a kernel need not read it.
-  bool is_structure(ValueId value, const at::Tensor& tensor) {
-    const auto found = structures_.find(value);
-    if (found != structures_.end()) return found->second;
-    constexpr double kStandsForInfinity = -1e4;
-    const bool compared = tensor.scalar_type() == c10::kBool || use_in_forward(value).compared_alone;
-    const bool structure = tensor.numel() > 1 && is_banded(tensor) &&
-                           (compared || tensor.min().item().toDouble() <= kStandsForInfinity);
-    return structures_[value] = structure;
-  }
-
-  const IntegerUse& use_in_forward(ValueId value) {
-    const auto found = uses_.find(value);
-    return found != uses_.end() ? found->second : uses_.emplace(value, use_of(trace(), value)).first->second;
-  }
-
-  bool change_inputs(int call, InputDistribution kind, at::Generator& generator) {
-    if (kind >= InputDistribution::kLowest) return change_integers(call, kind, generator);
-    // Of what is computed from a choice among many equals, not every choice can be tried. Of results of 16
-    // bits many are equal by rounding.
-    if (kind == InputDistribution::kGrid && (!makers_.empty() || coarse_)) return false;
-    bool any = kind == InputDistribution::kFlipped && change_integers(call, kind, generator);
-    widened_ |= any;
-    for (const auto value : inputs_of(call)) {
-      if (!loaded_.replay->bound(trace().values[value].storage)) continue;
-      any |= apply_distribution(loaded_.replay->value(value), kind, generator, &widened_);
-      put_in_order(value);
-    }
-    return any;
-  }
-
-  void put_in_order(ValueId value) {
-    const auto& shape = trace().values[value];
-    if (!searched_.contains(shape.storage) || !trace::is_floating(shape.dtype) || shape.sizes.empty()) return;
-    const auto tensor = loaded_.replay->value(value);
-    tensor.copy_(std::get<0>(tensor.sort(-1)));
-  }
-
-  bool has_integer_tables() const {
-    return std::ranges::any_of(trace().state, [&](const trace::State& state) {
-      const auto& value = trace().values[state.value];
-      return state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
-    });
-  }
-
   // A call's inputs go to the block before its forward may change them.
   void hand_inputs(int call, std::set<size_t>& handed) {
-    for (const auto value : inputs_of(call))
+    for (const auto value : inputs_.of_call(call))
       for (size_t i = 0; i < shared_.size(); ++i) {
         if (shared_[i] != value || !loaded_.replay->bound(trace().values[value].storage)) continue;
         layout_.at(block_.bytes, i).copy_(loaded_.replay->value(value));
         handed.insert(i);
       }
-  }
-
-  // What the host read stays what this draw has: other draws are other traces.
-  bool change_integers(int call, InputDistribution kind, at::Generator& generator) {
-    std::vector<IntegerInput> integers;
-    IntegerLimits limits;
-    for (const auto id : inputs_of(call)) {
-      const auto& value = trace().values[id];
-      limits.sizes.insert(limits.sizes.end(), value.sizes.begin(), value.sizes.end());
-      if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage))
-        integers.push_back({.tensor = loaded_.replay->value(id),
-                            .use = use_in_forward(id),
-                            .fixed = trace().storages[value.storage].pinned});
-    }
-    for (const auto& phase : trace().phases)
-      if (phase.kind == trace::PhaseKind::kMakeInputs && phase.call == call)
-        add_numbers(phase.inputs, limits.numbers);
-    return redraw_together(integers, kind, std::move(limits), generator);
-  }
-
-  static void add_numbers(const trace::Arg& arg, std::vector<int64_t>& numbers) {
-    if (const auto* number = std::get_if<int64_t>(&arg.node)) numbers.push_back(*number);
-    if (const auto* list = std::get_if<trace::List>(&arg.node))
-      for (const auto& item : list->items) add_numbers(item, numbers);
-    if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
-      for (const auto& item : dict->items) add_numbers(item.second, numbers);
   }
 
   // The last judged outputs, kept where they are small, and what was found of them.
@@ -458,7 +302,7 @@ class ReferenceRole : public Role {
     take_tf32(tolerance, comparison, outputs);
     const auto move_inputs = [&] {
       comparison.conditioned = true;
-      const auto whole = exact(trial);
+      const auto whole = inputs_.exact(trial);
       for (int i = 0; i < times_to_move(outputs); ++i)
         if (auto* recomputed = truth_reference(comparison))
           widen(outputs, *recomputed,
@@ -558,7 +402,7 @@ class ReferenceRole : public Role {
   // An index is right or wrong, and how nearly is not known: what rounding on the way does to the values that
   // it points to decides.
   bool nearly_agrees(const Comparison& comparison, const std::vector<OutputTensors>& outputs) {
-    const auto* recomputed = float64_reference({}, "f64");
+    const auto* recomputed = references_.in_float64();
     const bool wide = recomputed != nullptr && (recomputed->has_softmax() || recomputed->has_roots());
     const double usual = wide ? kNearlyWide : kNearly;
     const double nearly = coarse_ ? kNearlyCoarse : usual;
@@ -581,14 +425,15 @@ class ReferenceRole : public Role {
     for (const bool truncated : {false, true}) {
       tf32.truncated = truncated;
       const auto name = fmt::format("tf32{}{}", tolerance.allow_tf32 ? " all" : "", truncated ? " cut" : "");
-      if (auto* recomputed = float64_reference(tf32, name)) widen(outputs, *recomputed, {}, truncated);
+      if (auto* recomputed = references_.upcast_to_float64(tf32, name))
+        widen(outputs, *recomputed, {}, truncated);
     }
   }
 
   // Where everything hangs on one number on the way (a loss, a norm), the reference's own error may be small
   // by chance: so it is measured again, with every result on the way rounded up or down.
   void round_intermediates(const Trial& trial, std::vector<OutputTensors>& outputs) {
-    auto* recomputed = float64_reference({}, "f64");
+    auto* recomputed = references_.in_float64();
     for (int i = 0; i < (coarse_ ? kTimesToRoundCoarse : kTimesToRound); ++i)
       widen(outputs, *recomputed, {.coarse = coarse_, .rounding = make_generator(trial.seed + 777 + i)});
     if (coarse_ && recomputed->has_parts()) widen(outputs, *recomputed, {.coarse = true, .in_parts = true});
@@ -632,7 +477,7 @@ class ReferenceRole : public Role {
       if (const auto found = orders.find(id); found != orders.end())
         made.copy_(in_order(found->second.first, made, found->second.second));
     };
-    auto truth = recompute(*float64_reference({}, "f64"), {});
+    auto truth = recompute(*references_.in_float64(), {});
     auto& own = *loaded_.replay;
     own.watch_results(reorder_);
     own.run_judged(options_);
@@ -647,7 +492,7 @@ class ReferenceRole : public Role {
 
   // The reference that computes other truths of the same kind as the comparison's own.
   Float64Reference* truth_reference(const Comparison& comparison) {
-    return comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : own_dtype_reference();
+    return comparison.oracle == Oracle::kFloat64 ? references_.in_float64() : references_.in_own_dtypes();
   }
 
   // Keeps what index makers choose from; nothing where there are none or memory is dear.
@@ -689,8 +534,7 @@ class ReferenceRole : public Role {
   // what another choice makes of them, if that is what the candidate has.
   bool choose_among_equals(const Trial& trial, const Comparison& comparison,
                            std::vector<OutputTensors>& outputs, const std::map<int, at::Tensor>& values) {
-    auto* recomputed =
-        comparison.oracle == Oracle::kFloat64 && !frugal_ ? float64_reference({}, "f64") : nullptr;
+    auto* recomputed = comparison.oracle == Oracle::kFloat64 && !frugal_ ? references_.in_float64() : nullptr;
     std::vector<const IndexMaker*> open;
     for (const auto& maker : makers_)
       if (!maker.stable && values.contains(maker.step) && has_ties(maker, values.at(maker.step)))
@@ -747,8 +591,8 @@ class ReferenceRole : public Role {
   // where there are none.
   bool leave_out_undecided(const Comparison& comparison, std::vector<OutputTensors>& outputs) {
     if (!is_odd(comparison) || comparison.oracle != Oracle::kFloat64) return false;
-    auto* recomputed = order_checked_reference();
-    if (!recomputed) recomputed = float64_reference({}, "f64");
+    auto* recomputed = references_.order_checked();
+    if (!recomputed) recomputed = references_.in_float64();
     auto marked = recompute(*recomputed, {.mark_overflow = true});
     bool any = false;
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -765,7 +609,7 @@ class ReferenceRole : public Role {
                                  std::vector<OutputTensors>& outputs) {
     constexpr double kLarger = 1.25;
     if (trial.distribution == InputDistribution::kOwn || !is_odd(comparison)) return false;
-    auto* recomputed = comparison.oracle == Oracle::kFloat64 ? float64_reference({}, "f64") : nullptr;
+    auto* recomputed = comparison.oracle == Oracle::kFloat64 ? references_.in_float64() : nullptr;
     if (!recomputed) return false;
     auto scaled = recompute(*recomputed, {.scale = kLarger});
     bool any = false;
@@ -792,8 +636,7 @@ class ReferenceRole : public Role {
     constexpr double kNoDigits = 0x1p-7;
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     const bool grid = trial.distribution == InputDistribution::kGrid;
-    auto* recomputed =
-        comparison.oracle == Oracle::kFloat64 && !coarse_ ? float64_reference({}, "f64") : nullptr;
+    auto* recomputed = comparison.oracle == Oracle::kFloat64 && !coarse_ ? references_.in_float64() : nullptr;
     if (!recomputed || !(grid || recomputed->has_shared_results())) return false;
     std::vector<at::Tensor> moved(outputs.size());  // the most that a sample moves each element
     for (int time = 0; time < (grid ? 2 : 1) * kTimes; ++time) {
@@ -849,42 +692,19 @@ class ReferenceRole : public Role {
     comparison.defined = elements == 0 || undefined < elements;
   }
 
-  // Which elements of the candidate's outputs no trial moves: they depend on pinned inputs alone.
   void note_unmoved(const std::vector<OutputTensors>& outputs) {
-    constexpr double kNear = 0x1p-7;  // relative: what rounding of 16 bits and a decoy of that size may move
-    if (!tracks_unmoved_ || frugal_) return;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const auto got =
-          outputs[i].got.is_complex() ? at::view_as_real(outputs[i].got.resolve_conj()) : outputs[i].got;
-      const auto now = got.reshape({-1}).to(c10::kDouble);
-      if (unmoved_.size() <= i) {
-        unmoved_.push_back({now.clone(), at::isfinite(now)});
-        continue;
-      }
-      auto& [first, same] = unmoved_[i];
-      same.logical_and_(at::isclose(now, first, kNear, 0));
-    }
+    if (tracks_unmoved_ && !frugal_) unmoved_.note(outputs);
   }
   Json unmoved(bool again) {
-    constexpr int64_t kMostNumbers = 4096;
     if (again) note_unmoved(candidates_outputs());
-    Json found = Json::array();
-    for (const auto& [first, same] : unmoved_) {
-      const auto numbers = first.masked_select(same);
-      const auto shown = numbers.narrow(0, 0, std::min(numbers.numel(), kMostNumbers)).contiguous();
-      const auto* data = shown.const_data_ptr<double>();
-      found.push_back({{"elements", first.numel()},
-                       {"unmoved", numbers.numel()},
-                       {"numbers", std::vector<double>(data, data + shown.numel())}});
-    }
-    return {{"outputs", found}};
+    return unmoved_.found();
   }
 
   double usual_scale(size_t i) const { return i < usual_scales_.size() ? usual_scales_[i] : 0; }
 
   void compute_truth(std::vector<OutputTensors>& outputs, Comparison& comparison,
                      std::map<int, at::Tensor>& values) {
-    auto* recomputed = float64_reference({}, "f64");
+    auto* recomputed = references_.in_float64();
     try {
       if (recomputed) {
         auto truth = recompute(*recomputed, {.exchange = keep_operands(values)});
@@ -892,50 +712,11 @@ class ReferenceRole : public Role {
         return;
       }
     } catch (const Failed& failed) {  // no float64 kernel for some operator
-      not_upcast_because_ =
-          fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what());
-      references_["f64"] = nullptr;
+      references_.give_up_float64(
+          fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what()));
     }
     comparison.oracle = Oracle::kOwn;
-    comparison.oracle_note = not_upcast_because_;
-  }
-
-  Float64Reference* float64_reference(const Tf32& tf32, const std::string& name) {
-    const auto found = references_.find(name);
-    if (found != references_.end()) return found->second.get();
-    auto& made = references_[name];
-    auto upcasted = upcast(trace(), tf32);
-    if (!upcasted.ok()) {
-      not_upcast_because_ = upcasted.error().message;
-      return nullptr;
-    }
-    try {
-      made = std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(),
-                                                machine_);
-    } catch (const Failed& failed) {
-      not_upcast_because_ = failed.what();
-    }
-    return made.get();
-  }
-
-  // Null where no sum of the forward depends on its order.
-  Float64Reference* order_checked_reference() {
-    const auto found = references_.find("order_check");
-    if (found != references_.end()) return found->second.get();
-    auto& made = references_["order_check"];
-    auto upcasted = upcast(trace(), {});
-    if (upcasted.ok() && mark_order_sensitive(upcasted.value()))
-      made = std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(),
-                                                machine_);
-    return made.get();
-  }
-
-  Float64Reference* own_dtype_reference() {
-    auto& made = references_["own"];
-    if (!made)
-      made = std::make_unique<Float64Reference>(keep_dtypes(trace()), loaded_.program->written_state(),
-                                                machine_);
-    return made.get();
+    comparison.oracle_note = references_.why_not();
   }
 
   // Whether the task says anything: outputs that are one number, or the same whatever goes in.
@@ -965,6 +746,8 @@ class ReferenceRole : public Role {
 
   Machine& machine_;
   Loaded loaded_;
+  TrialInputs inputs_{loaded_};
+  OtherReferences references_{loaded_, machine_};
   std::vector<ValueId> outputs_;  // outputs, then what the forward writes of inputs and state
   std::vector<ValueId> shared_;   // state, then inputs
   BlockLayout layout_, got_layout_;
@@ -973,26 +756,16 @@ class ReferenceRole : public Role {
   bool widened_ =
       false;  // the trial's inputs or state are not such as the task's own: judged where that makes numbers
   std::vector<ValueId> paired_;  // state that the candidate has, too
-  std::vector<bool> by_chance_;  // of each state
-  std::map<ValueId, IntegerUse> uses_;
-  std::map<ValueId, bool> structures_;
   std::vector<IndexMaker> makers_;
   Replay::Watcher reorder_;  // of the trial being judged: see follow_order
-  std::vector<ValueId> labels_;
   bool repeating_ = false;
-  bool coarse_ = false;           // the forward rounds to 16 bits or less
-  bool near_one_ = false;         // see OutputTensors::near_one
-  std::vector<double> bounds_;    // of the forward's clamps
-  std::set<StorageId> searched_;  // what the forward searches as sorted rows
-  struct Unmoved {
-    at::Tensor first, same;  // of the first trial, as float64; bool
-  };
+  bool coarse_ = false;         // the forward rounds to 16 bits or less
+  bool near_one_ = false;       // see OutputTensors::near_one
+  std::vector<double> bounds_;  // of the forward's clamps
   bool tracks_unmoved_ = false;
-  std::vector<Unmoved> unmoved_;  // of each output
-  std::vector<bool> moved_;       // of `shared_`: it is in the block where memory is dear
+  UnmovedElements unmoved_;
+  std::vector<bool> moved_;  // of `shared_`: it is in the block where memory is dear
   RunOptions options_;
-  std::map<std::string, std::unique_ptr<Float64Reference>> references_;  // null: cannot be
-  std::string not_upcast_because_;
   std::optional<Judged> judged_;
   std::vector<at::Tensor> earlier_;  // the first trial's truth
   std::vector<double> usual_scales_;

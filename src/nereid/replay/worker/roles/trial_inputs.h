@@ -1,0 +1,62 @@
+// What a trial makes of the task's inputs and state, in the reference's replay.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "nereid/replay/protocol.h"
+#include "nereid/replay/worker/inputs/integer_inputs.h"
+#include "nereid/replay/worker/roles/role.h"
+
+namespace nereid::replay {
+
+class TrialInputs {
+ public:
+  explicit TrialInputs(const Loaded& loaded) : loaded_(loaded) {}  // which outlives it
+
+  // Once the task is loaded. `on_grids`: inputs may lie on a grid, where many numbers are equal.
+  void load(bool on_grids);
+
+  // The tensors among a call's inputs.
+  std::vector<trace::ValueId> of_call(int call) const;
+
+  // What a caller may load: parameters and persistent buffers. Other buffers, and tensors that no state
+  // holds, are what the constructor makes of constants, and a candidate may make them again. `paired`: state
+  // that the candidate has, too.
+  void perturb_state(trace::StorageId storage, const Trial& trial, const std::vector<trace::ValueId>& paired,
+                     at::Generator& generator);
+
+  // Draws a call's inputs from a distribution. False where it changes nothing; `widened` becomes true where
+  // they are not such as the task's own.
+  bool change(int call, InputDistribution kind, at::Generator& generator, bool& widened);
+
+  // Inputs that are labels, masks or counts: whole numbers as the task draws them.
+  void note_labels();
+  // What is a whole number is exact: of labels, and of all state (masks). So are inputs that are on a grid.
+  std::set<trace::StorageId> exact(const Trial& trial);
+
+  // Whether a sample of each floating-point input holds a few numbers alone, or rises or falls all along.
+  bool repeat();
+  bool has_integer_tables() const;
+
+ private:
+  bool holds_whole_numbers(trace::ValueId value);
+  bool is_structure(trace::ValueId value, const at::Tensor& tensor);
+  const IntegerUse& use_in_forward(trace::ValueId value);
+  bool change_integers(int call, InputDistribution kind, at::Generator& generator);
+  void put_in_order(trace::ValueId value);
+
+  const Loaded& loaded_;
+  bool on_grids_ = true;
+  std::vector<bool> by_chance_;          // of each state
+  std::set<trace::StorageId> searched_;  // what the forward searches as sorted rows
+  std::vector<trace::ValueId> labels_;
+  std::map<trace::ValueId, IntegerUse> uses_;
+  std::map<trace::ValueId, bool> structures_;
+};
+
+}  // namespace nereid::replay
