@@ -467,6 +467,9 @@ class SharedState(unittest.TestCase):
         self.assertIsNotNone(fast._nereid_kernels)
         for name, value in alone.state_dict().items():
             torch.testing.assert_close(module.state_dict()[name], value, rtol=1e-4, atol=1e-5)
+        memory = torch.randn(16 * 8)  # an argument that is a buffer's memory, which forward writes to
+        module[1].running_mean = memory[:6]
+        self.assertIn("that 1.running_mean holds", nereid.explain(fast, memory.view(16, 8)))
 
     def test_as_a_part_of_a_larger_module(self):
         whole, plain = (

@@ -175,7 +175,7 @@ class Optimized(torch.nn.Module):
             return None
         if (
             self._nereid_watched.differs()
-            or self._nereid_state_differs()
+            or self._nereid_state_differs(tensors)
             or surroundings_differ(plan, tensors, self._nereid_watched.parts)
             or no_device(tensors, self._nereid_state)
         ):
@@ -245,7 +245,7 @@ class Optimized(torch.nn.Module):
             _structure.differs("arguments", plan.exported.inputs, structure)
             or self._nereid_tensors_differ(tensors)
             or self._nereid_watched.differs()
-            or self._nereid_state_differs()
+            or self._nereid_state_differs(tensors)
             or surroundings_differ(plan, tensors, self._nereid_watched.parts)
             or no_device(tensors, self._nereid_state)
         )
@@ -279,13 +279,21 @@ class Optimized(torch.nn.Module):
                     return f"tensor {i} of the arguments: expected integers from {bounds[0]} to {bounds[1]}, as in the example, got some from {got[0]} to {got[1]}"
         return None
 
-    def _nereid_state_differs(self):
+    def _nereid_state_differs(self, tensors):
         original = self._nereid_original
         for name, want, part, last in self._nereid_places:
             held = part._parameters.get(last)
             held = part._buffers.get(last) if held is None else held
             if held is None or not same_layout(held, want):
                 return f"parameter or buffer {name}: expected {text_of(want)}, got {'none' if held is None else text_of(meta_of(held))}"
+        exported = self._nereid_plan.exported
+        if exported.written or exported.mutates_inputs:  # what is written must not be read as something else
+            given = {tensor.untyped_storage()._cdata for tensor in tensors}
+            for name, _, part, last in self._nereid_places:
+                held = part._parameters.get(last)
+                held = part._buffers.get(last) if held is None else held
+                if held.untyped_storage()._cdata in given:
+                    return f"arguments: expected memory of their own, got some that {name} holds"
         for name, other in self._nereid_ties:
             if state_of(original, name) is not state_of(original, other):
                 return f"parameter or buffer {name}: expected {other}, which it was tied to, got another one"
