@@ -22,6 +22,7 @@ from .plan import Plan, Settings, exported_module, one_line
 from .tensors import (
     aliases_of,
     alike,
+    held_by,
     meta_of,
     no_device,
     range_of,
@@ -104,10 +105,7 @@ class Optimized(torch.nn.Module):
         own.pop("training", None)
         own["_nereid_call"] = Call(original)
         own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
-        own["_nereid_failed"], own["_nereid_ran"] = (
-            None,
-            False,
-        )  # why kernels run no more; whether they have run
+        own["_nereid_failed"], own["_nereid_ran"] = None, False  # why kernels run no more; whether they ran
         own["_nereid_state"], own["_nereid_asked"], own["_nereid_ties"] = {}, None, []
         if plan.exported is not None:
             own["_nereid_asked"] = (plan.exported.inputs, plan.tensors)
@@ -282,17 +280,14 @@ class Optimized(torch.nn.Module):
     def _nereid_state_differs(self, tensors):
         original = self._nereid_original
         for name, want, part, last in self._nereid_places:
-            held = part._parameters.get(last)
-            held = part._buffers.get(last) if held is None else held
+            held = held_by(part, last)
             if held is None or not same_layout(held, want):
                 return f"parameter or buffer {name}: expected {text_of(want)}, got {'none' if held is None else text_of(meta_of(held))}"
         exported = self._nereid_plan.exported
         if exported.written or exported.mutates_inputs:  # what is written must not be read as something else
             given = {tensor.untyped_storage()._cdata for tensor in tensors}
             for name, _, part, last in self._nereid_places:
-                held = part._parameters.get(last)
-                held = part._buffers.get(last) if held is None else held
-                if held.untyped_storage()._cdata in given:
+                if held_by(part, last).untyped_storage()._cdata in given:
                     return f"arguments: expected memory of their own, got some that {name} holds"
         for name, other in self._nereid_ties:
             if state_of(original, name) is not state_of(original, other):

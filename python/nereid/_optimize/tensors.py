@@ -19,6 +19,12 @@ def aliases_of(tensors):
     return tuple(first.setdefault(tensor.untyped_storage()._cdata, i) for i, tensor in enumerate(tensors))
 
 
+def held_by(part, name):
+    """A module's own parameter or buffer; None where there is none."""
+    held = part._parameters.get(name)
+    return part._buffers.get(name) if held is None else held
+
+
 def state_of(module, name):
     """A parameter or buffer by its name; None where there is none."""
     path, _, last = name.rpartition(".")
