@@ -237,4 +237,39 @@ CASES = [
         "scan_moved", "x.cumprod(1).transpose(0, 2).contiguous()", (7, 90, 11), mentions="Here 1 kernel moves"
     ),
     product("scan_flipped_and_read", "a = x.cumsum(1)\na.flip(1) + a[:, :1]", (7, 900)),
+    # What is stored and what a norm of it is are one kernel, and so are row sums of a loss and their
+    # softmaxes.
+    product(
+        "sum_and_its_norm",
+        "a = x + y\na * torch.rsqrt(a.float().pow(2).mean(-1, keepdim=True) + 1e-5), a",
+        (33, 200),
+        (33, 200),
+        mentions="Here 1 kernel moves",
+        dtype="bfloat16",
+    ),
+    product(
+        "loss_of_rows",
+        "F.kl_div(F.log_softmax(x, -1), F.softmax(y, -1), reduction='batchmean')",
+        (150, 300),
+        (150, 300),
+        mentions="Here 2 kernels move",
+    ),
+    # Rows of two and four elements are computed where they are read, and not stored.
+    product(
+        "areas_of_boxes",
+        "a = (x[:, 2:] - x[:, :2]).prod(1)\nb = (y[:, 2:] - y[:, :2]).clamp(min=0).prod(1)\n(a / (a + b + 9)).mean()",
+        (1100, 4),
+        (1100, 4),
+        mentions="Here 1 kernel moves",
+    ),
+    product("norms_of_few", "F.normalize(x, dim=1), x.softmax(1)", (900, 4), mentions="4 a program"),
+    # One row of which no program holds all: its largest parts and their exponentials are of one pass.
+    product(
+        "one_long_softmax",
+        "x.softmax(0)",
+        (5000011,),
+        mentions="Here 3 kernels move",
+        never="softmax_sum_kernel",
+    ),
+    product("one_long_logsumexp", "x.logsumexp(0)", (5000011,), mentions="Here 2 kernels move"),
 ]

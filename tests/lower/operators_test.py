@@ -18,6 +18,7 @@ import algebra
 import blocks
 import families
 import operators
+import uncommon
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from sample import sampled  # noqa: E402
@@ -29,9 +30,11 @@ NOT_YET = {
 
 
 # Cases with what their written files must mention, and must not.
-PROMISES = algebra.CASES + families.CASES + blocks.CASES
+PROMISES = algebra.CASES + families.CASES + blocks.CASES + uncommon.CASES
 # Products that are split only at sizes whose verdict takes 10 s of a core: judged a third as often as others.
-LARGE = tuple(f"family_{name}" for name in ("odd_parts", "long_not_split", "long_segments", "square_split"))
+LARGE = tuple(
+    f"family_{name}" for name in ("odd_parts", "long_not_split", "long_segments", "square_split", "one_long")
+)
 
 
 def chosen(args):

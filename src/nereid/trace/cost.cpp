@@ -84,8 +84,9 @@ Count contraction(const OpName& op, const Shapes& shapes) {
     return left == nullptr ? kUnknown : Count{3 * shapes.result_elements() * Shapes::last_size(*left)};
   }
   static constexpr std::string_view kLastOfFirst[] = {
-      "mm",      "bmm",        "matmul",      "linear",        "mv",           "dot", "vdot", "inner",
-      "_int_mm", "_scaled_mm", "_grouped_mm", "linalg_vecdot", "linalg_matmul"};
+      "mm",          "bmm",           "matmul",        "linear",         "mv",
+      "dot",         "vdot",          "inner",         "_int_mm",        "_scaled_mm",
+      "_grouped_mm", "linalg_vecdot", "linalg_matmul", "_euclidean_dist"};
   const bool known =
       added || std::find(std::begin(kLastOfFirst), std::end(kLastOfFirst), name) != std::end(kLastOfFirst);
   const Value* left = shapes.argument(added ? 1 : 0);

@@ -237,8 +237,8 @@ class ContractionEmitter {
     };
     write.line("first_m = " + start(m, "BLOCK_M"));
     write.line("first_n = " + start(n, "BLOCK_N"));
-    write.line("m = first_m + tl.arange(0, BLOCK_M)[:, None]");
-    write.line("n = first_n + tl.arange(0, BLOCK_N)[None, :]");
+    write.line(fmt::format("m = {}tl.arange(0, BLOCK_M)[:, None]", m == "0" ? "" : "first_m + "));
+    write.line(fmt::format("n = {}tl.arange(0, BLOCK_N)[None, :]", n == "0" ? "" : "first_n + "));
   }
 
   // Of k: what is before `begin` or from `end` on is multiplied by zero in every element of this program's
@@ -353,8 +353,11 @@ class ContractionEmitter {
     }
     const std::string all = product_text({product_text(counts), std::to_string(blocks)});
     write.line(fmt::format("for step in range({}):", counts.empty() ? hole(taps_ * blocks) : all));
+    const bool one_tap = counts.empty() && taps_ == 1;
     write.line(blocks == 1 ? "    tap = step" : fmt::format("    tap = step // {}", blocks));
-    write.line(blocks == 1 ? "    start = 0" : fmt::format("    start = step % {} * BLOCK_K", blocks));
+    write.line(blocks == 1 ? "    start = 0"
+               : one_tap   ? "    start = step * BLOCK_K"
+                           : fmt::format("    start = step % {} * BLOCK_K", blocks));
     std::string rest = "tap";
     for (size_t d = counts.size(); d-- > 0;) {
       write.line(d == 0 ? fmt::format("    tap_0 = {}", rest)
@@ -414,7 +417,9 @@ class ContractionEmitter {
     if (graph_.exprs[narrow].type != operand_)
       value = write.let(side, fmt::format("{}.to({})", value, type_text(operand_)));
     // A factor that does not depend on one of its block's dimensions is as wide as the block all the same.
-    return write.let(side, block.shaped(value));
+    const bool whole = graph_.exprs.uses(narrow, kK) && graph_.exprs.uses(narrow, block.left ? kM : kN);
+    const std::string shaped = block.shaped(value, whole);
+    return shaped == value ? value : write.let(side, shaped);
   }
 
   Status epilogue(ExprWriter& write, const std::vector<Index>& by) {

@@ -180,6 +180,7 @@ std::string ExprWriter::within(const Expr& expr) {
   std::vector<std::string> parts;
   if (bounds.low < expr.low) parts.push_back(fmt::format("({} >= {})", index, hole(expr.low)));
   if (bounds.high >= expr.high) parts.push_back(fmt::format("({} < {})", index, hole(expr.high)));
+  if (parts.size() == 1) parts[0] = parts[0].substr(1, parts[0].size() - 2);
   return let("inside", fmt::format("{}", fmt::join(parts, " & ")));
 }
 
@@ -344,6 +345,17 @@ std::optional<std::string> ExprWriter::of_a_truth_value(const Expr& expr,
   return std::nullopt;
 }
 
+// A Python number is float32 to the functions of Triton and libdevice (not to operators), whose arguments
+// must be of one type.
+void ExprWriter::widen_constants(const Expr& expr, std::vector<std::string>& args) const {
+  if (args.size() < 2 || expr.fn == Fn::kWhere) return;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Expr& arg = graph_.exprs[expr.args[i]];
+    if (arg.kind == Expr::Kind::kConstant && arg.type == DType::kF64)
+      args[i] = fmt::format("tl.full((), {}, tl.float64)", args[i]);
+  }
+}
+
 std::string ExprWriter::apply(ExprId id, const Expr& expr) {
   if (expr.fn == Fn::kWhere)
     if (auto padded = padded_load(id, expr)) return *padded;
@@ -359,7 +371,10 @@ std::string ExprWriter::apply(ExprId id, const Expr& expr) {
                fmt::format("{}.to({})", args[0], type));
   }
   std::string text;
-  const std::string_view form = info(expr.fn).triton;
+  // tl.sqrt_rn knows float32 alone, and of float64 tl.sqrt rounds as well.
+  const bool root_of_double = expr.fn == Fn::kSqrt && expr.type == DType::kF64;
+  const std::string_view form = root_of_double ? "tl.sqrt({0})" : info(expr.fn).triton;
+  if (form.front() != '{') widen_constants(expr, args);
   for (size_t i = 0; i < form.size(); ++i) {
     if (form[i] != '{') {
       text += form[i];

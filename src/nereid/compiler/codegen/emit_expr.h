@@ -77,6 +77,7 @@ class ExprWriter {
   // A name for a coordinate that is checked against its tensor's size: it is written once. `from_end`: which
   // of the tensor's dimensions.
   std::string coordinate(const Index& index, size_t from_end);
+  void widen_constants(const Expr& expr, std::vector<std::string>& args) const;
   std::string apply(ExprId id, const Expr& expr);
   std::optional<std::string> of_a_truth_value(const Expr& expr, const std::vector<std::string>& args,
                                               const std::string& own);

@@ -45,15 +45,18 @@ class FlashEmitter {
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, query.extents()); };
     const int64_t tiles = (m_ + block_m_ - 1) / block_m_;
     query.line("pid = tl.program_id(0)");
-    query.line(fmt::format("batch = (pid // {}).to(tl.int64)", tiles));
+    query.line(tiles == 1 ? "batch = pid.to(tl.int64)"
+                          : fmt::format("batch = (pid // {}).to(tl.int64)", tiles));
     // Where later keys are not looked at, the longest tiles come first: they would be waited for.
-    query.line(flash_.ahead ? fmt::format("tile = {} - pid % {}", tiles - 1, tiles)
-                            : fmt::format("tile = pid % {}", tiles));
-    query.line("m = tile * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]");
+    query.line(tiles == 1     ? "tile = 0"
+               : flash_.ahead ? fmt::format("tile = {} - pid % {}", tiles - 1, tiles)
+                              : fmt::format("tile = pid % {}", tiles));
+    query.line(fmt::format("m = {}tl.arange(0, BLOCK_M)[:, None]", tiles == 1 ? "" : "tile * BLOCK_M + "));
     query.line("e = tl.arange(0, BLOCK_E)[None, :]");
     query.line("e_key = tl.arange(0, BLOCK_E)[:, None]");
     query.line("f = tl.arange(0, BLOCK_F)[None, :]");
-    const std::string q = operand(query, flat(flash_.query), {FlashDim::kE}, "[BLOCK_M, BLOCK_E]", "queries");
+    const std::string q =
+        operand(query, flat(flash_.query), {FlashDim::kE}, FlashDim::kM, "[BLOCK_M, BLOCK_E]", "queries");
     query.line("best = tl.full([BLOCK_M, 1], float(\"-inf\"), tl.float32)");
     query.line("sum = tl.zeros([BLOCK_M, 1], tl.float32)");
     query.line("total = tl.zeros([BLOCK_M, BLOCK_F], tl.float32)");
@@ -117,9 +120,10 @@ class FlashEmitter {
     return by;
   }
 
-  // A block as it is multiplied. What is beyond `summed` is zero; a load that is masked is so already.
-  std::string operand(ExprWriter& write, ExprId body, const std::vector<int>& summed, const char* shape,
-                      const std::string& wish) {
+  // A block as it is multiplied, of `summed` and `own`. What is beyond `summed` is zero; a load that is
+  // masked is so already.
+  std::string operand(ExprWriter& write, ExprId body, const std::vector<int>& summed, int own,
+                      const char* shape, const std::string& wish) {
     const Expr expr = graph_.exprs[body];
     const bool narrow =
         expr.kind == Expr::Kind::kApply && expr.fn == Fn::kCast && graph_.exprs[expr.args[0]].type == type_;
@@ -131,7 +135,8 @@ class FlashEmitter {
       text = write.let(wish, fmt::format("tl.where({}, {}, 0.0)", inside, text));
     if (!narrow && type_ != DType::kF32)
       text = write.let(wish, fmt::format("{}.to({})", text, type_text(type_)));
-    return write.let(wish, fmt::format("tl.broadcast_to({}, {})", text, shape));
+    const bool whole = graph_.exprs.uses(made, own) && graph_.exprs.uses(made, summed.front());
+    return whole ? text : write.let(wish, fmt::format("tl.broadcast_to({}, {})", text, shape));
   }
 
   std::string dot(const std::string& left, const std::string& right, const std::string& onto) const {
@@ -159,7 +164,8 @@ class FlashEmitter {
     turn("n = start + tl.arange(0, BLOCK_N)[None, :]");
     turn("n_value = start + tl.arange(0, BLOCK_N)[:, None]");
     key.begin_loop({FlashDim::kN});
-    const std::string k = operand(key, flat(flash_.key), {FlashDim::kE}, "[BLOCK_E, BLOCK_N]", "keys");
+    const std::string k =
+        operand(key, flat(flash_.key), {FlashDim::kE}, FlashDim::kN, "[BLOCK_E, BLOCK_N]", "keys");
     take(key);
     turn("product = " + dot(q, k, ""));
     score.begin_loop({FlashDim::kN});
@@ -175,7 +181,8 @@ class FlashEmitter {
     turn("decay = tl.exp(best - shift)");
     turn("sum = sum * decay + tl.sum(weight, axis=1)[:, None]");
     value.begin_loop({FlashDim::kN});
-    const std::string v = operand(value, flat(flash_.value), {FlashDim::kN}, "[BLOCK_N, BLOCK_F]", "values");
+    const std::string v =
+        operand(value, flat(flash_.value), {FlashDim::kN}, FlashDim::kF, "[BLOCK_N, BLOCK_F]", "values");
     take(value);
     std::string weight = type_ == DType::kF32 ? "weight" : fmt::format("weight.to({})", type_text(type_));
     if (precision_ == "tf32") weight = "round_to_tf32(weight)";

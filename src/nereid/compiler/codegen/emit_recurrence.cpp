@@ -8,15 +8,14 @@
 namespace nereid::compiler {
 namespace {
 
-// Units of float32 whose states, and whose weights in the first-level cache, one processor holds: then all
-// steps are one launch. With more of them a processor alone takes longer for a step than a launch of all
-// does.
-constexpr int64_t kInRegisters = 64;
+// Bytes of a sample's units whose states, and whose weights in the first-level cache, one processor holds:
+// then all steps are one launch. With more of them a processor alone takes longer for a step than a launch of
+// all does.
+constexpr int64_t kInRegisters = 256;
 constexpr int64_t kGatesOfFourWarps = 8192;  // elements of a program; of more, four warps spill registers
 
 bool fits_registers(const Recurrence& of, DType stored) {
-  const bool half = stored == DType::kF16 || stored == DType::kBF16;
-  return of.hidden <= (half ? 2 * kInRegisters : kInRegisters);
+  return of.hidden * trace::element_bytes(stored) <= kInRegisters;
 }
 
 class StepEmitter : RecurrenceLines {
@@ -37,8 +36,8 @@ class StepEmitter : RecurrenceLines {
       line("k = tl.arange(0, BLOCK_N)[:, None]");
       line(fmt::format("h = tl.load({}{})", at_unit(of_.start), load_mask({sample_mask(), unit_mask()})));
       if (of_.cell == Cell::kLstm)
-        line(fmt::format("cell = tl.load({}{}).to(tl.float32)", at_unit(of_.cell_start),
-                         load_mask({sample_mask(), unit_mask()})));
+        line(fmt::format("cell = tl.load({}{}).to({})", at_unit(of_.cell_start),
+                         load_mask({sample_mask(), unit_mask()}), computed()));
       line(fmt::format("for step in range({}):", hole(of_.steps)));
       indent_ = "    ";
     }
@@ -74,26 +73,28 @@ class StepEmitter : RecurrenceLines {
   }
 
  private:
+  std::string computed() const { return type_text(compute_type(stored_)); }
+
   void cut(const KernelChoice& choice) {
-    const bool half = is_half();
     on_device_ = fits_registers(of_, stored_);
     if (on_device_) block_n_ = std::max<int64_t>(power_of_two(of_.hidden), 16);
     // Longer blocks of float32 do not fit the registers (`cuobjdump --dump-resource-usage`: 368 bytes of
     // stack).
-    block_k_ = std::clamp<int64_t>(power_of_two(of_.hidden), 16, half ? 128 : 64);
+    block_k_ = std::clamp<int64_t>(power_of_two(of_.hidden), 16, 256 / trace::element_bytes(stored_));
     // Every step waits for the one before, so its time counts: as many processors as there are.
     while (!on_device_ && programs() > 2 * processors_ && std::min(block_m_, block_n_) < 64)
       (block_m_ <= block_n_ ? block_m_ : block_n_) *= 2;
     if (choice.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice.m), 16);
     if (choice.n > 0 && !on_device_) block_n_ = std::max<int64_t>(power_of_two(choice.n), 16);
     if (choice.k > 0) block_k_ = std::max<int64_t>(power_of_two(choice.k), 16);
-    if (!half) precision_ = choice.precision.empty() ? (node_.tf32 ? "tf32" : "tf32x3") : choice.precision;
+    if (stored_ == DType::kF32)
+      precision_ = choice.precision.empty() ? (node_.tf32 ? "tf32" : "tf32x3") : choice.precision;
     const int64_t gates = static_cast<int64_t>(gates_.size()) * block_m_ * block_n_;
     out_.num_warps = choice.warps > 0 ? choice.warps : !on_device_ && gates > kGatesOfFourWarps ? 8 : 4;
     out_.num_stages = choice.stages > 0 ? choice.stages : 3;
     const auto shared = [&] {
       const auto rows = block_m_ + static_cast<int64_t>(gates_.size()) * block_n_;
-      return rows * block_k_ * (half ? 2 : 4) * out_.num_stages;
+      return rows * block_k_ * trace::element_bytes(stored_) * out_.num_stages;
     };
     while (!on_device_ && choice.k == 0 && block_k_ > 16 && shared() > shared_bytes_) block_k_ /= 2;
     out_.choice = {.m = block_m_,
@@ -105,8 +106,9 @@ class StepEmitter : RecurrenceLines {
   }
 
   std::string dot(size_t gate, const std::string& masks) {
-    const std::string precision =
-        precision_.empty() ? "" : fmt::format(", input_precision=\"{}\"", precision_);
+    const std::string precision = stored_ == DType::kF64 ? ", out_dtype=tl.float64"
+                                  : precision_.empty() ? ""
+                                                       : fmt::format(", input_precision=\"{}\"", precision_);
     const Size first = static_cast<int64_t>(gate) * of_.hidden;
     const std::string row = first == 0 ? "unit" : fmt::format("(unit + {})", hole(first, Size::Place::kTerm));
     return fmt::format("tl.dot(h, tl.load({} + {} * {} + k{}){}{})", pointer(of_.weight), row,
@@ -122,7 +124,7 @@ class StepEmitter : RecurrenceLines {
 
   void products() {
     for (const auto& gate : gates_)
-      line(fmt::format("from_{} = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)", gate));
+      line(fmt::format("from_{} = tl.zeros([BLOCK_M, BLOCK_N], {})", gate, computed()));
     const std::string inside = of_.hidden % block_k_ == 0 ? "" : fmt::format("k < {}", hole(of_.hidden));
     line(fmt::format("for start in range(0, {}, BLOCK_K):", hole(of_.hidden)));
     line("    k = start + tl.arange(0, BLOCK_K)[None, :]");
@@ -138,11 +140,11 @@ class StepEmitter : RecurrenceLines {
     load_input_gates();
     const std::string inside = load_mask({sample_mask(), unit_mask()});
     if (of_.cell == Cell::kGru)
-      line(fmt::format("hidden = {}.to(tl.float32)",
-                       on_device_ ? "h" : fmt::format("tl.load(before + unit{})", inside)));
+      line(fmt::format("hidden = {}.to({})",
+                       on_device_ ? "h" : fmt::format("tl.load(before + unit{})", inside), computed()));
     if (of_.cell == Cell::kLstm && !on_device_) {
       line("cell_at = " + at_unit(of_.cell_state));
-      line(fmt::format("cell = tl.load(cell_at{}).to(tl.float32)", inside));
+      line(fmt::format("cell = tl.load(cell_at{}).to({})", inside, computed()));
     }
   }
 

@@ -44,7 +44,8 @@ std::string FactorBlock::range(bool of_k) const {
                      along_k ? "BLOCK_K" : own);
 }
 
-std::string FactorBlock::shaped(const std::string& value) const {
+std::string FactorBlock::shaped(const std::string& value, bool whole) const {
+  if (!flat && whole) return value;
   if (!flat)
     return fmt::format("tl.broadcast_to({}, {})", value, left ? "[BLOCK_M, BLOCK_K]" : "[BLOCK_K, BLOCK_N]");
   const std::string own = left ? "BLOCK_M" : "BLOCK_N";

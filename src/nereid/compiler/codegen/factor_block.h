@@ -25,8 +25,9 @@ struct FactorBlock {
 
   // The indices along k, or along m or n, from 0.
   std::string range(bool of_k) const;
-  // What is loaded, or computed from that, as the block that is multiplied.
-  std::string shaped(const std::string& value) const;
+  // What is loaded, or computed from that, as the block that is multiplied; `whole`: it depends on both of
+  // the block's dimensions.
+  std::string shaped(const std::string& value, bool whole) const;
 };
 
 // Of a factor over dimensions `own` and `k`: flat where it loads float32 that is adjacent along one of them

@@ -32,11 +32,11 @@ const std::map<std::string, std::string>& helper_bodies() {
 )"},
       {"log1p_of", R"((x: tl.tensor) -> tl.tensor:
     """log(1 + x), which is x itself where x is tiny."""
-    return tl.where(tl.abs(x) < 1e-8, x, libdevice.log1p(x))
+    return tl.where(tl.abs(x) < 1e-17, x, libdevice.log1p(x))
 )"},
       {"expm1_of", R"((x: tl.tensor) -> tl.tensor:
     """exp(x) - 1, which is x itself where x is tiny."""
-    return tl.where(tl.abs(x) < 1e-8, x, libdevice.expm1(x))
+    return tl.where(tl.abs(x) < 1e-17, x, libdevice.expm1(x))
 )"},
       {"product_of", R"((a: tl.tensor, b: tl.tensor) -> tl.tensor:
     """The product of two numbers."""

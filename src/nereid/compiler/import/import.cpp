@@ -16,13 +16,16 @@ const OperatorTable& operators() {
   static const OperatorTable table = [] {
     OperatorTable made;
     add_pointwise(made);
+    add_special_functions(made);
     add_reductions(made);
+    add_distances(made);
     add_contractions(made);
     add_norms(made);
     add_factories(made);
     add_shapes(made);
     add_gathers(made);
     add_pools(made);
+    add_resampling(made);
     add_losses(made);
     add_scans(made);
     add_attention(made);
@@ -61,6 +64,17 @@ std::vector<Index> dimensions(size_t count, size_t from) {
 
 size_t axis_of(int64_t axis, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
+std::vector<ExprId> unraveled(Value linear, const Extents& sizes) {
+  std::vector<ExprId> digits(sizes.size());
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const Value size = linear.constant(static_cast<double>(sizes[d]));
+    const Value next = linear.apply(Fn::kIntDiv, size);
+    digits[d] = d == 0 ? linear.id() : (linear - next * size).id();
+    linear = next;
+  }
+  return digits;
 }
 
 std::string short_name(const std::string& op) {
@@ -294,6 +308,15 @@ Status Importer::cannot(std::string why) const {
 
 void Importer::fail(std::string why) {
   if (trouble_.ok()) trouble_ = cannot(std::move(why));
+}
+
+// A sum or a product over nothing is 0 or 1, and no loop.
+Node Importer::without_empty_reduction(Node node) {
+  const bool known = node.reduction == Reduction::kSum || node.reduction == Reduction::kProd;
+  if (!known || node.scan || element_count(node.reduced) != 0) return node;
+  node.body = exprs().constant(node.reduction == Reduction::kProd ? 1 : 0, exprs()[node.body].type);
+  node.reduced.clear(), node.reduction = Reduction::kNone;
+  return node;
 }
 
 const trace::Arg* Importer::arg(size_t position, std::string_view name) const {

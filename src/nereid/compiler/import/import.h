@@ -95,8 +95,8 @@ class Importer {
   std::string device_text(const TracedTensor& value) const;
   // A tensor that is in memory as the value is, row by row.
   TensorId in_memory(trace::ValueId id, const std::string& name);
-  // A node of the call, whose result is row-major.
-  TensorId add(Node node, DType type);
+  // A node of the call, whose result is row-major, of the node's sizes where none are given.
+  TensorId add(Node node, DType type, Extents sizes = {});
   const Extents& sizes_of(TensorId id) const { return graph_.tensors.at(static_cast<size_t>(id)).sizes; }
   Recurrence& recurrence_of(TensorId id) {
     return *graph_.nodes[static_cast<size_t>(graph_.tensors.at(static_cast<size_t>(id)).node)].recurrence;
@@ -130,6 +130,7 @@ class Importer {
   std::string other_stream(const trace::Call& call) const;
   std::pair<bool, bool> complex_in(const trace::Call& call) const;
   Status define(trace::ValueId result, Node node);
+  Node without_empty_reduction(Node node);
   // A view of what was there before becomes `made`, the rest stays.
   Status patch(const TracedTensor& view, TensorId base, TensorId made);
   TensorId dense(trace::ValueId id);
@@ -152,13 +153,16 @@ using OperatorImport = std::function<Status(Importer&)>;
 using OperatorTable =
     std::map<std::string, OperatorImport, std::less<>>;  // by "aten::add"; overloads share one
 void add_pointwise(OperatorTable& table);
+void add_special_functions(OperatorTable& table);
 void add_reductions(OperatorTable& table);
+void add_distances(OperatorTable& table);
 void add_norms(OperatorTable& table);
 void add_contractions(OperatorTable& table);
 void add_factories(OperatorTable& table);
 void add_shapes(OperatorTable& table);
 void add_gathers(OperatorTable& table);
 void add_pools(OperatorTable& table);
+void add_resampling(OperatorTable& table);
 void add_losses(OperatorTable& table);
 void add_scans(OperatorTable& table);
 void add_attention(OperatorTable& table);
@@ -175,6 +179,9 @@ std::string short_name(const std::string& op);
 
 // A dimension counted from the front, of one that may be negative.
 size_t axis_of(int64_t axis, size_t rank);
+
+// An i64 that counts elements row by row, as one for each dimension.
+std::vector<ExprId> unraveled(Value linear, const Extents& sizes);
 
 // Null where there is none.
 const trace::Phase* last_forward(const trace::Trace& trace);

@@ -91,6 +91,36 @@ Status vector_product(Importer& import) {
   return product(import, *a, *b, at, {d(sizes.size())}, sizes, k, -1, 1, "matmul");
 }
 
+// beta * self + alpha * product: addmv, addr and addbmm, which sums over the batch, too.
+OperatorImport added_product(std::string name) {
+  return [name = std::move(name)](Importer& import) -> Status {
+    const auto a = import.tensor(import.arg(1, "mat1")), b = import.tensor(import.arg(2, "mat2"));
+    if (!a || !b) return import.cannot("expected two factors");
+    const Extents sizes = import.result().sizes, of_a = import.value(*a).sizes;
+    const DType type = compute_type(import.result().dtype);
+    const double beta = import.number(import.arg(3, "beta"), 1),
+                 alpha = import.number(import.arg(4, "alpha"), 1);
+    Value self(import.exprs(), import.operand(import.arg(0, "self"), sizes, type));
+    if (beta == 0) self = self.constant(0);
+    self = self * beta;
+    if (name == "addr") {
+      const Value x(import.exprs(), element(import, *a, {d(0)}, sizes)),
+          y(import.exprs(), element(import, *b, {d(1)}, sizes));
+      return import.define(import.results()[0], (self + x * y * alpha).id(), name);
+    }
+    if (name == "addmv")
+      return product(import, *a, *b, {d(0), d(1)}, {d(1)}, sizes, of_a[1], self.id(), alpha, name);
+    import.contraction_under("matmul.allow_tf32");
+    const Extents reduced{of_a[0], of_a[2]}, extents{sizes[0], sizes[1], of_a[0], of_a[2]};
+    const Value x(import.exprs(), element(import, *a, {d(2), d(0), d(3)}, extents)),
+        y(import.exprs(), element(import, *b, {d(2), d(3), d(1)}, extents));
+    const TensorId sum =
+        import.temporary(Reduction::kSum, sizes, reduced, (x * y).id(), import.result().dtype, name);
+    const Value total(import.exprs(), import.load(sum, dimensions(2)));
+    return import.define(import.results()[0], (self + total * alpha).id(), name);
+  };
+}
+
 // The sum over some dimensions of the product of three tensors, each of which has dimensions of extent 1
 // where `expand` says.
 Status trilinear(Importer& import) {
@@ -364,6 +394,8 @@ void add_contractions(OperatorTable& table) {
   table["aten::convolution"] = convolution;
   table["aten::mv"] = vector_product;
   table["aten::dot"] = vector_product;
+  for (const char* name : {"addmv", "addr", "addbmm"})
+    table[std::string("aten::") + name] = added_product(name);
   table["aten::_trilinear"] = trilinear;
 }
 

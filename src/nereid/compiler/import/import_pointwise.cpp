@@ -102,7 +102,9 @@ Status masked_fill(Importer& import) {
 // A bound that is a tensor is no number: refused rather than taken for none.
 Status clamp_operator(Importer& import) {
   const auto results = import.results();
-  const auto *low = import.arg(1, "min"), *high = import.arg(2, "max");
+  const bool only_high = short_name(import.call().op).starts_with("clamp_max");
+  const auto* low = only_high ? nullptr : import.arg(1, "min");
+  const auto* high = import.arg(only_high ? 1 : 2, "max");
   const auto& out = import.value(results.at(0));
   const DType type = compute_type(out.dtype);
   ExprId x = import.operand(import.arg(0, "self"), out.sizes, type);
@@ -148,6 +150,10 @@ Status lerp(Importer& import) {
   return import.define(results[0], (weight.apply(Fn::kAbs) < 0.5).where(near_a, near_b).id(), "lerp");
 }
 
+// Of integers, towards zero. In lanes that a mask leaves out the divisor is 0, by which no integer is
+// divided.
+Value integer_quotient(Value a, Value b) { return a.apply(Fn::kIntDiv, equal(b, 0).where(b.constant(1), b)); }
+
 // Rounded towards minus infinity; integers by the remainder.
 Value floor_divided(Value a, Value b) {
   if (trace::is_floating(a.type())) {
@@ -157,7 +163,7 @@ Value floor_divided(Value a, Value b) {
     const Value floored = down.where(whole - 1.0, whole).apply(Fn::kRound);
     return equal(b, 0).where(a / b, floored);
   }
-  const Value quotient = a.apply(Fn::kIntDiv, b), left = a - quotient * b;
+  const Value quotient = integer_quotient(a, b), left = a - quotient * b;
   return (negated(equal(left, 0)) & negated(equal(left < 0, b < 0))).where(quotient - 1, quotient);
 }
 
@@ -165,7 +171,7 @@ Value rounded_quotient(Importer& import, Value a, Value b) {
   const std::string rounding = import.text(import.arg(2, "rounding_mode"), "");
   if (rounding == "floor") return floor_divided(a, b);
   if (rounding == "trunc")
-    return trace::is_floating(a.type()) ? (a / b).apply(Fn::kTrunc) : a.apply(Fn::kIntDiv, b);
+    return trace::is_floating(a.type()) ? (a / b).apply(Fn::kTrunc) : integer_quotient(a, b);
   return a / b;
 }
 
@@ -178,7 +184,7 @@ Value remainder_of(Importer&, Value a, Value b) {
 }
 
 Value fmod_of(Importer&, Value a, Value b) {
-  return trace::is_floating(a.type()) ? a.apply(Fn::kFmod, b) : a - a.apply(Fn::kIntDiv, b) * b;
+  return trace::is_floating(a.type()) ? a.apply(Fn::kFmod, b) : a - integer_quotient(a, b) * b;
 }
 
 // Zero times anything is zero, a logarithm of NaN is not.
@@ -319,13 +325,13 @@ void add_activations(OperatorTable& table) {
 
 void add_pointwise(OperatorTable& table) {
   const std::pair<const char*, Fn> functions[] = {
-      {"abs", Fn::kAbs},     {"neg", Fn::kNeg},        {"exp", Fn::kExp},   {"exp2", Fn::kExp2},
-      {"expm1", Fn::kExpm1}, {"log", Fn::kLog},        {"log2", Fn::kLog2}, {"log1p", Fn::kLog1p},
-      {"sqrt", Fn::kSqrt},   {"rsqrt", Fn::kRsqrt},    {"sin", Fn::kSin},   {"cos", Fn::kCos},
-      {"tan", Fn::kTan},     {"asin", Fn::kAsin},      {"acos", Fn::kAcos}, {"atan", Fn::kAtan},
-      {"sinh", Fn::kSinh},   {"cosh", Fn::kCosh},      {"tanh", Fn::kTanh}, {"erf", Fn::kErf},
-      {"erfc", Fn::kErfc},   {"floor", Fn::kFloor},    {"ceil", Fn::kCeil}, {"trunc", Fn::kTrunc},
-      {"round", Fn::kRound}, {"sigmoid", Fn::kSigmoid}};
+      {"abs", Fn::kAbs},        {"neg", Fn::kNeg},     {"exp", Fn::kExp},   {"exp2", Fn::kExp2},
+      {"expm1", Fn::kExpm1},    {"log", Fn::kLog},     {"log2", Fn::kLog2}, {"log1p", Fn::kLog1p},
+      {"sqrt", Fn::kSqrt},      {"rsqrt", Fn::kRsqrt}, {"sin", Fn::kSin},   {"cos", Fn::kCos},
+      {"tan", Fn::kTan},        {"asin", Fn::kAsin},   {"acos", Fn::kAcos}, {"atan", Fn::kAtan},
+      {"sinh", Fn::kSinh},      {"cosh", Fn::kCosh},   {"tanh", Fn::kTanh}, {"erf", Fn::kErf},
+      {"erfc", Fn::kErfc},      {"floor", Fn::kFloor}, {"ceil", Fn::kCeil}, {"trunc", Fn::kTrunc},
+      {"sigmoid", Fn::kSigmoid}};
   for (const auto& [name, fn] : functions) table[std::string("aten::") + name] = function(fn);
   for (const char* copy : {"clone", "contiguous", "detach", "alias", "lift_fresh_copy"})
     table[std::string("aten::") + copy] = unary([](Importer&, Value x) { return x; });
@@ -335,9 +341,10 @@ void add_pointwise(OperatorTable& table) {
     return Value(import.exprs(), import.exprs().cast(import.exprs().cast(x.id(), type), compute_type(type)));
   });
   table["aten::reciprocal"] = unary([](Importer&, Value x) { return x.constant(1) / x; });
-  table["aten::sign"] = unary([](Importer&, Value x) {
-    return (x > 0).where(x.constant(1), (x < 0).where(x.constant(-1), x.constant(0)));
-  });
+  for (const char* name : {"sign", "sgn"})
+    table[std::string("aten::") + name] = unary([](Importer&, Value x) {
+      return (x > 0).where(x.constant(1), (x < 0).where(x.constant(-1), x.constant(0)));
+    });
   table["aten::square"] = unary([](Importer&, Value x) { return x * x; });
   table["aten::frac"] = unary([](Importer&, Value x) { return x - x.apply(Fn::kTrunc); });
   table["aten::log10"] =
@@ -421,7 +428,7 @@ void add_pointwise(OperatorTable& table) {
   table["aten::ne"] = comparison(Fn::kNotEqual);
   table["aten::where"] = where;
   table["aten::masked_fill"] = masked_fill;
-  for (const char* name : {"clamp", "clamp_min", "clip"})
+  for (const char* name : {"clamp", "clamp_min", "clamp_max", "clip"})
     table[std::string("aten::") + name] = clamp_operator;
   table["aten::addcmul"] = add_product(Fn::kMul);
   table["aten::addcdiv"] = add_product(Fn::kDiv);

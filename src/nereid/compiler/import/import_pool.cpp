@@ -55,6 +55,28 @@ std::vector<int64_t> strides_of(Importer& import, const std::vector<int64_t>& wi
   return given.empty() ? window : spread(given, window.size(), 1);
 }
 
+Index dim_of(size_t d) { return Index::dimension(static_cast<int>(d)); }
+
+// Defines the second result: where the largest of `body` in each window stands, as an index in its plane.
+Status largest_of_windows(Importer& import, const Extents& sizes, const Extents& window, Value body,
+                          const std::vector<Value>& starts, const Extents& plane,
+                          const std::vector<int64_t>& dilation) {
+  const TensorId which =
+      import.temporary(Reduction::kArgMax, sizes, window, body.id(), DType::kI64, "max_pool_tap");
+  Value tap(import.exprs(), import.load(which, dimensions(sizes.size())));
+  Value linear = tap.constant(0);
+  int64_t weight = 1;
+  for (size_t i = window.size(); i-- > 0;) {
+    const Value size = tap.constant(static_cast<double>(window[i]));
+    const Value next = tap.apply(Fn::kIntDiv, size);
+    const Value place = starts[i] + (tap - next * size) * static_cast<double>(dilation[i]);
+    linear = linear + place * static_cast<double>(weight);
+    weight *= plane[i];
+    tap = next;
+  }
+  return import.define(import.results().at(1), linear.id(), "max_pool_index");
+}
+
 OperatorImport max_pool(size_t area) {
   return [area](Importer& import) -> Status {
     const auto x = import.tensor(import.arg(0, "self"));
@@ -71,22 +93,11 @@ OperatorImport max_pool(size_t area) {
     NEREID_TRY_STATUS(
         import.define_reduction(results[0], Reduction::kMax, windows.sizes, window, body.id(), "max_pool"));
     if (results.size() < 2) return ok_status();
-    // Where the largest of a window stands, as an index in its plane.
-    const TensorId which =
-        import.temporary(Reduction::kArgMax, windows.sizes, window, body.id(), DType::kI64, "max_pool_tap");
-    Value tap(import.exprs(), import.load(which, dimensions(windows.sizes.size())));
-    Value linear = tap.constant(0);
-    int64_t weight = 1;
-    for (size_t i = area; i-- > 0;) {
-      const Value size = tap.constant(static_cast<double>(window[i]));
-      const Value next = tap.apply(Fn::kIntDiv, size);
-      const Value start(import.exprs(), import.exprs().index(windows.start(i)));
-      linear = linear + (start + (tap - next * size) * static_cast<double>(windows.dilation[i])) *
-                            static_cast<double>(weight);
-      weight *= windows.in[windows.first + i];
-      tap = next;
-    }
-    return import.define(results[1], linear.id(), "max_pool_index");
+    std::vector<Value> starts;
+    for (size_t i = 0; i < area; ++i)
+      starts.emplace_back(import.exprs(), import.exprs().index(windows.start(i)));
+    const Extents plane(windows.in.begin() + static_cast<ptrdiff_t>(windows.first), windows.in.end());
+    return largest_of_windows(import, windows.sizes, window, body, starts, plane, windows.dilation);
   };
 }
 
@@ -136,8 +147,6 @@ OperatorImport avg_pool(size_t area) {
 OperatorImport adaptive_pool(size_t area, bool maximum_of) {
   return [area, maximum_of](Importer& import) -> Status {
     const auto x = import.tensor(import.arg(0, "self"));
-    if (maximum_of && import.results().size() > 1 && import.results().size() != 2)
-      return import.cannot("expected one tensor");
     const Extents sizes = import.result().sizes, in = import.value(x.value()).sizes;
     const size_t first = sizes.size() - area;
     Extents window, extents = sizes;
@@ -164,9 +173,18 @@ OperatorImport adaptive_pool(size_t area, bool maximum_of) {
     const Value element(import.exprs(), import.read(*x, at, extents));
     const double nothing = maximum_of ? -std::numeric_limits<double>::infinity() : 0;
     const Value body = Value(import.exprs(), inside).where(element, element.constant(nothing));
-    if (maximum_of)
-      return import.define_reduction(import.results()[0], Reduction::kMax, sizes, window, body.id(),
-                                     "max_pool");
+    if (maximum_of) {
+      NEREID_TRY_STATUS(import.define_reduction(import.results()[0], Reduction::kMax, sizes, window,
+                                                body.id(), "max_pool"));
+      if (import.results().size() < 2) return ok_status();
+      std::vector<Value> starts;
+      for (size_t i = 0; i < area; ++i)
+        starts.emplace_back(import.exprs(), import.exprs().index(quotient(dim_of(first + i) * in[first + i],
+                                                                          sizes[first + i], sizes)));
+      return largest_of_windows(import, sizes, window, body, starts,
+                                {in.begin() + static_cast<ptrdiff_t>(first), in.end()},
+                                std::vector<int64_t>(area, 1));
+    }
     const TensorId sum = import.temporary(Reduction::kSum, sizes, window, body.id(), body.type(), "avg_pool");
     const Value total(import.exprs(), import.load(sum, dimensions(sizes.size())));
     const Expr known = import.exprs()[count.id()];
@@ -182,24 +200,39 @@ double scale_of(Importer& import, const trace::Arg* given, int64_t in, int64_t o
   return factor > 0 ? 1 / factor : static_cast<double>(in) / static_cast<double>(out);
 }
 
-OperatorImport nearest(size_t area) {
-  return [area](Importer& import) -> Status {
+// As PyTorch rounds, in float32. `exact`: from the middle of an element of the result.
+OperatorImport nearest(size_t area, bool exact) {
+  return [area, exact](Importer& import) -> Status {
     const auto x = import.tensor(import.arg(0, "self"));
     const Extents sizes = import.result().sizes, in = import.value(x.value()).sizes;
     const size_t first = sizes.size() - area;
     auto at = dimensions(sizes.size());
+    std::vector<ExprId> further(sizes.size(), import.exprs().integer(0));
+    bool ratios = true;  // of sizes, in all dimensions
     for (size_t i = 0; i < area; ++i) {
       const size_t d = first + i;
       const auto scale = static_cast<float>(scale_of(import, import.arg(2 + i, ""), in[d], sizes[d]));
-      // As PyTorch rounds, in float32; the quotient must say the same everywhere.
-      for (int64_t at_out = 0; at_out < sizes[d]; ++at_out) {
-        const int64_t from = std::min<int64_t>(
-            static_cast<int64_t>(std::floor(static_cast<float>(at_out) * scale)), in[d] - 1);
-        if (from != at_out * in[d] / sizes[d]) return import.cannot("its scale is no ratio of the sizes");
+      const float begin = exact ? 0.5F : 0;
+      const Index ratio = exact ? quotient((at[d] * 2 + Index(1)) * in[d], sizes[d] * 2, sizes)
+                                : quotient(at[d] * in[d], sizes[d], sizes);
+      bool same = true;
+      for (int64_t own = 0; own < sizes[d] && same; ++own) {
+        const auto from = static_cast<int64_t>(std::floor((static_cast<float>(own) + begin) * scale));
+        const int64_t by_sizes = exact ? (2 * own + 1) * in[d] / (2 * sizes[d]) : own * in[d] / sizes[d];
+        same = std::min<int64_t>(from, in[d] - 1) == by_sizes;
       }
-      at[d] = quotient(at[d] * in[d], sizes[d], sizes);
+      if (same) {
+        at[d] = ratio;
+        continue;
+      }
+      ratios = false;
+      const Value own = Value(import.exprs(), import.exprs().index(at[d])).cast(DType::kF32);
+      const Value from = ((own + double{begin}) * double{scale}).apply(Fn::kFloor);
+      further[d] = minimum(from, static_cast<double>(in[d] - 1)).cast(DType::kI64).id();
+      at[d] = Index();
     }
-    return import.define(import.results()[0], import.read(*x, at, sizes), "upsample_nearest");
+    const ExprId element = ratios ? import.read(*x, at, sizes) : import.read(*x, at, further, sizes);
+    return import.define(import.results()[0], element, "upsample_nearest");
   };
 }
 
@@ -291,7 +324,8 @@ void add_pools(OperatorTable& table) {
     for (const char* under : {"", "_"})
       table[std::string("aten::") + under + "adaptive_avg_pool" + rank] = adaptive_pool(area, false);
     table["aten::adaptive_max_pool" + rank] = adaptive_pool(area, true);
-    table["aten::upsample_nearest" + rank] = nearest(area);
+    table["aten::upsample_nearest" + rank] = nearest(area, false);
+    table["aten::_upsample_nearest_exact" + rank] = nearest(area, true);
   }
   table["aten::upsample_linear1d"] = linear(1);
   table["aten::upsample_bilinear2d"] = linear(2);

@@ -36,8 +36,9 @@ OperatorImport reduction(Reduction kind, std::string name, Body body = nullptr, 
 }
 
 Status mean(Importer& import) {
-  const auto finish = [](Reducer& reduce, const Axes& axes, ExprId sum) {
-    const ExprId share = reduce.constant(Ratio{.over = 1, .under = axes.elements()}, DType::kF32);
+  const DType type = compute_type(import.result().dtype);
+  const auto finish = [type](Reducer& reduce, const Axes& axes, ExprId sum) {
+    const ExprId share = reduce.constant(Ratio{.over = 1, .under = axes.elements()}, type);
     return reduce.apply(Fn::kMul, sum, share);
   };
   return reduction(Reduction::kSum, "mean", nullptr, finish)(import);
@@ -117,7 +118,7 @@ Status vector_norm(Importer& import) {
     return import.define_reduction(results.at(0), order > 0 ? Reduction::kMax : Reduction::kMin, axes.kept,
                                    axes.gone, size, "norm");
   const Value length(import.exprs(), size);
-  const Value body = order == 0   ? (length > 0).cast(length.type())
+  const Value body = order == 0   ? negated(equal(length, 0)).cast(length.type())
                      : order == 1 ? length
                      : order == 2 ? length * length
                                   : length.apply(Fn::kPow, length.constant(order));
@@ -164,80 +165,46 @@ Status extremes(Importer& import) {
                                  "max");
 }
 
-// |x - y| in the norm of an order, of everything.
-Status distance(Importer& import) {
-  const auto x = import.tensor(import.arg(0, "self")), y = import.tensor(import.arg(1, "other"));
-  const double order = import.number(import.arg(2, "p"), 2);
-  if (!x || !y || order != 2) return import.cannot("a distance of another order than 2");
-  const Extents sizes = import.value(*x).sizes;
-  const DType type = compute_type(import.result().dtype);
-  const Value a(import.exprs(), import.operand(*x, sizes, type)),
-      b(import.exprs(), import.operand(*y, sizes, type));
-  const TensorId sum =
-      import.temporary(Reduction::kSum, {}, sizes, ((a - b) * (a - b)).id(), type, "distance");
-  return import.define(import.results()[0], Value(import.exprs(), import.load(sum, {})).apply(Fn::kSqrt).id(),
-                       "distance");
+// Each slice along a dimension, scaled down to a norm of at most `maxnorm`.
+Status renorm(Importer& import) {
+  const auto x = import.tensor(import.arg(0, "self"));
+  const double order = import.number(import.arg(1, "p"), 2),
+               most = import.number(import.arg(3, "maxnorm"), 1);
+  const Extents sizes = import.value(x.value()).sizes;
+  const size_t slice = axis_of(import.integer(import.arg(2, "dim"), 0), sizes.size());
+  std::vector<int64_t> others;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (d != slice) others.push_back(static_cast<int64_t>(d));
+  if (others.empty() || std::isinf(order)) return import.cannot("expected a norm of several elements");
+  const Axes axes(sizes, others);
+  Reducer reduce(import);
+  const Value size(import.exprs(), reduce.apply(Fn::kAbs, reduce.element(*x, axes)));
+  const Value power = order == 2 ? size * size : size.apply(Fn::kPow, size.constant(order));
+  const TensorId sum = reduce.reduce(Reduction::kSum, axes, power.id(), "norm");
+  const Value total(import.exprs(), reduce.of_whole(sum, axes));
+  const Value norm = order == 2 ? total.apply(Fn::kSqrt) : total.apply(Fn::kPow, total.constant(1 / order));
+  const Value factor = (norm > most).where(norm.constant(most) / (norm + 1e-7), norm.constant(1));
+  const Value element(import.exprs(), reduce.element_of_whole(*x));
+  return import.define(import.results()[0], (element * factor).id(), "renorm");
 }
 
-// x [.., m, k], y [.., n, k]: the distance of every pair of rows.
-Status pairwise_distance(Importer& import) {
-  const auto x = import.tensor(import.arg(0, "x1")), y = import.tensor(import.arg(1, "x2"));
-  const double order = import.number(import.arg(2, "p"), 2);
-  const Extents sizes = import.result().sizes;
-  if (!x || !y || order != 2 || import.value(*x).sizes.size() != sizes.size() ||
-      import.value(*y).sizes.size() != sizes.size())
-    return import.cannot("expected two matrices and the order 2");
-  const size_t rank = sizes.size();
-  const Extents reduced{import.value(*x).sizes[rank - 1]};
+// Whether an element is among those of another tensor.
+Status is_in(Importer& import) {
+  const auto x = import.tensor(import.arg(0, "elements")), of = import.tensor(import.arg(1, "test_elements"));
+  if (!x || !of) return import.cannot("expected two tensors");
+  const bool inverted = import.flag(import.arg(3, "invert"), false);
+  const Extents sizes = import.result().sizes, all = import.value(*of).sizes;
   Extents extents = sizes;
-  extents.push_back(reduced[0]);
-  auto at_x = dimensions(rank), at_y = dimensions(rank);
-  at_y[rank - 2] = at_x[rank - 1];
-  at_x[rank - 1] = at_y[rank - 1] = Index::dimension(static_cast<int>(rank));
-  const Value difference = Value(import.exprs(), import.read(*x, at_x, extents)) -
-                           Value(import.exprs(), import.read(*y, at_y, extents));
-  const TensorId sum = import.temporary(Reduction::kSum, sizes, reduced, (difference * difference).id(),
-                                        difference.type(), "distance");
-  return import.define(import.results()[0],
-                       Value(import.exprs(), import.load(sum, dimensions(rank))).apply(Fn::kSqrt).id(),
-                       "distance");
-}
-
-// x [.., m, k], y [.., n, k]: the distance of every pair of rows by their product, as PyTorch has it for more
-// than 25 rows.
-Status distance_by_product(Importer& import) {
-  const auto x = import.tensor(import.arg(0, "x1")), y = import.tensor(import.arg(1, "x2"));
-  const Extents sizes = import.result().sizes;
-  if (!x || !y || import.value(*x).sizes.size() != sizes.size() ||
-      import.value(*y).sizes.size() != sizes.size())
-    return import.cannot("expected two tensors of as many dimensions as the result");
-  const size_t rank = sizes.size();
-  const Extents reduced{import.value(*x).sizes[rank - 1]};
-  const DType type = import.result().dtype;
-  Extents extents = sizes;
-  extents.push_back(reduced[0]);
-  auto at_x = dimensions(rank), at_y = dimensions(rank);
-  at_y[rank - 2] = at_x[rank - 1];
-  at_x[rank - 1] = at_y[rank - 1] = Index::dimension(static_cast<int>(rank));
-  const Value product = Value(import.exprs(), import.read(*x, at_x, extents)) *
-                        Value(import.exprs(), import.read(*y, at_y, extents));
-  const TensorId products =
-      import.temporary(Reduction::kSum, sizes, reduced, product.id(), product.type(), "products");
-  const auto squares = [&](trace::ValueId of) {
-    const Extents all = import.value(of).sizes, rows(all.begin(), all.end() - 1);
-    const Value element(import.exprs(), import.read(of, dimensions(rank), all));
-    return import.temporary(Reduction::kSum, rows, reduced, (element * element).id(), element.type(),
-                            "squares");
-  };
-  auto of_x = dimensions(rank - 1), of_y = of_x;
-  of_y.back() = Index::dimension(static_cast<int>(rank) - 1);
-  const auto load = [&](TensorId tensor, std::vector<Index> at) {
-    return Value(import.exprs(), import.load(tensor, std::move(at)));
-  };
-  const Value square =
-      load(squares(*x), of_x) + load(squares(*y), of_y) - load(products, dimensions(rank)) * 2;
-  return import.define(import.results()[0], maximum(square, 0).cast(compute_type(type)).apply(Fn::kSqrt).id(),
-                       "distance");
+  extents.insert(extents.end(), all.begin(), all.end());
+  const DType a = compute_type(import.value(*x).dtype), b = compute_type(import.value(*of).dtype);
+  if (a != b) return import.cannot("its operands have different types");
+  const Value element(import.exprs(), import.read(*x, dimensions(sizes.size()), extents));
+  const Value other(import.exprs(), import.read(*of, dimensions(all.size(), sizes.size()), extents));
+  const TensorId found = import.temporary(Reduction::kMax, sizes, all,
+                                          equal(element, other).cast(DType::kI32).id(), DType::kI32, "is_in");
+  const Value any(import.exprs(), import.load(found, dimensions(sizes.size())));
+  return import.define(import.results()[0], (inverted ? equal(any, 0) : negated(equal(any, 0))).id(),
+                       "is_in");
 }
 
 Status trace_of(Importer& import) {
@@ -257,7 +224,9 @@ OperatorImport softmax(bool logarithm) {
     Reducer reduce(import);
     const std::string name = logarithm ? "log_softmax" : "softmax";
     const size_t axis = axes.gone_dims.at(0);
-    const ExprId whole = import.without_shift(*x, axis, reduce.element_of_whole(*x));
+    const DType type = compute_type(import.result().dtype);  // one of its own, where a dtype is given
+    const ExprId whole =
+        import.exprs().cast(import.without_shift(*x, axis, reduce.element_of_whole(*x)), type);
     const ExprId element = import.exprs().substitute(whole, axes.in_body(), axes.extents());
     const TensorId most = reduce.reduce(Reduction::kMax, axes, element, name + "_max");
     const ExprId exponential =
@@ -313,17 +282,17 @@ void add_reductions(OperatorTable& table) {
   table["aten::all"] = truth(Reduction::kMin, "all");
   table["aten::count_nonzero"] = count_nonzero;
   table["aten::aminmax"] = extremes;
-  table["aten::dist"] = distance;
-  table["aten::_cdist_forward"] = pairwise_distance;
-  table["aten::_euclidean_dist"] = distance_by_product;
   table["aten::trace"] = trace_of;
   table["aten::nansum"] = reduction(Reduction::kSum, "nansum", [](Reducer& reduce, ExprId x) {
     return reduce.apply_where(Fn::kNotEqual, x, x, 0, x);
   });
   table["aten::norm"] = vector_norm;
   table["aten::linalg_vector_norm"] = vector_norm;
-  table["aten::_softmax"] = softmax(false);
-  table["aten::_log_softmax"] = softmax(true);
+  for (const char* name : {"_softmax", "softmax"}) table[std::string("aten::") + name] = softmax(false);
+  for (const char* name : {"_log_softmax", "log_softmax"})
+    table[std::string("aten::") + name] = softmax(true);
+  table["aten::renorm"] = renorm;
+  table["aten::isin"] = is_in;
   table["aten::logsumexp"] = logsumexp;
 }
 

@@ -144,10 +144,23 @@ Status combine(Importer& import, Reduction kind, double alpha, const char* sourc
   const TensorId found = import.temporary(kind, scatter.sizes(), {scatter.count()}, counted.id(), type, name);
   const Value all(import.exprs(), import.load(found, dimensions(scatter.sizes().size())));
   const Value self(import.exprs(), import.operand(of.self, scatter.sizes(), type));
-  const Value result = kind == Reduction::kSum    ? self + all * alpha
-                       : kind == Reduction::kProd ? self * all
-                       : kind == Reduction::kMax  ? maximum(self, all)
-                                                  : minimum(self, all);
+  Value result = kind == Reduction::kSum    ? self + all * alpha
+                 : kind == Reduction::kProd ? self * all
+                 : kind == Reduction::kMax  ? maximum(self, all)
+                                            : minimum(self, all);
+  const bool mean = std::string_view(name) == "scatter_mean";
+  const bool with_self =
+      import.flag(import.arg(5, "include_self"), true) || name == std::string_view("index_add");
+  if (mean || !with_self) {
+    if (!trace::is_floating(type)) return import.cannot("a mean of integers, or without self");
+    const TensorId counts = import.temporary(Reduction::kSum, scatter.sizes(), {scatter.count()},
+                                             scatter.comes().cast(DType::kI32).id(), DType::kI32, "count");
+    const Value count(import.exprs(), import.load(counts, dimensions(scatter.sizes().size())));
+    const Value summed = count.cast(type) + (with_self ? 1.0 : 0.0);
+    if (!with_self) result = all * alpha;
+    if (mean) result = result / summed;
+    if (!with_self) result = equal(count, 0).where(self, result);
+  }
   return import.define(import.results().at(0), result.id(), name);
 }
 
@@ -157,12 +170,187 @@ Status index_add(Importer& import) {
 }
 Status scatter_reduce(Importer& import) {
   const std::string how = import.text(import.arg(4, "reduce"), "");
-  if (!import.flag(import.arg(5, "include_self"), true)) return import.cannot("include_self is false");
+  if (how == "mean") return combine(import, Reduction::kSum, 1, "src", "scatter_mean");
   if (how == "sum") return combine(import, Reduction::kSum, 1, "src", "scatter_sum");
   if (how == "prod") return combine(import, Reduction::kProd, 1, "src", "scatter_product");
   if (how == "amax") return combine(import, Reduction::kMax, 1, "src", "scatter_max");
   if (how == "amin") return combine(import, Reduction::kMin, 1, "src", "scatter_min");
   return import.cannot("a reduction of another kind than sum, prod, amax and amin");
+}
+
+// self[i, :, j] = values, or += values: every place looks at all indices for itself.
+class IndexPut {
+ public:
+  explicit IndexPut(Importer& import) : import_(import), exprs_(import.exprs()) {}
+
+  Status run() {
+    const auto self = import_.tensor(import_.arg(0, "self")),
+               values = import_.tensor(import_.arg(2, "values"));
+    const auto* list = import_.arg(1, "indices");
+    if (!self || !values || list == nullptr || !std::holds_alternative<trace::List>(list->node))
+      return import_.cannot("expected a tensor, indices and values");
+    sizes_ = import_.value(*self).sizes, values_ = *values;
+    type_ = compute_type(import_.result().dtype);
+    const bool adds = import_.flag(import_.arg(3, "accumulate"), false);
+    by_.resize(sizes_.size());
+    const auto& items = std::get<trace::List>(list->node).items;
+    for (size_t d = 0; d < items.size(); ++d) {
+      const auto id = import_.tensor(&items[d]);
+      if (id && import_.value(*id).dtype == DType::kBool) return by_mask(*self, *id, d, items.size(), adds);
+      by_.at(d) = id;
+    }
+    lay_out();
+    if (static_cast<double>(element_count(extents_)) > kMostLooks)
+      return import_.cannot("too many places look for too many indices");
+    const Value old(exprs_, import_.operand(*self, sizes_, type_));
+    const auto define = [&](Value result) {
+      return import_.define(import_.results().at(0), result.id(), "index_put");
+    };
+    const Value comes = this->comes();
+    if (adds) {
+      const Value element = value(dimensions(shape_.size(), sizes_.size()), {}, extents_);
+      const TensorId sum =
+          import_.temporary(Reduction::kSum, sizes_, shape_, comes.where(element, element.constant(0)).id(),
+                            type_, "index_put_sum");
+      return define(old + Value(exprs_, import_.load(sum, dimensions(sizes_.size()))));
+    }
+    // Of several, the last stays.
+    Index number;
+    const Extents strides = row_major(shape_);
+    for (size_t i = 0; i < shape_.size(); ++i)
+      number = number + Index::dimension(static_cast<int>(sizes_.size() + i)) * strides[i];
+    const Value own = Value(exprs_, exprs_.index(number)).cast(DType::kI32);
+    const TensorId found = import_.temporary(Reduction::kMax, sizes_, shape_,
+                                             comes.where(own, own.constant(-1)).id(), DType::kI32, "last");
+    const Value last = Value(exprs_, import_.load(found, dimensions(sizes_.size()))).cast(DType::kI64);
+    const std::vector<ExprId> further = unraveled(maximum(last, 0), shape_);
+    return define((last < 0).where(old, value(std::vector<Index>(shape_.size()), further, sizes_)));
+  }
+
+ private:
+  // A mask over dimensions from `first` on, and one value for all that it takes.
+  Status by_mask(trace::ValueId self, trace::ValueId mask, size_t first, size_t items, bool adds) {
+    const Extents& of = import_.value(mask).sizes;
+    if (first + 1 != items || element_count(import_.value(values_).sizes) != 1)
+      return import_.cannot("how many values it takes depends on data");
+    const Value chosen(exprs_, import_.read(mask, dimensions(of.size(), first), sizes_));
+    const std::vector<Index> at(import_.value(values_).sizes.size());
+    const Value old(exprs_, import_.operand(self, sizes_, type_));
+    const Value put = Value(exprs_, import_.read(values_, at, sizes_)).cast(type_);
+    return import_.define(import_.results().at(0), chosen.where(adds ? old + put : put, old).id(),
+                          "masked_fill");
+  }
+
+  // The shape of all indices together, and where its dimensions stand among those that values have.
+  void lay_out() {
+    size_t first = sizes_.size(), last = 0, count = 0;
+    for (size_t d = 0; d < by_.size(); ++d) {
+      if (!by_[d]) continue;
+      const Extents own = import_.value(*by_[d]).sizes;
+      if (own.size() > shape_.size()) shape_.insert(shape_.begin(), own.size() - shape_.size(), Size(1));
+      for (size_t i = 0; i < own.size(); ++i) {
+        Size& size = shape_[shape_.size() - own.size() + i];
+        size = max(size, own[i]);
+      }
+      first = std::min(first, d), last = d, ++count;
+    }
+    front_ = last - first + 1 == count ? first : 0;
+    extents_ = sizes_;
+    extents_.insert(extents_.end(), shape_.begin(), shape_.end());
+  }
+
+  // Whether index number (i, ...) is this place, over sizes and the shape of the indices.
+  Value comes() {
+    Value inside(exprs_, exprs_.integer(1, DType::kBool));
+    for (size_t d = 0; d < by_.size(); ++d) {
+      if (!by_[d]) continue;
+      const Extents own = import_.value(*by_[d]).sizes;
+      std::vector<Index> at;
+      for (size_t i = 0; i < own.size(); ++i)
+        at.push_back(
+            own[i] == 1 ? Index()
+                        : Index::dimension(static_cast<int>(sizes_.size() + shape_.size() - own.size() + i)));
+      const Value given(exprs_, exprs_.cast(import_.read(*by_[d], at, extents_), DType::kI64));
+      const Value place = (given < 0).where(given + static_cast<double>(sizes_[d]), given);
+      inside = inside & equal(place, Value(exprs_, exprs_.index(Index::dimension(static_cast<int>(d)))));
+    }
+    return inside;
+  }
+
+  // The value at `numbers` (and further) of the indices' shape, for this place.
+  Value value(const std::vector<Index>& numbers, const std::vector<ExprId>& further, const Extents& extents) {
+    std::vector<Index> at;
+    std::vector<ExprId> moves;
+    const auto add_numbers = [&] {
+      for (size_t i = 0; i < shape_.size(); ++i) {
+        at.push_back(numbers[i]);
+        moves.push_back(further.empty() ? exprs_.integer(0) : further[i]);
+      }
+    };
+    for (size_t d = 0; d < sizes_.size(); ++d) {
+      if (d == front_) add_numbers();
+      if (by_[d]) continue;
+      at.push_back(Index::dimension(static_cast<int>(d)));
+      moves.push_back(exprs_.integer(0));
+    }
+    if (front_ >= sizes_.size()) add_numbers();
+    const Extents own = import_.value(values_).sizes;
+    at.erase(at.begin(), at.end() - static_cast<ptrdiff_t>(own.size()));
+    moves.erase(moves.begin(), moves.end() - static_cast<ptrdiff_t>(own.size()));
+    for (size_t d = 0; d < own.size(); ++d)
+      if (own[d] == 1) at[d] = Index(), moves[d] = exprs_.integer(0);
+    return Value(exprs_, further.empty() ? import_.read(values_, at, extents)
+                                         : import_.read(values_, at, moves, extents))
+        .cast(type_);
+  }
+
+  Importer& import_;
+  Exprs& exprs_;
+  Extents sizes_, shape_, extents_;
+  std::vector<std::optional<trace::ValueId>> by_;
+  trace::ValueId values_ = -1;
+  DType type_ = DType::kF32;
+  size_t front_ = 0;
+};
+
+Status index_put(Importer& import) { return IndexPut(import).run(); }
+
+// Sources whose places in the last `area` dimensions of the result are numbers: each place looks for its own.
+// Of several, the last stays.
+OperatorImport max_unpool(size_t area) {
+  return [area](Importer& import) -> Status {
+    const auto x = import.tensor(import.arg(0, "self")), indices = import.tensor(import.arg(1, "indices"));
+    if (!x || !indices) return import.cannot("expected a tensor and indices");
+    Exprs& exprs = import.exprs();
+    const Extents sizes = import.result().sizes, in = import.value(*x).sizes;
+    const size_t rank = sizes.size(), first = rank - area;
+    const Extents plane(in.begin() + static_cast<ptrdiff_t>(first), in.end());
+    Extents extents = sizes;
+    extents.insert(extents.end(), plane.begin(), plane.end());
+    if (static_cast<double>(element_count(extents)) > kMostLooks)
+      return import.cannot("too many places look for too many sources");
+    Index place, number;
+    const Extents strides = row_major(sizes), own = row_major(plane);
+    auto at = dimensions(rank);
+    for (size_t i = 0; i < area; ++i) {
+      place = place + at[first + i] * strides[first + i];
+      at[first + i] = Index::dimension(static_cast<int>(rank + i));
+      number = number + at[first + i] * own[i];
+    }
+    const Value to = Value(exprs, import.read(*indices, at, extents)).cast(DType::kI64);
+    const Value mine = Value(exprs, exprs.index(number)).cast(DType::kI32);
+    const Value which = equal(to, Value(exprs, exprs.index(place))).where(mine, mine.constant(-1));
+    const TensorId found = import.temporary(Reduction::kMax, sizes, plane, which.id(), DType::kI32, "last");
+    const Value last = Value(exprs, import.load(found, dimensions(rank))).cast(DType::kI64);
+    std::vector<ExprId> further(first, exprs.integer(0));
+    const auto digits = unraveled(maximum(last, 0), plane);
+    further.insert(further.end(), digits.begin(), digits.end());
+    auto source = dimensions(first);
+    source.resize(rank);
+    const Value element(exprs, import.read(*x, source, further, sizes));
+    return import.define(import.results()[0], (last < 0).where(element.constant(0), element).id(),
+                         "max_unpool");
+  };
 }
 
 // weight [rows, width], indices [n], offsets [bags]: the sum, mean or maximum of each bag's rows.
@@ -230,6 +418,10 @@ void add_scatters(OperatorTable& table) {
   table["aten::scatter_add"] = scatter_add;
   table["aten::index_add"] = index_add;
   table["aten::scatter_reduce"] = scatter_reduce;
+  table["aten::max_unpool2d"] = max_unpool(2);
+  table["aten::max_unpool3d"] = max_unpool(3);
+  table["aten::index_put"] = index_put;
+  table["aten::_index_put_impl"] = index_put;
   table["aten::_embedding_bag"] = embedding_bag;
   table["aten::_embedding_bag_forward_only"] = embedding_bag;
 }

@@ -244,6 +244,102 @@ Status diag_embed(Importer& import) {
   return import.define(import.results()[0], on.where(element, element.constant(0)).id(), "diagonal");
 }
 
+// self but for a part, which is src at `at` where `inside`.
+Status replaced(Importer& import, ExprId inside, const std::vector<Index>& at) {
+  const auto src = import.tensor(import.arg(1, "src"));
+  if (!src) return import.cannot("expected two tensors");
+  const Value self = import.operand(0);
+  const Value part = Value(import.exprs(), import.read(*src, at, import.result().sizes)).cast(self.type());
+  return import.define(import.results()[0], Value(import.exprs(), inside).where(part, self).id(),
+                       short_name(import.call().op));
+}
+
+Status select_scatter(Importer& import) {
+  const Extents sizes = import.result().sizes;
+  const size_t d = axis_of(import.integer(import.arg(2, "dim"), 0), sizes.size());
+  const int64_t given = import.integer(import.arg(3, "index"), 0);
+  const Size index = given < 0 ? sizes[d] + given : Size(given);
+  auto at = dimensions(sizes.size());
+  const ExprId inside = import.exprs().within(at[d], index, index + 1, sizes);
+  at.erase(at.begin() + static_cast<ptrdiff_t>(d));
+  return replaced(import, inside, at);
+}
+
+Status slice_scatter(Importer& import) {
+  const Extents sizes = import.result().sizes;
+  const size_t d = axis_of(import.integer(import.arg(2, "dim"), 0), sizes.size());
+  const auto bound = [&](const trace::Arg* arg, int64_t otherwise) {
+    const int64_t given = import.integer(arg, otherwise);
+    return std::clamp<int64_t>(given < 0 ? given + sizes[d].value() : given, 0, sizes[d].value());
+  };
+  const int64_t start = bound(import.arg(3, "start"), 0), end = bound(import.arg(4, "end"), sizes[d].value()),
+                step = import.integer(import.arg(5, "step"), 1);
+  auto at = dimensions(sizes.size());
+  const Index from = at[d] - Index(start);
+  const ExprId reached = import.exprs().within(remainder(from, step, sizes), 0, 1, sizes);
+  const ExprId inside =
+      import.exprs().apply(Fn::kAnd, {import.exprs().within(at[d], start, end, sizes), reached});
+  at[d] = quotient(from, step, sizes);
+  return replaced(import, inside, at);
+}
+
+Status diagonal_scatter(Importer& import) {
+  const Extents sizes = import.result().sizes;
+  const size_t rank = sizes.size();
+  const int64_t offset = import.integer(import.arg(2, "offset"), 0);
+  const size_t first = axis_of(import.integer(import.arg(3, "dim1"), 0), rank);
+  const size_t second = axis_of(import.integer(import.arg(4, "dim2"), 1), rank);
+  std::vector<Index> at;
+  for (size_t d = 0; d < rank; ++d)
+    if (d != first && d != second) at.push_back(Index::dimension(static_cast<int>(d)));
+  const Index row = Index::dimension(static_cast<int>(first)),
+              column = Index::dimension(static_cast<int>(second));
+  at.push_back(offset >= 0 ? row : column);
+  return replaced(import, import.exprs().within(column - row, offset, offset + 1, sizes), at);
+}
+
+// Matrices along the diagonal of one, among zeros.
+Status block_diag(Importer& import) {
+  const auto* list = import.arg(0, "tensors");
+  if (list == nullptr) return import.cannot("expected tensors");
+  const Extents sizes = import.result().sizes;
+  Exprs& exprs = import.exprs();
+  Value all(exprs, exprs.constant(0, compute_type(import.result().dtype)));
+  Size row = 0, column = 0;
+  for (const trace::ValueId id : trace::tensors_in(*list)) {
+    const Extents own = import.value(id).sizes;
+    const Size rows = own.size() < 2 ? Size(1) : own[0], columns = own.empty() ? Size(1) : own.back();
+    std::vector<Index> at{Index::dimension(0) - Index(row), Index::dimension(1) - Index(column)};
+    const Value inside(exprs, exprs.apply(Fn::kAnd, {exprs.within(at[0], 0, rows, sizes),
+                                                     exprs.within(at[1], 0, columns, sizes)}));
+    at.erase(at.begin(), at.end() - static_cast<ptrdiff_t>(own.size()));
+    all = inside.where(Value(exprs, import.read(id, at, sizes)).cast(all.type()), all);
+    row += rows, column += columns;
+  }
+  return import.define(import.results()[0], all.id(), "block_diag");
+}
+
+// x[i + 1] y[i + 2] - x[i + 2] y[i + 1] along a dimension of three.
+Status cross(Importer& import) {
+  const Extents sizes = import.result().sizes;
+  const DType type = compute_type(import.result().dtype);
+  size_t axis = axis_of(import.integer(import.arg(2, "dim"), -1), sizes.size());
+  if (import.call().op.starts_with("aten::cross") && import.arg(2, "dim") == nullptr)
+    axis = static_cast<size_t>(std::ranges::find(sizes, Size(3)) - sizes.begin());
+  const auto element = [&](size_t position, int64_t further) {
+    const auto id = import.tensor(import.arg(position, ""));
+    const Extents own = import.value(id.value()).sizes;
+    std::vector<Index> at;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      const Index along = Index::dimension(static_cast<int>(d));
+      at.push_back(d == axis ? remainder(along + Index(further), 3, sizes) : own[d] == 1 ? Index() : along);
+    }
+    return Value(import.exprs(), import.read(*id, at, sizes)).cast(type);
+  };
+  const Value result = element(0, 1) * element(1, 2) - element(0, 2) * element(1, 1);
+  return import.define(import.results()[0], result.id(), "cross");
+}
+
 // [n, c, area...] as [n, c window..., places]: what a convolution would read.
 Status im2col(Importer& import) {
   const auto x = import.tensor(import.arg(0, "self"));
@@ -343,6 +439,12 @@ void add_shapes(OperatorTable& table) {
   table["aten::tril"] = triangle(false);
   table["aten::diag_embed"] = diag_embed;
   table["aten::im2col"] = im2col;
+  table["aten::select_scatter"] = select_scatter;
+  table["aten::slice_scatter"] = slice_scatter;
+  table["aten::diagonal_scatter"] = diagonal_scatter;
+  table["aten::block_diag"] = block_diag;
+  table["aten::cross"] = cross;
+  table["aten::linalg_cross"] = cross;
 }
 
 }  // namespace nereid::compiler

@@ -337,7 +337,7 @@ TensorId Importer::temporary_at(Reduction reduction, const Extents& sizes, const
   node.place = call_->place;
   node.tf32 = tf32_, node.under_flag = under_flag_;
   node.window = window_;
-  return graph_.add_node(std::move(node), type, {}, out);
+  return graph_.add_node(without_empty_reduction(std::move(node)), type, {}, out);
 }
 
 Status Importer::define_scan(trace::ValueId result, Reduction reduction, const Extents& sizes,
@@ -351,6 +351,7 @@ Status Importer::define_scan(trace::ValueId result, Reduction reduction, const E
 
 Status Importer::define(trace::ValueId result, Node node) {
   NEREID_TRY_STATUS(trouble_);
+  node = without_empty_reduction(std::move(node));
   const TracedTensor& view = value(result);
   if (trace::element_bytes(view.dtype) == 1 && trace::is_floating(view.dtype))
     return cannot("its result is of eight bits");
@@ -401,6 +402,23 @@ Status Importer::patch(const TracedTensor& view, TensorId base, TensorId made) {
     left %= was.strides[d];
   }
   std::vector<Index> at(view.sizes.size());
+  ExprId inside = exprs().integer(1, DType::kBool);
+  // A step in two dimensions at once: the view is a diagonal.
+  const auto on_diagonal = [&](size_t v) {
+    for (size_t a = 0; a < rank; ++a)
+      for (size_t b = a + 1; b < rank; ++b) {
+        const int64_t most = std::min(was.sizes[a] - start[a], was.sizes[b] - start[b]);
+        if (count[a] != 1 || count[b] != 1 || view.strides[v] != was.strides[a] + was.strides[b] ||
+            view.sizes[v] > most)
+          continue;
+        count[a] = count[b] = view.sizes[v];
+        at[v] = Index::dimension(static_cast<int>(a)) - Index(start[a]);
+        const Index apart = at[v] - (Index::dimension(static_cast<int>(b)) - Index(start[b]));
+        inside = exprs().apply(Fn::kAnd, {inside, exprs().within(apart, 0, 1, was.sizes)});
+        return true;
+      }
+    return false;
+  };
   for (size_t v = 0; v < view.sizes.size(); ++v) {
     if (view.sizes[v] <= 1) continue;
     const auto fits = [&](size_t d) {
@@ -408,13 +426,13 @@ Status Importer::patch(const TracedTensor& view, TensorId base, TensorId made) {
              start[d] + view.strides[v] / was.strides[d] * (view.sizes[v] - 1) < was.sizes[d];
     };
     const auto d = std::ranges::find_if(order, fits);
+    if (d == order.end() && on_diagonal(v)) continue;
     if (d == order.end())
       return cannot("it writes a part of something through a view that is no slice of it");
     step[*d] = view.strides[v] / was.strides[*d];
     count[*d] = view.sizes[v];
     at[v] = quotient(Index::dimension(static_cast<int>(*d)) - Index(start[*d]), step[*d], was.sizes);
   }
-  ExprId inside = exprs().integer(1, DType::kBool);
   for (size_t d = 0; d < rank; ++d) {
     const Index from = Index::dimension(static_cast<int>(d)) - Index(start[d]);
     inside =
@@ -445,10 +463,10 @@ TensorId Importer::in_memory(trace::ValueId id, const std::string& name) {
   return temporary(Reduction::kNone, view.sizes, {}, body, view.dtype, name);
 }
 
-TensorId Importer::add(Node node, DType type) {
+TensorId Importer::add(Node node, DType type, Extents sizes) {
   node.place = call_->place;
   node.tf32 = tf32_, node.under_flag = under_flag_;
-  return graph_.add_node(std::move(node), type);
+  return graph_.add_node(std::move(node), type, {}, std::move(sizes));
 }
 
 TensorId Importer::add_out(const Extents& sizes, DType type, std::string name) {
@@ -471,7 +489,7 @@ TensorId Importer::temporary(Reduction reduction, const Extents& sizes, const Ex
   node.under_flag = under_flag_ && reduction == Reduction::kSum;
   node.window = window_;
   if (reduction == Reduction::kNone) exprs().name(body, node.name);
-  return graph_.add_node(std::move(node), type);
+  return graph_.add_node(without_empty_reduction(std::move(node)), type);
 }
 
 }  // namespace nereid::compiler

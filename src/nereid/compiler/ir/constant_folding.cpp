@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 namespace nereid::compiler {
 namespace {
@@ -24,6 +25,23 @@ double rounded_to_tf32(double x) {
   constexpr uint32_t kHalf = 1U << 12, kKept = ~(2 * kHalf - 1);
   if (std::isnan(x)) return x;
   return std::bit_cast<float>((std::bit_cast<uint32_t>(static_cast<float>(x)) + kHalf) & kKept);
+}
+
+// By Newton's method on erf.
+double erf_inverse(double x) {
+  if (!(std::fabs(x) < 1))
+    return std::fabs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x) : std::nan("");
+  constexpr int kSteps = 60;
+  double y = 0;
+  for (int step = 0; step < kSteps; ++step)
+    y -= (std::erf(y) - x) / (2 / std::sqrt(std::numbers::pi) * std::exp(-y * y));
+  return y;
+}
+
+double bessel_i(int order, double x) {
+  constexpr double kOverflow = 713;
+  const double size = std::fabs(x), sign = order == 1 && x < 0 ? -1 : 1;
+  return sign * (size > kOverflow ? std::numeric_limits<double>::infinity() : std::cyl_bessel_i(order, size));
 }
 
 std::optional<double> folded_of_one(Fn fn, double x) {
@@ -70,6 +88,20 @@ std::optional<double> folded_of_one(Fn fn, double x) {
       return std::erf(x);
     case Fn::kErfc:
       return std::erfc(x);
+    case Fn::kErfcx:
+      return x < 25 ? std::optional(std::exp(x * x) * std::erfc(x)) : std::nullopt;
+    case Fn::kErfinv:
+      return erf_inverse(x);
+    case Fn::kAcosh:
+      return std::acosh(x);
+    case Fn::kAtanh:
+      return std::atanh(x);
+    case Fn::kLgamma:
+      return std::lgamma(x);
+    case Fn::kBesselI0:
+      return bessel_i(0, x);
+    case Fn::kBesselI1:
+      return bessel_i(1, x);
     case Fn::kSigmoid:
       return 1 / (1 + std::exp(-x));
     case Fn::kFloor:

@@ -51,6 +51,14 @@ enum class Fn : uint8_t {
   kTanh,
   kErf,
   kErfc,
+  kErfcx,  // exp(x * x) erfc(x)
+  kErfinv,
+  kAcosh,
+  kAtanh,
+  kLgamma,
+  kBesselI0,
+  kBesselI1,
+  kNextAfter,
   kSigmoid,
   kFloor,
   kCeil,
@@ -66,6 +74,8 @@ enum class Fn : uint8_t {
   kLessEqual,
   kEqual,
   kNotEqual,
+  kShiftLeft,  // of integers
+  kShiftRight,
   kAnd,  // of booleans, or bitwise
   kOr,
   kXor,

@@ -127,8 +127,8 @@ std::string plan_text(const trace::Trace& trace, const Graph& graph, const Fused
                                  ? shape(kernel.rows)
                                  : fmt::format("{} by {}", shape(kernel.rows), shape(kernel.columns));
     text += wrapped(
-        fmt::format("{}. {}: {} ({}), over {}: {}. {}; reads {}, writes {}, {}.{}", k, lowered.function,
-                    lowered.does, first.place.file.empty() ? "" : fmt::format("line {}", first.place.line),
+        fmt::format("{}. {}: {}{}, over {}: {}. {}; reads {}, writes {}, {}.{}", k, lowered.function,
+                    lowered.does, first.place.file.empty() ? "" : fmt::format(" (line {})", first.place.line),
                     over, why(graph, kernel, lowered), cut(graph, kernel, lowered),
                     quantity_text(lowered.estimate.bytes_read, "B"),
                     quantity_text(lowered.estimate.bytes_written, "B"),

@@ -226,8 +226,13 @@ class Rearranger {
         graph_.tensors[static_cast<size_t>(of.tensor)].strides[channels.dimension] == 1)
       return of.type == DType::kF32 ? factor_with(graph_, factor, graph_.exprs.apply(Fn::kTf32, {load}))
                                     : factor;
-    const bool whole =
-        channels.length == graph_.tensors[static_cast<size_t>(of.tensor)].sizes[channels.dimension];
+    const Tensor& tensor_of = graph_.tensors[static_cast<size_t>(of.tensor)];
+    const bool whole = channels.length == tensor_of.sizes[channels.dimension];
+    // Halves need no rounding: those in memory whose channels are adjacent are rows as they are.
+    const Node* maker = graph_.maker(of.tensor);
+    if (of.type != DType::kF32 && whole && tensor_of.strides[channels.dimension] == 1 &&
+        (maker == nullptr || maker->special()))
+      return factor;
     const TensorId tensor = rounded(of.tensor, channels, node);
     std::vector<Index> at = of.at;
     if (whole)

@@ -31,8 +31,10 @@ class Fuser {
 
   Fused run() {
     const std::vector<bool> live = live_nodes(graph_);
-    for (size_t n = 0; n < graph_.nodes.size(); ++n)
-      if (live[n]) place(static_cast<NodeId>(n));
+    const std::vector<bool> last = maps_that_none_reads();
+    for (const bool now : {false, true})
+      for (size_t n = 0; n < graph_.nodes.size(); ++n)
+        if (live[n] && last[n] == now) place(static_cast<NodeId>(n));
     decide_stores();
     return std::move(fused_);
   }
@@ -40,6 +42,19 @@ class Fuser {
  private:
   Exprs& exprs() { return graph_.exprs; }
   Node& node(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
+
+  // As the sum that others compute again for a norm: they join what reads the same.
+  std::vector<bool> maps_that_none_reads() const {
+    std::vector<bool> none(graph_.nodes.size(), fusion_ == Fusion::kFree);
+    for (const Node& each : graph_.nodes)
+      for (const TensorId read : graph_.reads(each))
+        if (const NodeId maker = maker_of(read); maker >= 0) none[static_cast<size_t>(maker)] = false;
+    for (size_t n = 0; n < none.size(); ++n) {
+      const Node& each = graph_.nodes[n];
+      none[n] = none[n] && !each.special() && each.reduction == Reduction::kNone && each.at.empty();
+    }
+    return none;
+  }
 
   void place(NodeId id) {
     int earliest = -1;  // the last kernel that makes something it reads

@@ -1,7 +1,10 @@
 #include "nereid/compiler/transforms/fusion_preparation.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "nereid/compiler/codegen/tile.h"
@@ -13,6 +16,7 @@
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/slices.h"
+#include "nereid/compiler/transforms/split_rows.h"
 #include "nereid/compiler/transforms/split_scan.h"
 #include "nereid/compiler/transforms/split_sum.h"
 #include "nereid/compiler/transforms/window_factors.h"
@@ -24,15 +28,9 @@ namespace {
 constexpr size_t kLongBody = 64;      // expressions; a longer map with several readers is written out
 constexpr size_t kWindowBody = 8;     // expressions that are computed again for every element of a window
 constexpr size_t kMostInlined = 600;  // expressions of a body
-constexpr int64_t kFewRows = 128;     // fewer programs than this leave most of a GPU idle
-constexpr int64_t kLongRow = 16384;   // elements that are worth a second stage
-constexpr int64_t kSplits = 256;
-constexpr int64_t kFewParts = 64;
+constexpr int64_t kFewElements = 4;   // of a row that a thread reduces by itself
 // Of a depthwise convolution, whose windows overlap: 7 x 7.
 constexpr int64_t kWeightedWindow = 64;
-constexpr int64_t kReductionChunk = 1024;  // of one dimension that is cut: a block, of a customary size
-// Where rows are adjacent in memory, a program takes so many of them at once.
-constexpr int64_t kAdjacentRows = 32, kLongColumn = 1024, kLeastChunk = 128;
 
 // A sum of products: of a depthwise convolution.
 bool is_weighted(const Graph& graph, const Node& node) {
@@ -259,219 +257,6 @@ class Inliner {
   const std::vector<TensorId> results_ = graph_.results();
 };
 
-// sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
-class RowSplitter {
- public:
-  // `anywhere`: else between the dimensions of what is reduced.
-  RowSplitter(Graph& graph, const Target& target, bool anywhere)
-      : graph_(graph), target_(target), anywhere_(anywhere) {}
-
-  void run() {
-    std::vector<Node> before = std::move(graph_.nodes);
-    graph_.nodes.clear();
-    std::map<TensorId, std::vector<TensorId>> readers;  // what those that read a tensor read, too
-    for (const Node& node : before)
-      for (const TensorId id : node.special() ? std::vector<TensorId>{} : graph_.reads(node)) {
-        auto& all = readers[id];
-        const auto also = graph_.reads(node);
-        all.insert(all.end(), also.begin(), also.end());
-      }
-    for (Node& node : before) {
-      if (is_shared(node, readers[node.out])) shared_.insert(node.out);
-      if (shared_.contains(node.out))
-        add(std::move(node));
-      else if (!anywhere_ && is_long(node))
-        split_before(cut(std::move(node)));
-      else if (const int64_t parts = anywhere_ ? parts_of(node) : 1; parts > 1)
-        split(node, parts);
-      else
-        add(std::move(node));
-    }
-  }
-
- private:
-  bool is_row_reduction(const Node& node) const {
-    return !node.special() && !node.scan && node.reduction != Reduction::kNone &&
-           !is_contraction(graph_, node);
-  }
-
-  // Programs share its rows (tile.h), because who reads its result reads the rows, too: a softmax, a norm.
-  bool is_shared(const Node& node, const std::vector<TensorId>& read_with) const {
-    if (!is_row_reduction(node) || graph_.exprs[node.body].type != DType::kF32) return false;
-    if (node.reduction != Reduction::kSum && node.reduction != Reduction::kMax &&
-        node.reduction != Reduction::kMin)
-      return false;
-    if (!is_shared_row(element_count(node.sizes), element_count(node.reduced), target_) ||
-        has_short_runs(graph_, node.body, node.sizes, node.reduced, target_))
-      return false;
-    const int64_t elements = element_count(node.extents());
-    return !rows_are_inner(node) && std::ranges::any_of(graph_.reads(node), [&](TensorId id) {
-      return shared_.contains(id) ||
-             (element_count(graph_.tensors[static_cast<size_t>(id)].sizes) >= elements &&
-              std::ranges::find(read_with, id) != read_with.end());
-    });
-  }
-
-  bool is_long(const Node& node) const {
-    const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
-    return is_row_reduction(node) && !places && element_count(node.sizes) < kFewRows &&
-           element_count(node.reduced) > kLongRow;
-  }
-
-  // Of what is reduced, the first that a part reduces: few are enough where they are all that there are.
-  static size_t split_dimension(const Node& node) {
-    int64_t parts = 1;
-    for (size_t d = 0; d + 1 < node.reduced.size(); ++d)
-      if (parts *= node.reduced[d]; parts >= kFewParts) return d + 1;
-    return node.reduced.size() - 1;
-  }
-
-  // Where the dimensions before the last one make too few parts, that one is cut into chunks.
-  Node cut(Node node) {
-    const int64_t last = node.reduced.back(), before = element_count(node.reduced) / last;
-    if (before >= kFewParts || last <= kReductionChunk) return node;
-    Exprs& exprs = graph_.exprs;
-    const size_t which = node.sizes.size() + node.reduced.size() - 1;
-    node.reduced.back() = (last + kReductionChunk - 1) / kReductionChunk;
-    node.reduced.push_back(kReductionChunk);
-    const Extents extents = node.extents();
-    std::vector<Index> at = dimensions(which + 1);
-    at[which] = at[which] * kReductionChunk + Index::dimension(static_cast<int>(which + 1));
-    const Value body(exprs, exprs.substitute(node.body, at, extents));
-    const Value inside(exprs, exprs.within(at[which], 0, last, extents));
-    node.body = inside.where(body, body.constant(identity(node.reduction))).id();
-    return node;
-  }
-
-  // A result for each element of the reduced dimensions before one, then a reduction of those.
-  void split_before(Node node) {
-    const size_t dimension = split_dimension(node);
-    Exprs& exprs = graph_.exprs;
-    const size_t rows = node.sizes.size();
-    const auto middle = node.reduced.begin() + static_cast<std::ptrdiff_t>(dimension);
-    const Extents first(node.reduced.begin(), middle);
-    Node part = node;
-    part.at.clear();
-    part.name = node.name + "_parts";
-    part.sizes.insert(part.sizes.begin(), first.begin(), first.end());
-    part.reduced.assign(middle, node.reduced.end());
-    std::vector<Index> at = dimensions(rows, static_cast<int>(dimension)), of_part = dimensions(rows);
-    for (size_t r = 0; r < node.reduced.size(); ++r)
-      at.push_back(Index::dimension(static_cast<int>(r < dimension ? r : rows + r)));
-    for (size_t r = dimension; r-- > 0;)
-      of_part.insert(of_part.begin(), Index::dimension(static_cast<int>(rows + r)));
-    const DType type = Value(exprs, node.body).type();
-    part.body = exprs.substitute(node.body, at, part.extents());
-    const TensorId made = add_part(std::move(part), type);
-    node.reduced = first;
-    node.body = exprs.load(made, of_part, type);
-    add(std::move(node));
-  }
-
-  // In how many parts; 1: in one go.
-  int64_t parts_of(const Node& node) const {
-    if (!is_row_reduction(node)) return 1;
-    const int64_t rows = element_count(node.sizes), count = element_count(node.reduced);
-    if (rows < kFewRows && count > kLongRow) return kSplits;
-    const int64_t programs = (rows + kAdjacentRows - 1) / kAdjacentRows;
-    if (count < kLongColumn || programs > target_.multiprocessors || !rows_are_inner(node)) return 1;
-    return std::min(4 * target_.multiprocessors / programs, count / kLeastChunk);
-  }
-
-  // The largest thing that is read is along the rows in memory, and not along what is reduced.
-  bool rows_are_inner(const Node& node) const {
-    bool inner = false;
-    const auto rank = static_cast<int>(node.sizes.size());
-    for (const ExprId id : graph_.exprs.below(node.body)) {
-      const Expr& load = graph_.exprs[id];
-      // A gather's places are adjacent or not, whichever way it is cut.
-      if (load.kind != Expr::Kind::kLoad || !load.args.empty() || rank == 0) continue;
-      Index address;
-      for (size_t d = 0; d < load.at.size(); ++d)
-        address = address + load.at[d] * graph_.tensors[static_cast<size_t>(load.tensor)].strides[d];
-      bool reduced = false;
-      for (size_t r = 0; r < node.reduced.size(); ++r)
-        reduced = reduced || address.uses(rank + static_cast<int>(r));
-      if (!reduced) continue;
-      if (address.stride(rank + static_cast<int>(node.reduced.size()) - 1) == 1) return false;
-      inner = inner || address.stride(rank - 1) == 1;
-    }
-    return inner;
-  }
-
-  void add(Node node) {
-    const auto id = static_cast<NodeId>(graph_.nodes.size());
-    graph_.tensors[static_cast<size_t>(node.out)].node = id;
-    for (const TensorId out : node.outs) graph_.tensors[static_cast<size_t>(out)].node = id;
-    graph_.nodes.push_back(std::move(node));
-  }
-
-  TensorId add_part(Node node, DType type) {
-    node.out = static_cast<TensorId>(graph_.tensors.size());
-    const Extents sizes = node.sizes;
-    graph_.tensors.push_back(
-        {.type = type, .sizes = sizes, .strides = row_major(sizes), .node = -1, .name = node.name});
-    const TensorId out = node.out;
-    add(std::move(node));
-    return out;
-  }
-
-  void split(Node node, int64_t parts) {
-    Exprs& exprs = graph_.exprs;
-    const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
-    const int64_t count = element_count(node.reduced), chunk = (count + parts - 1) / parts;
-    const size_t rows = node.sizes.size();
-    Node part = node;
-    part.at.clear();
-    part.name = node.name + "_parts";
-    part.sizes.insert(part.sizes.begin(), parts);
-    part.reduced = {chunk};
-    const Extents extents = part.extents();
-    const Index linear = Index::dimension(0) * chunk + Index::dimension(static_cast<int>(rows) + 1);
-    std::vector<Index> at = dimensions(rows, 1);
-    for (auto& index : unravel(linear, node.reduced, extents)) at.push_back(std::move(index));
-    const Value body(exprs, exprs.substitute(node.body, at, extents));
-    const Value inside(exprs, exprs.within(linear, 0, count, extents));
-    part.body = inside.where(body, body.constant(identity(node.reduction))).id();
-    const DType type = body.type();
-    std::vector<Index> of_part = dimensions(rows);
-    of_part.insert(of_part.begin(), Index::dimension(static_cast<int>(rows)));
-    if (!places) {
-      const TensorId made = add_part(part, type);
-      node.reduced = {parts};
-      node.body = exprs.load(made, of_part, type);
-      add(std::move(node));
-      return;
-    }
-    // The best of each part and where it stands in it; then which part has the best.
-    Node value = part;
-    value.reduction = node.reduction == Reduction::kArgMax ? Reduction::kMax : Reduction::kMin;
-    const TensorId best = add_part(value, type);
-    const TensorId place = add_part(part, DType::kI64);
-    Node which{.sizes = node.sizes,
-               .reduced = {parts},
-               .reduction = node.reduction,
-               .body = exprs.load(best, of_part, type),
-               .name = node.name + "_part"};
-    const TensorId winner = add_part(which, DType::kI64);
-    const Value s(exprs, exprs.load(winner, dimensions(rows), DType::kI64));
-    auto where = dimensions(rows);
-    where.emplace(where.begin());
-    std::vector<ExprId> further(rows + 1, exprs.integer(0));
-    further[0] = s.id();
-    const Value within(exprs, exprs.load(place, where, DType::kI64, further));
-    node.body = (s * static_cast<double>(chunk) + within).id();
-    node.reduction = Reduction::kNone;
-    node.reduced.clear();
-    add(std::move(node));
-  }
-
-  Graph& graph_;
-  const Target& target_;
-  bool anywhere_;
-  std::set<TensorId> shared_ = {};  // results of rows that programs share
-};
-
 }  // namespace
 
 std::vector<bool> live_nodes(const Graph& graph) {
@@ -532,7 +317,31 @@ int part_of(const Node& node, const std::set<int>& cuts) {
   return static_cast<int>(std::distance(cuts.begin(), cuts.upper_bound(*node.steps.rbegin())));
 }
 
+// Reductions over a few elements whose results are read by what has no more elements than they: a kernel of
+// their own would only store them. (A norm or a softmax reads its rows again, and holds them.)
+void unroll_short_rows(Graph& graph) {
+  std::vector<bool> grows(graph.tensors.size(), false);
+  for (const Node& node : graph.nodes | std::views::reverse) {
+    const int64_t elements =
+        node.special() ? std::numeric_limits<int64_t>::max() : element_count(node.extents()).value();
+    const bool passed_on = node.reduction == Reduction::kNone && grows[static_cast<size_t>(node.out)];
+    for (const TensorId id : graph.reads(node))
+      if (passed_on || elements > element_count(graph.tensors[static_cast<size_t>(id)].sizes))
+        grows[static_cast<size_t>(id)] = true;
+  }
+  const std::vector<TensorId> results = graph.results();
+  for (Node& node : graph.nodes) {
+    const bool simple = node.reduction == Reduction::kSum || node.reduction == Reduction::kProd ||
+                        node.reduction == Reduction::kMax || node.reduction == Reduction::kMin;
+    if (!node.special() && !node.scan && simple && node.at.empty() && !node.taps &&
+        element_count(node.reduced) <= kFewElements && !grows[static_cast<size_t>(node.out)] &&
+        std::ranges::find(results, node.out) == results.end() && !is_contraction(graph, node))
+      unroll(graph, node);
+  }
+}
+
 void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts, Fusion fusion) {
+  if (fusion == Fusion::kFree) unroll_short_rows(graph);
   for (auto& node : graph.nodes)
     if (node.window && node.reduction != Reduction::kNone &&
         element_count(node.reduced) <= (is_weighted(graph, node) ? kWeightedWindow : kWindow) &&
@@ -542,7 +351,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
   Inliner(graph, cuts, fusion).run();
   if (fusion == Fusion::kFree) slice_concatenations(graph, target);
   if (split_sums) split_long_sums(graph, target);
-  RowSplitter(graph, target, split_sums).run();
+  split_long_rows(graph, target, split_sums);
   if (fusion == Fusion::kFree) write_scans_where_read(graph, cuts);
   split_long_scans(graph, target);
 }

@@ -63,7 +63,13 @@ T erfc_scaled(T x) {
 }
 template <class T>
 T bessel_i(T x, int order) {
-  return std::cyl_bessel_i(static_cast<T>(order), std::abs(x)) * (order == 1 && x < 0 ? T(-1) : T(1));
+  constexpr double kOverflow = 713;  // of double's; of a larger argument the library throws
+  if (std::isnan(x)) return x;
+  if (std::abs(static_cast<double>(x)) > kOverflow)
+    return std::copysign(std::numeric_limits<T>::infinity(), order == 1 ? x : T(1));
+  const double size = std::abs(static_cast<double>(x));
+  return static_cast<T>(std::cyl_bessel_i(static_cast<double>(order), size)) *
+         (order == 1 && x < 0 ? T(-1) : T(1));
 }
 
 // Functions that exist for f32 with an f behind, and for f64.
