@@ -27,8 +27,8 @@ class Case:
 
     inputs and outputs: (type, shape, values); an output whose values are not None is an argument that is also
     read. A result may differ from what is wanted by `ulps` of its type, or by `atol` times the output's
-    largest magnitude (at least 1); on a GPU by `gpu_ulps` or `gpu_atol`. `gpu_unordered`: a GPU may give the
-    elements in any order. `gpu_defined`, of the inputs: the elements of which a GPU's result means something.
+    largest magnitude (at least 1); on a GPU by `gpu_ulps` or `gpu_atol`. `unordered`: the elements may come
+    in any order. `gpu_defined`, of the inputs: the elements of which a GPU's result means something.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Case:
         gpu_atol=None,
         slow=False,
         helpers="",
-        gpu_unordered=False,
+        unordered=False,
         gpu_defined=None,
     ):
         self.name, self.kernel, self.inputs, self.outputs = name, kernel, inputs, outputs
@@ -54,7 +54,7 @@ class Case:
             ulps if gpu_ulps is None else gpu_ulps,
             atol if gpu_atol is None else gpu_atol,
         )
-        self.gpu_unordered, self.gpu_defined = gpu_unordered, gpu_defined
+        self.unordered, self.gpu_defined = unordered, gpu_defined
         self.group = name.split("_")[0]
 
     def parameters(self):
@@ -635,7 +635,7 @@ def add_shapes(table):
             (32,),
             values=v,
             want=lambda x, y: torch.cat([x, y]),
-            gpu_unordered=True,
+            unordered=True,
         )
         table.tile(f"shape_interleave_{t}", "r = tl.interleave(x, y)", [t, t], t, (16,), (32,), values=v)
         table.tile(f"shape_split_{t}", "p, q = tl.split(x)\nr = tl.join(q, p)", [t], t, (16, 2), values=v)
