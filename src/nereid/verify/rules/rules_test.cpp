@@ -67,9 +67,9 @@ TEST_F(Rules, ViewsOfInputsNeedNoLaunch) {
        old = returning(Returned::kOldInput);
   EXPECT_THAT(rules(view.facts(), view.facts()), IsEmpty());
   EXPECT_THAT(rules(view.facts(), copy.facts()), ElementsAre("no-launch"));
-  EXPECT_THAT(rules(copy.facts(), view.facts()), ElementsAre("no-launch"));
+  EXPECT_THAT(rules(copy.facts(), view.facts()), ElementsAre("no-launch", "shared-output"));
   EXPECT_THAT(rules(view.facts(), old.facts()), testing::Contains("no-launch"));
-  EXPECT_THAT(rules(reference.facts(), view.facts()), ElementsAre("no-launch"));
+  EXPECT_THAT(rules(reference.facts(), view.facts()), ElementsAre("no-launch", "shared-output"));
 }
 
 TEST_F(Rules, ALaunchNextToTheWorkDoesNotCount) {
