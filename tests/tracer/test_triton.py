@@ -252,6 +252,32 @@ class Autotuning(Case):
         ]
         self.assertEqual([1, 0, 0], zeroed)
 
+    def test_what_hooks_do_around_a_measured_run(self):
+        (launch,) = self.traced(self.LAUNCH, self.TUNED % (", reset_to_zero=['out']", "pass"))
+        tuning = launch["tuning"]
+        self.assertEqual(3, len(tuning["runs"]))
+        for run in tuning["runs"]:
+            self.assertEqual(["aten::zero_"], [step["call"] for step in run["before"]])
+            self.assertEqual([], run["after"])
+        self.assertEqual(["aten::zero_"], [step["call"] for step in tuning["reset"]])
+        (launch,) = self.traced(self.LAUNCH, self.TUNED % (", restore_value=['out']", "pass"))
+        tuning = launch["tuning"]
+        for run in tuning["runs"]:
+            self.assertEqual(["aten::clone"], [step["call"] for step in run["before"]])
+            self.assertEqual(["aten::copy_"], [step["call"] for step in run["after"]])
+        self.assertEqual([], tuning["reset"])
+
+    def test_where_a_forward_tunes(self):
+        first, second = self.traced(self.LAUNCH + "\n" + self.LAUNCH, self.TUNED % ("", "pass"))
+        self.assertIn("tuning", first)
+        self.assertNotIn("tuning", second)
+        single = self.TUNED.replace("((32, 1), (64, 2), (128, 4))", "((64, 2),)") % ("", "pass")
+        (launch,) = self.traced(self.LAUNCH, single)
+        self.assertNotIn("tuning", launch)
+        pruned = ", prune_configs_by={'early_config_prune': lambda configs, nargs, **kw: configs[:1]}"
+        (launch,) = self.traced(self.LAUNCH, self.TUNED % (pruned, "pass"))
+        self.assertEqual(1, len(launch["tuning"]["runs"]))
+
     def test_a_configuration_is_chosen_once_for_a_key(self):
         kernels = (self.TUNED % (", reset_to_zero=['out']", "pass")).replace(
             "BLOCK: tl.constexpr", "scale, BLOCK: tl.constexpr"

@@ -205,14 +205,16 @@ class Recorder(TorchDispatchMode):
                 step["kwargs"] = [[key, self.encode(arg)] for key, arg in kwargs.items()]
             self._append(step, None, (), (), False)
 
-    def launch(self, alternatives, tensors, tuner=None):
+    def launch(self, alternatives, tensors, tuner=None, tuning=None):
         """Records a kernel launch; `tensors` are those it has pointers to. Launches with equal `tuner` choose
-        as one."""
+        as one. `tuning`: what hooks do around the runs of the call that tunes."""
         with self.lock:
             touched = [self.storage_of(tensor) for tensor in tensors]
             step = {"launch": alternatives}
             if tuner is not None:
                 step["tuner"] = self.tuners.setdefault(tuner, len(self.tuners))
+            if tuning is not None:
+                step["tuning"] = tuning
             self._append(step, None, touched, touched, False)
 
     @contextlib.contextmanager

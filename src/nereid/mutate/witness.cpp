@@ -144,7 +144,8 @@ Result<replay::TrialReport> WitnessSearch::trial(replay::Session& session, const
       .seed = inputs.seed, .distribution = inputs.kind, .perturb = true, .sanitize = inputs.sanitize};
   NEREID_TRY(auto report, session.trial(trial, tolerance, within_patience()));
   if (mutant == nullptr || mutant->step < 0 || !report.ran()) return report;
-  return session.try_alternatives({{mutant->step, mutant->alternative}}, false, tolerance, within_patience());
+  return session.try_alternatives({.choices = {{mutant->step, mutant->alternative}}}, tolerance,
+                                  within_patience());
 }
 
 Result<const WitnessSearch::Measured*> WitnessSearch::measured(const Inputs& inputs) {

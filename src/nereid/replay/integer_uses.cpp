@@ -104,6 +104,13 @@ class Follower {
       return spread(call, same && !derived, makes_masks(call));
     if (one_of(name, {"bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor"}) && makes_masks(call))
       return spread(call, false, true);
+    if (brings_into_range(call, name)) {
+      use_.reduced = true, use_.compared_alone = false;
+      return;
+    }
+    use_.multiplied |= one_of(name, {"mul", "multiply", "pow", "square", "prod", "cumprod", "addcmul", "mm",
+                                     "bmm", "matmul", "mv", "dot", "addmm", "baddbmm", "einsum"}) &&
+                       makes_integers(call);
     if (listed == trace::Listed::kPointwise || listed == trace::Listed::kReduction ||
         listed == trace::Listed::kScan || listed == trace::Listed::kContraction)
       return spread(call, false, false);
@@ -114,6 +121,22 @@ class Follower {
 
   static bool compares(std::string_view name) {
     return one_of(name, {"eq", "ne", "lt", "le", "gt", "ge", "isin"});
+  }
+
+  // What is made of them is within bounds, whatever they are.
+  bool brings_into_range(const trace::Call& call, std::string_view name) const {
+    const auto is_number = [&](size_t i) {
+      return call.args.size() > i && std::holds_alternative<int64_t>(call.args[i].node);
+    };
+    if (!makes_integers(call) || call.args.empty() || !holds(same_, call.args[0])) return false;
+    if (name == "remainder" && is_number(1)) return std::get<int64_t>(call.args[1].node) > 0;
+    return name == "clamp" && is_number(1) && is_number(2);
+  }
+
+  bool makes_integers(const trace::Call& call) const {
+    return std::ranges::any_of(trace::tensors_in(call.result), [&](ValueId v) {
+      return trace::is_integral(value(v).dtype) && value(v).dtype != trace::DType::kBool;
+    });
   }
 
   bool makes_masks(const trace::Call& call) const {

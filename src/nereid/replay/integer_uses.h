@@ -21,6 +21,11 @@ struct IntegerUse {
   // They are compared, or an operator takes them to which not all numbers mean something (a shift, an
   // exponent, a count of repetitions).
   bool limited = false;
+  // Integers are multiplied with each other: of large ones the reference's own product may wrap.
+  bool multiplied = false;
+  // They are brought into a range (a remainder, a clamp) before they are used as anything else: any number
+  // is legal whose sign a sample has, for remainders of negative numbers differ between languages.
+  bool reduced = false;
 
   bool indexes() const { return bound != kNoBound; }
   // They are numbers that the forward computes with, and nothing else: any number is legal.

@@ -48,6 +48,18 @@ TEST(IntegerUses, AnIndexThatIsComputedIsObscure) {
   EXPECT_EQ(t.use().bound, IntegerUse::kNoBound);
 }
 
+TEST(IntegerUses, ARemainderIsWithinBoundsWhateverItIsTakenOf) {
+  Task t;
+  const auto table = t.s.tensor({100, 4});
+  const auto row = t.call("aten::remainder.Scalar", {tensor_arg(t.i), Arg{int64_t{100}}}, {8}, DType::kI64);
+  t.call("aten::index.Tensor", {tensor_arg(table), Arg{List{{tensor_arg(row)}, false}}}, {8, 4});
+  EXPECT_TRUE(t.use().numbers_alone());
+  EXPECT_TRUE(t.use().reduced);
+  EXPECT_FALSE(t.use().multiplied);
+  t.call("aten::mul.Tensor", {tensor_arg(t.i), tensor_arg(t.i)}, {8}, DType::kI64);
+  EXPECT_TRUE(t.use().multiplied);
+}
+
 TEST(IntegerUses, WhatIsComparedAloneIsAMask) {
   Task t;
   const auto range = t.s.tensor({8}, DType::kI64), x = t.s.tensor({8});

@@ -6,9 +6,9 @@ namespace nereid::replay {
 namespace {
 
 constexpr std::string_view kInputDistributions[] = {
-    "own",     "zeros",    "ones",       "negative", "tiny",    "huge",    "ramp",
-    "one_hot", "outliers", "infinities", "nans",     "flipped", "wide",    "small",
-    "large",   "shifted",  "grid",       "state",    "lowest",  "highest", "redrawn"};
+    "own",      "zeros",      "ones",  "negative", "tiny",   "huge",    "ramp",   "one_hot",
+    "outliers", "infinities", "nans",  "flipped",  "wide",   "small",   "large",  "shifted",
+    "grid",     "far",        "close", "state",    "lowest", "highest", "redrawn"};
 
 }  // namespace
 

@@ -39,6 +39,8 @@ enum class InputDistribution {
                 // other row with signs by chance
   kShifted,     // each row plus 2^u times the rms of all, u even in [2.6, 3.6]: far from zero, positive
   kGrid,        // x rounded to multiples of a power of two, about half of its rms: zeros and equal numbers
+  kFar,         // rows of +-(1 + |x|) * 2^40 (2^13 in f16), wholly on one side of any number near zero
+  kClose,       // rows of numbers that differ by less than 2^-11 of their size, f32 and f64 alone
   kState,    // parameters and persistent buffers, each element with a sign of its own, 2^-2 to 2^4 times as
              // large
   kLowest,   // integers and booleans: the least that their domain holds (worker/inputs/integer_inputs.h)
@@ -200,6 +202,15 @@ struct UnmovedReport {
 
 // Alternatives of launches of the last forward: step -> index. The first where a launch is not named.
 using Choices = std::map<int, int>;
+
+// How the last trial's forward runs once more.
+struct ConfiguredRun {
+  Choices choices{};
+  bool digests = false;  // with TrialReport::left of all launches that have alternatives
+  // By step: alternatives that run before the chosen one, the autotuner's hooks around each, as in the call
+  // that tunes. Of launches with trace::Launch::tuning alone.
+  std::map<int, std::vector<int>> tuned{};
+};
 
 // A launch of the last forward: `step` is its index in that phase.
 struct LaunchId {

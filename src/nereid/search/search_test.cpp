@@ -49,7 +49,7 @@ class AgreeingSession : public replay::Session {
     report.changed = true, report.outputs_changed = {true};
     return report;
   }
-  Result<replay::TrialReport> try_alternatives(const replay::Choices&, bool, const replay::Tolerance& t,
+  Result<replay::TrialReport> try_alternatives(const replay::ConfiguredRun&, const replay::Tolerance& t,
                                                Deadline d) override {
     return trial({}, t, d);
   }

@@ -205,9 +205,9 @@ class Making {
 
   StorageId unmade_in(const Step& step) {
     if (const auto* call = std::get_if<Call>(&step)) return unmade_in_call(*call);
-    for (const Alternative& alternative : std::get<Launch>(step).alternatives) {
-      for (const Call& call : alternative.before)
-        if (const StorageId unmade = unmade_in_call(call); unmade >= 0) return unmade;
+    const auto& launch = std::get<Launch>(step);
+    for (const Alternative& alternative : launch.alternatives) {
+      if (const StorageId unmade = unmade_in_calls(alternative.before); unmade >= 0) return unmade;
       for (const LaunchArg& arg : alternative.args) {
         ValueId value = -1;
         if (const auto* pointer = std::get_if<PointerArg>(&arg)) value = pointer->value;
@@ -215,7 +215,22 @@ class Making {
         if (value >= 0 && !is_made(value)) return storage_of(value);
       }
     }
-    return -1;
+    return launch.tuning ? unmade_in_tuning(*launch.tuning) : -1;
+  }
+
+  StorageId unmade_in_calls(const std::vector<Call>& calls) {
+    StorageId unmade = -1;
+    for (const Call& call : calls)
+      if (unmade < 0) unmade = unmade_in_call(call);
+    return unmade;
+  }
+
+  StorageId unmade_in_tuning(const Tuning& tuning) {
+    StorageId unmade = -1;
+    for (const auto& run : tuning.runs)
+      for (const auto* calls : {&run.before, &run.after})
+        if (unmade < 0) unmade = unmade_in_calls(*calls);
+    return unmade < 0 ? unmade_in_calls(tuning.reset) : unmade;
   }
 
   const Trace& trace_;

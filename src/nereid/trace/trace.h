@@ -177,10 +177,20 @@ struct Alternative {
   std::string config;        // "BLOCK_M=64, BLOCK_N=64, num_warps=4", empty where nothing was offered
 };
 
+// What an autotuner's hooks do where it measures: around a run of each alternative, and after all runs.
+struct Tuning {
+  struct Run {
+    std::vector<Call> before, after;
+  };
+  std::vector<Run> runs;  // one for each alternative of the launch
+  std::vector<Call> reset;
+};
+
 struct Launch {
   std::vector<Alternative> alternatives;  // at least one
   Place place;
-  int32_t tuner = -1;  // launches with the same number are given the same alternative; -1: of none
+  int32_t tuner = -1;            // launches with the same number are given the same alternative; -1: of none
+  std::optional<Tuning> tuning;  // where this launch is the first of its tuner in a forward that may tune
 };
 
 using Step = std::variant<Call, Launch>;

@@ -72,10 +72,9 @@ class Session {
   // everything that they or anybody else would have made poisoned. Only after a trial that did not fail.
   virtual Result<MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) = 0;
 
-  // The last trial again with these alternatives (an autotuner's configurations), compared. `digests`: with
-  // TrialReport::left of all launches that have alternatives.
-  virtual Result<TrialReport> try_alternatives(const Choices& choices, bool digests,
-                                               const Tolerance& tolerance, Deadline deadline) = 0;
+  // The last trial again with these alternatives (an autotuner's configurations), compared.
+  virtual Result<TrialReport> try_alternatives(const ConfiguredRun& run, const Tolerance& tolerance,
+                                               Deadline deadline) = 0;
 
   // What the trials so far did not move, where the candidate's host code reads integer inputs. On a CPU
   // alone, after the last trial: the candidate runs with other integers in memory, which it may not survive.

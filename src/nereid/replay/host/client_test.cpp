@@ -125,16 +125,16 @@ TEST_P(ClientTest, AnAlternativeIsComparedToo) {
   auto session = begin(reference_add(), candidate);
   ASSERT_TRUE(trial(*session).ok());
   const auto same =
-      session->try_alternatives({{session->facts().launches[0].step, 0}}, true, {}, Deadline::after(60));
+      session->try_alternatives({{{session->facts().launches[0].step, 0}}, true}, {}, Deadline::after(60));
   ASSERT_TRUE(same.ok()) << same.error().message;
   EXPECT_TRUE(same->ok()) << text_of(*same);
   const int step = session->facts().launches[0].step;
-  const auto again = session->try_alternatives({}, true, {}, Deadline::after(60));
+  const auto again = session->try_alternatives({{}, true}, {}, Deadline::after(60));
   ASSERT_TRUE(again.ok());
   ASSERT_TRUE(same->left.contains(step));
   EXPECT_EQ(same->left, again->left);
   const auto other =
-      session->try_alternatives({{session->facts().launches[0].step, 1}}, true, {}, Deadline::after(60));
+      session->try_alternatives({{{session->facts().launches[0].step, 1}}, true}, {}, Deadline::after(60));
   ASSERT_TRUE(other.ok()) << other.error().message;
   EXPECT_FALSE(other->ok());
   EXPECT_NE(other->left.at(step), same->left.at(step));

@@ -52,11 +52,11 @@ Result<MutationReport> WorkerSession::leave_out(const std::vector<int>& launches
   return report;
 }
 
-Result<TrialReport> WorkerSession::try_alternatives(const Choices& choices, bool digests,
-                                                    const Tolerance& tolerance, Deadline deadline) {
+Result<TrialReport> WorkerSession::try_alternatives(const ConfiguredRun& run, const Tolerance& tolerance,
+                                                    Deadline deadline) {
   Json alternatives = Json::array();
-  for (const auto& [step, index] : choices) alternatives.push_back(Json::array({step, index}));
-  return again(alternatives, tolerance, deadline, digests);
+  for (const auto& [step, index] : run.choices) alternatives.push_back(Json::array({step, index}));
+  return again(alternatives, tolerance, deadline, run);
 }
 
 Result<UnmovedReport> WorkerSession::unmoved(Deadline deadline) {
@@ -154,15 +154,26 @@ Result<TrialReport> WorkerSession::replay(const Trial& trial, bool& ran, Deadlin
 }
 
 Result<TrialReport> WorkerSession::again(const Json& alternatives, const Tolerance& tolerance,
-                                         Deadline deadline, bool digests) {
+                                         Deadline deadline, const ConfiguredRun& how) {
   if (!last_) return our_error("an alternative is tried after a trial, not before");
   TrialReport report = *last_;
   Json all = default_alternatives();
   for (const Json& chosen : alternatives) all.push_back(chosen);  // a later choice counts
-  NEREID_TRY(const bool ran, run(report, all, deadline, digests));
+  NEREID_TRY(const bool ran, run(report, all, deadline, how));
   if (!ran) return report;
   NEREID_TRY_STATUS(judge(report, tolerance, deadline, true));
   return report;
+}
+
+std::vector<int> WorkerSession::runnable(int step, std::vector<int> alternatives) const {
+  if (options_.device != Device::kCuda) return alternatives;
+  const auto& launch =
+      std::get<trace::Launch>(judged_forward(candidate_)->steps.at(static_cast<size_t>(step)));
+  std::erase_if(alternatives, [&](int index) {
+    const auto& alternative = launch.alternatives.at(static_cast<size_t>(index));
+    return !options_.kernels.contains(candidate_.kernels[static_cast<size_t>(alternative.kernel)].hash);
+  });
+  return alternatives;
 }
 
 Json WorkerSession::default_alternatives() const {
@@ -274,12 +285,14 @@ Result<bool> WorkerSession::prepare(TrialReport& report, Deadline deadline) {
 }
 
 Result<bool> WorkerSession::run(TrialReport& report, const Json& alternatives, Deadline deadline,
-                                bool digests) {
+                                const ConfiguredRun& how) {
   if (alive_ && !load_failure_) candidate_failure_.reset();  // an earlier trial's
   if (candidate_failure_) {
     report.failed = candidate_failure_;
     return false;
   }
+  Json tuned = Json::array();
+  for (const auto& [step, indices] : how.tuned) tuned.push_back(Json::array({step, runnable(step, indices)}));
   const auto gpu = share_gpu();
   NEREID_TRY_STATUS(rest_reference(deadline));
   NEREID_TRY(auto answer, ask_candidate({{"do", "run"},
@@ -287,7 +300,8 @@ Result<bool> WorkerSession::run(TrialReport& report, const Json& alternatives, D
                                          {"sanitize", report.trial.sanitize},
                                          {"seconds", options_.phase_seconds},
                                          {"alternatives", alternatives},
-                                         {"digests", digests}},
+                                         {"tuned", std::move(tuned)},
+                                         {"digests", how.digests}},
                                         {}, deadline));
   if (!answer) {
     report.failed = candidate_failure_;

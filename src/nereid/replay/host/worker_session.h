@@ -26,7 +26,7 @@ class WorkerSession : public Session {
   const SessionFacts& facts() const override { return facts_; }
   Result<TrialReport> trial(const Trial& trial, const Tolerance& tolerance, Deadline deadline) override;
   Result<MutationReport> leave_out(const std::vector<int>& launches, Deadline deadline) override;
-  Result<TrialReport> try_alternatives(const Choices& choices, bool digests, const Tolerance& tolerance,
+  Result<TrialReport> try_alternatives(const ConfiguredRun& run, const Tolerance& tolerance,
                                        Deadline deadline) override;
   Result<UnmovedReport> unmoved(Deadline deadline) override;
   Result<TimeReport> time(const TimeRequest& request, const Tolerance& tolerance, Deadline deadline) override;
@@ -39,9 +39,11 @@ class WorkerSession : public Session {
   // A trial as far as the candidate's outputs; `ran`: they can be compared.
   Result<TrialReport> replay(const Trial& trial, bool& ran, Deadline deadline);
   Result<TrialReport> again(const Json& alternatives, const Tolerance& tolerance, Deadline deadline,
-                            bool digests = false);
+                            const ConfiguredRun& how = {});
   // CUDA: of each launch the first alternative that the GPU can run, where that is not the first of all.
   Json default_alternatives() const;
+  // CUDA: those of a launch's alternatives that the GPU can run.
+  std::vector<int> runnable(int step, std::vector<int> alternatives) const;
   Status send_kernels(const trace::Trace& trace, Worker& worker, Deadline deadline) const;
   // What takes less than about a millisecond a step gains nothing from threads, and other verdicts want the
   // cores.
@@ -68,7 +70,9 @@ class WorkerSession : public Session {
   Status rest_candidate(Deadline deadline);
   Status rest_reference(Deadline deadline);
   Result<bool> prepare(TrialReport& report, Deadline deadline);
-  Result<bool> run(TrialReport& report, const Json& alternatives, Deadline deadline, bool digests = false);
+  // Of `how` its choices are among `alternatives`.
+  Result<bool> run(TrialReport& report, const Json& alternatives, Deadline deadline,
+                   const ConfiguredRun& how = {});
   // `again`: this trial's inputs were judged before.
   Status judge(TrialReport& report, const Tolerance& tolerance, Deadline deadline, bool again = false);
 

@@ -17,22 +17,11 @@
 #include "nereid/replay/memory_plan.h"
 #include "nereid/replay/report.h"
 #include "nereid/replay/worker/machine.h"
-#include "nereid/replay/worker/prepared_call.h"
+#include "nereid/replay/worker/prepared_launch.h"
 #include "nereid/trace/trace.h"
 
 namespace nereid::replay {
 
-struct PreparedAlternative {
-  std::vector<PreparedCall> before;
-  std::vector<ttir::Argument> arguments;  // pointers index `buffers`
-  std::vector<trace::ValueId> buffers;    // a value of each storage that the launch may touch
-  std::vector<std::string> names;         // of the buffers, for findings
-  std::vector<bool> read, written;        // of the buffers, by this kernel
-};
-struct PreparedLaunch {
-  const trace::Launch* launch = nullptr;
-  std::vector<PreparedAlternative> alternatives;
-};
 // A step that only makes views needs no work: values are made from storages.
 struct Nothing {};
 using PreparedStep = std::variant<Nothing, PreparedCall, PreparedLaunch>;

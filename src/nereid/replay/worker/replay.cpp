@@ -156,12 +156,35 @@ void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, con
   if (judged && options.leave_out.contains(step)) {
     return;
   }
+  if (const auto tuned = options.tuned.find(step); judged && tuned != options.tuned.end())
+    run_tuning(launch, step, tuned->second, options);
   const auto chosen = judged ? options.alternatives.find(step) : options.alternatives.end();
-  const auto& alternative = launch.alternatives.at(chosen == options.alternatives.end() ? 0 : chosen->second);
-  for (const auto& prepared_call : alternative.before) run_call(prepared_call);
+  const int index = chosen == options.alternatives.end() ? 0 : chosen->second;
+  for (const auto& prepared_call : launch.alternatives.at(static_cast<size_t>(index)).before)
+    run_call(prepared_call);
+  run_alternative(launch, static_cast<size_t>(index), step, judged, options);
+  if (judged && options.digests && launch.alternatives.size() > 1) left_[step] = digest_of_written(step);
+}
 
+void Replay::run_tuning(const PreparedLaunch& launch, int step, const std::vector<int>& runs,
+                        const RunOptions& options) {
+  if (!launch.tuning) throw Failed(Failure::Kind::kRefused, "a launch that is not tuned in forward");
+  for (const int index : runs) {
+    const auto at = static_cast<size_t>(index);
+    const auto& hooks = launch.tuning->runs.at(at);
+    for (const auto& prepared_call : launch.alternatives.at(at).before) run_call(prepared_call);
+    for (const auto& prepared_call : hooks.before) run_call(prepared_call);
+    run_alternative(launch, at, step, true, options);
+    for (const auto& prepared_call : hooks.after) run_call(prepared_call);
+  }
+  for (const auto& prepared_call : launch.tuning->reset) run_call(prepared_call);
+}
+
+void Replay::run_alternative(const PreparedLaunch& launch, size_t index, int step, bool judged,
+                             const RunOptions& options) {
+  const auto& alternative = launch.alternatives.at(index);
   LaunchRequest request;
-  request.alternative = &launch.launch->alternatives[&alternative - launch.alternatives.data()];
+  request.alternative = &launch.launch->alternatives[index];
   request.arguments = alternative.arguments;
   request.sanitize = options.sanitize;
   request.shuffled = judged && options.shuffled;
@@ -185,7 +208,6 @@ void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, con
     if (const auto work = launch_work(program_.trace(), request, device_bytes(alternative)))
       work_.push_back({step, work->flops, work->bytes});
   program_.launcher().launch(request, findings_, finding_count_);
-  if (judged && options.digests && launch.alternatives.size() > 1) left_[step] = digest_of_written(step);
 }
 
 uint64_t Replay::digest_of_written(int step) {

@@ -39,6 +39,7 @@ struct RunOptions {
   bool digests = false;          // Replay::left
   std::map<int, int> alternatives =
       {};  // of launches of the judged forward: step -> index; 0 where not named
+  std::map<int, std::vector<int>> tuned = {};  // see ConfiguredRun
 };
 
 class Replay : private Operands {
@@ -127,6 +128,11 @@ class Replay : private Operands {
   void run_step(size_t phase, int step, const RunOptions& options);
   void run_call(const PreparedCall& prepared_call);
   void run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options);
+  // As an autotuner measures: each of these alternatives, with what its hooks do around a run.
+  void run_tuning(const PreparedLaunch& launch, int step, const std::vector<int>& runs,
+                  const RunOptions& options);
+  void run_alternative(const PreparedLaunch& launch, size_t index, int step, bool judged,
+                       const RunOptions& options);
   std::vector<at::Tensor> device_bytes(const PreparedAlternative& alternative);  // of its buffers
   void inject(const std::vector<trace::StorageId>& storages, const Injector& inject);
   void remember(trace::StorageId storage);  // a copy for run_judged

@@ -479,7 +479,7 @@ TEST(Partitioner, WhatIsNotCut) {
   auto& steps = task->trace.phases.back().steps;
   std::get<trace::Call>(steps[0]).op = "aten::relu_";
   EXPECT_THAT(Partitioner::cut(*task).error().message, HasSubstr("in place"));  // an input
-  steps[0] = trace::Launch{.alternatives = {trace::Alternative{}}, .place = {}};
+  steps[0] = trace::Launch{.alternatives = {trace::Alternative{}}, .place = {}, .tuning = {}};
   EXPECT_THAT(Partitioner::cut(*task).error().message, HasSubstr("kernels of its own"));
 }
 

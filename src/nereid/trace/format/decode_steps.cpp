@@ -209,16 +209,36 @@ Result<Alternative> StepDecoder::alternative(const JsonField& field) const {
     alternative.args.push_back(std::move(arg));
     return ok_status();
   }));
-  NEREID_TRY(const auto before, field.find("before"));
-  if (before) {
-    NEREID_TRY_STATUS(before->each(4096, [&](const JsonField& item) -> Status {
-      NEREID_TRY(Call read, call(item));
-      alternative.before.push_back(std::move(read));
-      return ok_status();
-    }));
-  }
+  NEREID_TRY(alternative.before, calls(field, "before"));
   NEREID_TRY(alternative.config, field.text_at("config", kMaxText));
   return alternative;
+}
+
+// None where the field is missing.
+Result<std::vector<Call>> StepDecoder::calls(const JsonField& field, const char* name) const {
+  std::vector<Call> found;
+  NEREID_TRY(const auto list, field.find(name));
+  if (!list) return found;
+  NEREID_TRY_STATUS(list->each(4096, [&](const JsonField& item) -> Status {
+    NEREID_TRY(Call read, call(item));
+    found.push_back(std::move(read));
+    return ok_status();
+  }));
+  return found;
+}
+
+Result<Tuning> StepDecoder::tuning(const JsonField& field, size_t alternatives) const {
+  Tuning tuning;
+  NEREID_TRY(const JsonField runs, field.at("runs"));
+  NEREID_TRY_STATUS(runs.each(kMaxAlternatives, [&](const JsonField& item) -> Status {
+    auto& run = tuning.runs.emplace_back();
+    NEREID_TRY(run.before, calls(item, "before"));
+    NEREID_TRY(run.after, calls(item, "after"));
+    return ok_status();
+  }));
+  if (tuning.runs.size() != alternatives) return runs.expected("one run for each alternative");
+  NEREID_TRY(tuning.reset, calls(field, "reset"));
+  return tuning;
 }
 
 Result<Step> StepDecoder::step(const JsonField& field) const {
@@ -237,6 +257,10 @@ Result<Step> StepDecoder::step(const JsonField& field) const {
   NEREID_TRY(read.place, place(field));
   NEREID_TRY(const int64_t tuner, field.integer_at("tuner", -1, -1, INT32_MAX));
   read.tuner = static_cast<int32_t>(tuner);
+  NEREID_TRY(const auto tuned, field.find("tuning"));
+  if (tuned) {
+    NEREID_TRY(read.tuning, tuning(*tuned, read.alternatives.size()));
+  }
   return Step(std::move(read));
 }
 

@@ -26,6 +26,8 @@ class StepDecoder {
   Result<Call> call(const JsonField& field) const;
   Result<LaunchArg> launch_arg(const JsonField& field) const;
   Result<Alternative> alternative(const JsonField& field) const;
+  Result<std::vector<Call>> calls(const JsonField& field, const char* name) const;
+  Result<Tuning> tuning(const JsonField& field, size_t alternatives) const;
 
   const Trace& trace_;
 };

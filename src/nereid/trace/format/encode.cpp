@@ -127,6 +127,19 @@ Json alternative_json(const Alternative& alternative) {
   return json;
 }
 
+Json calls_json(const std::vector<Call>& calls) {
+  Json json = Json::array();
+  for (const Call& call : calls) json.push_back(call_json(call));
+  return json;
+}
+
+Json tuning_json(const Tuning& tuning) {
+  Json json = {{"runs", Json::array()}, {"reset", calls_json(tuning.reset)}};
+  for (const auto& run : tuning.runs)
+    json["runs"].push_back({{"before", calls_json(run.before)}, {"after", calls_json(run.after)}});
+  return json;
+}
+
 Json step_json(const Step& step) {
   if (const auto* call = std::get_if<Call>(&step)) return call_json(*call);
   const auto& launch = std::get<Launch>(step);
@@ -134,6 +147,7 @@ Json step_json(const Step& step) {
   for (const Alternative& one : launch.alternatives) json["launch"].push_back(alternative_json(one));
   if (known(launch.place)) json["at"] = place_json(launch.place);
   if (launch.tuner >= 0) json["tuner"] = launch.tuner;
+  if (launch.tuning) json["tuning"] = tuning_json(*launch.tuning);
   return json;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 #include <utility>
@@ -220,7 +221,64 @@ class Exhaustive {
   size_t runs_ = 0;
 };
 
+int64_t launches_of(const trace::Phase& phase, int32_t tuner) {
+  return std::ranges::count_if(phase.steps, [&](const trace::Step& step) {
+    const auto* launch = std::get_if<trace::Launch>(&step);
+    return launch != nullptr && launch->tuner == tuner;
+  });
+}
+
+bool tunes(const trace::Trace& trace, const trace::Phase& judged, const trace::Launch& launch) {
+  if (!launch.tuning || launch.tuner < 0) return false;
+  for (const auto& phase : trace.phases)
+    if (phase.kind == trace::PhaseKind::kForward && launches_of(phase, launch.tuner) > 0)
+      return launches_of(phase, launch.tuner) == launches_of(judged, launch.tuner);
+  return false;
+}
+
+// Different ones, an odd number of times in all.
+std::vector<int> measured(const trace::Trace& trace, const trace::Launch& launch, replay::Device device) {
+  std::vector<int> indices;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < launch.alternatives.size(); ++i)
+    if (seen.insert(text_of(trace, launch.alternatives[i], device)).second)
+      indices.push_back(static_cast<int>(i));
+  if (indices.size() % 2 == 0) indices.push_back(indices.back());
+  return indices;
+}
+
+double programs(const trace::Alternative& alternative) {
+  double count = 1;
+  for (const auto n : alternative.grid) count *= static_cast<double>(n);
+  return count;
+}
+
 }  // namespace
+
+std::vector<replay::ConfiguredRun> tuning_runs(const TraceAnalysis& candidate, replay::Device device) {
+  const auto& judged = candidate.trace->phases.at(static_cast<size_t>(candidate.judged()));
+  std::vector<replay::ConfiguredRun> runs(3);
+  for (size_t step = 0; step < judged.steps.size(); ++step) {
+    const auto* launch = std::get_if<trace::Launch>(&judged.steps[step]);
+    if (launch == nullptr || !tunes(*candidate.trace, judged, *launch)) continue;
+    const auto [least, most] =
+        std::ranges::minmax_element(launch->alternatives, {}, [](const auto& one) { return programs(one); });
+    const auto first = launch->alternatives.begin();
+    const std::array<int, 3> chosen = {0, static_cast<int>(least - first), static_cast<int>(most - first)};
+    const auto alternatives = measured(*candidate.trace, *launch, device);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      runs[i].tuned[static_cast<int>(step)] = alternatives;
+      for (size_t other = step; chosen[i] > 0 && other < judged.steps.size(); ++other)
+        if (const auto* same = std::get_if<trace::Launch>(&judged.steps[other]);
+            same != nullptr && same->tuner == launch->tuner)
+          runs[i].choices[static_cast<int>(other)] = chosen[i];
+    }
+  }
+  if (runs[0].tuned.empty()) return {};
+  if (runs[2].choices == runs[1].choices || runs[2].choices.empty()) runs.pop_back();
+  if (runs[1].choices.empty()) runs.erase(runs.begin() + 1);
+  return runs;
+}
 
 std::vector<TunedGroup> tuned_groups(const TraceAnalysis& candidate, replay::Device device) {
   auto groups = launches_that_choose_together(candidate);

@@ -42,6 +42,16 @@ replay::Choices choices_of(const std::vector<TunedGroup>& groups, const OptionCh
 // "BLOCK=64 with BLOCK_M=32, BLOCK_N=32"; empty for the defaults.
 std::string describe_choice(const std::vector<TunedGroup>& groups, const OptionChoice& choice);
 
+// The call that tunes, in which alternatives run again and again before the chosen one, on the same memory:
+// what one run leaves and the autotuner's hooks do not undo, the next one finds. Each run has every launch
+// that tunes measure all of its alternatives, an odd number of times in all (of two that undo each other one
+// is left), and one choice: the defaults, the smallest grids, the largest ones. None where nothing tunes.
+//
+// A launch tunes that is the first of its tuner in a forward, where the first forward with this tuner has as
+// many of its launches: an additional one there (on scratch memory, before a graph is captured) tunes for
+// all.
+std::vector<replay::ConfiguredRun> tuning_runs(const TraceAnalysis& candidate, replay::Device device);
+
 constexpr size_t kMostExhaustive = 256;
 
 struct ConfigurationRun {

@@ -108,5 +108,64 @@ TEST(Configurations, ChoicesAreOfAllLaunchesOfAGroup) {
   EXPECT_EQ(describe_choice(groups, {1, 1}), "C with C");
 }
 
+// Two forwards of one tuned launch each, three alternatives of 4, 1 and 16 programs.
+struct Tuned {
+  trace::Trace trace;
+  TraceAnalysis analysis;
+  Tuned() {
+    for (size_t k = 0; k < 3; ++k) trace.kernels.emplace_back().ttir = std::string(k, ' ');
+    for (int call = 0; call < 2; ++call) {
+      auto& phase = trace.phases.emplace_back();
+      phase.kind = trace::PhaseKind::kForward, phase.call = call;
+      phase.steps.emplace_back(launch());
+    }
+  }
+  static trace::Launch launch() {
+    trace::Launch launch;
+    for (const int64_t programs : {4, 1, 16}) {
+      auto& one = launch.alternatives.emplace_back();
+      one.kernel = static_cast<int32_t>(launch.alternatives.size()) - 1, one.grid = {programs, 1, 1};
+    }
+    launch.tuner = 0;
+    launch.tuning.emplace().runs.resize(3);
+    return launch;
+  }
+  std::vector<replay::ConfiguredRun> runs() {
+    analysis.trace = &trace;
+    for (const auto& phase : trace.phases)
+      analysis.phases.push_back({.kind = phase.kind, .call = phase.call});
+    return tuning_runs(analysis, replay::Device::kCpu);
+  }
+};
+
+TEST(Configurations, TheCallThatTunesMeasuresAllBeforeThreeChoices) {
+  const auto runs = Tuned().runs();
+  ASSERT_EQ(runs.size(), 3U);
+  for (const auto& run : runs) EXPECT_EQ(run.tuned, (std::map<int, std::vector<int>>{{0, {0, 1, 2}}}));
+  EXPECT_EQ(runs[0].choices, replay::Choices{});
+  EXPECT_EQ(runs[1].choices, (replay::Choices{{0, 1}}));
+  EXPECT_EQ(runs[2].choices, (replay::Choices{{0, 2}}));
+}
+
+TEST(Configurations, AnOddNumberOfRunsIsMeasured) {
+  Tuned two;
+  for (auto& phase : two.trace.phases) {
+    auto& launch = std::get<trace::Launch>(phase.steps[0]);
+    launch.alternatives.pop_back(), launch.tuning->runs.pop_back();
+  }
+  const auto runs = two.runs();
+  ASSERT_EQ(runs.size(), 2U) << "the default has the largest grid";
+  EXPECT_EQ(runs[0].tuned.at(0), (std::vector<int>{0, 1, 1}));
+}
+
+TEST(Configurations, WhatWasTunedElsewhereIsNotTunedInTheJudgedCall) {
+  Tuned scratch;  // one launch more in the first call
+  scratch.trace.phases[0].steps.emplace_back(Tuned::launch());
+  EXPECT_TRUE(scratch.runs().empty());
+  Tuned beforehand;
+  for (auto& phase : beforehand.trace.phases) std::get<trace::Launch>(phase.steps[0]).tuning.reset();
+  EXPECT_TRUE(beforehand.runs().empty());
+}
+
 }  // namespace
 }  // namespace nereid::verify

@@ -26,7 +26,7 @@ Result<replay::TrialReport> LimitedSession::trial(const replay::Trial& trial,
   return report;
 }
 
-Result<replay::TrialReport> LimitedSession::try_alternatives(const replay::Choices& choices, bool digests,
+Result<replay::TrialReport> LimitedSession::try_alternatives(const replay::ConfiguredRun& run,
                                                              const replay::Tolerance& tolerance,
                                                              Deadline deadline) {
   if (exceeded()) {
@@ -34,7 +34,7 @@ Result<replay::TrialReport> LimitedSession::try_alternatives(const replay::Choic
     report.failed = over();
     return report;
   }
-  auto report = session_.try_alternatives(choices, digests, tolerance, deadline);
+  auto report = session_.try_alternatives(run, tolerance, deadline);
   if (report.ok()) work_.seconds += report->seconds_candidate;
   return report;
 }

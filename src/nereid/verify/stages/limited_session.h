@@ -32,7 +32,7 @@ class LimitedSession : public replay::Session {
   // Past the limit these report the candidate's failure kTimedOut, and nothing is replayed.
   Result<replay::TrialReport> trial(const replay::Trial& trial, const replay::Tolerance& tolerance,
                                     Deadline deadline) override;
-  Result<replay::TrialReport> try_alternatives(const replay::Choices& choices, bool digests,
+  Result<replay::TrialReport> try_alternatives(const replay::ConfiguredRun& run,
                                                const replay::Tolerance& tolerance,
                                                Deadline deadline) override;
   // An Error of ours where the candidate's process did not survive it: the next session, with the same

@@ -76,9 +76,9 @@ class FakeSession : public replay::Session {
   Result<replay::MutationReport> leave_out(const std::vector<int>& launches, Deadline) override {
     return script_.leave_out(launches);
   }
-  Result<replay::TrialReport> try_alternatives(const replay::Choices& choices, bool, const replay::Tolerance&,
+  Result<replay::TrialReport> try_alternatives(const replay::ConfiguredRun& run, const replay::Tolerance&,
                                                Deadline) override {
-    const int index = choices.empty() ? 0 : choices.begin()->second;
+    const int index = run.choices.empty() ? 0 : run.choices.begin()->second;
     script_.alternatives.push_back(index);
     return script_.alternative(index);
   }
@@ -274,8 +274,8 @@ TEST_F(PipelineTest, WhatIsVerifiedOnACpuIsCompiledAhead) {
 TEST_F(PipelineTest, AnHonestCandidateIsVerified) {
   const auto v = judge({.trials = 3, .seed = 5});
   EXPECT_EQ(v.kind, VerdictKind::kVerified) << headline(v);
-  EXPECT_EQ(v.coverage.trials, 19);
-  EXPECT_EQ(v.coverage.inputs.size(), 17U);
+  EXPECT_EQ(v.coverage.trials, 21);
+  EXPECT_EQ(v.coverage.inputs.size(), 19U);
   EXPECT_EQ(v.coverage.launches, 1);
   EXPECT_EQ(v.coverage.left_out, 1);
   EXPECT_EQ(v.coverage.draws, 1);
@@ -297,9 +297,9 @@ TEST_F(PipelineTest, FastInputsAreFewerWhereATaskIsLarge) {
     for (const auto& trial : script_.trials) found.push_back(trial.distribution);
     return found;
   };
-  EXPECT_EQ(kinds(2000, false).size(), 18U) << "neither integers nor state to change";
+  EXPECT_EQ(kinds(2000, false).size(), 20U) << "neither integers nor state to change";
   script_.facts.integer_inputs = script_.facts.state = true;
-  EXPECT_EQ(kinds(2000, false).size(), 22U);
+  EXPECT_EQ(kinds(2000, false).size(), 24U);
   EXPECT_EQ(kinds(256, true).back(), InputDistribution::kRedrawn);
   EXPECT_EQ(kinds(257, true).size(), 3U);
   script_.facts = {};
@@ -493,7 +493,7 @@ TEST_F(PipelineTest, KindsThatDoNotApplyAreNotCounted) {
   };
   const auto v = judge();
   EXPECT_EQ(v.kind, VerdictKind::kVerified);
-  EXPECT_EQ(v.coverage.inputs.size(), 14U);
+  EXPECT_EQ(v.coverage.inputs.size(), 16U);
 }
 
 TEST_F(PipelineTest, FailuresOfTheCandidate) {

@@ -20,13 +20,14 @@ namespace {
 using replay::InputDistribution;
 
 constexpr std::array kOtherDistributions = {
-    InputDistribution::kZeros,   InputDistribution::kOnes,     InputDistribution::kNegative,
-    InputDistribution::kTiny,    InputDistribution::kHuge,     InputDistribution::kRamp,
-    InputDistribution::kOneHot,  InputDistribution::kOutliers, InputDistribution::kInfinities,
-    InputDistribution::kNans,    InputDistribution::kFlipped,  InputDistribution::kWide,
-    InputDistribution::kSmall,   InputDistribution::kLarge,    InputDistribution::kShifted,
-    InputDistribution::kGrid,    InputDistribution::kState,    InputDistribution::kLowest,
-    InputDistribution::kHighest, InputDistribution::kRedrawn};
+    InputDistribution::kZeros,  InputDistribution::kOnes,     InputDistribution::kNegative,
+    InputDistribution::kTiny,   InputDistribution::kHuge,     InputDistribution::kRamp,
+    InputDistribution::kOneHot, InputDistribution::kOutliers, InputDistribution::kInfinities,
+    InputDistribution::kNans,   InputDistribution::kFlipped,  InputDistribution::kWide,
+    InputDistribution::kSmall,  InputDistribution::kLarge,    InputDistribution::kShifted,
+    InputDistribution::kGrid,   InputDistribution::kFar,      InputDistribution::kClose,
+    InputDistribution::kState,  InputDistribution::kLowest,   InputDistribution::kHighest,
+    InputDistribution::kRedrawn};
 // Where a trial takes long, those that find the most; and the first of them finds nine in ten of what the
 // task's own inputs do not show. Where the reference counts so many operations, the same on every machine.
 constexpr double kManyFlops = 1e11;
@@ -49,6 +50,12 @@ bool is_same_in_every_draw(InputDistribution kind) {
          kind == kNans || kind == kLowest || kind == kHighest;
 }
 
+bool takes_floats(const trace::Trace& trace) {
+  for (const auto value : trace::tensors_in(trace.phases.back().inputs))
+    if (trace::is_floating(trace.values[static_cast<size_t>(value)].dtype)) return true;
+  return false;
+}
+
 uint64_t trial_seed(uint64_t seed, int draw, int number) {
   uint64_t x = seed + 0x9e3779b97f4a7c15 * static_cast<uint64_t>(1000 * draw + number + 1);
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -68,6 +75,7 @@ Trials::Trials(replay::Session& session, const TraceAnalysis& reference, const T
       verdict_(verdict),
       tuned_(tuned_groups(candidate, settings.device)),
       blind_(candidate.blind_to_values()),
+      floats_(takes_floats(*reference.trace)),
       brief_(settings.fast_inputs && session.facts().peak_bytes > kLargeTask) {}
 
 Status Trials::run(int draw) {
@@ -84,10 +92,11 @@ Status Trials::run(int draw) {
   return ok_status();
 }
 
-Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool checked) {
+Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool checked, size_t turn) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   const replay::Trial trial{
-      .seed = trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number),
+      .seed = (trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number) & ~uint64_t{1}) |
+              (turn & 1),
       .distribution = kind,
       .perturb = settings_.protocol == Protocol::kNereid,
       .gentle = gentle_,
@@ -135,6 +144,7 @@ Status Trials::own_inputs(int draw) {
     }
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
     if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(configurations(InputDistribution::kOwn, number));
+    if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(tuning(InputDistribution::kOwn, number));
   }
   return ok_status();
 }
@@ -195,7 +205,7 @@ Status Trials::other_inputs() {
     if (i >= kinds.size() && is_same_in_every_draw(kind) && !session_.facts().state) continue;
     if (kind >= InputDistribution::kLowest && !session_.facts().integer_inputs) continue;
     if (kind == InputDistribution::kState && !session_.facts().state) continue;
-    NEREID_TRY(const auto report, one(kind, ++number, !blind_));
+    NEREID_TRY(const auto report, one(kind, ++number, !blind_, i / kinds.size()));
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
     const bool finds_most = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers;
     if (good() && finds_most && i < kinds.size() && report.applicable && !report.reference_failed)
@@ -213,7 +223,10 @@ Status Trials::configurations(InputDistribution kind, int number) {
       for (const auto& option : group.options) counted -= option.equals;
   }
   const auto run = [&](const OptionChoice& choice, bool digests) -> Result<ConfigurationRun> {
-    NEREID_TRY(auto done, run_configuration(choice, digests, kind, number));
+    const auto config = describe_choice(tuned_, choice);
+    NEREID_TRY(auto done,
+               run_configuration({.choices = choices_of(tuned_, choice), .digests = digests}, kind, number,
+                                 config.empty() ? "" : fmt::format("with the configuration {}", config)));
     const auto chosen = std::ranges::count_if(choice, [](int option) { return option > 0; });
     for (size_t g = 0; g < tuned_.size(); ++g)
       if (first && chosen == 1 && choice[g] > 0 && done.end == ConfigurationRun::End::kAgrees)
@@ -224,8 +237,19 @@ Status Trials::configurations(InputDistribution kind, int number) {
   return ok_status();
 }
 
-Result<ConfigurationRun> Trials::run_configuration(const OptionChoice& choice, bool digests,
-                                                   InputDistribution kind, int number) {
+Status Trials::tuning(InputDistribution kind, int number) {
+  for (const auto& run : tuning_runs(candidate_, settings_.device)) {
+    NEREID_TRY(const auto done,
+               run_configuration(run, kind, number,
+                                 "in the call that tunes, where an autotuner runs each configuration on the "
+                                 "same memory (reset_to_zero and restore_value undo what a run leaves)"));
+    if (done.end == ConfigurationRun::End::kStop) break;
+  }
+  return ok_status();
+}
+
+Result<ConfigurationRun> Trials::run_configuration(const replay::ConfiguredRun& run, InputDistribution kind,
+                                                   int number, const std::string& circumstances) {
   using End = ConfigurationRun::End;
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   if (configuration_seconds_ > kConfigurationLimits * settings_.time_limit) {
@@ -233,8 +257,7 @@ Result<ConfigurationRun> Trials::run_configuration(const OptionChoice& choice, b
     return ConfigurationRun{End::kStop};
   }
   const Stopwatch watch;
-  NEREID_TRY(auto report, session_.try_alternatives(choices_of(tuned_, choice), digests, tolerance_on(kind),
-                                                    settings_.within_patience()));
+  NEREID_TRY(auto report, session_.try_alternatives(run, tolerance_on(kind), settings_.within_patience()));
   forgive_rebound(report, *reference_.trace);
   configuration_seconds_ += watch.seconds();
   ++configurations_run_;
@@ -242,9 +265,7 @@ Result<ConfigurationRun> Trials::run_configuration(const OptionChoice& choice, b
   if (settings_.device == replay::Device::kCuda && report.failed &&
       report.failed->kind == replay::Failure::Kind::kUnsupported)
     return ConfigurationRun{End::kCannotRun};
-  const auto config = describe_choice(tuned_, choice);
-  NEREID_TRY(const bool agreed,
-             take(report, number, config.empty() ? "" : fmt::format("with the configuration {}", config)));
+  NEREID_TRY(const bool agreed, take(report, number, circumstances));
   return ConfigurationRun{agreed ? End::kAgrees : End::kStop, std::move(report.left)};
 }
 
@@ -286,7 +307,8 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
   }
   // An index made from such an input may lie anywhere.
   const bool any_sign = report.trial.distribution == InputDistribution::kFlipped ||
-                        report.trial.distribution == InputDistribution::kLarge;
+                        report.trial.distribution == InputDistribution::kLarge ||
+                        (report.trial.distribution == InputDistribution::kFar && floats_);
   if (any_sign && (report.failed || !report.findings.empty())) return true;
   // Nor is an order that a NaN makes: what compares with it ranks several elements alike.
   if (report.trial.distribution == InputDistribution::kNans && !report.findings.empty() &&

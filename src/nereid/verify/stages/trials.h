@@ -35,7 +35,8 @@ class Trials {
  private:
   bool good() const { return verdict_.kind == VerdictKind::kVerified; }
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
-  Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked);
+  // `turn`: how often this kind was tried before (the last bit of the trial's seed).
+  Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked, size_t turn = 0);
   Status own_inputs(int draw);
   bool shows_little() const;    // of small outputs a single draw shows little
   bool mixes_elements() const;  // the reference does more than pointwise work
@@ -49,8 +50,10 @@ class Trials {
   // Every other configuration of every launch, alone and together (configurations.h), on the inputs of the
   // trial before.
   Status configurations(replay::InputDistribution kind, int number);
-  Result<ConfigurationRun> run_configuration(const OptionChoice& choice, bool digests,
-                                             replay::InputDistribution kind, int number);
+  Result<ConfigurationRun> run_configuration(const replay::ConfiguredRun& run, replay::InputDistribution kind,
+                                             int number, const std::string& circumstances);
+  // The calls that tune (configurations.h), on the inputs of the trial before.
+  Status tuning(replay::InputDistribution kind, int number);
   void end_by_configurations(replay::InputDistribution kind);
   replay::Tolerance tolerance_on(replay::InputDistribution kind) const;
   void take_times(const replay::TimeReport& report);
@@ -74,6 +77,7 @@ class Trials {
   std::vector<RanWork> ran_;  // by the first trial
   const std::vector<TunedGroup> tuned_;
   const bool blind_;                  // what one trial shows of the candidate's accesses, it shows for all
+  const bool floats_;                 // inputs are floating-point numbers, some of them
   const bool brief_;                  // one draw of the task's own inputs, and one other kind
   double first_seconds_ = 0;          // of the first trial: later ones are spared where it was long
   double worst_ratio_ = -1;           // error over tolerance of what `verdict.errors` holds

@@ -282,7 +282,8 @@ TEST(InputsTest, KindsKeepSignsAndSayWhereRangesAreLeft) {
     EXPECT_EQ(unit.min().item().toDouble() < 0, negative) << to_string(kind);
     const bool larger = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers ||
                         kind == InputDistribution::kWide || kind == InputDistribution::kRamp ||
-                        kind == InputDistribution::kLarge || kind == InputDistribution::kShifted;
+                        kind == InputDistribution::kLarge || kind == InputDistribution::kShifted ||
+                        kind == InputDistribution::kFar;
     EXPECT_EQ(unit.max().item().toDouble() > 1, larger) << to_string(kind);
     EXPECT_EQ(widened, unit.min().item().toDouble() < 0 || unit.max().item().toDouble() > 1)
         << to_string(kind);
@@ -347,6 +348,49 @@ TEST(InputsTest, RowsAreScaledAndShiftedAndPutOnAGrid) {
   auto nothing = at::zeros({8});
   EXPECT_FALSE(apply_distribution(nothing, InputDistribution::kShifted, generator));
   EXPECT_FALSE(apply_distribution(nothing, InputDistribution::kGrid, generator));
+}
+
+TEST(InputsTest, RowsAreFarOnOneSide) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  bool widened = false;
+  auto rows = at::randn({70, 40}), other = rows.clone();
+  EXPECT_TRUE(apply_distribution(rows, InputDistribution::kFar, generator, &widened));
+  EXPECT_TRUE(widened);
+  EXPECT_GE(rows.abs().min().item().toDouble(), 0x1p40);
+  EXPECT_TRUE(rows.sign().sum(1).abs().eq(40).all().item().toBool()) << "each row is of one sign";
+  EXPECT_EQ(rows.sign().sum().item().toDouble(), 0);
+  auto whole = other.clone();
+  EXPECT_TRUE(apply_distribution(whole, InputDistribution::kFar, generator, nullptr, {.whole = true}));
+  EXPECT_LT(whole.max().item().toDouble(), 0);
+  EXPECT_TRUE(apply_distribution(other, InputDistribution::kFar, generator, nullptr, {.first = false}));
+  EXPECT_GT(other.min().item().toDouble(), 0);
+  auto half = at::randn({70, 40}).to(at::kHalf), shares = at::rand({70, 40});
+  EXPECT_TRUE(apply_distribution(half, InputDistribution::kFar, generator));
+  EXPECT_TRUE(half.isfinite().all().item().toBool());
+  EXPECT_GE(half.abs().min().item().toDouble(), 12000);
+  EXPECT_TRUE(apply_distribution(shares, InputDistribution::kFar, generator));
+  EXPECT_GT(shares.min().item().toDouble(), 0);
+  auto masked = at::full({8}, -std::numeric_limits<float>::infinity());
+  EXPECT_FALSE(apply_distribution(masked, InputDistribution::kFar, generator));
+}
+
+TEST(InputsTest, RowsAreCloseToOneNumber) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  auto rows = at::randn({96, 40}), other = at::randn({96, 40});
+  for (auto* tensor : {&rows, &other})
+    EXPECT_TRUE(
+        apply_distribution(*tensor, InputDistribution::kClose, generator, nullptr, {.bounds = {0.5, 7}}));
+  const auto spread = rows.amax(1).sub(rows.amin(1)).div(rows.abs().amax(1));
+  EXPECT_LE(spread.max().item().toDouble(), 0x1p-11);
+  EXPECT_GT(spread.min().item().toDouble(), 0x1p-13);
+  EXPECT_TRUE(rows.sub(other).abs().le(rows.abs().mul(0x1p-11)).all().item().toBool())
+      << "two inputs are close to each other";
+  const auto at_bound = rows.sub(0.5).abs().lt(0x1p-11).all(1).sum().item().toLong();
+  EXPECT_EQ(at_bound, 48) << "half of the rows lie at the bound that is in range";
+  EXPECT_LT(rows.min().item().toDouble(), -1);
+  auto half = at::randn({64}).to(at::kHalf), nothing = at::zeros({64});
+  EXPECT_FALSE(apply_distribution(half, InputDistribution::kClose, generator));
+  EXPECT_FALSE(apply_distribution(nothing, InputDistribution::kClose, generator));
 }
 
 TEST(InputsTest, OneNumberBecomesAnotherOne) {

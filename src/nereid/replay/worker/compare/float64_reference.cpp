@@ -6,7 +6,7 @@
 #include <set>
 #include <span>
 
-#include "nereid/replay/worker/inputs/inputs.h"
+#include "nereid/replay/worker/inputs/rounding.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 #include "nereid/trace/op_table.h"
@@ -45,6 +45,15 @@ constexpr std::string_view kScans[] = {"cumsum"};
 constexpr std::string_view kRoots[] = {"std",  "std_mean", "norm", "linalg_vector_norm", "frobenius_norm",
                                        "cdist"};
 constexpr std::string_view kAttentions[] = {"scaled_dot_product_attention"};
+constexpr std::string_view kApproximate[] = {"softplus",     "log1p",      "expm1",
+                                             "logsumexp",    "logaddexp",  "logaddexp2",
+                                             "exp",          "exp2",       "log",
+                                             "log2",         "log10",      "sqrt",
+                                             "rsqrt",        "reciprocal", "div",
+                                             "pow",          "tanh",       "sigmoid",
+                                             "log_sigmoid",  "erf",        "mean",
+                                             "softmax",      "_softmax",   "log_softmax",
+                                             "_log_softmax", "norm",       "linalg_vector_norm"};
 constexpr std::string_view kSoftmaxes[] = {"softmax", "_softmax", "log_softmax", "_log_softmax"};
 
 bool is_among(std::span<const std::string_view> names, std::string_view op) {
@@ -235,7 +244,23 @@ std::set<StorageId> Float64Reference::shared_results() const {
   return shared;
 }
 
+std::set<StorageId> Float64Reference::approximate_results() const {
+  std::set<StorageId> results;
+  for (const auto& step : judged_steps()) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call || !is_among(kApproximate, call->op)) continue;
+    for (const auto value : trace::tensors_in(call->result))
+      if (const auto was = upcast_.was[upcast_.trace.values[value].storage];
+          was && real_of(*was) == trace::DType::kF32)
+        results.insert(upcast_.trace.values[value].storage);
+  }
+  return results;
+}
+
 void Float64Reference::round_apart(at::Generator generator) {
+  watch([generator, approximate = approximate_results()](StorageId id, const at::Tensor& made) {
+    if (approximate.contains(id)) add_noise_to_exact(made, trace::DType::kF32, generator);
+  });
   replay_->exchange_operands(
       [this, generator, shared = shared_results()](int step, ValueId id, const at::Tensor& operand) {
         const auto storage = upcast_.trace.values[id].storage;

@@ -38,7 +38,9 @@ struct Change {
   // alike when they are only moved and scaled: no independent signs show what that gives.
   bool in_parts = false;
   // What float32 operators make and several calls read gets an error of rounding of its own in each of them,
-  // as where two kernels compute it anew: what is exactly zero in x - x is not there.
+  // as where two kernels compute it anew: what is exactly zero in x - x is not there. So gets what functions
+  // make that a kernel computes by others (a softplus by exp and log), also where it is a float32 number by
+  // chance (softplus above its threshold, the logsumexp of one number).
   std::optional<at::Generator> apart = {};
   Replay::Exchange exchange = {};                 // of operands, after `rounding`
   Replay::Watcher watch = {};                     // of results, where nothing else watches them
@@ -67,6 +69,7 @@ class Float64Reference {
   bool has_roots() const { return !roots_of_squares().empty(); }
   // Whether `Change::apart` does.
   bool has_shared_results() const { return !shared_results().empty(); }
+  bool has_approximate_results() const { return !approximate_results().empty(); }
 
   const Footprint& footprint() const { return program_->footprint(); }
   const trace::Trace& trace() const { return upcast_.trace; }
@@ -84,6 +87,8 @@ class Float64Reference {
   std::set<trace::StorageId> read_by(const trace::Step& step) const;
   // Of float32, those that several calls of the judged forward read.
   std::set<trace::StorageId> shared_results() const;
+  // Of float32, those of functions that kernels compute in more than one way.
+  std::set<trace::StorageId> approximate_results() const;
   void round_parts(const Replay::Exchange& then);
   // How many terms are added up in each element of a call's result, by its storage, in the judged forward.
   std::map<trace::StorageId, double> terms_of_sums() const;

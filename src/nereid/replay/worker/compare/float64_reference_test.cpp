@@ -7,7 +7,7 @@
 #include <set>
 
 #include "nereid/replay/worker/cpu_machine.h"
-#include "nereid/replay/worker/inputs/inputs.h"
+#include "nereid/replay/worker/inputs/rounding.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 #include "tests/support/replay_sample.h"

@@ -1,11 +1,9 @@
 #include "nereid/replay/worker/inputs/inputs.h"
 
-#include <ATen/Context.h>
-
 #include <cmath>
-#include <functional>
 #include <limits>
 
+#include "nereid/replay/worker/inputs/draws.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
 
@@ -17,19 +15,6 @@ struct Range {
   bool never_negative() const { return low >= 0; }
   bool unit() const { return low >= 0 && high <= 1; }
 };
-
-constexpr int64_t kPart = int64_t{1} << 22;  // elements: what is made on the way is no larger
-
-// Calls body(part, index of its first element in row-major order) for parts of the tensor.
-void for_parts(const at::Tensor& tensor, const std::function<void(at::Tensor, int64_t)>& body,
-               int64_t first = 0) {
-  if (tensor.numel() <= kPart) return body(tensor, first);
-  const auto row = tensor.numel() / tensor.size(0), rows = std::max<int64_t>(1, kPart / row);
-  for (int64_t i = 0; i < tensor.size(0); i += rows) {
-    const auto part = tensor.narrow(0, i, std::min(rows, tensor.size(0) - i));
-    for_parts(row > kPart ? part.select(0, 0) : part, body, first + i * row);
-  }
-}
 
 Range range_of(const at::Tensor& tensor) {
   std::vector<at::Tensor> lows, highs;  // of the parts: on a GPU the host waits once for all
@@ -76,38 +61,9 @@ at::Tensor one_hot_rows(const at::Tensor& part, int64_t first, int64_t width) {
   return index.remainder(width).eq(row.mul(7).add(3).remainder(width));
 }
 
-}  // namespace
-
-at::Generator generator_on(const at::Tensor& tensor, const at::Generator& generator) {
-  if (tensor.is_cpu()) return generator;
-  constexpr auto kMost = std::numeric_limits<int64_t>::max();
-  auto made = at::globalContext().defaultGenerator(tensor.device()).clone();
-  const auto seed = at::randint(kMost, {1}, generator, at::TensorOptions().dtype(c10::kLong)).item().toLong();
-  made.set_current_seed(static_cast<uint64_t>(seed));
-  return made;
-}
-
-namespace {
-
 bool is_number_tensor(const at::Tensor& tensor) {
   return c10::isFloatingType(tensor.scalar_type()) && c10::elementSize(tensor.scalar_type()) > 1 &&
          tensor.numel() > 0;
-}
-
-// What is drawn for each element of `like`, on its device; by its generator_on().
-at::TensorOptions options_of(const at::Tensor& like, c10::ScalarType type) {
-  return at::TensorOptions().dtype(type).device(like.device());
-}
-at::Tensor normal(const at::Tensor& like, const at::Generator& generator) {
-  return at::randn(like.sizes(), generator, options_of(like, c10::kFloat));
-}
-at::Tensor up_or_down(const at::Tensor& like, const at::Generator& generator) {
-  return at::randint(2, like.sizes(), generator, options_of(like, c10::kDouble)).mul_(2).sub_(1);
-}
-
-// U(low, high).
-at::Tensor uniform(const at::Tensor& like, double low, double high, const at::Generator& generator) {
-  return at::rand(like.sizes(), generator, options_of(like, c10::kFloat)).mul_(high - low).add_(low);
 }
 
 constexpr double kZeros = 0.125;  // of kWide's elements, where numbers lie on both sides of zero
@@ -197,19 +153,108 @@ bool round_to_grid(at::Tensor tensor) {
   return true;
 }
 
+constexpr double kFarAway = 0x1p40, kFarAwayInHalf = 0x1p13, kMostInHalf = 60000;
+
+// Below zero in the first half of the first dimension, or as a whole: all of a row, of a window, of a column.
+// Numbers that stand for minus infinity, but those next to the largest of all, are nearer to zero; squares,
+// and sums of them, are finite.
+bool put_far(at::Tensor tensor, const Range& range, const DistributionContext& context) {
+  if (!std::isfinite(range.low) || !std::isfinite(range.high)) return false;
+  const bool half = tensor.scalar_type() == c10::kHalf;
+  const bool halves = !context.whole && tensor.dim() > 1 && tensor.size(0) > 1;
+  const int64_t below = range.never_negative() || !context.first ? 0
+                        : halves ? (tensor.size(0) + 1) / 2 * (tensor.numel() / tensor.size(0))
+                                 : tensor.numel();
+  for_parts(tensor, [&](at::Tensor part, int64_t first) {
+    const auto size = part.to(c10::kFloat).abs().add_(half ? 1.5 : 1);
+    size.mul_(half ? kFarAwayInHalf : kFarAway);
+    if (half) size.clamp_max_(kMostInHalf);
+    part.copy_(at::where(indices(part, first).lt(below), size.neg(), size));
+  });
+  return true;
+}
+
+// Multiples of 2^-21, up to 2^-12 to either side: all of a row round to one number of 11 bits.
+bool put_close(at::Tensor tensor, const Range& range, const std::vector<double>& bounds,
+               const at::Generator& generator) {
+  constexpr int64_t kSteps = 512, kRow = 64;
+  constexpr double kStep = 0x1p-21;
+  const double scale = rms_of(tensor);
+  if (c10::elementSize(tensor.scalar_type()) < 4 || !(scale > 0) || !std::isfinite(scale)) return false;
+  std::vector<double> bases = {1.25 * std::exp2(std::round(std::log2(scale)))};
+  if (bases[0] > range.high) bases[0] /= 2;
+  for (const double bound : bounds)
+    if (bound != 0 && bound >= range.low && bound <= range.high) bases.push_back(bound);
+  const auto options = at::TensorOptions().dtype(c10::kFloat);
+  const auto of_base =
+      at::tensor(at::ArrayRef<double>(bases), options.dtype(c10::kDouble)).to(tensor.device());
+  const auto width = tensor.dim() > 1 ? tensor.size(-1) : std::min(kRow, tensor.numel());
+  const auto local = generator_on(tensor, generator);
+  const auto count = static_cast<int64_t>(bases.size());
+  for_parts(tensor, [&](at::Tensor part, int64_t first) {
+    const auto row = rows_of(part, first, width);
+    const auto which = row.floor_divide(2).remainder_(count);
+    auto base = of_base.index_select(0, which.reshape({-1})).view(part.sizes());
+    if (range.low < -bases[0])
+      base = at::where(which.eq(0).logical_and_(row.remainder(2).eq(1)), base.neg(), base);
+    const auto steps = at::randint(-kSteps, kSteps + 1, part.sizes(), local, options_of(part, c10::kDouble));
+    part.copy_(base.to(c10::kDouble).mul_(steps.mul_(kStep).add_(1)));
+  });
+  return true;
+}
+
+bool make_negative(at::Tensor tensor, const Range& range, bool half) {
+  if (range.never_negative()) return false;
+  tensor.abs_().neg_();
+  if (tensor.dim() > 1 && !half)
+    for_parts(tensor, [&](at::Tensor part, int64_t first) {
+      const auto odd = rows_of(part, first, tensor.size(-1)).remainder_(2).eq(1);
+      part.copy_(at::where(odd, part.sub(1).mul_(0x1p7), part));
+    });
+  return true;
+}
+
+// A probability is moderately above one here, where softmaxes and sums still show it.
+void make_ramp(at::Tensor tensor, const Range& range) {
+  const double high = range.low + (range.high - range.low) * (range.never_negative() ? kSteep : 1);
+  const double step = (high - range.low) / static_cast<double>(tensor.numel() - 1);
+  for_parts(tensor, [&](at::Tensor part, int64_t first) {
+    part.copy_(indices(part, first).to(c10::kDouble).mul_(step).add_(range.low).clamp_(range.low, high));
+  });
+}
+
+void scale_elements(at::Tensor tensor, const Range& range, bool half, const at::Generator& generator) {
+  const auto local = generator_on(tensor, generator);
+  for_parts(tensor, [&](at::Tensor part, int64_t) {
+    part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, local).exp2_().to(part.scalar_type()));
+    if (range.low < 0 && range.high > 0) part.masked_fill_(uniform(part, 0, 1, local).lt(kZeros), 0);
+  });
+}
+
+void make_infinities(at::Tensor tensor, const Range& range, const at::Generator& generator) {
+  const SparseMask mask(tensor, generator);
+  const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());
+  for_parts(tensor, [&](at::Tensor part, int64_t first) {
+    const auto signs = range.never_negative() ? infinity : at::where(part.lt(0), infinity.neg(), infinity);
+    part.copy_(at::where(mask.of(part, first), signs, part));
+  });
+}
+
 }  // namespace
 
-bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator, bool* widened) {
+bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator, bool* widened,
+                        const DistributionContext& context) {
   if (!is_number_tensor(tensor) || kind == InputDistribution::kOwn || kind >= InputDistribution::kState)
     return false;
   const bool half = tensor.scalar_type() == c10::kHalf;
   const auto range = range_of(tensor);
   const bool leaves_unit = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers ||
                            kind == InputDistribution::kWide || kind == InputDistribution::kRamp ||
-                           kind == InputDistribution::kShifted;
+                           kind == InputDistribution::kShifted || kind == InputDistribution::kFar;
   const bool leaves_sign = kind == InputDistribution::kLarge && range.never_negative();
   if (widened)
-    *widened |= kind == InputDistribution::kFlipped || leaves_sign || (leaves_unit && range.unit());
+    *widened |= kind == InputDistribution::kFlipped || leaves_sign || (leaves_unit && range.unit()) ||
+                (kind == InputDistribution::kFar && tensor.numel() > 1);
   if (tensor.numel() == 1) return apply_to_one(tensor, kind, range);
   switch (kind) {
     case InputDistribution::kZeros:
@@ -219,14 +264,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       tensor.fill_(1);
       return true;
     case InputDistribution::kNegative:
-      if (range.never_negative()) return false;
-      tensor.abs_().neg_();
-      if (tensor.dim() > 1 && !half)
-        for_parts(tensor, [&](at::Tensor part, int64_t first) {
-          const auto odd = rows_of(part, first, tensor.size(-1)).remainder_(2).eq(1);
-          part.copy_(at::where(odd, part.sub(1).mul_(0x1p7), part));
-        });
-      return true;
+      return make_negative(tensor, range, half);
     case InputDistribution::kFlipped:
       if (!range.never_negative() || range.high == 0) return false;
       tensor.neg_();
@@ -240,15 +278,8 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
     case InputDistribution::kHuge:
       tensor.mul_(half ? 0x1p5 : 0x1p10);
       return true;
-    case InputDistribution::kRamp: {
-      // A probability is moderately above one here, where softmaxes and sums still show it.
-      const double high = range.low + (range.high - range.low) * (range.never_negative() ? kSteep : 1);
-      for_parts(tensor, [&](at::Tensor part, int64_t first) {
-        const double step = (high - range.low) / static_cast<double>(tensor.numel() - 1);
-        part.copy_(indices(part, first).to(c10::kDouble).mul_(step).add_(range.low).clamp_(range.low, high));
-      });
-      return true;
-    }
+    case InputDistribution::kRamp:
+      return make_ramp(tensor, range), true;
     case InputDistribution::kOneHot:
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
         part.copy_(one_hot_rows(part, first, tensor.size(-1)));
@@ -261,30 +292,20 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
       });
       return true;
     }
-    case InputDistribution::kWide: {
-      const auto local = generator_on(tensor, generator);
-      for_parts(tensor, [&](at::Tensor part, int64_t) {
-        part.mul_(uniform(part, half ? -3 : -6, half ? 4 : 16, local).exp2_().to(part.scalar_type()));
-        if (range.low < 0 && range.high > 0) part.masked_fill_(uniform(part, 0, 1, local).lt(kZeros), 0);
-      });
-      return true;
-    }
+    case InputDistribution::kWide:
+      return scale_elements(tensor, range, half, generator), true;
     case InputDistribution::kLarge:
       return scale_rows(tensor, range, half, generator), true;
     case InputDistribution::kShifted:
       return shift_rows(tensor, generator);
     case InputDistribution::kGrid:
       return round_to_grid(tensor);
-    case InputDistribution::kInfinities: {
-      const SparseMask mask(tensor, generator);
-      const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());
-      for_parts(tensor, [&](at::Tensor part, int64_t first) {
-        const auto signs =
-            range.never_negative() ? infinity : at::where(part.lt(0), infinity.neg(), infinity);
-        part.copy_(at::where(mask.of(part, first), signs, part));
-      });
-      return true;
-    }
+    case InputDistribution::kFar:
+      return put_far(tensor, range, context);
+    case InputDistribution::kClose:
+      return put_close(tensor, range, context.bounds, generator);
+    case InputDistribution::kInfinities:
+      return make_infinities(tensor, range, generator), true;
     case InputDistribution::kNans: {
       const SparseMask mask(tensor, generator);
       for_parts(tensor, [&](at::Tensor part, int64_t first) {
@@ -406,78 +427,6 @@ std::vector<double> other_values(const at::Tensor& tensor) {
   if (!(width > 0) || !(std::abs(range.low) + std::abs(range.high) < most)) return {};
   if (range.unit()) return {range.high, range.low};
   return {range.high + width, range.never_negative() ? 0 : range.low - width};
-}
-
-void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator) {
-  if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2) return;
-  generator = generator_on(tensor, generator);
-  for_parts(tensor, [&](at::Tensor part, int64_t) {
-    part.mul_(up_or_down(part, generator).mul_(epsilon(was) / 2).add_(1).to(part.scalar_type()));
-  });
-}
-
-void round_by_chance(at::Tensor tensor, trace::DType was, at::Generator generator) {
-  if (tensor.scalar_type() != c10::kDouble) return;
-  const auto type = scalar_type(was);
-  generator = generator_on(tensor, generator);
-  for_parts(tensor, [&](at::Tensor part, int64_t) {
-    const auto rounded = part.to(type).to(c10::kDouble);
-    const auto kept = rounded.eq(part).logical_or(rounded.isfinite().logical_not());
-    const auto moved = up_or_down(part, generator).mul_(epsilon(was) / 2).add_(1).mul_(part);
-    part.copy_(at::where(kept, part, moved.to(type).to(c10::kDouble)));
-  });
-}
-
-void move_exponents(at::Tensor made, const at::Tensor& numbers, bool logarithm, trace::DType was,
-                    at::Generator generator) {
-  if (made.scalar_type() != c10::kDouble || made.sizes() != numbers.sizes()) return;
-  generator = generator_on(made, generator);
-  const auto moved = up_or_down(made, generator).mul_(epsilon(was) / 2).mul_(numbers.nan_to_num(0, 0, 0));
-  logarithm ? made.add_(moved) : made.mul_(moved.exp_());
-}
-
-void move_up_or_down(at::Tensor made, const at::Tensor& by, at::Generator generator) {
-  if (made.scalar_type() != c10::kDouble || (by.dim() > 0 && made.sizes() != by.sizes())) return;
-  generator = generator_on(made, generator);
-  made.add_(up_or_down(made, generator).mul_(by.nan_to_num(0, 0, 0)));
-}
-
-void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator generator) {
-  if (made.scalar_type() != c10::kDouble || made.numel() == 0) return;
-  generator = generator_on(made, generator);
-  const auto squared = made.nan_to_num(0, 0, 0).square_();
-  const auto size = (made.dim() > 1 ? squared.mean(-1, true) : squared.mean()).sqrt();
-  made.add_(up_or_down(made, generator).mul_(epsilon(was) / 2 * std::sqrt(terms)).mul_(size));
-}
-
-void vanish_with_squares(at::Tensor made, trace::DType was) {
-  if (made.scalar_type() != c10::kDouble) return;
-  const double least =
-      was == trace::DType::kF64 ? 0x1p-501 : 0x1p-53;  // 2^10 times the root of the least normal
-  made.masked_fill_(made.abs().lt(least), 0);
-}
-
-void mark_overflow(at::Tensor tensor, trace::DType was) {
-  if (tensor.scalar_type() != c10::kDouble) return;
-  constexpr double kNearly = 0x1p-6;
-  const double most = largest_finite(was);
-  for_parts(tensor, [&](at::Tensor part, int64_t) {
-    const auto size = part.abs();
-    part.masked_fill_(size.gt(most * (1 - kNearly)).logical_and_(size.lt(most * (1 + kNearly))),
-                      std::numeric_limits<double>::quiet_NaN());
-  });
-}
-
-void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator) {
-  if (tensor.scalar_type() != c10::kDouble) return;
-  generator = generator_on(tensor, generator);
-  for_parts(tensor, [&](at::Tensor part, int64_t) {
-    const auto rounded = part.to(scalar_type(was)).to(c10::kDouble);
-    const auto kept = rounded.eq(part).logical_or(rounded.isfinite().logical_not());
-    const auto power = part.contiguous().view(c10::kLong).bitwise_and(0x7FF0000000000000).view(c10::kDouble);
-    const auto noise = at::rand(part.sizes(), generator, options_of(part, c10::kDouble)).sub_(0.5);
-    part.add_(at::where(kept, 0.0, noise.mul_(epsilon(was)).mul_(power)));
-  });
 }
 
 }  // namespace nereid::replay

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "nereid/replay/worker/inputs/inputs.h"
+#include "nereid/replay/worker/inputs/draws.h"
 #include "nereid/replay/worker/inputs/integer_helpers.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
@@ -264,14 +264,27 @@ std::optional<bool> redraw_unstructured(at::Tensor tensor, InputDistribution kin
   return true;
 }
 
+// Rows of numbers near a quarter of the most that the type holds, each row of one sign.
+at::Tensor far_numbers(const at::Tensor& own, double most, bool keeps_sign, const at::Generator& generator) {
+  constexpr double kLargest = 0x1p40;
+  const auto size = at::rand(own.sizes(), generator, at::TensorOptions().dtype(c10::kDouble));
+  auto numbers = size.mul(0.5).add(0.5).mul(std::min(most / 4, kLargest));
+  const auto width = own.dim() < 2 ? std::max<int64_t>(own.numel() / 2, 1) : own.size(-1);
+  const auto row = at::arange(own.numel(), kLong).floor_divide(width).view(own.sizes());
+  return keeps_sign ? numbers : at::where(row.remainder(2).eq(1), numbers.neg(), numbers);
+}
+
 // Numbers that are computed with, without order or meaning among them: of either sign, and up to 64 times as
-// large, within their type. Samples within 16 numbers in a row are codes of four bits or less (quantised
+// large, within their type; in kFar near the ends of their type (2^38 to 2^40 at most), where the reference
+// multiplies none with another. Samples within 16 numbers in a row are codes of four bits or less (quantised
 // weights): others have no meaning.
-bool widen_numbers(at::Tensor tensor, const IntegerUse& use, const IntegerLimits& limits,
-                   at::Generator generator) {
+bool widen_numbers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
+                   const IntegerLimits& limits, at::Generator generator) {
   constexpr double kOctaves = 6;
   const auto type = tensor.scalar_type();
-  if (!use.numbers_alone() || type == c10::kBool || tensor.numel() < 2 || tensor.numel() > kMostLooked)
+  const bool far = kind == InputDistribution::kFar;
+  if (!use.numbers_alone() || type == c10::kBool || tensor.numel() < 2 || tensor.numel() > kMostLooked ||
+      (far && use.multiplied))
     return false;
   const auto own = as_long(tensor);
   const auto s = look_at(own.reshape({own.dim() < 2 ? 1 : own.numel() / own.size(-1), -1}), limits);
@@ -282,9 +295,12 @@ bool widen_numbers(at::Tensor tensor, const IntegerUse& use, const IntegerLimits
     return at::rand(own.sizes(), generator, at::TensorOptions().dtype(c10::kDouble));
   };
   const auto larger = own.to(c10::kDouble).mul(drawn().mul(kOctaves).exp2());
-  const auto signed_numbers = at::where(drawn().lt(0.5), larger.neg(), larger).round();
   const auto [least, most] = range_of_type(type);
-  const auto made = (least < 0 ? signed_numbers : larger.round()).clamp(least, most).to(c10::kLong);
+  const bool keeps_sign = least >= 0 || (use.reduced && s.low >= 0);
+  const auto numbers = far          ? far_numbers(own, most, keeps_sign, generator)
+                       : keeps_sign ? larger
+                                    : at::where(drawn().lt(0.5), larger.neg(), larger);
+  const auto made = numbers.round().clamp(least, most).to(c10::kLong);
   if (made.equal(own)) return false;
   tensor.copy_(made);
   return true;
@@ -296,7 +312,8 @@ bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse
                      const IntegerLimits& limits, at::Generator generator) {
   const auto type = tensor.scalar_type();
   if (!c10::isIntegralType(type, true) || tensor.numel() == 0) return false;
-  if (kind == InputDistribution::kFlipped) return widen_numbers(tensor, use, limits, generator);
+  if (kind == InputDistribution::kFlipped || kind == InputDistribution::kFar)
+    return widen_numbers(tensor, kind, use, limits, generator);
   if (type == c10::kBool) return redraw_truths(tensor, kind, generator);
   if (const auto drawn = redraw_unstructured(tensor, kind, use, limits, generator)) return *drawn;
   const bool looked = tensor.numel() <= kMostLooked;

@@ -19,7 +19,8 @@
 namespace nereid::replay {
 
 // Another legal content for an integer or boolean tensor, in place. `kind` is kLowest, kHighest or kRedrawn;
-// with kFlipped numbers that the forward computes with, and nothing else, get another sign and become larger.
+// with kFlipped numbers that the forward computes with, and nothing else, get another sign and become larger,
+// with kFar nearly as large as their type allows.
 // False where there is none but its own.
 struct IntegerLimits {
   std::vector<int64_t> sizes{};  // of the task's tensors, to which counts may add up

@@ -223,6 +223,24 @@ TEST_F(IntegerInputs, NumbersThatAreComputedWithGetAnotherSignAndSize) {
   EXPECT_FALSE(redraw(codes, flipped, computed));
 }
 
+TEST_F(IntegerInputs, FarNumbersLeaveFewerBitsThanTheirType) {
+  const auto far = InputDistribution::kFar;
+  const IntegerUse computed{.compared_alone = false};
+  auto numbers = at::randint(0, 100, {16, 64}, at::kInt);
+  ASSERT_TRUE(redraw(numbers, far, computed));
+  EXPECT_GE(number(numbers.abs().min()), int64_t{1} << 28);
+  EXPECT_TRUE(numbers.sign().sum(1).abs().eq(64).all().item().toBool()) << "rows are of one sign";
+  EXPECT_LT(number(numbers.min()), 0);
+  auto wide = at::randint(0, 100, {16, 64}, at::kLong);
+  ASSERT_TRUE(redraw(wide, far, computed));
+  EXPECT_GT(number(wide.max()), int64_t{1} << 38);
+  auto identifiers = at::randint(0, 100, {64}, at::kLong);
+  ASSERT_TRUE(redraw(identifiers, far, IntegerUse{.compared_alone = false, .reduced = true}));
+  EXPECT_GE(number(identifiers.min()), 0) << "remainders of negative numbers differ between languages";
+  auto kept = at::randint(0, 100, {16, 64}, at::kInt);
+  EXPECT_FALSE(redraw(kept, far, IntegerUse{.compared_alone = false, .multiplied = true}));
+}
+
 TEST_F(IntegerInputs, NoStepPassesTheLongest) {
   for (const auto kind : kKinds)
     for (int round = 0; round < 20; ++round) {

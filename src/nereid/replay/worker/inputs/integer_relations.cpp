@@ -137,7 +137,8 @@ class Together {
   // Redraws an input from which all that are related to it follow.
   bool redraw_from(size_t i) {
     const auto& root = inputs_[i];
-    if (kind_ == InputDistribution::kFlipped && !related_[i].empty()) return false;
+    const bool widens = kind_ == InputDistribution::kFlipped || kind_ == InputDistribution::kFar;
+    if (widens && !related_[i].empty()) return false;
     if (related_[i].empty())
       return done_[i] = redraw_integers(root.tensor, kind_, root.use, limits_, generator_);
     const auto before = as_long(root.tensor);

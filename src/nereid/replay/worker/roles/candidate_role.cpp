@@ -6,7 +6,8 @@
 //     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...], of what is watched,
 //         "written_before": [index...]}, of what is kept, by calls before the judged one
 //   attach {"calls": [call...], "frugal"} + the reference's block -> {} + the block its outputs go to
-//   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...], "digests": bool, "other_pinned": bool}
+//   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...],
+//       "tuned": [[step, [index...]]...], "digests": bool, "other_pinned": bool}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...],
 //         "work": [[step, FLOPs, bytes]...], "left": [[step, digest]...], "changing_casts": [step...],
 //         "seconds"}
@@ -194,6 +195,8 @@ class CandidateRole : public Role {
     options_.deadline = machine_.limit(document.at("seconds").get<double>());
     for (const auto& alternative : document.at("alternatives"))
       options_.alternatives[alternative.at(0).get<int>()] = alternative.at(1).get<int>();
+    for (const auto& tuned : document.value("tuned", Json::array()))
+      options_.tuned[tuned.at(0).get<int>()] = tuned.at(1).get<std::vector<int>>();
     options_.count_work = !std::exchange(counted_, true);
     options_.digests = document.value("digests", false);
     run_with_casts();
@@ -302,6 +305,7 @@ class CandidateRole : public Role {
     auto options = options_;
     options.sanitize = false;
     options.alternatives.clear();
+    options.tuned.clear();
     options.leave_out = document.at("steps").get<std::set<int>>();
     options.deadline = machine_.limit(document.at("seconds").get<double>());
     replay.run_judged(options);

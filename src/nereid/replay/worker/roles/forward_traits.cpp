@@ -1,9 +1,80 @@
 #include "nereid/replay/worker/roles/forward_traits.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <string_view>
 
+#include "nereid/replay/structure.h"
+#include "nereid/trace/op_table.h"
+
 namespace nereid::replay {
+namespace {
+
+constexpr std::string_view kComparingOps[] = {
+    "eq",      "ne",      "lt",        "le",           "gt",       "ge",
+    "isin",    "clamp",   "clamp_min", "clamp_max",    "hardtanh", "threshold",
+    "maximum", "minimum", "bucketize", "searchsorted", "heaviside"};
+constexpr std::string_view kChoosingOps[] = {"argmax",
+                                             "argmin",
+                                             "max",
+                                             "min",
+                                             "topk",
+                                             "sort",
+                                             "argsort",
+                                             "amax",
+                                             "amin",
+                                             "aminmax",
+                                             "kthvalue",
+                                             "median",
+                                             "msort",
+                                             "max_pool1d",
+                                             "max_pool2d",
+                                             "max_pool3d",
+                                             "cummax",
+                                             "cummin",
+                                             "mode",
+                                             "max_pool2d_with_indices",
+                                             "adaptive_max_pool2d"};
+
+constexpr std::string_view kMovingOps[] = {"where",
+                                           "clone",
+                                           "contiguous",
+                                           "cat",
+                                           "stack",
+                                           "index_select",
+                                           "gather",
+                                           "copy",
+                                           "masked_fill",
+                                           "copy_",
+                                           "abs",
+                                           "neg",
+                                           "relu",
+                                           "flip",
+                                           "roll",
+                                           "repeat",
+                                           "index",
+                                           "take_along_dim",
+                                           "tril",
+                                           "triu",
+                                           "expand_copy",
+                                           "unfold",
+                                           "reflection_pad1d"};
+
+bool name_is_in(std::initializer_list<std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void for_call_numbers(const trace::Call& call, const std::function<void(double)>& take) {
+  const auto one = [&](const trace::Arg& arg) {
+    if (const auto* number = std::get_if<double>(&arg.node)) take(*number);
+    if (const auto* number = std::get_if<int64_t>(&arg.node)) take(static_cast<double>(*number));
+  };
+  for (const auto& arg : call.args) one(arg);
+  for (const auto& [key, arg] : call.kwargs) one(arg);
+}
+
+}  // namespace
 
 bool goes_near_one(const trace::Trace& trace) {
   constexpr std::string_view kFunctions[] = {"tanh", "gelu", "sigmoid", "silu", "glu",
@@ -53,6 +124,71 @@ std::set<trace::StorageId> searched_in_order(const trace::Trace& trace) {
         found.insert(trace.values[static_cast<size_t>(value)].storage);
     }
   return found;
+}
+
+std::vector<double> compared_numbers(const trace::Trace& trace) {
+  auto numbers = bounds_of_clamps(trace);
+  for (const auto& step : judged_forward(trace)->steps) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (call && std::ranges::find(kComparingOps, trace::split_name(call->op).name) != std::end(kComparingOps))
+      for_call_numbers(*call, [&](double number) { numbers.push_back(number); });
+  }
+  return numbers;
+}
+
+bool names_far_number(const trace::Trace& trace) {
+  constexpr double kLeast = -0x1p45, kMost = -1000;
+  bool found = false;
+  for (const auto& phase : trace.phases)
+    for (const auto& step : phase.steps)
+      if (const auto* call = std::get_if<trace::Call>(&step))
+        for_call_numbers(*call, [&](double number) { found |= number >= kLeast && number <= kMost; });
+  return found;
+}
+
+bool makes_integers_of_floats(const trace::Trace& trace) {
+  const auto type = [&](trace::ValueId id) { return trace.values[static_cast<size_t>(id)].dtype; };
+  return std::ranges::any_of(judged_forward(trace)->steps, [&](const trace::Step& step) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call || !name_is_in({"_to_copy", "to", "copy", "copy_", "view", "type_as", "floor_divide"},
+                             trace::split_name(call->op).name))
+      return false;
+    const auto made = trace::tensors_in(call->result);
+    const bool integers = std::ranges::any_of(made, [&](trace::ValueId id) {
+      return trace::is_integral(type(id)) && type(id) != trace::DType::kBool;
+    });
+    return integers && std::ranges::any_of(call->args, [&](const trace::Arg& arg) {
+             return std::ranges::any_of(trace::tensors_in(arg),
+                                        [&](trace::ValueId id) { return trace::is_floating(type(id)); });
+           });
+  });
+}
+
+bool decides_by_inputs(const trace::Trace& trace) {
+  std::set<trace::StorageId> exact;  // hold numbers of the inputs
+  const auto storage = [&](trace::ValueId id) { return trace.values[static_cast<size_t>(id)].storage; };
+  const auto is_exact = [&](const trace::Arg& arg) {
+    return std::ranges::all_of(trace::tensors_in(arg), [&](trace::ValueId id) {
+      return !trace::is_floating(trace.values[static_cast<size_t>(id)].dtype) || exact.contains(storage(id));
+    });
+  };
+  for (const auto id : trace::tensors_in(judged_forward(trace)->inputs)) exact.insert(storage(id));
+  bool decides = false;
+  for (const auto& step : judged_forward(trace)->steps) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call) return false;
+    const auto name = trace::split_name(call->op).name;
+    const bool chooses = std::ranges::find(kComparingOps, name) != std::end(kComparingOps) ||
+                         std::ranges::find(kChoosingOps, name) != std::end(kChoosingOps);
+    const bool moves = std::ranges::find(kMovingOps, name) != std::end(kMovingOps);
+    if (!chooses && !moves) continue;
+    const bool of_inputs = std::ranges::all_of(call->args, is_exact);
+    if (chooses && !of_inputs) return false;
+    decides |= chooses;
+    if (of_inputs)
+      for (const auto id : trace::tensors_in(call->result)) exact.insert(storage(id));
+  }
+  return decides;
 }
 
 }  // namespace nereid::replay

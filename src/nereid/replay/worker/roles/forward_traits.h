@@ -18,4 +18,18 @@ std::vector<double> bounds_of_clamps(const trace::Trace& trace);
 // in another order no answer is defined.
 std::set<trace::StorageId> searched_in_order(const trace::Trace& trace);
 
+// Numbers that the forward compares something with, the bounds of clamps among them.
+std::vector<double> compared_numbers(const trace::Trace& trace);
+
+// A number stands for an infinity: one of the trace's arguments is between -2^45 and -1000 (a mask's -1e9).
+// Whether that is below all others depends on how large the others are.
+bool names_far_number(const trace::Trace& trace);
+
+// The forward makes integers of floating-point numbers, but for comparisons and places.
+bool makes_integers_of_floats(const trace::Trace& trace);
+
+// Exact inputs alone decide comparisons and choices: some of them are looked at as they are, and what is
+// computed is neither compared nor chosen from.
+bool decides_by_inputs(const trace::Trace& trace);
+
 }  // namespace nereid::replay

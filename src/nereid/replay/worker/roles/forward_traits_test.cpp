@@ -49,5 +49,36 @@ TEST(ForwardTraits, EdgesOfBucketsAreSearchedInOrder) {
   EXPECT_FALSE(searched("aten::add.Tensor", true));
 }
 
+Trace forward_with(const std::string& op, const std::vector<Arg>& numbers, bool of_input,
+                   DType type = DType::kF32) {
+  return sample_task(true, 8, [&](Sketch& s, const TaskTensors& t) {
+    const auto computed = s.tensor({8}), out = s.tensor({8}, type);
+    s.step(make_call("aten::exp", {tensor_arg(t.x)}, tensor_arg(computed)));
+    std::vector<Arg> args = {tensor_arg(of_input ? t.x : computed)};
+    args.insert(args.end(), numbers.begin(), numbers.end());
+    s.step(make_call(op, args, tensor_arg(out)));
+    return tensor_arg(out);
+  });
+}
+
+TEST(ForwardTraits, ExactInputsDecideWhereNothingComputedIsCompared) {
+  EXPECT_TRUE(decides_by_inputs(forward_with("aten::argmax", {}, true, DType::kI64)));
+  EXPECT_FALSE(decides_by_inputs(forward_with("aten::argmax", {}, false, DType::kI64)));
+  EXPECT_TRUE(decides_by_inputs(forward_with("aten::gt.Scalar", {Arg{0.5}}, true, DType::kBool)));
+  EXPECT_FALSE(decides_by_inputs(forward_with("aten::neg", {}, true)));
+}
+
+TEST(ForwardTraits, ANumberMayStandForAnInfinity) {
+  EXPECT_TRUE(names_far_number(forward_with("aten::masked_fill.Scalar", {Arg{-1e9}}, true)));
+  EXPECT_FALSE(names_far_number(forward_with("aten::masked_fill.Scalar", {Arg{-3.4e38}}, true)));
+  EXPECT_FALSE(names_far_number(forward_with("aten::mul.Scalar", {Arg{-2.0}}, true)));
+}
+
+TEST(ForwardTraits, IntegersOfFloatsAreSeen) {
+  EXPECT_TRUE(makes_integers_of_floats(forward_with("aten::_to_copy", {}, true, DType::kI32)));
+  EXPECT_FALSE(makes_integers_of_floats(forward_with("aten::_to_copy", {}, true, DType::kF16)));
+  EXPECT_FALSE(makes_integers_of_floats(forward_with("aten::argmax", {}, true, DType::kI64)));
+}
+
 }  // namespace
 }  // namespace nereid::replay

@@ -37,6 +37,7 @@
 #include "nereid/replay/worker/roles/other_references.h"
 #include "nereid/replay/worker/roles/role.h"
 #include "nereid/replay/worker/roles/trial_inputs.h"
+#include "nereid/replay/worker/roles/undecided_elements.h"
 #include "nereid/replay/worker/roles/unmoved_elements.h"
 #include "nereid/replay/worker/types.h"
 
@@ -105,9 +106,7 @@ class ReferenceRole : public Role {
     tracks_unmoved_ = request.document.value("unmoved", false);
     unmoved_.clear();
     makers_ = index_makers(loaded_.trace);
-    // Of what is computed from a choice among many equals, not every choice can be tried. Of results of 16
-    // bits many are equal by rounding.
-    inputs_.load(makers_.empty() && !coarse_);
+    inputs_.load(coarse_, !makers_.empty());
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -192,6 +191,7 @@ class ReferenceRole : public Role {
     const Stopwatch watch;
     auto& replay = *loaded_.replay;
     judged_.reset();
+    if (!inputs_.may_be(trial.distribution)) return {{"applicable", false}, {"seconds", watch.seconds()}};
     options_ = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
     bool applied = trial.distribution == InputDistribution::kOwn ||
@@ -208,7 +208,7 @@ class ReferenceRole : public Role {
           // Here, and not when all is made: what earlier calls leave behind follows from their inputs.
           if (trial.distribution != InputDistribution::kOwn &&
               trial.distribution != InputDistribution::kState)
-            applied |= inputs_.change(call, trial.distribution, generator, widened_);
+            applied |= inputs_.change(call, trial, generator, widened_);
           hand_inputs(call, handed);
         });
     if (trial.distribution == InputDistribution::kRedrawn) applied = applied || inputs_.has_integer_tables();
@@ -292,6 +292,7 @@ class ReferenceRole : public Role {
 
     find_places(comparison, outputs, values, own_values);
     find_undefined(trial, comparison, outputs);
+    leave_out_ill_conditioned(trial, comparison, outputs);
     // The task's own with slack are a caller's own changes of them.
     const bool changed = trial.distribution == InputDistribution::kOwn && tolerance.slack > 1;
     if (makes_large(trial.distribution) || changed)
@@ -359,7 +360,7 @@ class ReferenceRole : public Role {
   static bool makes_large(InputDistribution kind) {
     using enum InputDistribution;
     return kind == kHuge || kind == kWide || kind == kNegative || kind == kOutliers || kind == kLarge ||
-           kind == kShifted || kind == kState;
+           kind == kShifted || kind == kFar || kind == kState;
   }
 
   void run_own(std::map<int, at::Tensor>& values) {
@@ -586,6 +587,15 @@ class ReferenceRole : public Role {
     }
   }
 
+  // Of numbers that are close to each other differences lose their digits, and how many depends on the way
+  // that they are computed: elements that inputs moved by half an ulp move by 16 of them are not judged.
+  void leave_out_ill_conditioned(const Trial& trial, const Comparison& comparison,
+                                 std::vector<OutputTensors>& outputs) {
+    if (trial.distribution != InputDistribution::kClose || comparison.oracle != Oracle::kFloat64) return;
+    const auto moved = recompute(*references_.in_float64(), {.nudge = make_generator(trial.seed + 7)});
+    for (size_t i = 0; i < outputs.size(); ++i) forget_ill_conditioned(outputs[i], moved[i]);
+  }
+
   // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken, or on whether
   // a number just overflows, are not judged: their own number becomes NaN where the truth is finite. False
   // where there are none.
@@ -614,12 +624,7 @@ class ReferenceRole : public Role {
     auto scaled = recompute(*recomputed, {.scale = kLarger});
     bool any = false;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      auto& output = outputs[i];
-      if (output.truth.scalar_type() != c10::kDouble) continue;
-      const double most = largest_finite(output.dtype);
-      const auto crosses = scaled[i].abs().le(most).logical_not_().logical_and_(output.truth.abs().le(most));
-      scaled[i] = at::where(crosses, std::numeric_limits<double>::quiet_NaN(), output.truth);
-      any |= forget_others(output, scaled[i]);
+      any |= forget_nearly_infinite(outputs[i], scaled[i]);
       scaled[i].reset();
     }
     return any;
@@ -632,12 +637,15 @@ class ReferenceRole : public Role {
   bool leave_out_hanging(const Trial& trial, const Comparison& comparison,
                          std::vector<OutputTensors>& outputs) {
     constexpr int kTimes = 3;
-    constexpr double kMoved = 0x1p-18, kFactor = 64;  // 32 ulps of float32; as on other distributions
-    constexpr double kNoDigits = 0x1p-7;
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     const bool grid = trial.distribution == InputDistribution::kGrid;
     auto* recomputed = comparison.oracle == Oracle::kFloat64 && !coarse_ ? references_.in_float64() : nullptr;
-    if (!recomputed || !(grid || recomputed->has_shared_results())) return false;
+    const bool approximate = recomputed && recomputed->has_approximate_results();
+    if (!recomputed || !(grid || approximate || recomputed->has_shared_results())) return false;
+    // What the task's own inputs show is not left out as a whole.
+    const bool any_share = grid || (approximate && trial.distribution != InputDistribution::kOwn);
+    // 32 ulps of float32; of what functions make by chance, 4.
+    const double least_moved = any_share && !grid ? 0x1p-21 : 0x1p-18;
     std::vector<at::Tensor> moved(outputs.size());  // the most that a sample moves each element
     for (int time = 0; time < (grid ? 2 : 1) * kTimes; ++time) {
       const auto generator = make_generator(trial.seed + 77777 + static_cast<uint64_t>(time));
@@ -653,19 +661,8 @@ class ReferenceRole : public Role {
       }
     }
     bool any = false;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!moved[i].defined()) continue;
-      const auto& truth = outputs[i].truth;
-      const auto unit = truth.abs().clamp_min(rms(truth));
-      const auto error = outputs[i].got.to(c10::kDouble).sub(truth).abs();
-      const auto lost = moved[i].gt(unit.mul(kNoDigits));
-      auto at = error.le(moved[i].mul(kFactor)).logical_and_(moved[i].gt(unit.mul(kMoved))).logical_or_(lost);
-      // Which zeros of a row keep noise, and how much against the others', differs between kernels.
-      const auto noise = truth.eq(0).logical_and_(moved[i].gt(0));
-      if (noise.logical_and(lost).any().item().toBool()) at.logical_or_(noise);
-      if (!grid && 2 * at.sum().item().toLong() > at.numel()) continue;
-      any |= forget_others(outputs[i], truth.masked_fill(at, std::numeric_limits<double>::quiet_NaN()));
-    }
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (moved[i].defined()) any |= forget_hanging(outputs[i], moved[i], least_moved, any_share);
     return any;
   }
 

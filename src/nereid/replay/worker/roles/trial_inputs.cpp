@@ -26,10 +26,15 @@ void add_numbers(const trace::Arg& arg, std::vector<int64_t>& numbers) {
 
 }  // namespace
 
-void TrialInputs::load(bool on_grids) {
+void TrialInputs::load(bool coarse, bool chooses) {
   by_chance_ = made_by_chance(loaded_.trace);
   searched_ = searched_in_order(loaded_.trace);
-  on_grids_ = on_grids;
+  compared_ = compared_numbers(loaded_.trace);
+  // Of what is computed from a choice among many equals, not every choice can be tried. Of results of 16 bits
+  // many are equal by rounding.
+  may_be_on_grids_ = !chooses && !coarse;
+  may_be_far_ = !names_far_number(loaded_.trace) && !makes_integers_of_floats(loaded_.trace);
+  may_be_close_ = !coarse && decides_by_inputs(loaded_.trace);
 }
 
 std::vector<ValueId> TrialInputs::of_call(int call) const {
@@ -59,7 +64,7 @@ void TrialInputs::note_labels() {
 
 std::set<StorageId> TrialInputs::exact(const Trial& trial) {
   std::set<StorageId> storages;
-  if (trial.distribution == InputDistribution::kGrid)
+  if (trial.distribution == InputDistribution::kGrid || trial.distribution == InputDistribution::kClose)
     for (const auto value : of_call(loaded_.program->judged_call()))
       storages.insert(loaded_.trace.values[value].storage);
   for (const auto value : labels_)
@@ -134,17 +139,37 @@ const IntegerUse& TrialInputs::use_in_forward(ValueId value) {
                               : uses_.emplace(value, use_of(loaded_.trace, value)).first->second;
 }
 
-bool TrialInputs::change(int call, InputDistribution kind, at::Generator& generator, bool& widened) {
+bool TrialInputs::change(int call, const Trial& trial, at::Generator& generator, bool& widened) {
+  const auto kind = trial.distribution;
   if (kind >= InputDistribution::kLowest) return change_integers(call, kind, generator);
-  if (kind == InputDistribution::kGrid && !on_grids_) return false;
-  bool any = kind == InputDistribution::kFlipped && change_integers(call, kind, generator);
+  if (kind == InputDistribution::kGrid && !may_be_on_grids_) return false;
+  const bool far = kind == InputDistribution::kFar;
+  bool any = (far || kind == InputDistribution::kFlipped) && change_integers(call, kind, generator);
   widened |= any;
+  if (far && (!may_be_far_ || holds_far_number(call))) return any;
+  DistributionContext context{.whole = (trial.seed & 1) != 0, .bounds = compared_};
   for (const auto value : of_call(call)) {
     if (!loaded_.replay->bound(loaded_.trace.values[value].storage)) continue;
-    any |= apply_distribution(loaded_.replay->value(value), kind, generator, &widened);
+    const bool applied = apply_distribution(loaded_.replay->value(value), kind, generator, &widened, context);
+    any |= applied, context.first &= !applied;
     put_in_order(value);
   }
   return any;
+}
+
+// Masks that are added, in an input or in the state: see names_far_number().
+bool TrialInputs::holds_far_number(int call) {
+  constexpr double kFar = -1000;
+  const auto holds = [&](ValueId id) {
+    const auto& shape = loaded_.trace.values[id];
+    if (!trace::is_floating(shape.dtype) || !loaded_.replay->bound(shape.storage)) return false;
+    const auto tensor = loaded_.replay->value(id);
+    return !tensor.is_complex() && c10::elementSize(tensor.scalar_type()) > 1 && tensor.numel() > 0 &&
+           tensor.min().item().toDouble() <= kFar;
+  };
+  const auto inputs = of_call(call);
+  return std::ranges::any_of(inputs, holds) ||
+         std::ranges::any_of(loaded_.trace.state, [&](const trace::State& s) { return holds(s.value); });
 }
 
 void TrialInputs::put_in_order(ValueId value) {

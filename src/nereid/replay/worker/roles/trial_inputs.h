@@ -18,8 +18,10 @@ class TrialInputs {
  public:
   explicit TrialInputs(const Loaded& loaded) : loaded_(loaded) {}  // which outlives it
 
-  // Once the task is loaded. `on_grids`: inputs may lie on a grid, where many numbers are equal.
-  void load(bool on_grids);
+  // Once the task is loaded. `coarse`: the forward rounds to 16 bits or less; `chooses`: it makes indices.
+  void load(bool coarse, bool chooses);
+  // Whether inputs of this distribution mean something for this forward.
+  bool may_be(InputDistribution kind) const { return kind != InputDistribution::kClose || may_be_close_; }
 
   // The tensors among a call's inputs.
   std::vector<trace::ValueId> of_call(int call) const;
@@ -30,13 +32,14 @@ class TrialInputs {
   void perturb_state(trace::StorageId storage, const Trial& trial, const std::vector<trace::ValueId>& paired,
                      at::Generator& generator);
 
-  // Draws a call's inputs from a distribution. False where it changes nothing; `widened` becomes true where
-  // they are not such as the task's own.
-  bool change(int call, InputDistribution kind, at::Generator& generator, bool& widened);
+  // Draws a call's inputs from the trial's distribution. False where it changes nothing; `widened` becomes
+  // true where they are not such as the task's own.
+  bool change(int call, const Trial& trial, at::Generator& generator, bool& widened);
 
   // Inputs that are labels, masks or counts: whole numbers as the task draws them.
   void note_labels();
-  // What is a whole number is exact: of labels, and of all state (masks). So are inputs that are on a grid.
+  // What is a whole number is exact: of labels, and of all state (masks). So are inputs that are on a grid,
+  // or close.
   std::set<trace::StorageId> exact(const Trial& trial);
 
   // Whether a sample of each floating-point input holds a few numbers alone, or rises or falls all along.
@@ -48,12 +51,14 @@ class TrialInputs {
   bool is_structure(trace::ValueId value, const at::Tensor& tensor);
   const IntegerUse& use_in_forward(trace::ValueId value);
   bool change_integers(int call, InputDistribution kind, at::Generator& generator);
+  bool holds_far_number(int call);
   void put_in_order(trace::ValueId value);
 
   const Loaded& loaded_;
-  bool on_grids_ = true;
+  bool may_be_on_grids_ = false, may_be_far_ = false, may_be_close_ = false;
   std::vector<bool> by_chance_;          // of each state
   std::set<trace::StorageId> searched_;  // what the forward searches as sorted rows
+  std::vector<double> compared_;         // numbers that the forward compares with
   std::vector<trace::ValueId> labels_;
   std::map<trace::ValueId, IntegerUse> uses_;
   std::map<trace::ValueId, bool> structures_;

@@ -1,0 +1,48 @@
+#include "nereid/replay/worker/roles/undecided_elements.h"
+
+#include <limits>
+
+#include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/types.h"
+
+namespace nereid::replay {
+namespace {
+
+bool forget(OutputTensors& output, const at::Tensor& at) {
+  return forget_others(output, output.truth.masked_fill(at, std::numeric_limits<double>::quiet_NaN()));
+}
+
+// That errors are measured in.
+at::Tensor unit_of(const at::Tensor& truth) { return truth.abs().clamp_min(rms(truth)); }
+
+}  // namespace
+
+bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved) {
+  constexpr double kMoved = 0x1p-20;
+  const auto& truth = output.truth;
+  if (truth.scalar_type() != c10::kDouble || truth.numel() == 0) return false;
+  return forget(output, moved.sub(truth).abs_().le(unit_of(truth).mul_(kMoved)).logical_not_());
+}
+
+bool forget_nearly_infinite(OutputTensors& output, const at::Tensor& scaled) {
+  if (output.truth.scalar_type() != c10::kDouble) return false;
+  const double most = largest_finite(output.dtype);
+  return forget(output, scaled.abs().le(most).logical_not_().logical_and_(output.truth.abs().le(most)));
+}
+
+bool forget_hanging(OutputTensors& output, const at::Tensor& moved, double least_moved, bool any_share) {
+  constexpr double kFactor = 64;  // as on other distributions
+  constexpr double kNoDigits = 0x1p-7;
+  const auto& truth = output.truth;
+  const auto unit = unit_of(truth);
+  const auto error = output.got.to(c10::kDouble).sub(truth).abs();
+  const auto lost = moved.gt(unit.mul(kNoDigits));
+  auto at = error.le(moved.mul(kFactor)).logical_and_(moved.gt(unit.mul(least_moved))).logical_or_(lost);
+  // Which zeros of a row keep noise, and how much against the others', differs between kernels.
+  const auto noise = truth.eq(0).logical_and_(moved.gt(0));
+  if (noise.logical_and(lost).any().item().toBool()) at.logical_or_(noise);
+  if (!any_share && 2 * at.sum().item().toLong() > at.numel()) return false;
+  return forget(output, at);
+}
+
+}  // namespace nereid::replay

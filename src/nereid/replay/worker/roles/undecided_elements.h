@@ -1,0 +1,23 @@
+// Elements that are not judged, as rounding on the way decides what they are: they become undefined.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "nereid/replay/worker/compare/compare.h"
+
+namespace nereid::replay {
+
+// Each says whether there are such elements. The tensors are float64, of the output's sizes.
+
+// Elements that `moved`, the truth of inputs that were moved by half an ulp, moves by 16 of float32's ulps.
+bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved);
+
+// Elements that are finite, and infinite in `scaled`, the truth of larger inputs.
+bool forget_nearly_infinite(OutputTensors& output, const at::Tensor& scaled);
+
+// Elements that rounding noise moves, `moved` at the most, by more than `least_moved` times their unit: where
+// the candidate errs by 64 times that at the most, or no digit is left. None where more than half are, but
+// with `any_share`.
+bool forget_hanging(OutputTensors& output, const at::Tensor& moved, double least_moved, bool any_share);
+
+}  // namespace nereid::replay

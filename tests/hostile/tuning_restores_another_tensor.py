@@ -1,0 +1,29 @@
+"""restore_value names the input, and the sums are in the output.
+
+reference: ../tasks/row_sums.py
+verdict: Mismatch
+rule: values
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": block}) for block in (64, 256)], key=["cols"], restore_value=["x_ptr"]
+)
+@triton.jit
+def sum_kernel(x_ptr, out_ptr, cols, BLOCK: tl.constexpr):
+    row, part = tl.program_id(0), tl.program_id(1)
+    c = part * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out_ptr + row, tl.sum(tl.load(x_ptr + row * cols + c, mask=c < cols, other=0.0), 0))
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        rows, cols = x.shape
+        out = torch.zeros(rows, device=x.device, dtype=x.dtype)
+        sum_kernel[lambda meta: (rows, triton.cdiv(cols, meta["BLOCK"]))](x, out, cols)
+        return out
