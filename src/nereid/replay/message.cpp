@@ -139,11 +139,9 @@ ttir::Finding finding_from_json(const Json& j) {
 }
 
 Json to_json(const Trial& t) {
-  return {{"seed", t.seed},
-          {"distribution", static_cast<int>(t.distribution)},
-          {"perturb", t.perturb},
-          {"gentle", t.gentle},
-          {"sanitize", t.sanitize}};
+  return {{"seed", t.seed},         {"distribution", static_cast<int>(t.distribution)},
+          {"perturb", t.perturb},   {"gentle", t.gentle},
+          {"narrowed", t.narrowed}, {"sanitize", t.sanitize}};
 }
 
 Trial trial_from_json(const Json& j) {
@@ -151,6 +149,7 @@ Trial trial_from_json(const Json& j) {
           .distribution = enum_at(j, "distribution", InputDistribution::kRedrawn),
           .perturb = j.at("perturb"),
           .gentle = j.at("gentle"),
+          .narrowed = j.at("narrowed"),
           .sanitize = j.at("sanitize")};
 }
 
@@ -177,8 +176,8 @@ Json to_json(const Comparison& c) {
   Json out = {
       {"agrees", c.agrees},           {"structure", c.structure},     {"oracle", static_cast<int>(c.oracle)},
       {"oracle_note", c.oracle_note}, {"conditioned", c.conditioned}, {"defined", c.defined},
-      {"constant", c.constant},       {"insensitive", c.insensitive}, {"finite", c.finite},
-      {"outputs", Json::array()}};
+      {"overflown", c.overflown},     {"constant", c.constant},       {"insensitive", c.insensitive},
+      {"finite", c.finite},           {"outputs", Json::array()}};
   for (const auto& output : c.outputs) out["outputs"].push_back(to_json(output));
   return out;
 }
@@ -191,6 +190,7 @@ Comparison comparison_from_json(const Json& j) {
   j.at("oracle_note").get_to(c.oracle_note);
   j.at("conditioned").get_to(c.conditioned);
   j.at("defined").get_to(c.defined);
+  j.at("overflown").get_to(c.overflown);
   j.at("constant").get_to(c.constant);
   j.at("insensitive").get_to(c.insensitive);
   j.at("finite").get_to(c.finite);

@@ -59,7 +59,10 @@ struct Trial {
   InputDistribution distribution = InputDistribution::kOwn;
   bool perturb =
       true;  // parameters and persistent buffers get values that hide nothing (worker/inputs/inputs.h)
-  bool gentle = false;   // of these only constants, where the reference is not for more
+  bool gentle = false;  // of these only constants, where the reference is not for more
+  // Numbers of other distributions that are larger than the task's own, m at the most, become
+  // m (|x| / m)^(1 / 2^narrowed).
+  int narrowed = 0;
   bool sanitize = true;  // CPU: the executor's sanitizer. CUDA: the fenced replay
 };
 
@@ -150,6 +153,10 @@ struct Comparison {
   std::string oracle_note;
   bool conditioned = false;  // the own error includes what moving the inputs by half an ulp does
   bool defined = true;  // false: the reference is not defined on this input distribution, nothing was judged
+
+  // Elements at which candidate and reference have different infinities or NaNs, on inputs that are not the
+  // task's own: not judged. Overflow explains them where there are none on narrower inputs.
+  int64_t overflown = 0;
 
   double finite = 1;  // the share of the reference's elements that are numbers
 

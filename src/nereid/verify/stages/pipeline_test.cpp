@@ -555,6 +555,29 @@ TEST_F(PipelineTest, StateIsPerturbedAsFarAsTheReferenceBearsIt) {
   EXPECT_TRUE(gently([](replay::TrialReport& r) { r.comparison->outputs[0].own_error = 0.5; }));
 }
 
+TEST_F(PipelineTest, OverflowIsWhatNarrowerInputsDoNotShow) {
+  const auto judge_until = [&](int narrowed) {
+    script_.trials.clear();
+    script_.trial = [=](const replay::Trial& t) {
+      auto report = Script::agreed(t);
+      if (t.distribution == InputDistribution::kWide && t.narrowed < narrowed)
+        report.comparison->overflown = 3;
+      return report;
+    };
+    return judge();
+  };
+  const auto most_narrowed = [&] { return std::ranges::max(script_.trials, {}, &replay::Trial::narrowed); };
+  EXPECT_EQ(judge_until(0).kind, VerdictKind::kVerified);
+  EXPECT_EQ(most_narrowed().narrowed, 0);
+  EXPECT_EQ(judge_until(2).kind, VerdictKind::kVerified);
+  EXPECT_EQ(most_narrowed().narrowed, 2);
+  EXPECT_EQ(most_narrowed().distribution, InputDistribution::kWide);
+  const auto v = judge_until(100);
+  EXPECT_EQ(v.kind, VerdictKind::kMismatch);
+  EXPECT_THAT(v.evidence.back().sentence, HasSubstr("3 elements are other infinities"));
+  EXPECT_EQ(most_narrowed().narrowed, 4);
+}
+
 TEST_F(PipelineTest, AFaultIsTriedAgainAndThenReported) {
   script_.refuse = our_error("the worker was lost");
   script_.refuse_once = true;

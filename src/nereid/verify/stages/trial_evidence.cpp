@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,17 @@ Evidence evidence_at(const replay::Where& where, std::string_view rule, std::str
              .line = where.place.line};
   if (!where.op.starts_with("aten::") && where.op.find("::") == std::string::npos) e.kernel = where.op;
   return e;
+}
+
+const StepAnalysis* maker_of(const TraceAnalysis& candidate, size_t output) {
+  const auto judged = static_cast<size_t>(candidate.judged());
+  const auto values = trace::tensors_in(candidate.trace->phases[judged].output);
+  if (output >= values.size()) return nullptr;
+  const auto storage = candidate.trace->values[static_cast<size_t>(values[output])].storage;
+  const StepAnalysis* found = nullptr;
+  for (const auto& step : candidate.phases[judged].steps)
+    if (std::find(step.writes.begin(), step.writes.end(), storage) != step.writes.end()) found = &step;
+  return found;
 }
 
 }  // namespace nereid::verify

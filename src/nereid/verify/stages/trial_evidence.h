@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "nereid/replay/report.h"
+#include "nereid/verify/rules/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {
@@ -12,6 +13,8 @@ namespace nereid::verify {
 std::string_view rule_of(ttir::FindingKind kind);
 // Of an output that is wrong.
 std::string sentence_of(const replay::OutputComparison& output);
+// The last step of the judged forward that writes the output; null where there is none.
+const StepAnalysis* maker_of(const TraceAnalysis& candidate, size_t output);
 // At a step of the candidate's trace.
 Evidence evidence_at(const replay::Where& where, std::string_view rule, std::string sentence);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <span>
 #include <utility>
 
@@ -42,6 +41,7 @@ constexpr int kOwnNumbers = 1000;       // of further draws of the task's own in
 constexpr int kMoreDraws = 9;           // of the task's own inputs, where they show little
 constexpr int kMoreDrawsOfPlaces = 30;  // ... where outputs are integers: some are right by chance
 constexpr size_t kMostFindings = 5;
+constexpr int kNarrowest = 4;  // times that inputs become narrower: 2^16 times as large, then 2 times
 
 // Of inputs; of these the state alone is drawn anew.
 bool is_same_in_every_draw(InputDistribution kind) {
@@ -92,7 +92,8 @@ Status Trials::run(int draw) {
   return ok_status();
 }
 
-Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool checked, size_t turn) {
+Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool checked, size_t turn,
+                                        int narrowed) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   const replay::Trial trial{
       .seed = (trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number) & ~uint64_t{1}) |
@@ -100,6 +101,7 @@ Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool
       .distribution = kind,
       .perturb = settings_.protocol == Protocol::kNereid,
       .gentle = gentle_,
+      .narrowed = narrowed,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
   NEREID_TRY(auto report, session_.trial(trial, tolerance_on(kind), settings_.within_patience()));
   forgive_rebound(report, *reference_.trace);
@@ -205,11 +207,26 @@ Status Trials::other_inputs() {
     if (i >= kinds.size() && is_same_in_every_draw(kind) && !session_.facts().state) continue;
     if (kind >= InputDistribution::kLowest && !session_.facts().integer_inputs) continue;
     if (kind == InputDistribution::kState && !session_.facts().state) continue;
-    NEREID_TRY(const auto report, one(kind, ++number, !blind_, i / kinds.size()));
+    NEREID_TRY_STATUS(other_inputs_of(kind, ++number, i / kinds.size()));
+  }
+  return ok_status();
+}
+
+// Infinities and NaNs that differ are overflow's where narrower inputs have none.
+Status Trials::other_inputs_of(InputDistribution kind, int number, size_t turn) {
+  const bool finds_most = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers;
+  for (int narrowed = 0; good() && (narrowed == 0 || overflown_ > 0); ++narrowed) {
+    overflown_ = 0;
+    NEREID_TRY(const auto report, one(kind, number, !blind_, turn, narrowed));
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
-    const bool finds_most = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers;
-    if (good() && finds_most && i < kinds.size() && report.applicable && !report.reference_failed)
+    if (good() && finds_most && turn == 0 && report.applicable && !report.reference_failed)
       NEREID_TRY_STATUS(configurations(kind, number));
+    if (good() && overflown_ > 0 && narrowed == kNarrowest)
+      end(VerdictKind::kMismatch,
+          {.rule = "values",
+           .sentence = fmt::format("{} elements are other infinities or NaNs than the reference's, on input "
+                                   "distribution '{}' and narrower ones.",
+                                   overflown_, replay::to_string(kind))});
   }
   return ok_status();
 }
@@ -401,6 +418,7 @@ bool Trials::take_failure(const replay::Failure& failure, const std::string& cir
 Status Trials::take_comparison(const replay::TrialReport& report, int number,
                                const std::string& circumstances) {
   const auto& comparison = *report.comparison;
+  overflown_ += comparison.overflown;
   if (!comparison.defined) return ok_status();
   // On inputs that are not the task's the reference may get no digit right itself (a difference of what is
   // nearly equal).
@@ -433,7 +451,7 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
     const auto& output = comparison.outputs[i];
     if (output.agrees) continue;
     Evidence e{.rule = "values", .sentence = sentence_of(output) + when + "."};
-    if (const auto* maker = maker_of(i)) {
+    if (const auto* maker = maker_of(candidate_, i)) {
       e.file = maker->place.file, e.line = maker->place.line;
       if (maker->work == Work::kTriton) e.kernel = maker->name;
     }
@@ -472,18 +490,6 @@ void Trials::keep_worst(const replay::OutputComparison& output, const replay::Tr
                            .max_tolerance = output.error_limit,
                            .norm_error = output.norm_error,
                            .norm_tolerance = output.norm_limit};
-}
-
-// The last step of the judged forward that writes the output.
-const StepAnalysis* Trials::maker_of(size_t output) const {
-  const auto judged = static_cast<size_t>(candidate_.judged());
-  const auto values = trace::tensors_in(candidate_.trace->phases[judged].output);
-  if (output >= values.size()) return nullptr;
-  const auto storage = candidate_.trace->values[static_cast<size_t>(values[output])].storage;
-  const StepAnalysis* found = nullptr;
-  for (const auto& step : candidate_.phases[judged].steps)
-    if (std::find(step.writes.begin(), step.writes.end(), storage) != step.writes.end()) found = &step;
-  return found;
 }
 
 void Trials::end(VerdictKind kind, Evidence evidence) {

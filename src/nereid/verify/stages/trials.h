@@ -36,7 +36,11 @@ class Trials {
   bool good() const { return verdict_.kind == VerdictKind::kVerified; }
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
   // `turn`: how often this kind was tried before (the last bit of the trial's seed).
-  Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked, size_t turn = 0);
+  // `narrowed`: see replay::Trial.
+  Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked, size_t turn = 0,
+                                  int narrowed = 0);
+  // Trials of a distribution, narrower until overflow decides nothing; with all configurations.
+  Status other_inputs_of(replay::InputDistribution kind, int number, size_t turn);
   Status own_inputs(int draw);
   bool shows_little() const;    // of small outputs a single draw shows little
   bool mixes_elements() const;  // the reference does more than pointwise work
@@ -65,7 +69,6 @@ class Trials {
   bool take_failure(const replay::Failure& failure, const std::string& circumstances);
   Status take_comparison(const replay::TrialReport& report, int number, const std::string& circumstances);
   void keep_worst(const replay::OutputComparison& output, const replay::TrialReport& report, int number);
-  const StepAnalysis* maker_of(size_t output) const;
   void end(VerdictKind kind, Evidence evidence);
 
   replay::Session& session_;
@@ -85,6 +88,7 @@ class Trials {
   int64_t configurations_run_ = 0;
   bool gentle_ = false;  // see replay::Trial
   bool configurations_counted_ = false;
+  int64_t overflown_ = 0;  // elements of the trials under way (replay::Comparison)
   int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;
 };
 

@@ -6,6 +6,7 @@
 
 #include "nereid/replay/worker/inputs/inputs.h"
 #include "nereid/replay/worker/operators.h"
+#include "nereid/replay/worker/roles/undecided_elements.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {
@@ -458,6 +459,33 @@ TEST(InputsTest, TablesArePerturbedWithinWhatTheyKeepTo) {
   auto variance = at::rand({64});
   EXPECT_TRUE(widen_state(variance, false, generator));
   EXPECT_GT(variance.min().item().toDouble(), 0);
+}
+
+TEST(NarrowTest, BringsWhatIsLargerNearer) {
+  const auto x = at::tensor({0.5, -2.0, 4.0, -512.0, 131072.0, kInfinity, -kInfinity}, at::kDouble);
+  narrow(x, 2, 0);
+  EXPECT_EQ(x[3].item().toDouble(), -512);
+  narrow(x, 2, 1);  // 2 (|x| / 2)^(1/2)
+  const auto once =
+      at::tensor({0.5, -2.0, 2 * std::sqrt(2), -32.0, 512.0, kInfinity, -kInfinity}, at::kDouble);
+  EXPECT_TRUE(x.allclose(once)) << x;
+  narrow(x, 2, 2);
+  EXPECT_NEAR(x[4].item().toDouble(), 8, 1e-9);
+  EXPECT_EQ(largest_size(at::tensor({1.0, -3.0, NAN, kInfinity}, at::kDouble)), 3);
+  EXPECT_EQ(largest_size(at::tensor({int64_t{7}}, at::kLong)), 0);
+}
+
+TEST(OverflownTest, OnlyAnswersThatAreNoNumbersAreForgotten) {
+  const auto truth = at::tensor({1.0, NAN, kInfinity, -kInfinity, NAN, kInfinity}, at::kDouble);
+  const auto own = truth.to(at::kFloat);
+  const auto got = at::tensor({1.0, kInfinity, NAN, kInfinity, NAN, 3e38}, at::kFloat);
+  OutputTensors output{.dtype = trace::DType::kF32, .got = got, .own = own, .truth = truth};
+  EXPECT_EQ(compare(output, {}).wrong, 4);
+  EXPECT_EQ(forget_overflown(output), 3);
+  const auto after = compare(output, {});
+  EXPECT_EQ(after.wrong, 1);  // a number where the reference has none
+  EXPECT_EQ(after.undefined, 3);
+  EXPECT_EQ(after.first_wrong, std::vector<int64_t>{5});
 }
 
 }  // namespace

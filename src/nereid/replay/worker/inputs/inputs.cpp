@@ -377,6 +377,24 @@ void make_constant(at::Tensor tensor, const StateRange& range, const at::Generat
 
 }  // namespace
 
+double largest_size(const at::Tensor& tensor) {
+  double most = 0;
+  if (!is_number_tensor(tensor)) return most;
+  for_parts(tensor, [&](const at::Tensor& part, int64_t) {
+    most = std::max(most, part.to(c10::kDouble).abs().nan_to_num(0, 0, 0).max().item().toDouble());
+  });
+  return most;
+}
+
+void narrow(at::Tensor tensor, double most, int times) {
+  if (times == 0 || !(most > 0) || !is_number_tensor(tensor)) return;
+  for_parts(tensor, [&](at::Tensor part, int64_t) {
+    const auto size = part.to(c10::kDouble).abs();
+    const auto narrowed = size.div(most).pow(std::ldexp(1, -times)).mul(most).copysign(part);
+    part.copy_(at::where(size.gt(most).logical_and(size.isfinite()), narrowed.to(part.scalar_type()), part));
+  });
+}
+
 bool perturb_constant(at::Tensor tensor, at::Generator generator) {
   if (!is_number_tensor(tensor)) return false;
   const auto range = state_range_of(tensor);

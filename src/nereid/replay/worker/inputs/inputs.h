@@ -36,6 +36,13 @@ bool perturb(at::Tensor tensor, at::Generator generator);
 // ones, or `any_sign`. Kept is what perturb() keeps.
 bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator);
 
+// The largest size of a floating-point tensor's finite numbers; 0 where there are none, or where it holds
+// other numbers.
+double largest_size(const at::Tensor& tensor);
+// Larger sizes than `most` become most (|x| / most)^(1 / 2^times), in place: what is far away comes near, in
+// the same order.
+void narrow(at::Tensor tensor, double most, int times);
+
 // Numbers that an element of this floating-point tensor could as well be, within what trials keep to and far
 // from most of its elements. Empty where there are none, or where the tensor holds infinities or NaNs.
 std::vector<double> other_values(const at::Tensor& tensor);

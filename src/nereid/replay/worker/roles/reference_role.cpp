@@ -260,7 +260,9 @@ class ReferenceRole : public Role {
     int64_t bytes = 0;
     for (const auto& output : outputs) bytes += static_cast<int64_t>(output.truth.nbytes());
     judged_.reset();
-    if (!frugal_ && bytes <= kMaxRemembered / 16) judged_ = Judged{std::move(outputs), comparison};
+    // What was left out for this answer's sake is judged in others.
+    if (!frugal_ && bytes <= kMaxRemembered / 16 && comparison.overflown == 0)
+      judged_ = Judged{std::move(outputs), comparison};
   }
 
   Json judge(const Trial& trial, const Tolerance& tolerance, const std::vector<std::string>& paths,
@@ -316,6 +318,8 @@ class ReferenceRole : public Role {
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_undecided(comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_nearly_infinite(trial, comparison, outputs))
+      compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_overflown(trial, comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.fixed() && choose_among_equals(trial, comparison, outputs, values))
       compare_all(comparison, tolerance, paths, outputs);
@@ -630,6 +634,17 @@ class ReferenceRole : public Role {
     return any;
   }
 
+  // Overflow may give another infinity, or a NaN, where sums and products are taken in another order. False
+  // where there are none.
+  static bool leave_out_overflown(const Trial& trial, Comparison& comparison,
+                                  std::vector<OutputTensors>& outputs) {
+    using enum InputDistribution;
+    const auto kind = trial.distribution;
+    if (kind == kOwn || kind == kInfinities || kind == kNans || !is_odd(comparison)) return false;
+    for (auto& output : outputs) comparison.overflown += forget_overflown(output);
+    return comparison.overflown > 0;
+  }
+
   // A result that a forward subtracts from itself, or from a sum that begins with it, leaves exactly zero;
   // and rounding noise where kernels compute it anew for each of its readers. On a grid, results may be equal
   // to bounds but for rounding. Elements that hang on that (zero divided by its norm, a comparison) are not
@@ -664,13 +679,6 @@ class ReferenceRole : public Role {
     for (size_t i = 0; i < outputs.size(); ++i)
       if (moved[i].defined()) any |= forget_hanging(outputs[i], moved[i], least_moved, any_share);
     return any;
-  }
-
-  static bool is_odd(const Comparison& comparison) {
-    return std::ranges::any_of(comparison.outputs, [](const OutputComparison& o) {
-      const auto type = trace::dtype_from_string(o.dtype);
-      return !o.agrees && (std::isinf(o.error) || trace::is_integral(type.value()));
-    });
   }
 
   void compare_all(Comparison& comparison, const Tolerance& tolerance, const std::vector<std::string>& paths,

@@ -114,7 +114,11 @@ void TrialInputs::perturb_state(StorageId storage, const Trial& trial, const std
           redraw_integers(tensor, trial.distribution, use_in_forward(state.value), {}, generator);
       } else {
         perturb(tensor, generator);
-        if (trial.distribution == InputDistribution::kState) widen_state(tensor, state.parameter, generator);
+        if (trial.distribution == InputDistribution::kState) {
+          const double most = trial.narrowed > 0 ? largest_size(tensor) : 0;
+          widen_state(tensor, state.parameter, generator);
+          narrow(tensor, most, trial.narrowed);
+        }
         put_in_order(state.value);
       }
     }
@@ -150,7 +154,10 @@ bool TrialInputs::change(int call, const Trial& trial, at::Generator& generator,
   DistributionContext context{.whole = (trial.seed & 1) != 0, .bounds = compared_};
   for (const auto value : of_call(call)) {
     if (!loaded_.replay->bound(loaded_.trace.values[value].storage)) continue;
-    const bool applied = apply_distribution(loaded_.replay->value(value), kind, generator, &widened, context);
+    const auto tensor = loaded_.replay->value(value);
+    const double most = trial.narrowed > 0 ? largest_size(tensor) : 0;
+    const bool applied = apply_distribution(tensor, kind, generator, &widened, context);
+    narrow(tensor, most, trial.narrowed);
     any |= applied, context.first &= !applied;
     put_in_order(value);
   }

@@ -1,5 +1,7 @@
 #include "nereid/replay/worker/roles/undecided_elements.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "nereid/replay/worker/operators.h"
@@ -16,6 +18,22 @@ bool forget(OutputTensors& output, const at::Tensor& at) {
 at::Tensor unit_of(const at::Tensor& truth) { return truth.abs().clamp_min(rms(truth)); }
 
 }  // namespace
+
+bool is_odd(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.outputs, [](const OutputComparison& o) {
+    return !o.agrees && (std::isinf(o.error) || trace::is_integral(*trace::dtype_from_string(o.dtype)));
+  });
+}
+
+int64_t forget_overflown(OutputTensors& output) {
+  if (output.truth.scalar_type() != c10::kDouble || !c10::isFloatingType(output.own.scalar_type())) return 0;
+  const auto own = output.own.to(c10::kDouble), got = output.got.to(c10::kDouble);
+  const auto same = own.eq(got).logical_or_(own.isnan().logical_and_(got.isnan()));
+  const auto at = own.isfinite().logical_or_(got.isfinite()).logical_or_(same).logical_not_();
+  const auto count = at.sum().item().toLong();
+  if (count > 0) forget_others(output, output.truth.masked_fill(at, 0));  // the truth is no number there
+  return count;
+}
 
 bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved) {
   constexpr double kMoved = 0x1p-20;

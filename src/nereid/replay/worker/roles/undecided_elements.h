@@ -7,6 +7,13 @@
 
 namespace nereid::replay {
 
+// Whether infinities or NaNs, or integers, are among what does not agree.
+bool is_odd(const Comparison& comparison);
+
+// How many elements have another infinity or NaN than the reference's own; these are forgotten. Not complex
+// ones.
+int64_t forget_overflown(OutputTensors& output);
+
 // Each says whether there are such elements. The tensors are float64, of the output's sizes.
 
 // Elements that `moved`, the truth of inputs that were moved by half an ulp, moves by 16 of float32's ulps.
