@@ -47,7 +47,7 @@ def pairs_file(folder, count):
 
 
 class Killed(unittest.TestCase):
-    def batch_while_killing(self, wanted, kills, count=6):
+    def batch_while_killing(self, wanted, kills, count=4):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             output = folder / "out.jsonl"
@@ -104,10 +104,10 @@ class Killed(unittest.TestCase):
             return reported, len(killed)
 
     def test_the_tracing_process(self):
-        self.batch_while_killing(lambda words: "nereid._worker.zygote" in words, kills=3)
+        self.batch_while_killing(lambda words: "nereid._worker.zygote" in words, kills=2)
 
     def test_the_replay_processes(self):
-        self.batch_while_killing(lambda words: "nereid-replay" in words, kills=3)
+        self.batch_while_killing(lambda words: "nereid-replay" in words, kills=2)
 
 
 class Interrupted(unittest.TestCase):
@@ -131,7 +131,7 @@ class Interrupted(unittest.TestCase):
 
         def busy():  # a worker that has computed for as long as no honest replay of this task does
             return any(
-                "nereid-replay" in words and seconds_of(pid) > 2
+                "nereid-replay" in words and seconds_of(pid) > 1
                 for pid, words in descendants(process.pid).items()
             )
 
@@ -267,7 +267,7 @@ class Obeyed(unittest.TestCase):
         )
 
     def test_eval_while_it_replays(self):
-        self.interrupt(self.eval_command(), lambda root: len(self.results()) > 2, self.results)
+        self.interrupt(self.eval_command(), lambda root: len(self.results()) > 0, self.results)
 
     def test_eval_while_the_tracer_warms_up(self):
         self.interrupt(self.eval_command(), self.busy("nereid._worker.zygote", 0.5), self.results)
