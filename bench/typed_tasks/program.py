@@ -1,11 +1,13 @@
 """One program from its seed: operators in a row, results in a structure, the file in one of many styles."""
 
 import copy
+import dataclasses
 import re
 
 import indexing  # noqa: F401  (enters its operators)
 import layers  # noqa: F401
 import pointwise  # noqa: F401
+import sequences
 import torch
 from operators import TABLE
 from writer import Refused, Writer
@@ -73,13 +75,19 @@ def names_in(text):
 
 
 def finish(g):
-    results = choose_results(g)
+    whole = ""
+    if g.chance(0.12) and g.values[-1].rank and g.values[-1].kind != "b":
+        whole = sequences.whole_result(g, g.values[-1])
+    results = [g.values[-1]] if whole else choose_results(g)
     lines, read = live_statements(g, results)
     lines = nested(g, lines, results)
-    text = returned(g, results)
-    fold_return(g, lines, results, text)
-    body = [each.line() for each in lines]
-    if not lines or lines[-1] is not None and not body[-1].startswith("return "):
+    if whole:
+        text = returned_whole(g, whole)
+    else:
+        text = returned(g, results)
+        fold_return(g, lines, results, text)
+    body = [each.line() for each in lines] + text.get("lines", [])
+    if not body or not body[-1].startswith("return "):
         body.append(f"return {text['value']}")
     used = names_in("\n".join(body))
     inputs = [pair for pair in g.inputs if pair[0] in used]
@@ -117,7 +125,7 @@ def live_statements(g, results):
     live = []
     for each in reversed(g.statements):
         targets = (
-            set(each.target.split(", "))
+            names_in(each.target)
             if each.target
             else names_in(each.text) & set(g.scope) - {"torch", "F", "self"}
         )
@@ -182,7 +190,19 @@ def returned(g, results):
             "dict": f'{{"out": {texts[0]}}}',
         }[way]
         return {"value": value, "before": "", "way": way}
-    way = g.weighted({"plain": 8, "paren": 2, "list": 3, "dict": 5, "named": 3, "typed": 3, "nested": 2})
+    way = g.weighted(
+        {
+            "plain": 8,
+            "paren": 2,
+            "list": 3,
+            "dict": 5,
+            "named": 3,
+            "typed": 3,
+            "data": 3,
+            "keyed": 2,
+            "nested": 2,
+        }
+    )
     pool = g.pick(["values", "indices", "mask", "scores"], ["out", "aux", "extra", "rest"], ["output",
         "hidden", "state", "attn"], ["logits", "features", "probs", "loss"], ["first", "second", "third",
         "fourth"], ["a", "b", "c", "d"], ["low", "high", "mean", "spread"], ["y", "h", "w", "n"])  # fmt: skip
@@ -197,6 +217,18 @@ def returned(g, results):
             "before": "",
             "way": way,
         }
+    if way == "keyed":
+        listed = ", ".join(repr(k) for k in keys)
+        values = ", ".join(texts)
+        return {
+            "value": g.pick(f"dict(zip(({listed}), ({values})))", f"dict(zip([{listed}], [{values}]))"),
+            "before": "",
+            "way": way,
+        }
+    if way == "data":
+        call = g.pick(", ".join(texts), ", ".join(f"{k}={t}" for k, t in zip(keys, texts)))
+        before = f"@dataclass\nclass {name}:\n" + "".join(f"    {k}: torch.Tensor\n" for k in keys)
+        return {"value": f"{name}({call})", "before": before, "way": way}
     if way in ("named", "typed"):
         call = g.pick(", ".join(texts), ", ".join(f"{k}={t}" for k, t in zip(keys, texts)))
         listed = g.pick(f'"{" ".join(keys)}"', "[" + ", ".join(f'"{k}"' for k in keys) + "]")
@@ -211,6 +243,24 @@ def returned(g, results):
         "before": "",
         "way": way,
     }
+
+
+def returned_whole(g, whole):
+    """`return torch.max(x, dim=1)`, at times by way of names."""
+    fields = re.search(r"(max|min|topk|sort|kthvalue|median|cummax|cummin)\(", whole)
+    first, second = g.fresh_values(2)
+    names = ["values", "indices"] if fields and "aminmax" not in whole else []
+    way = g.weighted({"plain": 6, "name": 3, "fields": 4, "pair": 4, "dict": 2})
+    if way == "name":
+        return {"value": first, "before": "", "lines": [f"{first} = {whole}"]}
+    if names and way == "fields":
+        each = f"{first}.values, {first}.indices"
+        value = g.pick(each, f"({each})", f'{{"values": {first}.values, "indices": {first}.indices}}')
+        return {"value": value, "before": "", "lines": [f"{first} = {whole}"]}
+    if names and way in ("pair", "dict"):
+        value = f"{first}, {second}" if way == "pair" else f'{{"{first}": {first}, "{second}": {second}}}'
+        return {"value": value, "before": "", "lines": [f"{first}, {second} = {whole}"]}
+    return {"value": whole, "before": ""}
 
 
 def fold_return(g, lines, results, text):
@@ -255,5 +305,7 @@ def flat(result):
     if isinstance(result, torch.Tensor):
         yield result
     else:
+        if dataclasses.is_dataclass(result):
+            result = vars(result)
         for each in result.values() if isinstance(result, dict) else result:
             yield from flat(each)

@@ -138,6 +138,8 @@ def imports(g, before, text):
         lines.append("import math")
     if "namedtuple(" in before:
         lines.append("from collections import namedtuple")
+    if "@dataclass" in before:
+        lines.append("from dataclasses import dataclass")
     if "NamedTuple" in before:
         lines.append("from typing import NamedTuple")
     plain = g.chance(0.7)

@@ -63,6 +63,16 @@ class Statement:
         return (f"{self.target} = {self.text}" if self.target else self.text) + self.note
 
 
+class Block(Statement):
+    """Several lines, whose target says what they bind."""
+
+    def __init__(self, text, target):
+        super().__init__(text, target, True)
+
+    def line(self):
+        return self.text
+
+
 class Numbers:
     """Choices of one program, all from one seed."""
 
@@ -287,6 +297,25 @@ class Writer(Numbers):
             self.scope[name] = each
             self.values.append(Value(name, each, len(self.statements) - 1))
         return self.values[-count:]
+
+    def fresh_values(self, count):
+        return [self.fresh(VALUE_NAMES, self.names) for _ in range(count)]
+
+    def unpack_as(self, text, target, names):
+        """A statement whose target is nested: `out, (h, c) = ...`; its values, in the order of `names`."""
+        with torch.no_grad():
+            exec(f"{target} = {text}", self.scope)
+        self.statements.append(Statement(text, target, True))
+        for name in names:
+            self.check(self.scope[name])
+            self.values.append(Value(name, self.scope[name], len(self.statements) - 1))
+        return self.values[-len(names) :]
+
+    def statement(self, text, names):
+        """A block of lines that binds `names`."""
+        with torch.no_grad():
+            exec(text.replace("\n        ", "\n"), self.scope)
+        self.statements.append(Block(text, ", ".join(names)))
 
     def in_place(self, value, text):
         """A statement that changes `value`, which no other name shares."""
