@@ -319,6 +319,8 @@ class Guards(unittest.TestCase):
             lambda module: torch.jit.trace(module, (self.x,))(self.x * 2),
             lambda module: torch.jit.script(nn.Sequential(module[0], module[1]))(self.x),
             lambda module: torch.compile(module, backend="eager", fullgraph=True)(self.x),
+            lambda module: torch.fx.symbolic_trace(module)(self.x),
+            lambda module: torch.fx.symbolic_trace(nn.Sequential(module, nn.Tanh()))(self.x),
         )
         for number, call in enumerate(calls):
             with self.subTest(number), warnings.catch_warnings():

@@ -36,7 +36,6 @@ from .tensors import (
 )
 from .watched import Watched
 
-
 _SHARED = (
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks", "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks",
@@ -73,6 +72,7 @@ def _class_of(theirs):
         plain = Optimized.forward
         forward = types.FunctionType(plain.__code__, plain.__globals__, "forward", plain.__defaults__)
         forward.__doc__, forward.__signature__ = theirs.forward.__doc__, inspect.signature(theirs.forward)
+        forward.__wrapped__ = theirs.forward  # whose arguments torch.fx takes
         held = {"forward": forward, "__module__": __name__, "__doc__": Optimized.__doc__}
         _classes[theirs] = type("Optimized", (Optimized,), {**held, **{n: _special(n) for n in names}})
     return _classes[theirs]
@@ -111,10 +111,8 @@ class Optimized(torch.nn.Module):
             own["_nereid_asked"] = (plan.exported.inputs, plan.tensors)
         if plan.source is not None:
             own["_nereid_watched"] = Watched(original)
-            names = {
-                **dict(original.named_parameters(remove_duplicate=False)),
-                **dict(original.named_buffers(remove_duplicate=False)),
-            }
+            names = dict(original.named_parameters(remove_duplicate=False))
+            names.update(original.named_buffers(remove_duplicate=False))
             own["_nereid_state"] = {
                 name: meta_of(names[name]) for name in [*plan.exported.state, *plan.exported.written]
             }
@@ -137,6 +135,8 @@ class Optimized(torch.nn.Module):
         if why is None:
             settings = self._nereid_settings
             return chosen._nereid_run(tensors, settings.on_error if settings else "original")
+        if any(isinstance(value, torch.fx.Proxy) for value in (*args, *kwargs.values())):
+            return self._nereid_original.forward(*args, **kwargs)  # traced through, as by torch.compile
         why = self._nereid_specialize(args, kwargs) or why
         if not self._nereid_warned:
             self.__dict__["_nereid_warned"] = True
