@@ -16,6 +16,9 @@ import pathlib
 import re
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))  # `python -I` leaves it out
+from text_files import NotWritten, limited_text, write_text  # noqa: E402
+
 LAYERS = '''"""Layers for `kernels.kernelize`: the kernels that Nereid verified where they hold, the layer's own forward elsewhere."""
 
 import warnings
@@ -113,8 +116,18 @@ class {name}(torch.nn.Module):
 """
 
 
+MOST_BYTES = 1 << 30  # of one file
+
+
 class Wrong(Exception):
     """What is wrong with the input; the message is for the user."""
+
+
+def read_text(path):
+    try:
+        return limited_text(path, MOST_BYTES, Wrong)
+    except Wrong as error:
+        raise Wrong(f"{path}: {error}") from None
 
 
 class Written:
@@ -123,9 +136,9 @@ class Written:
     def __init__(self, path):
         self.path = pathlib.Path(path)
         try:
-            self.text = self.path.read_text()
+            self.text = read_text(self.path)
             tree = ast.parse(self.text)
-        except (SyntaxError, ValueError, UnicodeDecodeError) as error:
+        except (SyntaxError, ValueError) as error:
             raise Wrong(f"{path}: {error}") from None
         classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
         if "ModelNew" not in classes:
@@ -272,7 +285,7 @@ STATUS = {
 def read_verdicts(path):
     """Answer lines of `nereid verify --batch`."""
     verdicts = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
             verdict = json.loads(line)
         except ValueError as error:
@@ -293,7 +306,7 @@ def items_of(folder):
     ]
     for path in sorted([*files, *folder.glob("*.json*")]):
         try:
-            text = path.read_text()
+            text = read_text(path)
             items = map(json.loads, text.splitlines()) if path.suffix == ".jsonl" else [json.loads(text)]
             for item in items:
                 if "axes" in item and "reference" in item:
@@ -436,8 +449,7 @@ def backendbench(files, folder, options):
 
 
 def write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_text(path, text)
     return str(path)
 
 
@@ -465,6 +477,8 @@ def main():
         print(json.dumps({"files": FORMATS[name](files, pathlib.Path(folder), options), "skipped": skipped}))
     except Wrong as error:
         print(json.dumps({"wrong": str(error)}))
+    except NotWritten as error:
+        print(json.dumps({"not_written": str(error)}))
 
 
 if __name__ == "__main__":

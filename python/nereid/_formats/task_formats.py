@@ -16,6 +16,9 @@ import pathlib
 import re
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))  # `python -I` leaves it out
+from text_files import NotWritten, limited_text, write_text  # noqa: E402
+
 FLOATS = {"float16", "bfloat16", "float32", "float64"}
 SMALL_FLOATS = {"float8_e4m3fn", "float8_e5m2"}
 INTEGERS = {"int8", "int16", "int32", "int64", "uint8"}
@@ -80,15 +83,13 @@ class Output:
         path = self.folder / f"{file_name(name)}.py"
         if str(path) in self.tasks:
             raise Skipped("there is another task of that name")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_text(path, text)
         self.tasks.append(str(path))
         return path
 
     def candidate(self, task, name, text):
         path = self.folder / "candidates" / task.stem / f"{file_name(name)}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_text(path, text)
         self.candidates.append(str(path))
         self._pairs.append({
             "id": f"{task.stem}/{path.stem}", "reference": task.name, "candidate": str(path.relative_to(self.folder)),
@@ -100,24 +101,26 @@ class Output:
     def close(self):
         if self._pairs:
             lines = "".join(json.dumps(pair) + "\n" for pair in self._pairs)
-            (self.folder / "pairs.jsonl").write_text(lines)
+            write_text(self.folder / "pairs.jsonl", lines)
         return {"tasks": self.tasks, "candidates": self.candidates, "skipped": self.skipped}
 
 
 # -- FlashInfer-Bench, and SOL-ExecBench, whose files are alike --------------------------------------------
 
 
+def read_text(path):
+    return limited_text(path, MOST_BYTES, Skipped)
+
+
 def read_json(path):
-    if path.stat().st_size > MOST_BYTES:
-        raise Skipped(f"expected at most {MOST_BYTES >> 20} MiB")
     try:
-        return json.loads(path.read_text())
-    except (ValueError, UnicodeDecodeError) as error:
+        return json.loads(read_text(path))
+    except ValueError as error:
         raise Skipped(f"expected JSON: {error}") from None
 
 
 def read_lines(path):
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         if line.strip():
             try:
                 yield json.loads(line)
@@ -147,7 +150,7 @@ def import_flashinfer_bench(path, output):
                     workloads.setdefault(field(item, "definition", str, "trace"), {}).setdefault(
                         str(workload.get("uuid", len(workloads))), workload
                     )
-        except (Skipped, OSError, UnicodeDecodeError) as error:
+        except (Skipped, OSError) as error:
             output.skip(file, error)
     if not definitions and not output.skipped:
         output.skip(
@@ -362,7 +365,7 @@ def import_backendbench(path, output):
             continue
         for file in files:
             try:
-                code, name = file.read_text(), f"{folder.name}_kernel_impl"
+                code, name = read_text(file), f"{folder.name}_kernel_impl"
                 if name not in functions_of(code, file.name):
                     raise Skipped(f"expected a function {name}")
                 output.candidate(
@@ -370,7 +373,7 @@ def import_backendbench(path, output):
                     f"{code.rstrip()}\n\n\nimport torch\n\n\nclass ModelNew(torch.nn.Module):\n"
                     f"    def forward(self, *arguments):\n        return {name}(*arguments)\n",
                 )  # fmt: skip
-            except (Skipped, OSError, UnicodeDecodeError) as error:
+            except (Skipped, OSError) as error:
                 output.skip(file, error)
     if not output.tasks and not output.skipped:
         output.skip(path, "expected folders such as add__Tensor with add__Tensor_implementation*.py")
@@ -399,7 +402,7 @@ def recorded_calls():
 def import_tritonbench(path, output):
     for file in files_below(path, ".py"):
         try:
-            text = file.read_text()
+            text = read_text(file)
             halves = re.split(r"(?m)^#{146}[ \t]*$", text)
             if len(halves) != 2:
                 raise Skipped(
@@ -420,7 +423,7 @@ def import_tritonbench(path, output):
                     output.skip(f"{file}: {test}", error)
             if not any(str(output.folder / file_name(file.stem)) in task for task in output.tasks):
                 raise Skipped("expected a function `test...` that calls a function of the first part")
-        except (Skipped, OSError, UnicodeDecodeError) as error:
+        except (Skipped, OSError) as error:
             output.skip(file, error)
 
 
@@ -457,10 +460,13 @@ FORMATS = {
 def main():
     name, path, folder = sys.argv[1:]
     output = Output(folder)
-    FORMATS[name](pathlib.Path(path), output)
-    if not output.tasks and not output.skipped:
-        output.skip(path, f"no file or folder of the format {name}: `nereid import --help` lists them")
-    print(json.dumps(output.close()))
+    try:
+        FORMATS[name](pathlib.Path(path), output)
+        if not output.tasks and not output.skipped:
+            output.skip(path, f"no file or folder of the format {name}: `nereid import --help` lists them")
+        print(json.dumps(output.close()))
+    except NotWritten as error:
+        print(json.dumps({"not_written": str(error)}))
 
 
 if __name__ == "__main__":

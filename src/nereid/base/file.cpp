@@ -25,6 +25,8 @@ Result<std::string> read_file(const std::filesystem::path& path, size_t max_byte
   const bool named_pipe =
       S_ISFIFO(info.st_mode) && !path.string().starts_with("/dev/") && !path.string().starts_with("/proc/");
   if (S_ISDIR(info.st_mode)) return input_error("{}: is a folder, expected a file", path.string());
+  if (S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) > max_bytes)
+    return input_error("{}: more than {} bytes", path.string(), max_bytes);
   std::string bytes;
   char chunk[1 << 16];
   while (true) {

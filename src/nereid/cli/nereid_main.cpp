@@ -4,10 +4,12 @@
 #include <exception>
 
 #include "nereid/base/program/command.h"
+#include "nereid/base/program/standard_output.h"
 #include "nereid/base/result.h"
 #include "nereid/cli/run.h"
 
 int main(int argc, char** argv) {
+  nereid::reserve_standard_streams();
   try {
     return nereid::cli::run(argc, argv);
   } catch (const std::exception& e) {

@@ -77,7 +77,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : exit_code(Blame::kInput);  // --help and --version are no errors
+    return exit_code_of(app, e);
   }
   return run_to_exit_code(chosen);
 }

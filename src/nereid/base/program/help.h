@@ -2,10 +2,19 @@
 // options, and the type of an option once: "INT in [1 - 9]" where CLI11 has "INT:INT in [1 - 9]".
 #pragma once
 
+#include <fmt/format.h>
+#include <signal.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
+#include <iostream>
+#include <sstream>
 #include <string>
 #include <utility>
+
+#include "nereid/base/program/command.h"
+#include "nereid/base/program/standard_output.h"
+#include "nereid/base/result.h"
 
 namespace nereid {
 
@@ -31,5 +40,17 @@ class HelpFormatter : public CLI::Formatter {
                                                  : check);
   }
 };
+
+// The exit code where a command line is not run: help and the version go to stdout, whole or with an error,
+// what is wrong with the command line to stderr.
+inline int exit_code_of(const CLI::App& app, const CLI::ParseError& end) {
+  std::ostringstream text;
+  if (app.exit(end, text, std::cerr) != 0) return exit_code(Blame::kInput);
+  ::signal(SIGPIPE, SIG_IGN);
+  const Status written = stream_stdout(text.str());
+  if (written.ok() || written.error().blame == Blame::kInterrupted) return 0;  // the reader has gone
+  fmt::print(stderr, "nereid: {}\n", written.error().message);
+  return exit_code(written.error().blame);
+}
 
 }  // namespace nereid

@@ -1,11 +1,18 @@
 #include "nereid/base/program/standard_output.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 namespace nereid {
+
+void reserve_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) [[maybe_unused]]
+      const int same = ::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+}
 
 Status stream_stdout(std::string_view text) {
   while (!text.empty()) {

@@ -222,18 +222,12 @@ Result<std::map<std::string, std::vector<std::string>>> read_answers(
   return answers;
 }
 
-Result<std::vector<dataset::GivenTask>> tasks_left(const ChoicesOptions& options, const ChoicesFile& file,
-                                                   size_t& all,
-                                                   std::map<std::string, std::vector<std::string>>& answers) {
+Result<std::vector<dataset::GivenTask>> read_tasks(const ChoicesOptions& options) {
   NEREID_TRY(auto tasks, dataset::read_given_tasks(options.inputs));
-  all = tasks.size();
   std::set<std::string> seen;
   for (const auto& task : tasks)
     if (const auto id = task.about.at("id").get<std::string>(); !seen.insert(id).second)
       return input_error("the id {} stands twice in {}", id, fmt::join(options.inputs, ", "));
-  NEREID_TRY(answers, read_answers(options.answers, tasks));
-  std::erase_if(tasks,
-                [&](const auto& task) { return file.has(task.about.at("id").template get<std::string>()); });
   return tasks;
 }
 
@@ -296,10 +290,13 @@ Result<dataset::MeasurementReport> measure(const ChoicesOptions& options, const 
 
 Result<Answer> run(ChoicesOptions options, bool json) {
   NEREID_TRY(const ChoicesClock clock, clock_of(options));
+  // The input first: what is wrong with it leaves no folder.
+  NEREID_TRY(auto tasks, read_tasks(options));
+  NEREID_TRY(auto answers, read_answers(options.answers, tasks));
   NEREID_TRY(auto file, ChoicesFile::open(options.output, settings_of(options, clock.device)));
-  size_t all = 0;
-  std::map<std::string, std::vector<std::string>> answers;
-  NEREID_TRY(const auto tasks, tasks_left(options, file, all, answers));
+  const size_t all = tasks.size();
+  std::erase_if(tasks,
+                [&](const auto& task) { return file.has(task.about.at("id").template get<std::string>()); });
   const Stopwatch watch;
   dataset::MeasurementReport report;
   constexpr const char* kResume = "interrupted; run the same command to resume";

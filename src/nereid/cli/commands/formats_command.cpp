@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "nereid/base/program/given_file.h"
 #include "nereid/base/program/installation.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/output.h"
@@ -66,7 +67,9 @@ Result<Json> run_python(const char* program, const std::vector<std::string>& arg
   spec.words.insert(spec.words.end(), arguments.begin(), arguments.end());
   NEREID_TRY(const std::string text,
              sandbox::run_program(std::move(spec), Deadline::after(kFormatSeconds), kMostFormatBytes));
-  return parse_json(text, program);
+  NEREID_TRY(Json answer, parse_json(text, program));
+  if (answer.contains("not_written")) return our_error("{}", answer["not_written"].get<std::string>());
+  return answer;
 }
 
 // A folder that can be made: its parent is there.
@@ -83,7 +86,8 @@ Status can_be_folder(const std::string& output) {
 
 Status is_there(const std::string& path) {
   std::error_code failure;
-  return fs::exists(path, failure) ? ok_status() : Status(input_error("{}: no such file or folder", path));
+  if (!fs::exists(path, failure)) return input_error("{}: no such file or folder", path);
+  return fs::is_directory(path, failure) ? ok_status() : can_be_read(path);
 }
 
 void print_skipped(const Json& skipped) {

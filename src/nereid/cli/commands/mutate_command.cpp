@@ -117,6 +117,9 @@ Result<mutate::CampaignOptions> campaign_options(const MutateOptions& o) {
 
 Result<Answer> run(const MutateOptions& o, bool json) {
   NEREID_TRY(const auto options, campaign_options(o));
+  if (!o.reference.empty()) {
+    NEREID_TRY([[maybe_unused]] const auto readable, read_module(o.reference, o.module));
+  }
   std::unique_ptr<tracer::Tracer> tracer;
   if (needs_tracer(o)) {
     NEREID_TRY(const Installation installation, Installation::locate());
@@ -142,6 +145,7 @@ Result<Answer> run(const MutateOptions& o, bool json) {
     fmt::print(stderr, "{} mutants are not judged; run the same command to resume\n", end.left);
   NEREID_TRY_STATUS(write_stdout(json ? json_line(document) : mutate::text_table(report)));
   if (end.interrupted) return Error{"interrupted", Blame::kInterrupted};
+  if (!sources.empty() && end.not_loaded.size() == sources.size()) return Answer::kBadInput;
   return report.survivors.empty() && report.refused.empty() ? Answer::kYes : Answer::kNo;
 }
 

@@ -198,7 +198,12 @@ Result<Answer> serve(ServeOptions options) {
   if (!options.tokens.empty()) {
     NEREID_TRY(server.tokens, serve::Tokens::read(options.tokens));
   }
-  if (!options.tasks.empty()) server.questions.tasks = fs::absolute(options.tasks);
+  if (!options.tasks.empty()) {
+    std::error_code failure;
+    const fs::directory_iterator readable(options.tasks, failure);
+    if (failure) return input_error("--tasks {}: {}", options.tasks, failure.message());
+    server.questions.tasks = fs::absolute(options.tasks);
+  }
   server.questions.time_limit = options.time_limit;
   server.questions.reward.objective = *serve::objective_from_string(options.reward);
   server.questions.identity =

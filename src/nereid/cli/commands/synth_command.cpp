@@ -129,7 +129,7 @@ class Sink {
     while (!text.empty()) {
       const ssize_t written = ::write(fd, text.data(), text.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return our_error("cannot write: {}", std::strerror(errno));
+      if (written < 0) return our_error("-o: cannot write all of it: {}", std::strerror(errno));
       text.remove_prefix(static_cast<size_t>(written));
     }
     return ok_status();

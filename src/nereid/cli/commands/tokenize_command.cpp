@@ -6,6 +6,7 @@
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/text.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/output.h"
@@ -140,6 +141,8 @@ Result<Answer> train(const TokenizeOptions& options, bool json) {
 }
 
 Result<Answer> run(TokenizeOptions options, bool json) {
+  // A large text takes minutes. What is written is written whole, at the end.
+  end_soon_after_interrupt(0, "interrupted");
   if (options.files.empty()) options.files.push_back("-");
   if (options.train) return train(options, json);
   if (options.tokenizer.empty()) return input_error("which vocabulary? -t tokenizer.json");

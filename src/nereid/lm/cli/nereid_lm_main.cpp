@@ -8,9 +8,11 @@
 #include <memory>
 
 #include "nereid/base/program/help.h"
+#include "nereid/base/program/standard_output.h"
 #include "nereid/lm/cli/command.h"
 
 int main(int argc, char** argv) {
+  nereid::reserve_standard_streams();
   CLI::App app{"The half of nereid that runs language models.", "nereid"};
   app.formatter(std::make_shared<nereid::HelpFormatter>());
   app.require_subcommand(1);
@@ -25,7 +27,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : nereid::exit_code(nereid::Blame::kInput);
+    return nereid::exit_code_of(app, e);
   }
   const int code = nereid::run_to_exit_code(chosen);
   std::fflush(nullptr);

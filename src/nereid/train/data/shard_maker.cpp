@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "nereid/base/hash.h"
+#include "nereid/base/program/given_file.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/thread_pool.h"
 #include "nereid/lm/chat/chat_template.h"
@@ -35,12 +36,11 @@ class LineReader {
     while (lines.empty() && file_ < files_->size()) {
       NEREID_TRY_STATUS(open());
       InputLine line;
-      while (lines.size() < kLinesAtOnce && std::getline(stream_, line.text)) {
+      while (lines.size() < kLinesAtOnce && read_line(line.text)) {
         byte_ += line.text.size() + (stream_.eof() ? 0 : 1);
         line.number = ++line_;
         if (line.text.size() > kLongestLine)
-          return input_error("{}:{}: a line of {} bytes, at most {} expected", (*files_)[file_], line_,
-                             line.text.size(), kLongestLine);
+          return input_error("{}:{}: a line of more than {} bytes", (*files_)[file_], line_, kLongestLine);
         if (!line.text.empty()) lines.push_back(std::move(line));
       }
       if (stream_.bad()) return input_error("{}: cannot be read", (*files_)[file_]);
@@ -52,6 +52,18 @@ class LineReader {
   }
 
  private:
+  // Up to a newline, or one byte more than the longest line has: a file may be one line without end.
+  bool read_line(std::string& line) {
+    line.clear();
+    while (line.size() <= kLongestLine) {
+      const int byte = stream_.get();
+      if (byte == std::char_traits<char>::eof()) return !line.empty();
+      if (byte == '\n') return true;
+      line.push_back(static_cast<char>(byte));
+    }
+    return true;
+  }
+
   Status open() {
     if (stream_.is_open()) return ok_status();
     stream_.clear();
@@ -205,6 +217,7 @@ void remove_half_written(const std::filesystem::path& folder) {
 Result<ShardsMade> make_shards(ShardMakerSettings settings) {
   NEREID_TRY(const std::string text, read_file(settings.tokenizer));
   NEREID_TRY(const auto tokenizer, lm::Tokenizer::parse(text, settings.tokenizer));
+  for (const auto& input : settings.inputs) NEREID_TRY_STATUS(can_be_read(input));
   auto& chat = settings.examples.chat;
   NEREID_TRY(chat,
              lm::read_chat_template(std::filesystem::path(settings.tokenizer).parent_path(), *tokenizer));
