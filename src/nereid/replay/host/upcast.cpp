@@ -167,6 +167,7 @@ class Upcaster {
       if (upcast_dtype(before)) value.dtype = *upcast_dtype(before);
     }
     for (size_t s = 0; s < seen.size(); ++s) {
+      if (seen[s] == DType::kF64 || seen[s] == DType::kC128) out_.was[s] = seen[s];
       if (!seen[s] || !upcast_dtype(*seen[s])) continue;
       auto& storage = out_.trace.storages[s];
       storage.bytes =
@@ -248,7 +249,7 @@ bool mark_order_sensitive(Upcast& upcasted) {
   bool any = false;
   const auto narrow = [&](trace::ValueId value) {
     const auto was = upcasted.was[upcasted.trace.values[value].storage];
-    return was && trace::is_floating(*was);
+    return was && trace::is_floating(*was) && *was != DType::kF64;
   };
   for (auto& step : judged_phase(upcasted.trace)->steps) {
     auto* call = std::get_if<trace::Call>(&step);

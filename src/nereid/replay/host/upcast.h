@@ -32,7 +32,7 @@ bool uses_tf32(const trace::Trace& trace, const Tf32& tf32);
 
 struct Upcast {
   trace::Trace trace;
-  std::vector<std::optional<trace::DType>> was;  // by storage: the dtype that was upcast
+  std::vector<std::optional<trace::DType>> was;  // by storage: the dtype that was upcast, or float64
   bool same_dtype = false;                       // `keep_dtypes` made it: `was` says what is floating-point
 };
 

@@ -41,11 +41,20 @@ TEST(UpcastTest, EveryFloatingDtypeBecomesFloat64) {
 }
 
 TEST(UpcastTest, IntegersAndFp8Stay) {
-  for (const auto type : {DType::kI32, DType::kBool, DType::kF8E4M3FN, DType::kF64}) {
+  for (const auto type : {DType::kI32, DType::kBool, DType::kF8E4M3FN}) {
     const auto upcasted = upcast(one_call(type, "aten::add.Tensor"), {});
     EXPECT_EQ(upcasted->trace.values[0].dtype, type);
     EXPECT_FALSE(upcasted->was[0]);
   }
+}
+
+// Its inputs are moved like others, to see what their rounding does.
+TEST(UpcastTest, Float64IsKnownAsWhatItWas) {
+  const auto upcasted = upcast(one_call(DType::kF64, "aten::add.Tensor"), {});
+  EXPECT_EQ(upcasted->trace.values[0].dtype, DType::kF64);
+  EXPECT_EQ(upcasted->trace.storages[0].bytes,
+            upcast(one_call(DType::kF32, "aten::add.Tensor"), {})->trace.storages[0].bytes);
+  EXPECT_EQ(upcasted->was[0], DType::kF64);
 }
 
 TEST(UpcastTest, ConstantsAreConvertedExactly) {

@@ -254,6 +254,7 @@ void Replay::ready_judged(const RunOptions& options) {
   work_.clear();
   left_.clear();
   track_ = options.sanitize && machine_.tracks_written();
+  poisoned_truth_ = options.poisoned_truth;
   for (const auto storage : program_.workspace()) create(storage, type_in(storage));
 }
 
@@ -380,7 +381,7 @@ void Replay::bind_storage(StorageId id, c10::Storage bytes) {
 void Replay::create(StorageId id, trace::DType type) {
   const auto& storage = program_.trace().storages[id];
   auto bytes = machine_.allocate(storage.bytes, storage.device);
-  if (poison_) poison(bytes, storage.bytes, type);
+  if (poison_) poison(bytes, storage.bytes, type, poisoned_truth_);
   auto saved = std::move(storages_[id].saved);
   auto saved_written = std::move(storages_[id].saved_written);
   bind_storage(id, std::move(bytes));

@@ -35,6 +35,7 @@ struct RunOptions {
   bool shuffled = false;  // the programs of the judged forward's launches run in another order
   Deadline deadline = Deadline::never();
   std::set<int> leave_out = {};  // launches of the judged forward, by step
+  bool poisoned_truth = true;    // what booleans in new storages are
   bool count_work = false;       // Replay::work, of the judged forward
   bool digests = false;          // Replay::left
   std::map<int, int> alternatives =
@@ -155,6 +156,7 @@ class Replay : private Operands {
   bool dirty_ = false;                                  // the judged forward has run
   bool track_ = false;                                  // keep `written` bitmaps
   bool poison_ = true;                                  // what is created
+  bool poisoned_truth_ = true;
   Watcher watcher_;
   Exchange exchange_;
   std::vector<at::Generator> generators_named(const std::string& name);

@@ -89,7 +89,7 @@ at::Tensor bytes_of(const c10::Storage& storage, int64_t bytes) {
   return tensor_over(storage, c10::kByte, {bytes}, {1}, 0);
 }
 
-void poison(const c10::Storage& storage, int64_t bytes, trace::DType type) {
+void poison(const c10::Storage& storage, int64_t bytes, trace::DType type, bool truth) {
   const auto fill = [&](c10::ScalarType word, int64_t pattern) {
     const int64_t size = static_cast<int64_t>(c10::elementSize(word));
     tensor_over(storage, word, {bytes / size}, {1}, 0).fill_(pattern);
@@ -109,7 +109,7 @@ void poison(const c10::Storage& storage, int64_t bytes, trace::DType type) {
     case kC128:
       return fill(c10::kLong, 0x7FF5A5A5A5A5A5A5);
     case kBool:
-      return fill(c10::kByte, 1);
+      return fill(c10::kByte, truth ? 1 : 0);
     case kF8E5M2:
       return fill(c10::kByte, 0x7D);
     case kF8E4M3FN:

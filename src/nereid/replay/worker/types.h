@@ -40,9 +40,9 @@ at::Tensor view_of(const trace::Value& value, const c10::Storage& storage);
 // All of a storage as bytes.
 at::Tensor bytes_of(const c10::Storage& storage, int64_t bytes);
 
-// Fills with what a kernel would not mistake for an answer: signalling NaNs, 0x5A5A... in integers, true.
-// The pattern of `type` goes over the whole storage.
-void poison(const c10::Storage& storage, int64_t bytes, trace::DType type);
+// Fills with what a kernel would not mistake for an answer: signalling NaNs, 0x5A5A... in integers, `truth`
+// in booleans. The pattern of `type` goes over the whole storage.
+void poison(const c10::Storage& storage, int64_t bytes, trace::DType type, bool truth = true);
 
 // Whether two contiguous tensors of one size hold the same bits, NaNs included. Looks at a part at a time.
 bool same_bits(const at::Tensor& a, const at::Tensor& b);

@@ -370,7 +370,8 @@ const trace::Call* Float64Reference::call_on(int step, ValueId value) const {
 }
 
 trace::DType Float64Reference::real_of(trace::DType type) {
-  return type == trace::DType::kC64   ? trace::DType::kF32
+  return type == trace::DType::kC128  ? trace::DType::kF64
+         : type == trace::DType::kC64 ? trace::DType::kF32
          : type == trace::DType::kC32 ? trace::DType::kF16
                                       : type;
 }
@@ -384,8 +385,7 @@ c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& chan
   const auto whole = storage.bytes / trace::element_bytes(real) * trace::element_bytes(real);
   auto upcasted = bytes.narrow(0, 0, whole)
                       .view(scalar_type(real))
-                      .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble);
-  if (upcast_.same_dtype) upcasted = upcasted.clone();
+                      .to(upcast_.same_dtype ? scalar_type(real) : c10::kDouble, false, true);
   // An input of 16 bits is taken as exact: its neighbouring values excuse no error.
   const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
   if (change.nudge && !change.exact.contains(id))

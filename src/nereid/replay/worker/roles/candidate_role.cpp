@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "nereid/base/deadline.h"
@@ -296,10 +298,10 @@ class CandidateRole : public Role {
     return finding;
   }
 
-  // Again without some launches; what they would have made stays poisoned.
+  // Again without some launches; what they would have made stays poisoned. An answer that is true everywhere
+  // is what poisoned booleans are: then once more with others.
   Json leave_out(const Json& document) {
     const Work work(machine_);
-    auto& replay = *loaded_.replay;
     options_.deadline = machine_.limit(document.at("seconds").get<double>());
     wake();
     auto options = options_;
@@ -308,14 +310,25 @@ class CandidateRole : public Role {
     options.tuned.clear();
     options.leave_out = document.at("steps").get<std::set<int>>();
     options.deadline = machine_.limit(document.at("seconds").get<double>());
+    std::vector<bool> changed = changed_outputs(options);
+    const auto is_bool = [&](ValueId id) { return loaded_.trace.values[id].dtype == trace::DType::kBool; };
+    if (std::ranges::none_of(changed, std::identity()) && std::ranges::any_of(outputs_, is_bool)) {
+      options.poisoned_truth = false;
+      changed = changed_outputs(options);
+    }
+    return {{"changed", changed}, {"seconds", work.seconds()}};
+  }
+
+  std::vector<bool> changed_outputs(const RunOptions& options) {
+    auto& replay = *loaded_.replay;
     replay.run_judged(options);
-    Json changed = Json::array();
+    std::vector<bool> changed;
     const auto block = outputs_block(false);
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const auto after = replay.value(outputs_[i]).resolve_conj().resolve_neg().contiguous();
       changed.push_back(!same_bits(out_layout_.at(block, i), after));
     }
-    return {{"changed", changed}, {"seconds", work.seconds()}};
+    return changed;
   }
 
   Machine& machine_;
