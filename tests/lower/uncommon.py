@@ -68,6 +68,16 @@ FORWARDS = {
     "affine_grids": ("F.affine_grid(x, (2, 3, 5, 7), align_corners=True), F.affine_grid(x, (2, 3, 5, 7), align_corners=False)", (2, 2, 3)),
     "grid_of_zeros": ("F.grid_sample(x, y, align_corners=False), F.grid_sample(x, y, mode='bicubic', align_corners=True)", IMAGE, GRID),
     "grid_at_borders": ("F.grid_sample(x, y, padding_mode='border', align_corners=True)", IMAGE, GRID),
+    "mantissas_and_exponents": ("torch.frexp(x * 100), torch.frexp(x * 1e-40)[0], torch.frexp(x / 0)", (5, 7)),
+    "histograms": ("torch.histc(x, 12, -2, 2), torch.histc(x, 5), torch.histc(x[:1, :1].abs().clamp(1, 1), 4)", (5, 21)),
+    "modes": ("x.mode(-1)[0], y.mode(0, keepdim=True)[0], y.mode(1)[0]", integers(0, 4, 6, 13, dtype="int32"), "torch.randn(5, 7).round()"),
+    "margins_of_several_labels": (
+        "F.multilabel_margin_loss(x, y), F.multilabel_margin_loss(x, y, reduction='none'), F.multilabel_margin_loss(x[0], y[0])",
+        (3, 6),
+        "torch.tensor([[1, 3, -1, 2, 0, 1], [0, -1, 1, 1, 1, 1], [5, 2, 1, 0, -1, 3]])",
+    ),
+    "put_by_number": ("x.put(y, z), torch.put(x, y, z, accumulate=True)", (5, 7), "torch.randperm(35)[:8].view(2, 4) - 9", (2, 4)),
+    "any_of_flags": ("x.any(-1), x.all(0), (x.int() * 2).any(0), ~(y == 0)", MASK, (5, 7)),
     "grid_reflected": ("F.grid_sample(x, y, padding_mode='reflection', align_corners=False)", IMAGE, GRID),
     "grid_nearest": ("F.grid_sample(x, y, mode='nearest', align_corners=False)", IMAGE, GRID),
     "grid_of_volumes": ("F.grid_sample(x, y, align_corners=True)", (1, 2, 4, 5, 6), "torch.rand(1, 3, 4, 5, 3).mul(2).sub(1).to(DTYPE)"),
@@ -91,6 +101,18 @@ DOUBLE = {
     "gru": ("self.f(x)[0]", (5, 2, 6)),
     "lstm_wide": ("self.f(x)[0]", (3, 2, 6)),
 }
+# Numbers of the author's that are what a module's sizes would make as well, and what the file says of them.
+NUMBERS = {
+    "one_after_a_variance": ("x.var(-1, correction=0), torch.erf(x) + 1", "erf + 1.0", (8, 48)),
+    "share_after_a_mean": ("x.mean(-1), y * (1 / 48), x.std(0) * 48", "y * 0.0208333", (8, 48), (6, 7)),
+    "root_after_attention": ("(x @ x.mT * 12 ** -0.5).softmax(-1) @ x + y * 12 ** -0.5", "* 0.2886751", (2, 9, 12), (2, 9, 12)),
+    "factors_that_are_widths": (
+        "(x * 7 + 3).relu().sum(1), (y * 5 + 9).relu().sum(1)",
+        "x * 7",
+        integers(0, 9, 8, 7),
+        integers(0, 9, 8, 5),
+    ),
+}  # fmt: skip
 DOUBLE_INITS = {"gru": "self.f = nn.GRU(6, 7, bidirectional=True)", "lstm_wide": "self.f = nn.LSTM(6, 40)"}
 
 
@@ -102,9 +124,11 @@ def made(name, forward, inputs, init, dtype="float32"):
     )
 
 
-CASES = [
-    made(name, forward, inputs, INITS.get(name, "")) for name, (forward, *inputs) in FORWARDS.items()
-] + [
-    made(f"double_{name}", forward, inputs, DOUBLE_INITS.get(name, ""), "float64")
-    for name, (forward, *inputs) in DOUBLE.items()
-]
+CASES = (
+    [made(name, forward, inputs, INITS.get(name, "")) for name, (forward, *inputs) in FORWARDS.items()]
+    + [(made(name, forward, inputs, "")[0], says, None) for name, (forward, says, *inputs) in NUMBERS.items()]
+    + [
+        made(f"double_{name}", forward, inputs, DOUBLE_INITS.get(name, ""), "float64")
+        for name, (forward, *inputs) in DOUBLE.items()
+    ]
+)

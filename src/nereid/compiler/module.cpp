@@ -88,7 +88,7 @@ class ModuleWriter {
     const auto name = [&](TensorId id) {
       Tensor& tensor = graph_.tensors[static_cast<size_t>(id)];
       if (tensor.leaf < 0 && tensor.into < 0 && fused_.stored[static_cast<size_t>(id)])
-        tensor.name = unique_name(identifier(tensor.name), taken);
+        tensor.name = unique_name(clear_name(identifier(tensor.name)), taken);
     };
     for (const TileKernel& kernel : fused_.kernels) {
       if (kernel.kept >= 0) {

@@ -119,21 +119,35 @@ struct Cut {
   string_view head, inside, tail;  // the brackets belong to head and tail
 };
 
-// At the last pair that no bracket is around and that holds something.
+// Of ").to(tl.float32)" and ")[:, None]": whether what opens at `open` goes on from brackets that close.
+bool goes_on(const std::vector<Placed>& tokens, size_t open) {
+  if (open == 0) return false;
+  if (closes(tokens[open - 1].text)) return true;
+  return open > 2 && tokens[open - 2].text == "." && closes(tokens[open - 3].text);
+}
+
+// At the last pair that no bracket is around and that holds something; of a call that goes on with a short
+// pair, f(...).to(tl.float32), at the call's.
 std::optional<Cut> last_brackets(string_view code) {
+  constexpr size_t kShort = 16;
   const std::vector<Placed> tokens = placed(code);
+  std::optional<Cut> found;
   for (size_t close = tokens.size(); close-- > 0;) {
     if (!closes(tokens[close].text)) continue;
     size_t open = close;
     while (open > 0 && !(opens(tokens[open].text) && tokens[open].depth == tokens[close].depth)) --open;
     if (!opens(tokens[open].text)) return std::nullopt;
-    if (tokens[close].depth == 0 && close > open + 1)
-      return Cut{code.substr(0, tokens[open].end()),
-                 code.substr(tokens[open].end(), tokens[close].begin - tokens[open].end()),
-                 code.substr(tokens[close].begin)};
+    if (tokens[close].depth == 0 && close > open + 1) {
+      const Cut cut{code.substr(0, tokens[open].end()),
+                    code.substr(tokens[open].end(), tokens[close].begin - tokens[open].end()),
+                    code.substr(tokens[close].begin)};
+      if (found && cut.inside.size() <= found->inside.size()) return found;
+      if (cut.inside.size() > kShort || !goes_on(tokens, open)) return cut;
+      found = cut;
+    }
     close = open;
   }
-  return std::nullopt;
+  return found;
 }
 
 // The right side of an assignment, or what is returned, where operators stand outside of its brackets.

@@ -73,7 +73,18 @@ std::string type_text(DType type) {
   }
 }
 
-std::string KernelNames::fresh(const std::string& wish) {
+std::string clear_name(const std::string& name) {
+  static const std::map<std::string, std::string, std::less<>> kNames = {
+      {"sum", "total"},  {"abs", "magnitude"}, {"max", "largest"},       {"min", "smallest"},
+      {"pow", "power"},  {"round", "rounded"}, {"any", "any_true"},      {"all", "all_true"},
+      {"slice", "part"}, {"range", "span"},    {"sorted", "in_order"},   {"float", "as_float"},
+      {"int", "as_int"}, {"bool", "as_bool"},  {"complex", "as_complex"}};
+  const auto found = kNames.find(name);
+  return found == kNames.end() ? name : found->second;
+}
+
+std::string KernelNames::fresh(const std::string& asked) {
+  const std::string wish = clear_name(asked);
   std::string name = wish;
   for (int n = 1; !taken.insert(name).second; ++n) name = fmt::format("{}_{}", wish, n);
   return name;
@@ -146,8 +157,9 @@ std::string ExprWriter::make(ExprId id) {
   switch (expr.kind) {
     case Expr::Kind::kConstant:
       if (expr.type == DType::kBool) return expr.integer != 0 ? "True" : "False";
-      if (const Ratio* ratio = graph_.exprs.ratio_of(id)) return ratio->text();
-      return trace::is_floating(expr.type) ? number_text(expr.number) : std::to_string(expr.integer);
+      if (expr.ratio != nullptr) return expr.ratio->text();
+      if (trace::is_floating(expr.type)) return number_text(expr.number);
+      return hole_of_number(expr.integer);
     case Expr::Kind::kIndex:
       return let("index", text(expr.index));
     case Expr::Kind::kWithin:

@@ -104,6 +104,8 @@ int64_t power_of_two(int64_t at_least);
 // Whether blocks of `block` need no mask: they end with the last of `count`, and, where `masked`, at a
 // glance.
 bool ends_with_blocks(int64_t count, int64_t block, bool masked);
-std::string identifier(const std::string& name);  // letters, digits and underscores of it
+std::string identifier(const std::string& name);
+// "total" for "sum": what operators are called, and builtins of Python too.
+std::string clear_name(const std::string& name);  // letters, digits and underscores of it
 
 }  // namespace nereid::compiler

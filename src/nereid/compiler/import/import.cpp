@@ -27,6 +27,7 @@ const OperatorTable& operators() {
     add_pools(made);
     add_resampling(made);
     add_losses(made);
+    add_counts(made);
     add_scans(made);
     add_attention(made);
     add_recurrent(made);

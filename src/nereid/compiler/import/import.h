@@ -164,6 +164,7 @@ void add_gathers(OperatorTable& table);
 void add_pools(OperatorTable& table);
 void add_resampling(OperatorTable& table);
 void add_losses(OperatorTable& table);
+void add_counts(OperatorTable& table);
 void add_scans(OperatorTable& table);
 void add_attention(OperatorTable& table);
 void add_recurrent(OperatorTable& table);

@@ -142,6 +142,57 @@ Status multi_margin(Importer& import) {
   return together(import, {in[0]}, each, import.integer(import.arg(5, "reduction"), 1), "multi_margin");
 }
 
+// The mean over classes of max(0, 1 - x[y[j]] + x[i]), over the targets y[j] before the first negative one
+// and all classes i that are none of them.
+Status multilabel_margin(Importer& import) {
+  const auto x = import.tensor(import.arg(0, "self")), target = import.tensor(import.arg(1, "target"));
+  if (!x || !target) return import.cannot("expected two tensors");
+  Exprs& exprs = import.exprs();
+  const Extents in = import.value(*x).sizes, batch(in.begin(), in.end() - 1);
+  const Size classes = in.back();
+  const auto rank = static_cast<int>(batch.size());
+  const DType type = compute_type(import.value(*x).dtype);
+  Extents pairs = in;
+  pairs.push_back(classes);
+  const auto row = dimensions(batch.size());
+  const auto at = [&](int dimension) {
+    auto index = row;
+    index.push_back(Index::dimension(dimension));
+    return index;
+  };
+  const auto target_at = [&](int dimension, const Extents& extents) {
+    return Value(exprs, exprs.cast(import.read(*target, at(dimension), extents), DType::kI64));
+  };
+  const auto number = [&](int dimension) {
+    return Value(exprs, exprs.index(Index::dimension(dimension))).cast(DType::kI32);
+  };
+  const Value place = number(rank);
+  const Value ends = (target_at(rank, in) < 0).where(place, place.constant(static_cast<double>(classes)));
+  const TensorId end = import.temporary(Reduction::kMin, batch, {classes}, ends.id(), DType::kI32, "end");
+  const Value before = Value(exprs, import.load(end, row));
+  const Value hits = (number(rank + 1) < before) & equal(target_at(rank + 1, pairs).cast(DType::kI32), place);
+  const TensorId hit =
+      import.temporary(Reduction::kMax, in, {classes}, hits.cast(DType::kI32).id(), DType::kI32, "is_target");
+  // Over targets, then classes.
+  const Value wanted = maximum(target_at(rank, pairs), 0);
+  std::vector<ExprId> further(in.size(), exprs.integer(0));
+  further.back() = wanted.id();
+  auto open = row;
+  open.emplace_back();
+  const Value right(exprs, exprs.cast(import.read(*x, open, further, pairs), type));
+  const Value other(exprs, exprs.cast(import.read(*x, at(rank + 1), pairs), type));
+  const Value is_other = equal(Value(exprs, import.load(hit, at(rank + 1))), 0);
+  const Value loss = maximum(other - right + 1.0, 0);
+  const Value counted = ((number(rank) < before) & is_other).where(loss, loss.constant(0));
+  const TensorId sum = import.temporary(Reduction::kSum, batch, {classes, classes}, counted.id(), type,
+                                        "multilabel_margin_sum");
+  const Value each = Value(exprs, import.load(sum, row)) * Ratio{.over = 1, .under = classes};
+  if (import.results().size() > 1)
+    NEREID_TRY_STATUS(import.define(import.results()[1],
+                                    exprs.cast(import.load(hit, dimensions(in.size())), type), "is_target"));
+  return together(import, batch, each, import.integer(import.arg(2, "reduction"), 1), "multilabel_margin");
+}
+
 }  // namespace
 
 void add_losses(OperatorTable& table) {
@@ -156,6 +207,8 @@ void add_losses(OperatorTable& table) {
   for (const char* name : {"nll_loss_forward", "nll_loss2d_forward"})
     table[std::string("aten::") + name] = nll_loss;
   table["aten::multi_margin_loss"] = multi_margin;
+  for (const char* name : {"multilabel_margin_loss", "multilabel_margin_loss_forward"})
+    table[std::string("aten::") + name] = multilabel_margin;
 }
 
 }  // namespace nereid::compiler

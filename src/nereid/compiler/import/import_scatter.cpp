@@ -315,6 +315,48 @@ class IndexPut {
 
 Status index_put(Importer& import) { return IndexPut(import).run(); }
 
+// Places of self as one row. Of several sources the last stays, or all are added.
+Status put(Importer& import) {
+  const auto self = import.tensor(import.arg(0, "self")), index = import.tensor(import.arg(1, "index")),
+             source = import.tensor(import.arg(2, "source"));
+  if (!self || !index || !source) return import.cannot("expected three tensors");
+  Exprs& exprs = import.exprs();
+  const Extents sizes = import.value(*self).sizes, of = import.value(*index).sizes;
+  if (import.value(*source).sizes != of) return import.cannot("its index and source have different shapes");
+  Extents extents = sizes;
+  extents.insert(extents.end(), of.begin(), of.end());
+  if (static_cast<double>(element_count(extents)) > kMostLooks)
+    return import.cannot("too many places look for too many sources");
+  const auto number_in = [](const Extents& shape, size_t first) {
+    Index number;
+    const Extents strides = row_major(shape);
+    for (size_t d = 0; d < shape.size(); ++d)
+      number = number + Index::dimension(static_cast<int>(first + d)) * strides[d];
+    return number;
+  };
+  const std::vector<Index> at = dimensions(of.size(), sizes.size());
+  const DType type = compute_type(import.result().dtype);
+  const Value given(exprs, exprs.cast(import.read(*index, at, extents), DType::kI64));
+  const Value place = (given < 0).where(given + static_cast<double>(element_count(sizes)), given);
+  const Value comes = equal(place, Value(exprs, exprs.index(number_in(sizes, 0))));
+  const Value old(exprs, import.operand(*self, sizes, type));
+  if (import.flag(import.arg(3, "accumulate"), false)) {
+    const Value element(exprs, exprs.cast(import.read(*source, at, extents), type));
+    const TensorId sum = import.temporary(Reduction::kSum, sizes, of,
+                                          comes.where(element, element.constant(0)).id(), type, "put_sum");
+    const Value all(exprs, import.load(sum, dimensions(sizes.size())));
+    return import.define(import.results().at(0), (old + all).id(), "put");
+  }
+  const Value number = Value(exprs, exprs.index(number_in(of, sizes.size()))).cast(DType::kI32);
+  const TensorId found = import.temporary(Reduction::kMax, sizes, of,
+                                          comes.where(number, number.constant(-1)).id(), DType::kI32, "last");
+  const Value last = Value(exprs, import.load(found, dimensions(sizes.size()))).cast(DType::kI64);
+  const ExprId value =
+      import.read(*source, std::vector<Index>(of.size()), unraveled(maximum(last, 0), of), sizes);
+  return import.define(import.results().at(0),
+                       (last < 0).where(old, Value(exprs, exprs.cast(value, type))).id(), "put");
+}
+
 // Sources whose places in the last `area` dimensions of the result are numbers: each place looks for its own.
 // Of several, the last stays.
 OperatorImport max_unpool(size_t area) {
@@ -421,6 +463,7 @@ void add_scatters(OperatorTable& table) {
   table["aten::max_unpool2d"] = max_unpool(2);
   table["aten::max_unpool3d"] = max_unpool(3);
   table["aten::index_put"] = index_put;
+  table["aten::put"] = put;
   table["aten::_index_put_impl"] = index_put;
   table["aten::_embedding_bag"] = embedding_bag;
   table["aten::_embedding_bag_forward_only"] = embedding_bag;

@@ -145,6 +145,18 @@ Status next_after(Importer& import) {
   return of_two([](Value a, Value b) { return a.apply(Fn::kNextAfter, b); })(import);
 }
 
+// x = mantissa * 2^exponent, the mantissa from 0.5 to 1. Zero, infinities and NaN stay, with the exponent 0.
+Status frexp_of(Importer& import) {
+  const auto id = import.tensor(import.arg(0, "self"));
+  if (!id) return import.cannot("expected a tensor");
+  const Extents sizes = import.value(*id).sizes;
+  const Value x(import.exprs(), import.operand(*id, sizes, compute_type(import.value(*id).dtype)));
+  const Value plain = negated(equal(x, 0)) & (x.apply(Fn::kAbs) < kInfinity);
+  const Value exponent = plain.where(x.apply(Fn::kLogb) + 1.0, x.constant(0)).cast(DType::kI32);
+  NEREID_TRY_STATUS(import.define(import.results().at(0), x.apply(Fn::kLdexp, -exponent).id(), "mantissa"));
+  return import.define(import.results().at(1), exponent.id(), "exponent");
+}
+
 }  // namespace
 
 void add_special_functions(OperatorTable& table) {
@@ -170,6 +182,7 @@ void add_special_functions(OperatorTable& table) {
   add({"logaddexp2"}, of_two(logaddexp2));
   add({"ldexp"}, of_two([](Value a, Value b) { return a * b.apply(Fn::kExp2); }));
   add({"nextafter"}, next_after);
+  add({"frexp"}, frexp_of);
   add({"round"}, round_operator);
   add({"isposinf"}, question([](Value x) { return equal(x, kInfinity); }));
   add({"isneginf"}, question([](Value x) { return equal(x, -kInfinity); }));

@@ -90,6 +90,8 @@ std::optional<double> folded_of_one(Fn fn, double x) {
       return std::erfc(x);
     case Fn::kErfcx:
       return x < 25 ? std::optional(std::exp(x * x) * std::erfc(x)) : std::nullopt;
+    case Fn::kLogb:
+      return std::logb(x);
     case Fn::kErfinv:
       return erf_inverse(x);
     case Fn::kAcosh:

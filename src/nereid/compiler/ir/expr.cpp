@@ -51,6 +51,8 @@ constexpr std::array kFns = {
     FnInfo{Fn::kBesselI0, "bessel_i0", "libdevice.cyl_bessel_i0({0})", 1, 1},
     FnInfo{Fn::kBesselI1, "bessel_i1", "libdevice.cyl_bessel_i1({0})", 1, 1},
     FnInfo{Fn::kNextAfter, "next_after", "libdevice.nextafter({0}, {1})", 2, 1},
+    FnInfo{Fn::kLogb, "exponent", "libdevice.logb({0})", 1, 1},
+    FnInfo{Fn::kLdexp, "scaled", "libdevice.ldexp({0}, {1})", 2, 1},
     FnInfo{Fn::kSigmoid, "sigmoid", "tl.sigmoid({0})", 1, 1},
     FnInfo{Fn::kFloor, "floor", "tl.floor({0})", 1, 1},
     FnInfo{Fn::kCeil, "ceil", "tl.ceil({0})", 1, 1},
@@ -89,6 +91,8 @@ const FnInfo& info(Fn fn) {
 }
 
 std::strong_ordering operator<=>(const Expr& a, const Expr& b) {
+  const auto is_ratio = [](const Expr& e) { return e.ratio != nullptr; };
+  if (const auto order = is_ratio(a) <=> is_ratio(b); order != 0) return order;
   const auto key = [](const Expr& e) {
     return std::tuple(e.kind, e.type, e.fn, e.integer, std::bit_cast<int64_t>(e.number), e.low, e.high,
                       e.tensor);
@@ -293,6 +297,16 @@ std::optional<ExprId> Exprs::absorbed(Fn fn, const std::vector<ExprId>& args) {
   }
 }
 
+// A boolean compared with a number; x != 0 for not (x == 0).
+std::optional<ExprId> Exprs::of_a_truth_value(Fn fn, ExprId id, double other) {
+  const Expr expr = (*this)[id];
+  if (expr.type != DType::kBool || (other != 0 && other != 1)) return std::nullopt;
+  if ((fn == Fn::kEqual) == (other == 1)) return id;
+  if (expr.kind != Expr::Kind::kApply || (expr.fn != Fn::kEqual && expr.fn != Fn::kNotEqual))
+    return std::nullopt;
+  return apply(expr.fn == Fn::kEqual ? Fn::kNotEqual : Fn::kEqual, expr.args);
+}
+
 ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   NEREID_CHECK(static_cast<int>(args.size()) == info(fn).arity, "as many arguments as the function takes");
   if (const auto known = absorbed(fn, args)) return *known;
@@ -316,6 +330,8 @@ ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
     if (first_known) return a != 0 ? args[1] : args[0];
     if (second_known) return b != 0 ? args[0] : args[1];
   }
+  if (fn == Fn::kEqual || fn == Fn::kNotEqual)
+    if (const auto known = of_a_truth_value(fn, args[0], b)) return *known;
   const DType type = is_comparison(fn)  ? DType::kBool
                      : fn == Fn::kWhere ? (*this)[args[1]].type
                                         : (*this)[args[0]].type;

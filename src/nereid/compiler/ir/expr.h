@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,8 @@ enum class Fn : uint8_t {
   kBesselI0,
   kBesselI1,
   kNextAfter,
+  kLogb,   // the exponent, 2^logb <= |x| < 2^(logb + 1)
+  kLdexp,  // of a number and an int32: x 2^n
   kSigmoid,
   kFloor,
   kCeil,
@@ -91,9 +94,17 @@ struct FnInfo {
 };
 const FnInfo& info(Fn fn);
 
+// A number that a size makes: over / under, or over / under ** 0.5.
+struct Ratio {
+  Size over = 1, under = 1;
+  bool root = false;
+  double value() const;
+  std::string text() const;  // "(1 / {1536*3 * 512})": sizes are holes (size.h)
+};
+
 struct Expr {
   enum class Kind : uint8_t {
-    kConstant,  // `number`, or `integer` where the type is integral
+    kConstant,  // `number`, or `integer` where the type is integral; made of `ratio`, if that is not null
     kIndex,     // the value of `index`, as an i64
     kWithin,    // low <= index < high, as a bool
     kLoad,      // the element of `tensor` at `at`, and further by the i64 values of `args` where it has them
@@ -103,6 +114,7 @@ struct Expr {
   DType type = DType::kF32;
   double number = 0;
   int64_t integer = 0;
+  std::shared_ptr<const Ratio> ratio = {};
   Index index = {};
   Size low = 0, high = 0;
   TensorId tensor = -1;
@@ -113,25 +125,13 @@ struct Expr {
   friend std::strong_ordering operator<=>(const Expr& a, const Expr& b);
 };
 
-// A number that a size makes: over / under, or over / under ** 0.5.
-struct Ratio {
-  Size over = 1, under = 1;
-  bool root = false;
-  double value() const;
-  std::string text() const;  // "(1 / {1536*3 * 512})": sizes are holes (size.h)
-};
-
 class Exprs {
  public:
   const Expr& operator[](ExprId id) const { return exprs_[static_cast<size_t>(id)]; }
 
   ExprId constant(double value, DType type = DType::kF32);
+  // Another expression than the number of that value, which may be the author's and is written as a number.
   ExprId constant(const Ratio& ratio, DType type = DType::kF32);
-  // How a constant is written; null: as its number.
-  const Ratio* ratio_of(ExprId id) const {
-    const auto found = ratios_.find(id);
-    return found == ratios_.end() ? nullptr : &found->second;
-  }
   ExprId integer(int64_t value, DType type = DType::kI64);
   ExprId index(const Index& index);
   ExprId within(const Index& index, const Size& low, const Size& high, const Extents& extents);
@@ -173,6 +173,7 @@ class Exprs {
   ExprId intern(Expr expr);
   ExprId* place_of(const Expr& expr, uint64_t hash);
   // What of chains of extrema, roundings and signs changes nothing (each holds for infinities and NaN too).
+  std::optional<ExprId> of_a_truth_value(Fn fn, ExprId id, double other);
   std::optional<ExprId> absorbed(Fn fn, const std::vector<ExprId>& args);
   // Between which all its numbers lie.
   std::pair<double, double> range(ExprId id) const;
@@ -188,7 +189,6 @@ class Exprs {
   std::vector<ExprId> places_;    // by hash, a power of two of them; -1: free
   std::map<ExprId, std::string> names_;
   std::map<ExprId, int> steps_;
-  std::map<ExprId, Ratio> ratios_;
 };
 
 // What values of a dtype are computed in.

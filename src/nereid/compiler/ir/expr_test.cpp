@@ -92,6 +92,29 @@ TEST(Exprs, ComparisonsOfNumbersAreKnown) {
   EXPECT_EQ(exprs[exprs.apply(Fn::kLess, {three, huge})].kind, Expr::Kind::kApply);
 }
 
+TEST(Exprs, ANumberIsNotWhatSizesMakeOfIt) {
+  Exprs exprs;
+  const Size n = Size::dimension(48);
+  const ExprId made = exprs.constant(Ratio{.over = 1, .under = n});
+  EXPECT_NE(made, exprs.constant(1.0 / 48)) << "the author's";
+  EXPECT_EQ(exprs[exprs.constant(1.0 / 48)].ratio, nullptr);
+  EXPECT_EQ(made, exprs.constant(Ratio{.over = 1, .under = n}));
+  EXPECT_EQ(exprs[made].ratio->text(), "(1 / {48*48})");
+  // n / n is one for every n, also where it comes first.
+  EXPECT_EQ(exprs.constant(Ratio{.over = n, .under = n}), exprs.constant(1.0));
+  EXPECT_EQ(exprs[exprs.constant(1.0)].ratio, nullptr);
+}
+
+TEST(Exprs, ATruthValueIsNotComparedTwice) {
+  Exprs exprs;
+  const Value flag(exprs, exprs.load(0, {dim(0)}, DType::kBool)),
+      x(exprs, exprs.load(1, {dim(0)}, DType::kF32));
+  EXPECT_EQ(negated(equal(flag, 0)).id(),
+            exprs.apply(Fn::kNotEqual, {flag.id(), exprs.integer(0, DType::kBool)}));
+  EXPECT_EQ(negated(equal(flag, 0)).id(), flag.id());
+  EXPECT_EQ(negated(equal(x, 0)).id(), x.apply(Fn::kNotEqual, x.constant(0)).id());
+}
+
 TEST(Exprs, WithinIsKnownFromBounds) {
   Exprs exprs;
   EXPECT_EQ(exprs.within(dim(1), 0, 10, kExtents), exprs.integer(1, DType::kBool));

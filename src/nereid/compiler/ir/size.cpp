@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "nereid/base/check.h"
@@ -185,8 +186,19 @@ std::string hole(const Size& size, Size::Place place) {
   return size.is_literal() ? size.text(place) : Hole{size, place, size.text()}.written();
 }
 
+std::string hole_of_number(int64_t number) {
+  if (number == std::numeric_limits<int64_t>::min() || (number > -2 && number < 2))
+    return std::to_string(number);
+  return number < 0 ? "-" + hole_of_number(-number) : fmt::format("{{{0}!{0}}}", number);
+}
+
+bool is_number_hole(std::string_view written) {
+  return written.front() == '{' &&
+         written[std::min(written.find_first_of("=+*!"), written.size() - 1)] == '!';
+}
+
 Hole read_hole(std::string_view written) {
-  const size_t mark = written.find_first_of("=+*");
+  const size_t mark = written.find_first_of("=+*!");
   NEREID_CHECK(mark != written.npos && written.front() == '{' && written.back() == '}', "a hole");
   return {.value = std::stoll(std::string(written.substr(1, mark - 1))),
           .place = written[mark] == '*'   ? Size::Place::kFactor

@@ -146,7 +146,8 @@ class Extents : public std::vector<Size> {
 
 // A size in a kernel's text is a hole until all kernels of a module are there: then it is filled with the
 // size, or with parameters of a kernel that several sizes share (shared_kernels.h). "{480=5 * 96}" stands
-// alone, "{480+5 * 96}" is added, "{480*5 * 96}" is multiplied. A literal is no hole.
+// alone, "{480+5 * 96}" is added, "{480*5 * 96}" is multiplied. A literal is no hole. "{480!480}" is a number
+// of the author's, which is no size whatever it is equal to.
 struct Hole {
   int64_t value = 0;
   Size::Place place = Size::Place::kAlone;
@@ -155,6 +156,8 @@ struct Hole {
   std::string filled() const;   // in brackets where its place needs them
 };
 std::string hole(const Size& size, Size::Place place = Size::Place::kAlone);
+std::string hole_of_number(int64_t number);  // 0, 1 and -1 as they are
+bool is_number_hole(std::string_view written);
 Hole read_hole(std::string_view written);
 // The text with its holes filled.
 std::string filled(std::string_view text);

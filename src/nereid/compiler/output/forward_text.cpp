@@ -67,7 +67,7 @@ class ForwardWriter {
     return false;
   }
 
-  std::string fresh(const std::string& wish) { return unique_name(identifier(wish), taken_); }
+  std::string fresh(const std::string& wish) { return unique_name(clear_name(identifier(wish)), taken_); }
 
   // Of the first tensor that is given or kept.
   Result<std::string> device() {

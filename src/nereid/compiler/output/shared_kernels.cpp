@@ -133,6 +133,7 @@ struct Sized {
 
   explicit Sized(string_view text) : tokens(tokens_with_holes(text)) {
     for (size_t t = 0; t < tokens.size(); ++t) {
+      if (is_number_hole(tokens[t])) continue;
       const auto size = is_hole(tokens[t]) ? std::optional(read_hole(tokens[t]).value) : size_of(tokens[t]);
       if (size) places.push_back(t), sizes.push_back(*size);
     }

@@ -15,7 +15,7 @@ namespace nereid::compiler {
 // attributes and keyword arguments stay as they are.
 std::string canonical_text(std::string_view function);
 
-// Of kernels with the same constants and one canonical text but for sizes (holes, ir/size.h, and whole
+// Of kernels with the same constants and one canonical text but for sizes (holes, ir/size.h, and other whole
 // numbers of at least 2), all but the first lose their text and take its name. Sizes that differ, at most
 // four that do not follow from each other, become constants of the kernel ("ROWS: tl.constexpr"), which each
 // of the launches passes.

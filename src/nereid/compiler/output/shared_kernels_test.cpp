@@ -47,6 +47,26 @@ TEST(SharedKernels, AKeywordIsNoName) {
   EXPECT_NE(canonical_text(cached), canonical_text(with(cached, "cache_modifier", "eviction_policy")));
 }
 
+TEST(SharedKernels, ANumberOfTheAuthorsIsNoSize) {
+  const auto kernel = [](const std::string& name, const std::string& size, const std::string& number) {
+    KernelText made;
+    made.name = name, made.pointers = {{"x_ptr", 0}, {"relu_ptr", 1}}, made.constants = {{"BLOCK", 256}};
+    made.text = with(with(with(kRelu, "relu_kernel", name), "300", size), "other=0.0", "other=" + number);
+    return made;
+  };
+  const auto merged = [&](const std::string& first, const std::string& second) {
+    std::vector<KernelText> kernels = {kernel("relu_kernel", "{300=300}", first),
+                                       kernel("relu_kernel_2", "{400=400}", second)};
+    share_equal_kernels(kernels);
+    return kernels;
+  };
+  // Equal to the size in both kernels, and no size still.
+  EXPECT_FALSE(merged(hole_of_number(300), hole_of_number(400))[1].text.empty());
+  const auto kernels = merged(hole_of_number(300), hole_of_number(300));
+  EXPECT_TRUE(kernels[1].text.empty());
+  EXPECT_NE(filled(kernels[0].text).find("other=300"), std::string::npos) << kernels[0].text;
+}
+
 TEST(SharedKernels, TheFirstIsKept) {
   const auto kernel = [](const std::string& name, const std::string& text) {
     KernelText made;
