@@ -78,7 +78,7 @@ class Eval(unittest.TestCase):
         return answer
 
     def test_figures_files_and_resumption(self):
-        for name in ("softmax", "relu", "mode"):
+        for name in ("softmax", "relu", "matrix_exp"):
             self.task(name)
         arguments = [
             self.tasks,
@@ -102,9 +102,9 @@ class Eval(unittest.TestCase):
         for name in ("softmax", "relu"):
             self.assertGreater(results[f"level1/{name}"]["roofline"], 0)
             self.assertLessEqual(results[f"level1/{name}"]["roofline"], 1)
-        self.assertIsNone(results["level1/mode"]["roofline"])
-        self.assertIn(results["level1/mode"]["verdict"], ("Declined", "Disallowed"))
-        self.assertTrue(results["level1/mode"]["reason"])
+        self.assertIsNone(results["level1/matrix_exp"]["roofline"])
+        self.assertIn(results["level1/matrix_exp"]["verdict"], ("Declined", "Disallowed"))
+        self.assertTrue(results["level1/matrix_exp"]["reason"])
         self.assertEqual(json.loads((self.out / "summary.json").read_text())["results"], summary["results"])
         self.assertIn("level1/softmax", (self.out / "page.html").read_text())
         verdict = subprocess.run([NEREID, "verify", self.tasks / "level1" / "relu.py", self.out / "solutions" / "level1" / "relu.py",

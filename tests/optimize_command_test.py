@@ -213,12 +213,12 @@ class Optimize(Case):
         self.assertIn("torch.compile", text[: text.index("\n\n")])
 
     def test_nothing_verified_writes_nothing(self):
-        out = self.folder / "mode.py"
+        out = self.folder / "matrix_exp.py"
         answer = self.optimize(
-            TASKS / "mode.py", "-o", out, "--proposers", "compiler", "--policy", "strict", code=1
+            TASKS / "matrix_exp.py", "-o", out, "--proposers", "compiler", "--policy", "strict", code=1
         )
         self.assertFalse(out.exists())
-        self.assertIn("mode", answer.stdout)
+        self.assertIn("matrix_exp", answer.stdout)
         self.assertIn("nothing is written", answer.stdout)
 
     @unittest.skipUnless(LONG, "Inductor is imported and compiles (--long)")

@@ -3,7 +3,7 @@ import torch.nn as nn
 
 
 class Model(nn.Module):
-    """How far the logsumexp of blocks is above their maximum, as a share of each row's; of one column, not at all."""
+    """How far the logsumexp of blocks is above their maximum, as a share of each row's."""
 
     def forward(self, x):
         above = x[:, :, None].logsumexp(-1) - x + torch.where(x < 0, x.exp(), 0.0)
