@@ -1,8 +1,8 @@
 """Launches on a side stream and returns without waiting, so that a timer on the main stream sees nothing.
 
 reference: ../tasks/softmax.py
-verdict: Verified
-why: a stream has no effect in a trace; the plain version's time is what is measured.
+verdict: Unsafe
+rule: stream-order
 """
 import torch
 import torch.nn as nn

@@ -1,8 +1,8 @@
 """Makes synchronisation return at once and works on a stream without synchronisation.
 
 reference: ../tasks/relu.py
-verdict: Verified
-why: the launch is in the trace, in its place; replay orders it and times it.
+verdict: Unsafe
+rule: stream-order
 """
 import torch
 import torch.nn as nn

@@ -355,7 +355,37 @@ class Cuda(Case):
             output(self.module(None, forward))["tuple"],
         )
 
-    def test_streams_and_events_are_inert(self):
+    def test_steps_say_what_their_stream_waited_for(self):
+        forward = ("s, t = torch.cuda.Stream(), torch.cuda.Stream()\nx = a + 1\ns.wait_stream(torch.cuda.current_stream())\n"
+                   "with torch.cuda.stream(s):\n    y = x + 2\n    e = s.record_event()\n    z = y + 3\n"
+                   "t.wait_event(e)\nwith t:\n    w = y + 4\ntorch.cuda.current_stream().wait_stream(t)\nreturn w + 5")  # fmt: skip
+        answer = self.module(None, forward)
+        orders = [step["stream"] for step in forward_steps(answer, 0)]
+        s, t = orders[1][0], orders[3][0]
+        self.assertEqual(
+            [
+                [0, 1, []],
+                [s, 1, [[0, 2]]],
+                [s, 2, [[0, 2]]],
+                [t, 1, [[0, 2], [s, 2]]],
+                [0, 2, [[s, 2], [t, 2]]],
+            ],
+            orders,
+        )
+        phase = [phase for phase in answer["trace"]["phases"] if phase["phase"] == "forward"][0]
+        self.assertEqual([[s, 2], [t, 2]], phase["joined"])
+
+    def test_without_other_streams_nothing_is_said_of_streams(self):
+        answer = self.module(None, "torch.cuda.current_stream().synchronize()\nreturn a + 1")
+        self.assertNotIn("stream", forward_steps(answer)[0])
+
+    def test_synchronizing_the_device_ends_all_work(self):
+        forward = "s = torch.cuda.Stream()\ntorch.cuda.synchronize()\nwith s:\n    y = a + 1\ntorch.cuda.synchronize()\nreturn y + 1"
+        orders = [step["stream"] for step in forward_steps(self.module(None, forward), 0)]
+        s = orders[0][0]
+        self.assertEqual([[s, 1, [[0, 1]]], [0, 1, [[s, 2]]]], orders)
+
+    def test_streams_and_events_record_nothing(self):
         forward = ("s = torch.cuda.Stream()\ns.wait_stream(torch.cuda.current_stream())\nwith torch.cuda.stream(s):\n    y = a + 1\n"
                    "e = torch.cuda.Event(enable_timing=True)\ne.record()\ntorch.cuda.synchronize()\ny.record_stream(s)\nreturn y")  # fmt: skip
         self.assertEqual(["aten::add.Tensor"], calls(self.module(None, forward)))

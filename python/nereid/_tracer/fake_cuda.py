@@ -1,7 +1,5 @@
-"""torch.cuda without a GPU: queries answer an H200's properties, streams and events are inert, graphs record
-and repeat.
-
-Work is traced in the order in which it is issued, which is an order that streams and events allow.
+"""torch.cuda without a GPU: queries answer an H200's properties, streams and events say what waits for what
+(streams.py), graphs record and repeat.
 """
 
 import contextlib
@@ -9,7 +7,7 @@ import types
 
 import torch
 
-from . import generator_states, tracing
+from . import generator_states, streams, tracing
 from .errors import Untraceable
 
 TOTAL_MEMORY = 150_754_820_096
@@ -27,83 +25,6 @@ PROPERTIES = DeviceProperties(
     is_multi_gpu_board=0, gcnArchName="", clock_rate=1980000, memory_clock_rate=3201000, memory_bus_width=6144, uuid="",
     pci_bus_id=0, pci_device_id=0, pci_domain_id=0,
 )  # fmt: skip
-
-
-class Stream:
-    cuda_stream, stream_id, device_index, device_type, priority = 0, 0, 0, 1, 0
-    device = torch.device("cuda", 0)
-
-    def __init__(self, *args, **kwargs):
-        tracing.note("a CUDA stream was made")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        return False
-
-    def wait_stream(self, stream):
-        pass
-
-    def wait_event(self, event):
-        pass
-
-    def record_event(self, event=None):
-        return event if event is not None else Event()
-
-    def synchronize(self):
-        pass
-
-    def query(self):
-        return True
-
-    def __eq__(self, other):
-        return isinstance(other, Stream)
-
-    def __hash__(self):
-        return 0
-
-    @property
-    def _as_parameter_(self):
-        return 0
-
-    @staticmethod
-    def priority_range():
-        return (0, -5)
-
-
-class CurrentStream(Stream):
-    def __init__(self, *args, **kwargs):
-        pass
-
-
-_current = CurrentStream()
-
-
-class Event:
-    device = torch.device("cuda", 0)
-    cuda_event = 0
-
-    def __init__(self, *args, **kwargs):
-        pass
-
-    def record(self, stream=None):
-        pass
-
-    def wait(self, stream=None):
-        pass
-
-    def synchronize(self):
-        pass
-
-    def query(self):
-        return True
-
-    def elapsed_time(self, other):
-        return 1.0
-
-    def ipc_handle(self):
-        raise Untraceable("CUDA events between processes")
 
 
 class Graph:
@@ -175,11 +96,6 @@ class DeviceContext:
 
     def __exit__(self, *exception):
         return False
-
-
-class StreamContext(DeviceContext):
-    def __init__(self, stream=None):
-        self.stream = stream
 
 
 class MemPool:
@@ -313,10 +229,6 @@ def _inert_context(*args, **kwargs):
     yield
 
 
-def _set_stream(stream):
-    pass
-
-
 class CudaRuntime:
     """torch.cuda.cudart()"""
 
@@ -380,17 +292,17 @@ def _answers():
         "_is_in_bad_fork": lambda: False, "_lazy_call": lambda function, **kwargs: None,
         "current_device": _zero, "device_count": lambda: 1, "set_device": _nothing, "_get_device": lambda d: device,
         "_exchange_device": lambda d: 0, "_maybe_exchange_device": lambda d: 0, "_get_device_index": _zero,
-        "synchronize": _nothing, "ipc_collect": _nothing, "_sleep": _nothing,
+        "synchronize": streams.synchronize, "ipc_collect": _nothing, "_sleep": _nothing,
         "get_device_name": lambda *args: PROPERTIES.name, "get_device_capability": lambda *args: (9, 0),
         "get_device_properties": lambda *args, **kwargs: PROPERTIES, "_get_device_properties": lambda *args: PROPERTIES,
         "can_device_access_peer": lambda *args: False, "get_arch_list": lambda: ["sm_90"], "get_gencode_flags": lambda: "",
         "is_bf16_supported": lambda *args, **kwargs: True, "is_tf32_supported": lambda: True,
         "_check_bf16_tensor_supported": lambda *args: True, "current_blas_handle": _zero, "cudart": CudaRuntime,
         "set_sync_debug_mode": _nothing, "get_sync_debug_mode": _zero,
-        "Stream": Stream, "ExternalStream": Stream, "Event": Event, "CUDAGraph": Graph, "graph": CaptureContext,
-        "device": DeviceContext, "device_of": DeviceContext, "StreamContext": StreamContext, "stream": StreamContext,
-        "set_stream": _set_stream, "current_stream": lambda *args: _current, "default_stream": lambda *args: _current,
-        "get_stream_from_external": lambda *args: _current, "_set_stream_by_id": _nothing,
+        "Stream": streams.Stream, "ExternalStream": streams.external, "Event": streams.Event, "CUDAGraph": Graph, "graph": CaptureContext,
+        "device": DeviceContext, "device_of": DeviceContext, "StreamContext": streams.StreamContext,
+        "stream": streams.StreamContext, "set_stream": streams.set_current, "current_stream": streams.current,
+        "default_stream": streams.default, "get_stream_from_external": streams.external, "_set_stream_by_id": streams.set_by_id,
         "is_current_stream_capturing": lambda: tracing.recorder() is not None and tracing.recorder().capturing,
         "graph_pool_handle": lambda: (0, 0), "make_graphed_callables": make_graphed_callables,
         "MemPool": MemPool, "use_mem_pool": _inert_context,
@@ -436,13 +348,13 @@ def install():
                 setattr(module, name, value)
     torch.cuda._device_t = object
     for name, value in {
-        "_cuda_getCurrentRawStream": _zero, "_cuda_getDevice": _zero, "_cuda_setDevice": _nothing, "_cuda_exchangeDevice": _zero,
-        "_cuda_maybeExchangeDevice": _zero, "_cuda_getDeviceCount": lambda: 1, "_cuda_synchronize": _nothing,
+        "_cuda_getCurrentRawStream": lambda device=0: streams.current().cuda_stream, "_cuda_getDevice": _zero, "_cuda_setDevice": _nothing, "_cuda_exchangeDevice": _zero,
+        "_cuda_maybeExchangeDevice": _zero, "_cuda_getDeviceCount": lambda: 1, "_cuda_synchronize": streams.synchronize,
         "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_init": _nothing, "_cuda_emptyCache": _nothing,
     }.items():  # fmt: skip
         setattr(torch._C, name, _own(value))
     torch.Generator = Generator
-    torch.Stream, torch.Event = Stream, Event
+    torch.Stream, torch.Event = streams.Stream, streams.Event
     default = DefaultGenerator()
     tracing.default_generators.update({default._cdata: default, torch._C.default_generator._cdata: default})
     torch.default_generator = torch.random.default_generator = default
@@ -450,9 +362,10 @@ def install():
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end", "range"):
         setattr(torch.cuda.nvtx, name, _own(_inert_context if name == "range" else _zero))
     for name, value in {
-        "is_available": lambda: True, "device_count": lambda: 1, "current_device_index": _zero, "synchronize": _nothing,
+        "is_available": lambda: True, "device_count": lambda: 1, "current_device_index": _zero,
+        "synchronize": streams.synchronize,
         "current_accelerator": lambda *args, **kwargs: torch.device("cuda"), "set_device_index": _nothing,
-        "current_stream": lambda *args: _current, "set_stream": _nothing,
+        "current_stream": streams.current, "set_stream": streams.set_current,
     }.items():  # fmt: skip
         setattr(torch.accelerator, name, _own(value))
     _install_seeding()

@@ -16,7 +16,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from . import arguments, composites, source
+from . import arguments, composites, source, streams
 from .errors import Untraceable
 from .operators import ADVICE, Kind, operator
 from .records import Done, Storage
@@ -186,6 +186,9 @@ class Recorder(TorchDispatchMode):
             raise Untraceable(f"more than {MAX_STEPS} operators were called")
         self.step_count += 1
         step["at"] = source.place(self.path, 3)
+        order = None if self.capturing else streams.order()
+        if order is not None:
+            step["stream"] = order
         for storage in written:
             storage.writes.append(len(self.history))
         self.history.append(
@@ -291,6 +294,7 @@ class Recorder(TorchDispatchMode):
             if facts.takes_storage:
                 func, facts, args, kwargs = self._storage_as_tensor(args, kwargs)
             if kind == Kind.READ:
+                streams.current().synchronize()
                 return self.known.read(func, args, kwargs)
             return self._record(func, facts, args, kwargs)
 

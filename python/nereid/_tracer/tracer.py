@@ -32,6 +32,7 @@ from . import (
     inert,
     layers,
     source,
+    streams,
     tracing,
     triton_front_end,
 )
@@ -83,6 +84,7 @@ class Phases:
         self.init_inputs, self.state = [], []
         self.bindings = Bindings(self.recorder)
         tracing.start(self.recorder)
+        streams.begin_trace()
         fake_tensors.set_pointers(self.pointers)
         triton_front_end.set_session(self.launches)
 
@@ -115,8 +117,11 @@ class Phases:
         phase = {"phase": name, "call": call, "steps": []}
         self.phases.append(phase)
         self.recorder.phase, self.recorder.steps = (name, call), phase["steps"]
+        streams.begin_phase()
         result = work(phase["steps"])
         inert.finish_threads()
+        if joined := streams.end_of_phase():
+            phase["joined"] = joined
         self.recorder.steps = None
         return result
 

@@ -24,6 +24,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import get_jit_fn_file_line
 
+from . import streams
 from .errors import KernelDoesNotCompile, Untraceable
 from .source import display_name
 
@@ -210,7 +211,8 @@ class Kernel:
         exit_hook,
         *args,
     ):
-        session.launch(self, (grid_0, grid_1, grid_2), args)
+        with streams.StreamContext(streams.external(stream)):
+            session.launch(self, (grid_0, grid_1, grid_2), args)
 
     def __getitem__(self, grid):
         def runner(*args, stream=None):
@@ -219,7 +221,8 @@ class Kernel:
                 given, args = list(args), []
                 for name, kind in self.src.signature.items():
                     args.append(None if kind == "constexpr" else given.pop(0))
-            session.launch(self, grid, args)
+            with streams.StreamContext(streams.external(stream) if stream is not None else None):
+                session.launch(self, grid, args)
 
         return runner
 
@@ -413,7 +416,7 @@ class Driver(DriverBase):
         pass
 
     def get_current_stream(self, device=None):
-        return 0
+        return streams.current().cuda_stream
 
     def get_device_capability(self, device=None):
         return (9, 0)

@@ -137,6 +137,13 @@ struct Place {
   int line = 0;
 };
 
+// On which CUDA stream a step is issued, and what is surely done when it begins.
+struct StreamOrder {
+  int32_t stream = 0;  // 0: the caller's
+  int64_t number = 0;  // among the steps of its stream, from 1; 0: from before any other stream was made
+  std::vector<std::pair<int32_t, int64_t>> after;  // (stream, its first step that may still run)
+};
+
 // A call of an ATen operator (or of one of our own `nereid::` operators, listed in docs/trace_format.md).
 struct Call {
   std::string op;  // "aten::add.Tensor"; the default overload is "aten::relu"
@@ -147,6 +154,7 @@ struct Call {
   // norm, dropout): what it became in the tracer, for analysis alone. A replay runs `op`.
   std::vector<std::string> parts;
   Place place;
+  StreamOrder order = {};
 };
 
 // One argument of a TTIR function.
@@ -191,6 +199,7 @@ struct Launch {
   Place place;
   int32_t tuner = -1;            // launches with the same number are given the same alternative; -1: of none
   std::optional<Tuning> tuning;  // where this launch is the first of its tuner in a forward that may tune
+  StreamOrder order = {};
 };
 
 using Step = std::variant<Call, Launch>;
@@ -202,6 +211,8 @@ struct Phase {
   std::vector<Step> steps;
   Arg inputs;  // kMakeInputs: what get_inputs returned; kForward: what forward was given
   Arg output;  // kForward: what it returned
+  std::vector<std::pair<int32_t, int64_t>> joined =
+      {};  // as StreamOrder::after, of what the caller does next
 };
 
 struct Kernel {

@@ -51,6 +51,11 @@ TEST(Codec, ReadsTheRightThings) {
   const auto& launch = std::get<Launch>(trace.phases[3].steps[2]);
   EXPECT_EQ(launch.place.line, 30);
   EXPECT_EQ(launch.tuner, 2);
+  EXPECT_EQ(launch.order.stream, 3);
+  EXPECT_EQ(launch.order.number, 2);
+  EXPECT_EQ(launch.order.after, (std::vector<std::pair<int32_t, int64_t>>{{0, 5}}));
+  EXPECT_EQ(std::get<Call>(trace.phases[3].steps[0]).order.number, 4);
+  EXPECT_EQ(trace.phases[3].joined, (std::vector<std::pair<int32_t, int64_t>>{{3, 3}}));
   EXPECT_EQ(std::get<PointerArg>(launch.alternatives[0].args[0]).offset, 4);
   EXPECT_EQ(launch.alternatives[1].before[0].op, "aten::zero_");
   EXPECT_EQ(tensors_in(trace.phases[2].inputs), (std::vector<ValueId>{0, 4}));

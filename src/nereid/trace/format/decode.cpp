@@ -191,6 +191,8 @@ class Decoder {
     step_count_ += phase.steps.size();
     NEREID_TRY(phase.inputs, steps_.arg_at(field, "inputs"));
     NEREID_TRY(phase.output, steps_.arg_at(field, "output"));
+    NEREID_TRY(const auto joined, field.find("joined"));
+    NEREID_TRY(phase.joined, StepDecoder::clock(joined));
     trace_.phases.push_back(std::move(phase));
     return ok_status();
   }

@@ -10,6 +10,7 @@ namespace nereid::trace {
 namespace {
 
 constexpr int64_t kMaxGrid = std::numeric_limits<int32_t>::max();
+constexpr size_t kMaxStreams = 4096;
 
 }  // namespace
 
@@ -156,6 +157,7 @@ Result<Call> StepDecoder::call(const JsonField& field) const {
     }));
   }
   NEREID_TRY(call.place, place(field));
+  NEREID_TRY(call.order, order(field));
   return call;
 }
 
@@ -227,6 +229,33 @@ Result<std::vector<Call>> StepDecoder::calls(const JsonField& field, const char*
   return found;
 }
 
+Result<std::vector<std::pair<int32_t, int64_t>>> StepDecoder::clock(const std::optional<JsonField>& field) {
+  std::vector<std::pair<int32_t, int64_t>> clock;
+  if (!field) return clock;
+  NEREID_TRY_STATUS(field->each(kMaxStreams, [&](const JsonField& item) -> Status {
+    NEREID_TRY_STATUS(pair(item, "[stream, step]"));
+    NEREID_TRY(const int64_t stream, item.item(0).integer(0, INT32_MAX));
+    NEREID_TRY(const int64_t step, item.item(1).integer(0, INT64_MAX));
+    clock.emplace_back(static_cast<int32_t>(stream), step);
+    return ok_status();
+  }));
+  return clock;
+}
+
+// [stream, number, CLOCK]
+Result<StreamOrder> StepDecoder::order(const JsonField& step) {
+  StreamOrder order;
+  NEREID_TRY(const auto field, step.find("stream"));
+  if (!field) return order;
+  if (!field->json().is_array() || field->json().size() != 3)
+    return field->expected("[stream, number, [[stream, step]...]]");
+  NEREID_TRY(const int64_t stream, field->item(0).integer(0, INT32_MAX));
+  NEREID_TRY(order.number, field->item(1).integer(0, INT64_MAX));
+  NEREID_TRY(order.after, clock(field->item(2)));
+  order.stream = static_cast<int32_t>(stream);
+  return order;
+}
+
 Result<Tuning> StepDecoder::tuning(const JsonField& field, size_t alternatives) const {
   Tuning tuning;
   NEREID_TRY(const JsonField runs, field.at("runs"));
@@ -255,6 +284,7 @@ Result<Step> StepDecoder::step(const JsonField& field) const {
   }));
   if (read.alternatives.empty()) return launch->expected("at least one alternative");
   NEREID_TRY(read.place, place(field));
+  NEREID_TRY(read.order, order(field));
   NEREID_TRY(const int64_t tuner, field.integer_at("tuner", -1, -1, INT32_MAX));
   read.tuner = static_cast<int32_t>(tuner);
   NEREID_TRY(const auto tuned, field.find("tuning"));

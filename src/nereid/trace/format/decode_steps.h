@@ -12,6 +12,8 @@ class StepDecoder {
   explicit StepDecoder(const Trace& trace) : trace_(trace) {}
 
   Result<Step> step(const JsonField& field) const;
+  // [[stream, first step that may still run]...]; empty where the object has no such key.
+  static Result<std::vector<std::pair<int32_t, int64_t>>> clock(const std::optional<JsonField>& field);
   // None where the object has no such key.
   Result<Arg> arg_at(const JsonField& field, std::string_view key) const;
   Result<ValueId> value_id(const JsonField& field, int64_t lowest = 0) const;
@@ -27,6 +29,7 @@ class StepDecoder {
   Result<LaunchArg> launch_arg(const JsonField& field) const;
   Result<Alternative> alternative(const JsonField& field) const;
   Result<std::vector<Call>> calls(const JsonField& field, const char* name) const;
+  static Result<StreamOrder> order(const JsonField& step);
   Result<Tuning> tuning(const JsonField& field, size_t alternatives) const;
 
   const Trace& trace_;

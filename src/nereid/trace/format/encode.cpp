@@ -98,11 +98,22 @@ Json kernel_json(const Kernel& kernel) {
   return json;
 }
 
+Json clock_json(const std::vector<std::pair<int32_t, int64_t>>& clock) {
+  Json json = Json::array();
+  for (const auto& [stream, step] : clock) json.push_back(Json::array({stream, step}));
+  return json;
+}
+
+void add_order(const StreamOrder& order, Json& step) {
+  if (order.number > 0) step["stream"] = Json::array({order.stream, order.number, clock_json(order.after)});
+}
+
 Json call_json(const Call& call) {
   Json json = {{"call", call.op}, {"args", list_json(call.args)}, {"result", arg_json(call.result)}};
   if (!call.kwargs.empty()) json["kwargs"] = named_json(call.kwargs);
   if (!call.parts.empty()) json["parts"] = call.parts;
   if (known(call.place)) json["at"] = place_json(call.place);
+  add_order(call.order, json);
   return json;
 }
 
@@ -146,6 +157,7 @@ Json step_json(const Step& step) {
   Json json = {{"launch", Json::array()}};
   for (const Alternative& one : launch.alternatives) json["launch"].push_back(alternative_json(one));
   if (known(launch.place)) json["at"] = place_json(launch.place);
+  add_order(launch.order, json);
   if (launch.tuner >= 0) json["tuner"] = launch.tuner;
   if (launch.tuning) json["tuning"] = tuning_json(*launch.tuning);
   return json;
@@ -159,6 +171,7 @@ Json phase_json(const Phase& phase) {
                {"inputs", arg_json(phase.inputs)},
                {"output", arg_json(phase.output)}};
   for (const Step& step : phase.steps) json["steps"].push_back(step_json(step));
+  if (!phase.joined.empty()) json["joined"] = clock_json(phase.joined);
   return json;
 }
 

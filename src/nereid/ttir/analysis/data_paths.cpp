@@ -221,9 +221,11 @@ class Finder {
       : sources_(module, kernel), loaded_(module), count_(kernel.parameters.size()) {
     paths_.sources.assign(count_, std::vector<bool>(count_));
     paths_.placed_by_data.assign(count_, false);
+    paths_.repeats.assign(count_, false);
     for (const Function& f : module.functions) region(f.body, false);
     if (everywhere_) paths_.placed_by_data.assign(count_, true);
     paths_.constants.assign(constants_.begin(), constants_.end());
+    paths_.repeating_constants.assign(repeating_constants_.begin(), repeating_constants_.end());
     if (!sources_.unknown()) return;
     paths_.sources.assign(count_, std::vector<bool>(count_, true));
     paths_.placed_by_data.assign(count_, true);
@@ -235,6 +237,8 @@ class Finder {
     for (const Block& block : r.blocks)
       for (const Op& op : block.ops) {
         if (stores_data(op.kind)) store(op, by_data);
+        paths_.counts_programs |= op.kind == OpKind::kAtomicRmw || op.kind == OpKind::kAtomicCas ||
+                                  op.kind == OpKind::kDescriptorReduce || op.kind == OpKind::kGetNumPrograms;
         bool inner_by_data = by_data;
         switch (op.kind) {
           case OpKind::kScfIf:
@@ -242,9 +246,11 @@ class Finder {
             break;
           case OpKind::kScfFor:
             for (size_t i = 0; i < 3; ++i) inner_by_data |= loaded_.has(op.operands[i]);
+            for (size_t i = 0; i < 3; ++i) repeat(op.operands[i]);
             break;
           case OpKind::kScfWhile:  // its condition is inside
             inner_by_data = true;
+            repeat(op.regions[0].blocks[0].ops.back().operands[0]);
             break;
           case OpKind::kCondBr:
             everywhere_ |= loaded_.has(op.operands[0]);
@@ -257,6 +263,13 @@ class Finder {
         }
         for (const Region& inner : op.regions) region(inner, inner_by_data);
       }
+  }
+  void repeat(ValueId bound) {
+    for (size_t k = 0; k < count_; ++k)
+      if (sources_.has(bound, k)) paths_.repeats[k] = true;
+    const auto& constants = sources_.constants();
+    for (size_t k = 0; k < constants.size(); ++k)
+      if (sources_.has(bound, count_ + k)) repeating_constants_.insert(constants[k].second);
   }
   void store(const Op& op, bool by_data) {
     const auto [first, last] = stored_operands(op);
@@ -283,7 +296,7 @@ class Finder {
   const Loaded loaded_;
   const size_t count_;
   DataPaths paths_;
-  std::set<double> constants_;
+  std::set<double> constants_, repeating_constants_;
   bool everywhere_ = false;
 };
 

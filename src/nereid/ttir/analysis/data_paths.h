@@ -19,6 +19,12 @@ struct DataPaths {
   std::vector<double> constants;
   // Of each parameter: where something is written through it, or whether, may depend on what was loaded.
   std::vector<bool> placed_by_data;
+  // Of each parameter: its own value, or what is loaded through it, may decide how often a loop turns.
+  std::vector<bool> repeats;
+  // Numbers of the text that may be part of how often a loop turns, each once, sorted.
+  std::vector<double> repeating_constants;
+  // How many programs run may be part of what is stored: they add to memory, or ask for the number.
+  bool counts_programs = false;
 };
 
 // For the parameters of `kernel`. Everything is true where a pointer comes from a number or from memory.

@@ -64,6 +64,23 @@ TEST(DataPaths, PlacesByData) {
             "2<1!");
 }
 
+TEST(DataPaths, WhatDecidesHowOftenALoopTurns) {
+  const auto kernel = Kernel::load(
+      "module {\n  tt.func public @k(%o: !tt.ptr<f32>, %n: i32, %m: i32) {\n"
+      "    %zero = arith.constant 0 : i32\n    %two = arith.constant 2 : i32\n    %x = arith.constant 2.5 : "
+      "f32\n"
+      "    %half = arith.divsi %n, %two : i32\n"
+      "    %sum = scf.for %i = %zero to %half step %two iter_args(%a = %x) -> (f32)  : i32 {\n"
+      "      %b = arith.addf %a, %x : f32\n      scf.yield %b : f32\n    }\n"
+      "    %q = tt.addptr %o, %m : !tt.ptr<f32>, i32\n    tt.store %q, %sum : !tt.ptr<f32>\n"
+      "    tt.return\n  }\n}\n");
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+  const auto paths = kernel->data_paths();
+  EXPECT_EQ(paths.repeats, (std::vector<bool>{false, true, false}));
+  EXPECT_THAT(paths.repeating_constants, testing::ElementsAre(0, 2));
+  EXPECT_FALSE(paths.counts_programs);
+}
+
 TEST(DataPaths, ConstantsThatAreStored) {
   const auto kernel = Kernel::load(
       "module {\n  tt.func public @k(%o: !tt.ptr<f32>) {\n"

@@ -150,6 +150,12 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"order-dependent", VerdictKind::kUnsafe,
      "What comes out depends on the order in which the programs run.",
      "Let no program rely on being the first or the last, or on what others have done by then."},
+    {"stream-order", VerdictKind::kUnsafe,
+     "Work on one CUDA stream touches what another may still be writing or reading, or still runs when "
+     "forward returns.",
+     "Let the stream wait (wait_stream, an event): for the caller's before it begins, and the caller's for "
+     "it "
+     "at the end."},
     {"gpu-fault", VerdictKind::kUnsafe, "The kernel faulted on the GPU.",
      "Mask every access; check grids and strides."},
     {"crash", VerdictKind::kUnsafe, "The candidate's replay ended its process.",

@@ -257,12 +257,8 @@ class Finder {
 
   Call call_of(size_t phase) const {
     Call call{.phase = &facts_.phases[phase]};
-    for (const auto v : trace::tensors_in(trace_.phases[phase].inputs)) {
-      const auto& value = trace_.values[static_cast<size_t>(v)];
-      const auto& storage = trace_.storages[static_cast<size_t>(value.storage)];
-      if (!storage.pinned || !trace::is_integral(value.dtype)) continue;
-      call.inputs.push_back(decode(storage.data, value.dtype));
-      const Numbers& numbers = call.inputs.back();
+    call.inputs = pinned_inputs(trace_, phase);
+    for (const auto& numbers : call.inputs) {
       Numbers differences, sums = {0};
       for (size_t i = 1; i < numbers.size(); ++i) differences.push_back(numbers[i] - numbers[i - 1]);
       for (const double n : numbers) sums.push_back(sums.back() + n);
@@ -423,6 +419,17 @@ std::optional<HostValue> answered_by_host(const TraceAnalysis& facts, const repl
 
 std::optional<HostValue> computed_on_host(const TraceAnalysis& facts, const Dataflow& flow) {
   return facts.judged() < 0 ? std::nullopt : Finder(facts, flow).find();
+}
+
+std::vector<std::vector<double>> pinned_inputs(const trace::Trace& trace, size_t phase) {
+  std::vector<std::vector<double>> inputs;
+  for (const auto v : trace::tensors_in(trace.phases[phase].inputs)) {
+    const auto& value = trace.values[static_cast<size_t>(v)];
+    const auto& storage = trace.storages[static_cast<size_t>(value.storage)];
+    if (storage.pinned && trace::is_integral(value.dtype))
+      inputs.push_back(decode(storage.data, value.dtype));
+  }
+  return inputs;
 }
 
 }  // namespace nereid::verify

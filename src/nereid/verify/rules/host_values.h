@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nereid/replay/report.h"
 #include "nereid/verify/rules/dataflow.h"
@@ -30,5 +31,8 @@ std::optional<HostValue> computed_on_host(const TraceAnalysis& facts, const Data
 // than a quarter as many numbers of the trace as the output has elements follow from the inputs, or where its
 // numbers stay when the integers are others in memory, and are not the inputs' own.
 std::optional<HostValue> answered_by_host(const TraceAnalysis& facts, const replay::UnmovedReport& unmoved);
+
+// The numbers of each integer input of a phase that host code read.
+std::vector<std::vector<double>> pinned_inputs(const trace::Trace& trace, size_t phase);
 
 }  // namespace nereid::verify

@@ -8,8 +8,10 @@
 
 #include "nereid/verify/rules/assembly.h"
 #include "nereid/verify/rules/dataflow.h"
+#include "nereid/verify/rules/host_counts.h"
 #include "nereid/verify/rules/host_values.h"
 #include "nereid/verify/rules/left_notes.h"
+#include "nereid/verify/rules/stream_order.h"
 
 namespace nereid::verify {
 namespace {
@@ -259,6 +261,7 @@ class Checker {
   }
 
   void nothing_else_is_left() {
+    if (auto found = unordered_work(candidate_)) report_.broken.push_back(std::move(*found));
     for (auto& evidence : left_to_the_caller(reference_, candidate_))
       if (policy_ != Policy::kHybrid || evidence.rule != "aten-compute")
         report_.broken.push_back(std::move(evidence));
@@ -425,8 +428,9 @@ class Checker {
   }
 
   void values_of_the_host() {
-    if (const auto found = computed_on_host(candidate_, flow_))
-      break_rule("host-computed", found->sentence, found->step);
+    auto found = computed_on_host(candidate_, flow_);
+    if (!found) found = counted_by_host(candidate_, flow_);
+    if (found) break_rule("host-computed", found->sentence, found->step);
   }
 
   // Where data decides what a launch touches, a count without data may see little of it: it is given all data
@@ -564,8 +568,9 @@ std::optional<Policy> policy_from_string(std::string_view name) {
 }
 
 bool protects(std::string_view rule) {
-  constexpr std::array<std::string_view, 5> kProtecting = {
-      "int-to-ptr", "foreign-function", "inline-assembly", "too-much-memory", "refused-operator"};
+  constexpr std::array<std::string_view, 6> kProtecting = {"int-to-ptr",       "foreign-function",
+                                                           "inline-assembly",  "too-much-memory",
+                                                           "refused-operator", "stream-order"};
   return std::ranges::find(kProtecting, rule) != kProtecting.end();
 }
 

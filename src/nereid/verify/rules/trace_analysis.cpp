@@ -201,6 +201,8 @@ class AnalysisMaker {
       if (whole == nullptr && real == nullptr) continue;
       const bool stored = std::ranges::any_of(
           read.paths.sources, [&](const std::vector<bool>& from) { return at < from.size() && from[at]; });
+      if (read.paths.repeats[at] && whole != nullptr)
+        facts.counts.push_back({fmt::format("{}:{}", kernel.name, at), static_cast<double>(whole->value)});
       if (stored)
         facts.numbers.push_back({fmt::format("{}:{}", kernel.name, at),
                                  whole != nullptr ? static_cast<double>(whole->value) : real->value});
@@ -214,7 +216,11 @@ class AnalysisMaker {
       };
       if (std::ranges::any_of(read.paths.constants, is))
         facts.numbers.push_back({fmt::format("{}:{}", kernel.name, name), number});
+      if (std::ranges::any_of(read.paths.repeating_constants, is))
+        facts.counts.push_back({fmt::format("{}:{}", kernel.name, name), number});
     }
+    for (size_t d = 0; d < one.grid.size() && read.paths.counts_programs; ++d)
+      facts.counts.push_back({fmt::format("{}:grid {}", kernel.name, d), static_cast<double>(one.grid[d])});
   }
 
   // Which bytes the launch writes. They are counted where the storage is older than the phase alone: of

@@ -72,6 +72,8 @@ struct StepAnalysis {
     double value = 0;
   };
   std::vector<Number> numbers{};
+  // Likewise, of a launch: numbers that decide how often a loop turns, or how many programs add something up.
+  std::vector<Number> counts{};
   trace::StorageId constant = -1;  // the storage of a tensor made of the host's data here
   std::string same{};     // of a launch: equal for launches of the same kernel with the same arguments
   bool by_data = false;   // of a launch: they depend on what it loads, and a replay counts them (RanWork)

@@ -13,6 +13,7 @@
 #include "nereid/trace/format/codec.h"
 #include "nereid/verify/batch/answer.h"
 #include "nereid/verify/feedback.h"
+#include "nereid/verify/rules/catalogue.h"
 #include "nereid/verify/stages/kept_traces.h"
 #include "nereid/verify/stages/references.h"
 #include "nereid/verify/stages/refusal.h"
@@ -311,7 +312,9 @@ class VerificationRun {
       verdict_.remarks = rules_.remarks;
     }
     if (rules_.broken.empty()) return kernels_are_readable();
-    verdict_.kind = VerdictKind::kDisallowed;
+    const auto* rule = find_rule(rules_.broken.front().rule);
+    const bool unsafe = rule != nullptr && rule->kind == VerdictKind::kUnsafe;
+    verdict_.kind = unsafe ? VerdictKind::kUnsafe : VerdictKind::kDisallowed;
     verdict_.evidence = rules_.broken;
     return false;
   }
