@@ -14,6 +14,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/program/installation.h"
+#include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
 #include "nereid/cli/command.h"
 #include "nereid/cli/common.h"
@@ -376,6 +377,7 @@ std::vector<Check> examine(Progress& progress) {
   std::vector<Check> checks = {program_check()};
   progress.say("importing torch and triton");
   const Python python = python_checks(checks);
+  if (interrupted()) return checks;
   progress.say("tracing a module in the jail");
   isolation_checks(checks, python.packages);
   progress.say("looking at GPUs and folders");
@@ -399,6 +401,8 @@ Result<Answer> run(bool json) {
     const Ticker ticker(progress);
     checks = examine(progress);
   }
+  if (interrupted())
+    return Error{"interrupted", Blame::kInterrupted};  // a check that was stopped says nothing
   const auto state = [&](std::string_view name) {
     for (const auto& check : checks)
       if (check.name.starts_with(name) && check.state == State::kOk) return true;

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "nereid/base/file.h"
+#include "nereid/base/program/interrupt.h"
 
 namespace nereid::sandbox {
 namespace {
@@ -76,13 +77,14 @@ Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_by
   std::string texts[2];
   bool in_time = true;
   while (in_time && (reads[0].valid() || reads[1].valid())) {
-    pollfd both[2] = {{reads[0].get(), POLLIN, 0}, {reads[1].get(), POLLIN, 0}};
-    const int ready = ::poll(both, 2, deadline.poll_milliseconds());
+    pollfd all[3] = {{reads[0].get(), POLLIN, 0}, {reads[1].get(), POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
+    const int ready = ::poll(all, 3, deadline.poll_milliseconds());
+    if (interrupted()) break;
     in_time = ready > 0 || (ready < 0 && errno == EINTR);
     for (int i : {0, 1}) {
-      if (ready <= 0 || both[i].revents == 0) continue;
+      if (ready <= 0 || all[i].revents == 0) continue;
       char buffer[4096];
-      const ssize_t got = ::read(both[i].fd, buffer, sizeof buffer);
+      const ssize_t got = ::read(all[i].fd, buffer, sizeof buffer);
       if (got <= 0)
         reads[i].reset();
       else
@@ -90,9 +92,11 @@ Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_by
       if (texts[i].size() > max_bytes) in_time = false;
     }
   }
-  if (!in_time) ::kill(pid, SIGKILL);
+  const bool stopped = reads[0].valid() || reads[1].valid();
+  if (stopped) ::kill(pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (stopped && interrupted()) return Error{"interrupted", Blame::kInterrupted};
   if (!in_time) return our_error("{} took too long or said too much, and was stopped", spec.words[0]);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return our_error("{} failed with status {}: {}", spec.words[0], status, texts[1]);

@@ -22,7 +22,7 @@ struct SpawnSpec {
 Result<pid_t> spawn(const SpawnSpec& spec);
 
 // Runs a trusted program to its end and returns what it wrote to stdout, or an error with what it wrote to
-// stderr. It is killed when the deadline passes or it writes more than `max_bytes`.
+// stderr. It is killed when the deadline passes, an interrupt comes, or it writes more than `max_bytes`.
 Result<std::string> run_program(SpawnSpec spec, Deadline deadline, size_t max_bytes = size_t{1} << 20);
 
 // glibc's heap in huge pages, for a program that will fork (compaction.h says what for).
