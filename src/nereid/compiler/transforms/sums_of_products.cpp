@@ -10,6 +10,7 @@
 #include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/linear_sums.h"
 
 namespace nereid::compiler {
 namespace {
@@ -19,18 +20,6 @@ constexpr double kCacheSpeed = 2.5;  // times that of device memory
 constexpr double kUsualShare = 0.5;  // of a tensor core's peak
 constexpr int64_t kSharedRows =
     1 << 16;  // that may all sum the same few numbers again rather than cost a launch
-
-// An expression as a sum of `factor` x an element of `tensor`, and the rest.
-struct Term {
-  ExprId factor = -1;  // -1: one
-  TensorId tensor = -1;
-  std::vector<Index> at = {};
-};
-struct Linear {
-  std::vector<Term> terms = {};
-  std::vector<ExprId> rest = {};
-  std::set<TensorId> walked = {};  // maps that were looked through
-};
 
 // sum over `reduced` of left x right, all over one space: dimensions of a result, what it sums over, what the
 // product summed over.
@@ -43,7 +32,7 @@ struct Product {
 class SumPusher {
  public:
   SumPusher(Graph& graph, const Target& target)
-      : graph_(graph), target_(target), readers_(reader_counts(graph)) {}
+      : graph_(graph), target_(target), readers_(reader_counts(graph)), sums_(graph, readers_) {}
 
   bool run() {
     const std::vector<bool> live = live_nodes(graph_);
@@ -59,111 +48,6 @@ class SumPusher {
   Exprs& exprs() { return graph_.exprs; }
   const Tensor& tensor(TensorId id) const { return graph_.tensors[static_cast<size_t>(id)]; }
 
-  static bool plain_sum(const Node& node) {
-    return !node.special() && node.reduction == Reduction::kSum && !node.scan && node.low.empty() &&
-           !node.taps && !node.whole;
-  }
-  static bool plain_map(const Node& node) {
-    return !node.special() && node.reduction == Reduction::kNone && node.at.empty() && !node.whole;
-  }
-  // Made by a node without other readers.
-  const Node* own(TensorId id) const {
-    return readers_[static_cast<size_t>(id)] == 1 ? graph_.maker(id) : nullptr;
-  }
-  bool leads_to_sum(TensorId id) {
-    const Node* maker = own(id);
-    if (maker == nullptr) return false;
-    return plain_sum(*maker) || (plain_map(*maker) && leads_to_sum_under(maker->body));
-  }
-  bool leads_to_sum_under(ExprId of) {
-    return std::ranges::any_of(exprs().below(of), [&](ExprId id) {
-      const Expr& expr = exprs()[id];
-      return expr.kind == Expr::Kind::kLoad && expr.args.empty() && leads_to_sum(expr.tensor);
-    });
-  }
-
-  ExprId times(ExprId factor, ExprId of) {
-    return factor < 0 ? of : exprs().apply(Fn::kMul, {factor, exprs().cast(of, type_)});
-  }
-
-  void collect(ExprId of, ExprId factor, const Extents& extents, Linear& found) {
-    const Expr expr = exprs()[of];
-    const auto opaque = [&] { found.rest.push_back(times(factor, exprs().cast(of, type_))); };
-    if (!leads_to_sum_under(of)) return opaque();
-    if (expr.kind == Expr::Kind::kLoad) {
-      if (!expr.args.empty() || !leads_to_sum(expr.tensor)) return opaque();
-      const Node maker = *own(expr.tensor);
-      if (plain_sum(maker)) {
-        found.terms.push_back({factor, expr.tensor, expr.at});
-        return;
-      }
-      found.walked.insert(expr.tensor);
-      steps_.insert(maker.steps.begin(), maker.steps.end());
-      return collect(*graph_.inlined(expr, extents), factor, extents, found);
-    }
-    if (expr.kind != Expr::Kind::kApply) return opaque();
-    const auto lead = [&](size_t i) { return leads_to_sum_under(expr.args[i]); };
-    switch (expr.fn) {
-      case Fn::kCast:
-        if (!trace::is_floating(expr.type) || !trace::is_floating(exprs()[expr.args[0]].type))
-          return opaque();
-        return collect(expr.args[0], factor, extents, found);
-      case Fn::kNeg:
-        return collect(expr.args[0], negative(factor), extents, found);
-      case Fn::kAdd:
-      case Fn::kSub:
-        collect(expr.args[0], factor, extents, found);
-        return collect(expr.args[1], expr.fn == Fn::kSub ? negative(factor) : factor, extents, found);
-      case Fn::kMul:
-        if (lead(0) && lead(1)) {
-          // Sums on both sides: that of a product, the other as it stands.
-          for (const size_t side : {0, 1}) {
-            Linear tried;
-            const auto steps = steps_;
-            collect(expr.args[side], times(factor, exprs().cast(expr.args[1 - side], type_)), extents, tried);
-            if (std::ranges::any_of(tried.terms,
-                                    [&](const Term& t) { return is_contraction(graph_, *own(t.tensor)); }))
-              return merge(found, std::move(tried));
-            steps_ = steps;
-          }
-          return opaque();
-        }
-        return collect(expr.args[lead(0) ? 0 : 1],
-                       times(factor, exprs().cast(expr.args[lead(0) ? 1 : 0], type_)), extents, found);
-      case Fn::kDiv:
-        if (lead(1)) return opaque();
-        return collect(
-            expr.args[0],
-            exprs().apply(Fn::kDiv, {factor < 0 ? exprs().constant(1, type_) : factor, expr.args[1]}),
-            extents, found);
-      default:
-        return opaque();
-    }
-  }
-  static void merge(Linear& into, Linear from) {
-    std::ranges::move(from.terms, std::back_inserter(into.terms));
-    std::ranges::move(from.rest, std::back_inserter(into.rest));
-    into.walked.merge(from.walked);
-  }
-  ExprId negative(ExprId factor) {
-    return factor < 0 ? exprs().constant(-1, type_) : exprs().apply(Fn::kNeg, {factor});
-  }
-
-  // What is not taken apart must not read what would be gone.
-  bool apart(const Linear& found) {
-    std::set<TensorId> gone = found.walked;
-    for (const Term& term : found.terms)
-      if (!gone.insert(term.tensor).second) return false;
-    const auto reads_gone = [&](ExprId of) {
-      return std::ranges::any_of(exprs().below(of), [&](ExprId id) {
-        return exprs()[id].kind == Expr::Kind::kLoad && gone.contains(exprs()[id].tensor);
-      });
-    };
-    return std::ranges::none_of(found.rest, reads_gone) &&
-           std::ranges::none_of(found.terms,
-                                [&](const Term& t) { return t.factor >= 0 && reads_gone(t.factor); });
-  }
-
   bool rewrite(const Node& node) {
     if (node.special() || node.scan || !node.at.empty() || node.low.size() > 0 || node.taps || node.tf32)
       return false;
@@ -171,12 +55,11 @@ class SumPusher {
     if (node.reduction != Reduction::kSum) return false;
     type_ = exprs()[node.body].type;
     if (!trace::is_floating(type_)) return false;
-    Linear found;
     steps_ = node.steps;
-    collect(node.body, -1, node.extents(), found);
-    if (found.terms.empty() || !apart(found)) return false;
+    const Linear found = sums_.combination(node.body, type_, node.extents(), steps_);
+    if (found.terms.empty() || !sums_.apart(found)) return false;
     if (found.terms.size() == 1 && found.rest.empty() &&
-        !is_contraction(graph_, *own(found.terms[0].tensor)) && !is_contraction(graph_, node))
+        !is_contraction(graph_, *sums_.own(found.terms[0].tensor)) && !is_contraction(graph_, node))
       return merge_sums(node, found.terms[0]);
     return push(node, found);
   }
@@ -344,7 +227,7 @@ class SumPusher {
 
   // What a term becomes; nothing where its dimensions do not let themselves be parted.
   std::optional<ExprId> term_of(const Node& node, const Term& term) {
-    const Node maker = *own(term.tensor);
+    const Node maker = *sums_.own(term.tensor);
     auto product = product_of(node, term, maker);
     if (!product || product->right < 0) return std::nullopt;
     const auto in_left = used(product->left, product->summed),
@@ -380,7 +263,7 @@ class SumPusher {
     steps_.insert(maker.steps.begin(), maker.steps.end());
     Node smaller = over(body, sizes, reduced, product->extents, maker.name, maker.place);
     seconds_before_ += seconds(maker);
-    return times(outside, element(planned(std::move(smaller)), sizes));
+    return times(exprs(), outside, element(planned(std::move(smaller)), sizes), type_);
   }
 
   // The sum of what is no product.
@@ -451,7 +334,7 @@ class SumPusher {
     const auto add = [&](ExprId part) { total = total ? exprs().apply(Fn::kAdd, {*total, part}) : part; };
     bool possible = true;
     for (const Term& term : found.terms) {
-      const auto part = is_contraction(graph_, *own(term.tensor)) ? term_of(node, term) : std::nullopt;
+      const auto part = is_contraction(graph_, *sums_.own(term.tensor)) ? term_of(node, term) : std::nullopt;
       possible = possible && part.has_value();
       if (!possible) break;
       add(*part);
@@ -465,7 +348,7 @@ class SumPusher {
       readers_.resize(tensors, 0);
       return false;
     }
-    const std::string first = own(found.terms[0].tensor)->name;
+    const std::string first = sums_.own(found.terms[0].tensor)->name;
     graph_.rewrites.push_back(
         fmt::format("{} after {} (line {}): one of the product's factors is summed before it is multiplied",
                     node.name, first, node.place.line));
@@ -489,14 +372,14 @@ class SumPusher {
   }
 
   bool merge_sums(const Node& node, const Term& term) {
-    const Node maker = *own(term.tensor);
+    const Node maker = *sums_.own(term.tensor);
     const auto product = product_of(node, term, maker);
     if (!product || maker.reduced.empty() || exprs()[maker.body].type != type_ || !tame(term.factor))
       return false;
     Node merged = node;
     merged.reduced = node.reduced;
     merged.reduced.insert(merged.reduced.end(), maker.reduced.begin(), maker.reduced.end());
-    merged.body = times(term.factor, product->left);
+    merged.body = times(exprs(), term.factor, product->left, type_);
     return merge(node, maker, std::move(merged));
   }
 
@@ -508,7 +391,7 @@ class SumPusher {
       body = cast.args[0];
     const Expr load = exprs()[body];
     if (load.kind != Expr::Kind::kLoad || !load.args.empty()) return false;
-    const Node* found = own(load.tensor);
+    const Node* found = sums_.own(load.tensor);
     if (found == nullptr || found->special() || found->scan || found->reduction != node.reduction ||
         found->whole)
       return false;
@@ -539,6 +422,7 @@ class SumPusher {
   Graph& graph_;
   const Target& target_;
   std::vector<int> readers_;
+  LinearSums sums_;
   std::vector<Node> planned_;  // what a rewrite would add
   int shared_ = 0;             // of these, that share another's launch
   double seconds_before_ = 0;
