@@ -164,7 +164,7 @@ recompute = false
     return model
 
 
-learnt = trained("learnt", 160, report["tokens"] + 16)
+learnt = trained("learnt", 120, report["tokens"] + 16)
 
 # Greedily, and drawn: sample 0 is what was learnt, and samples are the same again (without what the store
 # knows).

@@ -178,17 +178,21 @@ def slowly(table, more):
 
 
 class Case(unittest.TestCase):
+    folder = None
+
     @classmethod
     def setUpClass(cls):
+        if Case.folder is not None:  # all classes share it
+            return
         folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder = pathlib.Path(folder.name)
-        cls.environment = {**os.environ, "NEREID_KEEP_WARM": "60", "NEREID_STORE": str(folder / "own.db"),
+        unittest.addModuleCleanup(folder.cleanup)
+        Case.folder = folder = pathlib.Path(folder.name)
+        Case.environment = {**os.environ, "NEREID_KEEP_WARM": "60", "NEREID_STORE": str(folder / "own.db"),
                            "NEREID_HTTP_BASE": "http://127.0.0.1:9/v1", "NEREID_HTTP_MODEL": "none"}  # fmt: skip
         names = dict(runs="runs", store="store.db", skills="skills.db", trace="relu.trace", good="good.py",
                      answer="answer.py", pairs="pairs.jsonl", out="out", lines="lines.jsonl", many="many.jsonl",
                      tritonbench="tritonbench", tasks="tasks", disk="disk")  # fmt: skip
-        cls.names = {name: folder / file for name, file in names.items()}
+        Case.names = {name: folder / file for name, file in names.items()}
         for made in ("runs/run", "tritonbench", "tasks", "disk"):
             (folder / made).mkdir(parents=True)
         lines = (json.dumps({"step": i, "loss": 1 / (i + 1)}) + "\n" for i in range(9))
