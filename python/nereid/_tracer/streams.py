@@ -1,8 +1,8 @@
-"""CUDA streams and events without a GPU: work is traced in the order in which it is issued, and each step says
-which stream it is on and what is surely done when it begins.
+"""CUDA streams and events without a GPU: work is traced in the order in which it is issued, and each step
+says which stream it is on and what is surely done when it begins.
 
-A stream numbers its steps in a phase from 1. What it waited for is a vector clock: of other streams, the number
-of the first step that may still run. Zero is the work before the phase, on the caller's stream.
+A stream numbers its steps in a phase from 1. What it waited for is a vector clock: of other streams, the
+number of the first step that may still run. Zero is the work before the phase, on the caller's stream.
 """
 
 import itertools
@@ -201,8 +201,8 @@ def begin_phase():
 
 
 def order():
-    """Of the step that is issued now: [stream, number, [[stream, first that may still run]...]]; None while no
-    other stream was ever made."""
+    """Of the step that is issued now: [stream, number, [[stream, first that may still run]...]]; None while
+    no other stream was ever made."""
     if not _made:
         return None
     stream = current()
