@@ -68,6 +68,11 @@ FORMS = {
     "dictionary_of_an_import": (
         "Model = nn.Bilinear", "{'input1': torch.randn(4, 8), 'input2': torch.randn(4, 6)}", "[8, 6, 3]", False
     ),
+    "numbers_that_are_the_batch_too": (
+        "class Model(nn.Module):\n    def forward(self, x):\n"
+        "        return x.softmax(-1), torch.erf(x) + 1, x * 16, x.mean(1) * 0.0625",
+        "[torch.randn(16, 8)]", "[]", True,
+    ),
     "nested": (
         "class Model(nn.Module):\n    def forward(self, batch, rest):\n        return torch.tanh(batch['x'] * batch['y'][0]) + rest[1]",
         "[{'x': torch.randn(4, 8), 'y': [torch.randn(8)]}, (1, torch.randn(4, 8))]", "[]", False,
