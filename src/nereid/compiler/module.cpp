@@ -120,7 +120,7 @@ class ModuleWriter {
       KernelChoice choice = chosen == choices_.kernels.end() ? KernelChoice{} : chosen->second;
       choice.masked = choices_.masked;
       NEREID_TRY(texts_.back(), emit(graph_, fused_, kernel, name, choice, target_));
-      texts_.back().text = without_unused(texts_.back().text);
+      texts_.back().text = with_expressions(without_unused(texts_.back().text));
       const KernelText& text = texts_.back();
       const Estimate cost = estimate(graph_, fused_, kernel, text, target_);
       module_.seconds += cost.seconds;

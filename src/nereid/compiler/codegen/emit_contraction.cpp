@@ -220,12 +220,12 @@ class ContractionEmitter {
     std::string m = "0", n = "0";
     if (rows && columns) {
       const bool few = tiles_m() <= kTogether, even = tiles_m() % kTogether == 0;
+      if (!few && even)
+        write.line(fmt::format("GROUP_M: tl.constexpr = {}  # tiles that share their columns", kTogether));
       m = few    ? "pid % tiles_m"
-          : even ? fmt::format("pid // ({0} * tiles_n) * {0} + pid % {0}", kTogether)
+          : even ? "pid // (GROUP_M * tiles_n) * GROUP_M + pid % GROUP_M"
                  : "pid // tiles_n";
-      n = few    ? "pid // tiles_m"
-          : even ? fmt::format("pid % ({0} * tiles_n) // {0}", kTogether)
-                 : "pid % tiles_n";
+      n = few ? "pid // tiles_m" : even ? "pid % (GROUP_M * tiles_n) // GROUP_M" : "pid % tiles_n";
     } else if (rows) {
       m = apart ? "pid % tiles_m" : "pid";
     } else if (columns) {
