@@ -37,9 +37,7 @@ constexpr int64_t kLargeTask = int64_t{256} << 20;  // bytes of memory, of both 
 constexpr double kLongTrial = 3;                    // seconds
 constexpr double kConfigurationLimits = 4;  // all configurations together take at most so many time limits
 constexpr size_t kMostLeftOut = 16;
-constexpr int kOwnNumbers = 1000;       // of further draws of the task's own inputs
-constexpr int kMoreDraws = 9;           // of the task's own inputs, where they show little
-constexpr int kMoreDrawsOfPlaces = 30;  // ... where outputs are integers: some are right by chance
+constexpr int kOwnNumbers = 1000;  // of further draws of the task's own inputs
 constexpr size_t kMostFindings = 5;
 constexpr int kNarrowest = 4;  // times that inputs become narrower: 2^16 times as large, then 2 times
 
@@ -117,10 +115,7 @@ replay::Tolerance Trials::tolerance_on(InputDistribution kind) const {
 }
 
 Status Trials::own_inputs(int draw) {
-  int count = draw == 0 && !brief_ ? std::max(1, settings_.trials) : 1;
-  if (count > 1 && !settings_.fast_inputs && is_cheap() && shows_little() &&
-      settings_.protocol == Protocol::kNereid)
-    count += has_integer_output() ? kMoreDrawsOfPlaces : kMoreDraws;
+  int count = own_draws(draw);
   for (int number = 0; number < count && good(); ++number) {
     const bool more = number >= settings_.trials;  // numbered apart from trials of other kinds
     const int numbered = more ? kOwnNumbers + number : number;
@@ -145,6 +140,7 @@ Status Trials::own_inputs(int draw) {
       if (!good()) break;
     }
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
+    if (draw == 0 && !fresh && draws_again(report)) ++count;
     if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(configurations(InputDistribution::kOwn, number));
     if (fresh && draw == 0 && good()) NEREID_TRY_STATUS(tuning(InputDistribution::kOwn, number));
   }

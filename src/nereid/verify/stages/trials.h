@@ -42,6 +42,11 @@ class Trials {
   // Trials of a distribution, narrower until overflow decides nothing; with all configurations.
   Status other_inputs_of(replay::InputDistribution kind, int number, size_t turn);
   Status own_inputs(int draw);
+  int own_draws(int draw) const;
+  // Whether a draw of the task's own inputs shows nothing that the first did not, so that another one takes
+  // its place: most of a task's elements may lie at a clamp's bound, or behind a mask.
+  bool draws_again(const replay::TrialReport& report);
+  bool draws_many() const;      // further draws cost little, and are asked for
   bool shows_little() const;    // of small outputs a single draw shows little
   bool mixes_elements() const;  // the reference does more than pointwise work
   bool is_cheap() const;        // another trial costs little
@@ -89,6 +94,8 @@ class Trials {
   bool gentle_ = false;  // see replay::Trial
   bool configurations_counted_ = false;
   int64_t overflown_ = 0;  // elements of the trials under way (replay::Comparison)
+  int redraws_ = 0;        // in place of draws that show nothing new
+  bool varies_ = false;    // some draw shows more than the first
   int judged_trials_ = 0, constant_trials_ = 0, insensitive_trials_ = 0;
 };
 

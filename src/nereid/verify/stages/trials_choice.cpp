@@ -7,7 +7,11 @@ namespace nereid::verify {
 namespace {
 
 constexpr int64_t kFewElements = 64;
-constexpr int64_t kCheap = 4 << 20;  // bytes of a task
+constexpr int kMoreDraws = 9;           // of the task's own inputs, where they show little
+constexpr int kMostRedraws = 150;       // in place of draws whose outputs are those of another one
+constexpr int kRedrawsInVain = 40;      // ... where all of them were
+constexpr int kMoreDrawsOfPlaces = 30;  // ... where outputs are integers: some are right by chance
+constexpr int64_t kCheap = 4 << 20;     // bytes of a task
 
 }  // namespace
 
@@ -17,6 +21,23 @@ bool Trials::shows_little() const {
   for (const auto value : trace::tensors_in(judged.output))
     elements += trace::element_count(candidate_.trace->values[static_cast<size_t>(value)]);
   return elements <= kFewElements;
+}
+
+bool Trials::draws_many() const {
+  return settings_.trials > 1 && !brief_ && !settings_.fast_inputs && is_cheap() &&
+         settings_.protocol == Protocol::kNereid;
+}
+
+int Trials::own_draws(int draw) const {
+  if (draw > 0 || brief_) return 1;
+  const int count = std::max(1, settings_.trials);
+  if (!draws_many() || !shows_little()) return count;
+  return count + (has_integer_output() ? kMoreDrawsOfPlaces : kMoreDraws);
+}
+
+bool Trials::draws_again(const replay::TrialReport& report) {
+  if (!report.comparison || !report.comparison->insensitive) return varies_ = true, false;
+  return draws_many() && redraws_++ < (varies_ ? kMostRedraws : kRedrawsInVain);
 }
 
 bool Trials::mixes_elements() const {

@@ -209,7 +209,6 @@ at::Tensor Places::wrong(const at::Tensor& got, const at::Tensor& want, bool odd
 at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
                         int choice, at::Generator generator) {
   const auto rows = as_rows(values, maker);
-  const auto was = as_rows(result, maker);
   const auto back = [&](const at::Tensor& chosen) {
     if (!maker.dim || result.dim() == 0 || result.numel() == chosen.size(0))
       return chosen.reshape(result.sizes());
@@ -228,7 +227,7 @@ at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const
   const auto mixed =
       std::get<1>(rows.index_select(1, order).sort(std::optional<bool>(true), 1, maker.largest));
   const auto places = order.index_select(0, mixed.reshape({-1})).reshape(mixed.sizes());
-  return back(places.narrow(1, 0, was.size(1)));
+  return back(places.narrow(1, 0, as_rows(result, maker).size(1)));
 }
 
 at::Tensor order_of_values(const IndexMaker& maker, const at::Tensor& found) {

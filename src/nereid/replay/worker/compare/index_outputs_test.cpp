@@ -72,5 +72,19 @@ TEST(IndexOutputsTest, OtherChoicesAreAmongEquals) {
   EXPECT_EQ(second[2].item().toLong(), 0);
 }
 
+// max(x, 2) of three dimensions leaves two: the axis is one of the operand's alone.
+TEST(IndexOutputsTest, OtherChoicesOfAResultWithoutTheAxis) {
+  TopK top(2);
+  auto maker = top.maker;
+  maker.one = true, maker.dim = 2;
+  const auto values = top.values.reshape({3, 1, -1});
+  auto generator = at::Generator();
+  EXPECT_TRUE(has_ties(maker, values));
+  const auto second = other_choice(maker, values, at::zeros({3, 1}, at::kLong), 1, generator);
+  EXPECT_EQ(second.sizes(), (at::IntArrayRef{3, 1}));
+  EXPECT_EQ(second[0][0].item().toLong(), 2);
+  EXPECT_EQ(second[1][0].item().toLong(), 1);
+}
+
 }  // namespace
 }  // namespace nereid::replay

@@ -319,6 +319,8 @@ class ReferenceRole : public Role {
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_nearly_infinite(trial, comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
+    if (!comparison.agrees && !tolerance.kernelbench && leave_out_near_overflow(trial, comparison, outputs))
+      compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.kernelbench && leave_out_overflown(trial, comparison, outputs))
       compare_all(comparison, tolerance, paths, outputs);
     if (!comparison.agrees && !tolerance.fixed() && choose_among_equals(trial, comparison, outputs, values))
@@ -593,8 +595,9 @@ class ReferenceRole : public Role {
     }
   }
 
-  // Of numbers that are close to each other differences lose their digits, and how many depends on the way
-  // that they are computed: elements that inputs moved by half an ulp move by 16 of them are not judged.
+  // Of numbers that are close to each other differences lose their digits, and how many
+  // depends on the way that they are computed: elements that inputs moved by half an ulp move by 16 of them
+  // are not judged.
   void leave_out_ill_conditioned(const Trial& trial, const Comparison& comparison,
                                  std::vector<OutputTensors>& outputs) {
     if (trial.distribution != InputDistribution::kClose || comparison.oracle != Oracle::kFloat64) return;
@@ -633,6 +636,20 @@ class ReferenceRole : public Role {
       any |= forget_nearly_infinite(outputs[i], scaled[i]);
       scaled[i].reset();
     }
+    return any;
+  }
+
+  // A score that overflows, before or after it is scaled, may decide which finite number comes out: elements
+  // at which the reference's own types have no digit right for inputs a few times larger are not judged.
+  // False where there are none.
+  bool leave_out_near_overflow(const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs) {
+    constexpr double kLarger = 16;
+    if (trial.distribution != InputDistribution::kFar || comparison.oracle != Oracle::kFloat64) return false;
+    const auto own = recompute(*references_.in_own_dtypes(), {.scale = kLarger});
+    const auto truth = recompute(*references_.in_float64(), {.scale = kLarger});
+    bool any = false;
+    for (size_t i = 0; i < outputs.size(); ++i) any |= forget_near_overflow(outputs[i], own[i], truth[i]);
     return any;
   }
 

@@ -42,6 +42,13 @@ bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved) {
   return forget(output, moved.sub(truth).abs_().le(unit_of(truth).mul_(kMoved)).logical_not_());
 }
 
+bool forget_near_overflow(OutputTensors& output, const at::Tensor& own, const at::Tensor& truth) {
+  constexpr double kNoDigits = 0x1p-7;
+  if (output.truth.scalar_type() != c10::kDouble || truth.numel() == 0) return false;
+  const auto keeps = own.to(c10::kDouble).sub(truth).abs_().le(unit_of(truth).mul_(kNoDigits));
+  return forget(output, keeps.logical_not_().logical_and_(output.truth.isfinite()));
+}
+
 bool forget_nearly_infinite(OutputTensors& output, const at::Tensor& scaled) {
   if (output.truth.scalar_type() != c10::kDouble) return false;
   const double most = largest_finite(output.dtype);

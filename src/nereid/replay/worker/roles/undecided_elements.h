@@ -22,6 +22,10 @@ bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved);
 // Elements that are finite, and infinite in `scaled`, the truth of larger inputs.
 bool forget_nearly_infinite(OutputTensors& output, const at::Tensor& scaled);
 
+// Elements that are finite, and of which `own`, what larger inputs give in their own dtypes, has no digit of
+// `truth`, what these give in float64.
+bool forget_near_overflow(OutputTensors& output, const at::Tensor& own, const at::Tensor& truth);
+
 // Elements that rounding noise moves, `moved` at the most, by more than `least_moved` times their unit: where
 // the candidate errs by 64 times that at the most, or no digit is left. None where more than half are, but
 // with `any_share`.
