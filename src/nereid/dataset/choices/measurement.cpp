@@ -256,10 +256,12 @@ void Measurement::judge(const Job& job) {
                                           program.task->about.at("id").get<std::string>(), job.choice,
                                           verify::headline(verdict)));
   choice.verdict = std::move(verdict);
-  if (verified && backends_.clock && program.dropped.empty())
+  if (verified && backends_.clock && program.dropped.empty()) {
     to_time_.push_back(job);
-  else
+    changed_.notify_all();
+  } else {
     settle(job.program);
+  }
 }
 
 void Measurement::time(const Job& job) {

@@ -47,8 +47,10 @@ class MeasurementTest : public testing::Test {
         .analyze = [this](const trace::Trace& trace) { return verify::analyze_trace(trace, library_); },
         .judge =
             [this](const verify::Pair& pair) {
-              const std::lock_guard lock(mutex_);
-              EXPECT_TRUE(judged_.insert(pair.reference_source + pair.candidate_text).second) << "twice";
+              {
+                const std::lock_guard lock(mutex_);
+                EXPECT_TRUE(judged_.insert(pair.reference_source + pair.candidate_text).second) << "twice";
+              }
               verify::Verdict verdict;
               verdict.kind = judge_(pair);
               verdict.trace = sha256_hex(pair.candidate_text);
@@ -185,8 +187,8 @@ TEST_F(MeasurementTest, ProgramsNearTheRooflineAreLeftOut) {
 }
 
 TEST_F(MeasurementTest, WhenTimeIsUpWhatWasTimedIsWritten) {
-  judge_ = [this](const verify::Pair&) {  // one program's choices take all the time
-    std::this_thread::sleep_for(std::chrono::milliseconds(judged_.size() > 4 ? 400 : 0));
+  judge_ = [number = 0](const verify::Pair&) mutable {  // one program's choices take all the time
+    std::this_thread::sleep_for(std::chrono::milliseconds(++number > 4 ? 400 : 0));
     return verify::VerdictKind::kVerified;
   };
   const auto report = run(true, {.choices = 16, .threads = 1, .clocks = 1, .seconds = 1.0});
