@@ -42,7 +42,7 @@ constexpr store::Layout kSkillsLayout = {.part = "skills",
                                          .stranger = "no skill library",
                                          .sqlite = kSqliteSkills,
                                          .postgres = kPostgresSkills};
-constexpr int kTries = 5;  // of a version number that another process takes at the same time
+constexpr int kTries = 200;  // of a version number: each one lost is another writer's
 
 constexpr std::array<std::string_view, 6> kStates = {"candidate",  "admitted", "refused",
                                                      "superseded", "evicted",  "removed"};
