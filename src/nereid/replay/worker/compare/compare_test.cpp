@@ -6,7 +6,7 @@
 
 #include "nereid/replay/worker/inputs/inputs.h"
 #include "nereid/replay/worker/operators.h"
-#include "nereid/replay/worker/roles/undecided_elements.h"
+#include "nereid/replay/worker/trial/undecided_elements.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

@@ -1,4 +1,4 @@
-#include "nereid/replay/worker/roles/undecided_elements.h"
+#include "nereid/replay/worker/trial/undecided_elements.h"
 
 #include <algorithm>
 #include <cmath>

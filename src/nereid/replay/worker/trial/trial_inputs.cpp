@@ -1,4 +1,4 @@
-#include "nereid/replay/worker/roles/trial_inputs.h"
+#include "nereid/replay/worker/trial/trial_inputs.h"
 
 #include <ATen/Context.h>
 
@@ -7,7 +7,7 @@
 #include "nereid/replay/state_pairing.h"
 #include "nereid/replay/worker/inputs/inputs.h"
 #include "nereid/replay/worker/operators.h"
-#include "nereid/replay/worker/roles/forward_traits.h"
+#include "nereid/replay/worker/trial/forward_traits.h"
 #include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {

@@ -1,4 +1,4 @@
-#include "nereid/replay/worker/roles/degenerate.h"
+#include "nereid/replay/worker/trial/degenerate.h"
 
 #include <algorithm>
 

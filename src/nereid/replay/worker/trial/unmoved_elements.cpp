@@ -1,4 +1,4 @@
-#include "nereid/replay/worker/roles/unmoved_elements.h"
+#include "nereid/replay/worker/trial/unmoved_elements.h"
 
 #include <algorithm>
 

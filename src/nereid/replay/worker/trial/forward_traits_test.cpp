@@ -1,4 +1,4 @@
-#include "nereid/replay/worker/roles/forward_traits.h"
+#include "nereid/replay/worker/trial/forward_traits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "nereid/replay/worker/roles/other_references.h"
+#include "nereid/replay/worker/trial/other_references.h"
 
 #include "nereid/replay/host/upcast.h"
 #include "nereid/replay/worker/types.h"

@@ -1,0 +1,119 @@
+#include "nereid/replay/worker/trial/left_out.h"
+
+#include <limits>
+
+#include "nereid/replay/worker/trial/undecided_elements.h"
+
+namespace nereid::replay {
+
+void find_undefined(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                    std::vector<OutputTensors>& outputs) {
+  if (forward.widened)
+    for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
+  if (trial.distribution != InputDistribution::kInfinities && trial.distribution != InputDistribution::kNans)
+    return;
+  // A forward that says what it makes of them is held to that.
+  if (handles_nans(forward.trace())) {
+    for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
+    return;
+  }
+  // What is beyond an integer type's range is cast to one number on a CPU: the last of them is within it.
+  for (const auto& other : {Change{.nan = 1e9, .infinity = 1e9}, Change{.nan = -1e12, .infinity = 1e12},
+                            Change{.nan = 3e4, .infinity = 3e4}}) {
+    auto* recomputed = forward.truth_reference(comparison);
+    if (!recomputed) return;
+    const auto others = forward.recompute(*recomputed, other);
+    for (size_t i = 0; i < outputs.size(); ++i) keep_agreeing(outputs[i].agreed, outputs[i].truth, others[i]);
+  }
+}
+
+void leave_out_ill_conditioned(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs) {
+  if (trial.distribution != InputDistribution::kClose || comparison.oracle != Oracle::kFloat64) return;
+  const auto moved =
+      forward.recompute(*forward.references.in_float64(), {.nudge = make_generator(trial.seed + 7)});
+  for (size_t i = 0; i < outputs.size(); ++i) forget_ill_conditioned(outputs[i], moved[i]);
+}
+
+bool leave_out_undecided(TrialForward& forward, const Comparison& comparison,
+                         std::vector<OutputTensors>& outputs) {
+  if (!is_odd(comparison) || comparison.oracle != Oracle::kFloat64) return false;
+  auto* recomputed = forward.references.order_checked();
+  if (!recomputed) recomputed = forward.references.in_float64();
+  auto marked = forward.recompute(*recomputed, {.mark_overflow = true});
+  bool any = false;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    any |= forget_others(outputs[i], marked[i]);
+    marked[i].reset();
+  }
+  return any;
+}
+
+bool leave_out_nearly_infinite(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs) {
+  constexpr double kLarger = 1.25;
+  if (trial.distribution == InputDistribution::kOwn || !is_odd(comparison)) return false;
+  auto* recomputed = comparison.oracle == Oracle::kFloat64 ? forward.references.in_float64() : nullptr;
+  if (!recomputed) return false;
+  auto scaled = forward.recompute(*recomputed, {.scale = kLarger});
+  bool any = false;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    any |= forget_nearly_infinite(outputs[i], scaled[i]);
+    scaled[i].reset();
+  }
+  return any;
+}
+
+bool leave_out_near_overflow(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                             std::vector<OutputTensors>& outputs) {
+  constexpr double kLarger = 16;
+  if (trial.distribution != InputDistribution::kFar || comparison.oracle != Oracle::kFloat64) return false;
+  const auto own = forward.recompute(*forward.references.in_own_dtypes(), {.scale = kLarger});
+  const auto truth = forward.recompute(*forward.references.in_float64(), {.scale = kLarger});
+  bool any = false;
+  for (size_t i = 0; i < outputs.size(); ++i) any |= forget_near_overflow(outputs[i], own[i], truth[i]);
+  return any;
+}
+
+bool leave_out_overflown(const Trial& trial, Comparison& comparison, std::vector<OutputTensors>& outputs) {
+  using enum InputDistribution;
+  const auto kind = trial.distribution;
+  if (kind == kOwn || kind == kInfinities || kind == kNans || !is_odd(comparison)) return false;
+  for (auto& output : outputs) comparison.overflown += forget_overflown(output);
+  return comparison.overflown > 0;
+}
+
+bool leave_out_hanging(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                       std::vector<OutputTensors>& outputs) {
+  constexpr int kTimes = 3;
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const bool grid = trial.distribution == InputDistribution::kGrid;
+  auto* recomputed =
+      comparison.oracle == Oracle::kFloat64 && !forward.coarse ? forward.references.in_float64() : nullptr;
+  const bool approximate = recomputed && recomputed->has_approximate_results();
+  if (!recomputed || !(grid || approximate || recomputed->has_shared_results())) return false;
+  // What the task's own inputs show is not left out as a whole.
+  const bool any_share = grid || (approximate && trial.distribution != InputDistribution::kOwn);
+  // 32 ulps of float32; of what functions make by chance, 4.
+  const double least_moved = any_share && !grid ? 0x1p-21 : 0x1p-18;
+  std::vector<at::Tensor> moved(outputs.size());  // the most that a sample moves each element
+  for (int time = 0; time < (grid ? 2 : 1) * kTimes; ++time) {
+    const auto generator = make_generator(trial.seed + 77777 + static_cast<uint64_t>(time));
+    Change change;
+    if (time < kTimes) change.apart = generator;
+    if (time >= kTimes) change.rounding = generator, change.coarse = true;
+    const auto others = forward.recompute(*recomputed, std::move(change));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto& truth = outputs[i].truth;
+      if (truth.scalar_type() != c10::kDouble || truth.numel() == 0) continue;
+      const auto by = others[i].sub(truth).abs_().nan_to_num_(kInfinite);
+      moved[i] = moved[i].defined() ? moved[i].maximum(by) : by;
+    }
+  }
+  bool any = false;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (moved[i].defined()) any |= forget_hanging(outputs[i], moved[i], least_moved, any_share);
+  return any;
+}
+
+}  // namespace nereid::replay

@@ -1,0 +1,49 @@
+// Elements of a trial's outputs that are not judged, each for a reason of its own (docs/tolerance.md).
+#pragma once
+
+#include <vector>
+
+#include "nereid/replay/worker/trial/trial_forward.h"
+
+namespace nereid::replay {
+
+// Elements that no forward defines: they differ between numbers that stand for NaN and for infinity.
+void find_undefined(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                    std::vector<OutputTensors>& outputs);
+
+// Of numbers that are close to each other differences lose their digits, and how many
+// depends on the way that they are computed: elements that inputs moved by half an ulp move by 16 of them
+// are not judged.
+void leave_out_ill_conditioned(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs);
+
+// Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken, or on whether
+// a number just overflows, are not judged: their own number becomes NaN where the truth is finite. False
+// where there are none.
+bool leave_out_undecided(TrialForward& forward, const Comparison& comparison,
+                         std::vector<OutputTensors>& outputs);
+
+// On inputs that are not the task's own, a candidate that takes a product or a sum in another order may
+// overflow where the reference just does not: elements that inputs a quarter larger would make infinite are
+// not judged. False where there are none.
+bool leave_out_nearly_infinite(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs);
+
+// A score that overflows, before or after it is scaled, may decide which finite number comes out: elements
+// at which the reference's own types have no digit right for inputs a few times larger are not judged.
+// False where there are none.
+bool leave_out_near_overflow(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                             std::vector<OutputTensors>& outputs);
+
+// Overflow may give another infinity, or a NaN, where sums and products are taken in another order. False
+// where there are none.
+bool leave_out_overflown(const Trial& trial, Comparison& comparison, std::vector<OutputTensors>& outputs);
+
+// A result that a forward subtracts from itself, or from a sum that begins with it, leaves exactly zero;
+// and rounding noise where kernels compute it anew for each of its readers. On a grid, results may be equal
+// to bounds but for rounding. Elements that hang on that (zero divided by its norm, a comparison) are not
+// judged. False where there are none, or more than half are and the inputs are on no grid.
+bool leave_out_hanging(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                       std::vector<OutputTensors>& outputs);
+
+}  // namespace nereid::replay
