@@ -6,9 +6,11 @@
 #include <set>
 #include <span>
 
+#include "nereid/replay/worker/inputs/attention_rounding.h"
 #include "nereid/replay/worker/inputs/rounding.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
+#include "nereid/trace/access.h"
 #include "nereid/trace/op_table.h"
 
 namespace nereid::replay {
@@ -55,6 +57,24 @@ constexpr std::string_view kApproximate[] = {"softplus",     "log1p",      "expm
                                              "softmax",      "_softmax",   "log_softmax",
                                              "_log_softmax", "norm",       "linalg_vector_norm"};
 constexpr std::string_view kSoftmaxes[] = {"softmax", "_softmax", "log_softmax", "_log_softmax"};
+
+const trace::Arg* argument(const trace::Call& call, size_t position, std::string_view name) {
+  if (position < call.args.size()) return &call.args[position];
+  const auto found = std::ranges::find(call.kwargs, name, [](const auto& kwarg) { return kwarg.first; });
+  return found == call.kwargs.end() ? nullptr : &found->second;
+}
+
+bool is_true(const trace::Arg* arg) {
+  const auto* flag = arg ? std::get_if<bool>(&arg->node) : nullptr;
+  return flag && *flag;
+}
+
+std::optional<double> number_in(const trace::Arg* arg) {
+  if (!arg) return std::nullopt;
+  if (const auto* whole = std::get_if<int64_t>(&arg->node)) return static_cast<double>(*whole);
+  const auto* number = std::get_if<double>(&arg->node);
+  return number ? std::optional(*number) : std::nullopt;
+}
 
 bool is_among(std::span<const std::string_view> names, std::string_view op) {
   return std::ranges::find(names, trace::split_name(op).name) != names.end();
@@ -178,8 +198,10 @@ void Float64Reference::watch(Replay::Watcher watcher) {
 }
 
 void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then) {
-  // By the storage of the result: what softmaxes are taken of, and what an approximate tanh may err by.
+  // By the storage of the result: what softmaxes and attention are taken of, and what an approximate tanh may
+  // err by.
   const auto exponents = std::make_shared<std::map<StorageId, Exponents>>();
+  const auto attentions = std::make_shared<std::map<StorageId, Attention>>();
   const auto approximate = std::make_shared<std::map<StorageId, at::Tensor>>();
   const auto terms = coarse ? std::map<StorageId, double>() : terms_of_sums();
   const auto roots = coarse ? std::set<StorageId>() : roots_of_squares();
@@ -190,12 +212,14 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
       move_sums(made, of->second, real_of(*was), generator);
     if (roots.contains(id)) vanish_with_squares(made, real_of(*was));
     if (auto of = approximate->extract(id)) move_up_or_down(made, of.mapped(), generator);
+    if (auto of = attentions->extract(id)) round_probabilities(made, of.mapped(), real_of(*was), generator);
     coarse ? add_rounding_noise(made, real_of(*was), generator)
            : round_by_chance(made, real_of(*was), generator);
     if (auto of = exponents->extract(id))
       move_exponents(made, of.mapped().numbers, of.mapped().logarithm, real_of(*was), generator);
   });
   replay_->exchange_operands([=, this](int step, ValueId id, const at::Tensor& operand) {
+    if (coarse) keep_attention(step, id, operand, *attentions);
     const auto was = upcast_.was[upcast_.trace.values[id].storage];
     const auto* call = was ? call_on(step, id) : nullptr;
     auto moved = operand;
@@ -221,6 +245,28 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
                                                               call->op.find("log") != std::string::npos};
     return then ? then(step, id, moved) : moved;
   });
+}
+
+void Float64Reference::keep_attention(int step, ValueId id, const at::Tensor& operand,
+                                      std::map<StorageId, Attention>& by_result) const {
+  const auto& steps = judged_steps();
+  const auto* call =
+      static_cast<size_t>(step) < steps.size() ? std::get_if<trace::Call>(&steps[step]) : nullptr;
+  if (!call || !is_among(kAttentions, call->op) || trace::draws_random(*call)) return;
+  const auto results = trace::tensors_in(call->result);
+  if (results.empty()) return;
+  auto& attention = by_result[upcast_.trace.values[results[0]].storage];
+  const std::pair<const char*, at::Tensor*> operands[] = {{"query", &attention.query},
+                                                          {"key", &attention.key},
+                                                          {"value", &attention.value},
+                                                          {"attn_mask", &attention.mask}};
+  for (size_t i = 0; i < std::size(operands); ++i) {
+    const auto* given = argument(*call, i, operands[i].first);
+    if (given && trace::tensors_in(*given) == std::vector{id}) *operands[i].second = operand.detach();
+  }
+  attention.causal = is_true(argument(*call, 5, "is_causal"));
+  attention.grouped = is_true(argument(*call, 7, "enable_gqa"));
+  attention.scale = number_in(argument(*call, 6, "scale"));
 }
 
 std::set<StorageId> Float64Reference::read_by(const trace::Step& step) const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nereid/replay/host/upcast.h"
+#include "nereid/replay/worker/inputs/attention_rounding.h"
 #include "nereid/replay/worker/machine.h"
 #include "nereid/replay/worker/replay.h"
 
@@ -30,7 +31,8 @@ struct Change {
   // Of what operators make, up or down (`round_by_chance`). What they take a mean of is moved by half an ulp
   // besides: of rows that are all one number the mean is that number, exactly, in float64 alone. A softmax
   // may subtract a maximum that is rounded from what is not (`move_exponents`). Where the result is fp16,
-  // what tanh.approx may stand in for errs by 2^-11 of one besides.
+  // what tanh.approx may stand in for errs by 2^-11 of one besides. Coarse attention rounds its probabilities
+  // (`round_probabilities`).
   std::optional<at::Generator> rounding = {};
   // Normalisations with a weight or a bias are taken in two steps, each rounded to the output's dtype: the
   // normalised numbers, then their product with the weight and the sum. Likewise products and convolutions
@@ -83,6 +85,9 @@ class Float64Reference {
   void watch(Replay::Watcher watcher);  // after Change::reorder
   void round_on_the_way(at::Generator generator, bool coarse, const Replay::Exchange& then);
   void round_apart(at::Generator generator);
+  // What attention is given, by the storage of its result.
+  void keep_attention(int step, trace::ValueId id, const at::Tensor& operand,
+                      std::map<trace::StorageId, Attention>& by_result) const;
   // Storages that a step reads and does not write, nor make views of.
   std::set<trace::StorageId> read_by(const trace::Step& step) const;
   // Of float32, those that several calls of the judged forward read.
