@@ -87,6 +87,22 @@ FORWARDS = {
         (2, 3, 8, 9),
     ),
     "nearest_exact": ("F.interpolate(x, (8, 3), mode='nearest-exact'), F.interpolate(x, scale_factor=1.7, mode='nearest')", IMAGE),
+    # Float32 products in parts: what corrects an infinite one is itself infinite, of either sign.
+    "products_that_overflow": (
+        "torch.exp(-(x @ y)), torch.sigmoid(F.linear(x, y.t()))",
+        "torch.rand(40, 33) * torch.tensor([1e-20, 1e25]).repeat(20)[:, None]",
+        "torch.rand(33, 20) * 1e20",
+    ),
+    "scores_that_overflow": (
+        "F.scaled_dot_product_attention(x, y, z)",
+        "torch.rand(2, 40, 32) * 1e5",
+        "torch.cat([torch.randn(2, 25, 32) * 1e-5, torch.rand(2, 25, 32) * -1e38], 1)[:, torch.randperm(50)]",
+        (2, 50, 32),
+    ),
+    "states_that_overflow": (
+        "h = z\nfor t in range(3): h = torch.tanh(x[:, t] + h @ y)\nh",
+        (4, 3, 70), "(torch.eye(70) + torch.rand(70).diag()) * 1e25", "torch.rand(4, 70) * 1e20",
+    ),
 }  # fmt: skip
 # The second cluster has 8 / 4 / 4 = 0 features.
 INITS = {"clusters_of_which_one_is_empty": "self.f = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12])"}

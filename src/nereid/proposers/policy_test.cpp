@@ -164,10 +164,10 @@ TEST(Proposers, CompilerAndInductor) {
       const auto proposal = fallback->next({.kind = Failure::Kind::kWrong});
       ASSERT_TRUE(proposal) << scheme;
       EXPECT_EQ(proposal->variant, "float32 products in " + scheme);
-      const std::string wanted = "input_precision=\"" + scheme + "\"";
-      const size_t at = proposal->text.find(wanted);
-      ASSERT_NE(at, std::string::npos) << proposal->text;
-      EXPECT_EQ(proposal->text.find("input_precision", at + wanted.size()), std::string::npos) << scheme;
+      for (const std::string each : {"bf16x6", "tf32x3", "ieee"}) {
+        const std::string held = each == "tf32x3" ? "dot_tf32x3(" : "input_precision=\"" + each + "\"";
+        EXPECT_EQ(proposal->text.find(held) != std::string::npos, each == scheme) << proposal->text;
+      }
       EXPECT_TRUE(texts.insert(proposal->text).second) << scheme;
     }
     while (const auto proposal = fallback->next({.kind = Failure::Kind::kWrong}))

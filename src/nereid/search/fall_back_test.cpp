@@ -24,6 +24,11 @@ def get_init_inputs():
     return []
 )";
 
+// What kernels that use a scheme hold.
+std::string text_of(const std::string& scheme) {
+  return scheme == "tf32x3" ? "dot_tf32x3(" : "\"" + scheme + "\"";
+}
+
 // A judge with planted failures: numbers of a scheme in `wrong` are wrong, and a GPU has no room for what is
 // left where a block of a tile is wider than `most`. Keeps what it was asked about.
 struct PlantedJudge {
@@ -47,7 +52,7 @@ struct PlantedJudge {
         }
     const bool halves = proposal.text.find("input_precision") == std::string::npos;
     for (const std::string& scheme : wrong)
-      if (proposal.text.find("\"" + scheme + "\"") != std::string::npos || (halves && scheme == "fp16x3"))
+      if (proposal.text.find(text_of(scheme)) != std::string::npos || (halves && scheme == "fp16x3"))
         judged.kind = verify::VerdictKind::kMismatch;
     return judged;
   }
@@ -109,7 +114,7 @@ TEST_F(FallBackTest, BothFailuresAndTheEndOfTheBudget) {
   PlantedJudge both{.wrong = {"fp16x3", "bf16x6"}, .most = 64};
   const auto found = run(both);
   ASSERT_TRUE(found && found->verified());
-  EXPECT_THAT(found->source, testing::HasSubstr("input_precision=\"tf32x3\""));
+  EXPECT_THAT(found->source, testing::HasSubstr("dot_tf32x3("));
   PlantedJudge short_of_time{.wrong = {"fp16x3", "bf16x6", "tf32x3"}, .verdicts = 2};
   EXPECT_FALSE(run(short_of_time));
   EXPECT_EQ(short_of_time.variants.size(), 2U);

@@ -8,6 +8,7 @@
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/factor_block.h"
+#include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/transforms/contraction_operands.h"
@@ -331,8 +332,7 @@ class ContractionEmitter {
     }
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
-    const std::string precision = narrow_ ? "" : fmt::format(", input_precision=\"{}\"", choice_.precision);
-    write.line(fmt::format("{0}    {1} = tl.dot({2}, {3}, {1}{4})", loop.indent, loop.sum, x, y, precision));
+    write.line(loop.indent + "    " + add_dot(loop.sum, x, y, narrow_ ? "" : choice_.precision));
   }
 
   // The header of a loop over taps and blocks of k.

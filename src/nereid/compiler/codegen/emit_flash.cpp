@@ -4,6 +4,7 @@
 
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/codegen/helpers.h"
 
 namespace nereid::compiler {
 namespace {
@@ -37,7 +38,7 @@ class FlashEmitter {
   }
 
   Result<KernelText> run() {
-    names_.taken.insert({"start", "pid", "tile", "best", "total", "sum", "product", "score", "weight",
+    names_.taken.insert({"start", "pid", "tile", "best", "total", "denominator", "product", "score", "weight",
                          "decay", "shift", "larger", "result"});
     ExprWriter query(graph_, names_, dimensions("n", "e")), key(graph_, names_, dimensions("n", "e_key")),
         score(graph_, names_, dimensions("n", "e")), value(graph_, names_, dimensions("n_value", "e"));
@@ -58,13 +59,13 @@ class FlashEmitter {
     const std::string q =
         operand(query, flat(flash_.query), {FlashDim::kE}, FlashDim::kM, "[BLOCK_M, BLOCK_E]", "queries");
     query.line("best = tl.full([BLOCK_M, 1], float(\"-inf\"), tl.float32)");
-    query.line("sum = tl.zeros([BLOCK_M, 1], tl.float32)");
+    query.line("denominator = tl.zeros([BLOCK_M, 1], tl.float32)");
     query.line("total = tl.zeros([BLOCK_M, BLOCK_F], tl.float32)");
     lines_ = query.take_lines();
     over_keys(key, score, value, q, flat);
-    // A query that saw no key has a sum of 0.
-    lines_.push_back(flash_.blind_is_zero ? "result = total / tl.where(sum == 0, 1.0, sum)"
-                                          : "result = total / sum");
+    // A query that saw no key has a denominator of 0.
+    lines_.push_back(flash_.blind_is_zero ? "result = total / tl.where(denominator == 0, 1.0, denominator)"
+                                          : "result = total / denominator");
     store(query, by);
     out_.constants = {
         {"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_E", block_e_}, {"BLOCK_F", block_f_}};
@@ -139,12 +140,6 @@ class FlashEmitter {
     return whole ? text : write.let(wish, fmt::format("tl.broadcast_to({}, {})", text, shape));
   }
 
-  std::string dot(const std::string& left, const std::string& right, const std::string& onto) const {
-    const std::string precision =
-        precision_.empty() ? "" : fmt::format(", input_precision=\"{}\"", precision_);
-    return fmt::format("tl.dot({}, {}{}{})", left, right, onto.empty() ? "" : ", " + onto, precision);
-  }
-
   // What a writer wrote: what no turn changes before the loop, the rest in it.
   void take(ExprWriter& write) {
     write.end_loop("#");
@@ -167,7 +162,7 @@ class FlashEmitter {
     const std::string k =
         operand(key, flat(flash_.key), {FlashDim::kE}, FlashDim::kN, "[BLOCK_E, BLOCK_N]", "keys");
     take(key);
-    turn("product = " + dot(q, k, ""));
+    turn("product = " + dot_text(q, k, "", precision_));
     score.begin_loop({FlashDim::kN});
     score.set_result(flash_.product, "product");
     const std::string made = score.value(flat(flash_.score));
@@ -179,14 +174,14 @@ class FlashEmitter {
     turn("shift = tl.where(larger == float(\"-inf\"), 0.0, larger)");
     turn("weight = tl.exp(score - shift)");
     turn("decay = tl.exp(best - shift)");
-    turn("sum = sum * decay + tl.sum(weight, axis=1)[:, None]");
+    turn("denominator = denominator * decay + tl.sum(weight, axis=1)[:, None]");
     value.begin_loop({FlashDim::kN});
     const std::string v =
         operand(value, flat(flash_.value), {FlashDim::kN}, FlashDim::kF, "[BLOCK_N, BLOCK_F]", "values");
     take(value);
     std::string weight = type_ == DType::kF32 ? "weight" : fmt::format("weight.to({})", type_text(type_));
     if (precision_ == "tf32") weight = "round_to_tf32(weight)";
-    turn(fmt::format("total = {}", dot(weight, v, "total * decay")));
+    turn(fmt::format("total = {}", dot_text(weight, v, "total * decay", precision_)));
     turn("best = larger");
     std::string end = hole(n_);
     if (flash_.ahead)  // no query of the tile sees a later key

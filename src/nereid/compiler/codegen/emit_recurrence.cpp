@@ -3,6 +3,7 @@
 // registers; where the weights fit the processors' shared memory, all steps in one cooperative launch.
 #include <algorithm>
 
+#include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/codegen/recurrence_lines.h"
 
 namespace nereid::compiler {
@@ -105,21 +106,24 @@ class StepEmitter : RecurrenceLines {
                    .precision = precision_};
   }
 
-  std::string dot(size_t gate, const std::string& masks) {
-    const std::string precision = stored_ == DType::kF64 ? ", out_dtype=tl.float64"
-                                  : precision_.empty() ? ""
-                                                       : fmt::format(", input_precision=\"{}\"", precision_);
+  // The statement that adds a block's product to a gate, or makes the gate of one block.
+  std::string product(size_t gate, const std::string& masks) {
     const Size first = static_cast<int64_t>(gate) * of_.hidden;
     const std::string row = first == 0 ? "unit" : fmt::format("(unit + {})", hole(first, Size::Place::kTerm));
-    return fmt::format("tl.dot(h, tl.load({} + {} * {} + k{}){}{})", pointer(of_.weight), row,
-                       hole(of_.hidden, Size::Place::kFactor), masks,
-                       on_device_ ? "" : ", from_" + gates_[gate], precision);
+    const std::string weight = fmt::format("tl.load({} + {} * {} + k{})", pointer(of_.weight), row,
+                                           hole(of_.hidden, Size::Place::kFactor), masks);
+    const std::string from = "from_" + gates_[gate];
+    if (stored_ == DType::kF64)
+      return fmt::format("{0} = tl.dot(h, {1}{2}, out_dtype=tl.float64)", from, weight,
+                         on_device_ ? "" : ", " + from);
+    return on_device_ ? from + " = " + dot_text("h", weight, "", precision_)
+                      : add_dot(from, "h", weight, precision_);
   }
 
   void products_of_registers() {
     const std::string masks =
         load_mask({unit_mask(), of_.hidden == block_n_ ? "" : fmt::format("k < {}", hole(of_.hidden))});
-    for (size_t g = 0; g < gates_.size(); ++g) line(fmt::format("from_{} = {}", gates_[g], dot(g, masks)));
+    for (size_t g = 0; g < gates_.size(); ++g) line(product(g, masks));
   }
 
   void products() {
@@ -130,8 +134,7 @@ class StepEmitter : RecurrenceLines {
     line("    k = start + tl.arange(0, BLOCK_K)[None, :]");
     line(fmt::format("    h = tl.load(before + k{})", load_mask({sample_mask(), inside})));
     line("    k = start + tl.arange(0, BLOCK_K)[:, None]");
-    for (size_t g = 0; g < gates_.size(); ++g)
-      line(fmt::format("    from_{} = {}", gates_[g], dot(g, load_mask({unit_mask(), inside}))));
+    for (size_t g = 0; g < gates_.size(); ++g) line("    " + product(g, load_mask({unit_mask(), inside})));
   }
 
   // Asked for before the products, so that both are under way at once.

@@ -20,6 +20,24 @@ const std::map<std::string, std::string>& helper_bodies() {
     bits = (x.to(tl.int32, bitcast=True) + half) & -(2 * half)
     return tl.where(is_nan(x), x, bits.to(tl.float32, bitcast=True))
 )"},
+      // x * (1 + 2^-11 / 1.5) is x and two thirds to four thirds of half of TF32's last bit, so that what is
+      // cut off is as often too much as too little. Rounding to nearest takes twice the instructions.
+      {"tf32_part", R"((x: tl.tensor) -> tl.tensor:
+    """A number of TF32 near x, whose last 13 bits are zero; infinities and NaN stay."""
+    nearly_rounded = x * (1 + 2.0**-11 / 1.5)
+    bits = nearly_rounded.to(tl.int32, bitcast=True) & -(1 << 13)
+    return bits.to(tl.float32, bitcast=True)
+)"},
+      // A correction is infinite or NaN only where the product of the high parts is so, too: its terms are
+      // at most 2^-10 of that product's, or have a factor that is infinite or NaN.
+      {"dot_tf32x3", R"((a: tl.tensor, b: tl.tensor) -> tl.tensor:
+    """The product of two float32 blocks in three of TF32; an overflow or an infinity stays infinite."""
+    a_high, b_high = tf32_part(a), tf32_part(b)
+    correction = tl.dot(a - a_high, b_high, input_precision="tf32")
+    correction = tl.dot(a_high, b - b_high, correction, input_precision="tf32")
+    correction = tl.clamp(correction, -3e38, 3e38)  # finite: inf - inf is NaN
+    return tl.dot(a_high, b_high, correction, input_precision="tf32")
+)"},
       {"rsqrt_of", R"((x: tl.tensor) -> tl.tensor:
     """1 / sqrt(x), also of subnormal numbers, which tl.rsqrt takes for zero."""
     subnormal = tl.abs(x) < 2.0**-126
@@ -84,14 +102,31 @@ std::string place_body(const std::string& name) {
 }  // namespace
 
 const std::vector<std::string>& function_helpers() {
-  static const std::vector<std::string> names{"is_nan",  "round_to_tf32", "rsqrt_of",
-                                              "exp2_of", "log1p_of",      "expm1_of"};
+  static const std::vector<std::string> names{"is_nan",   "round_to_tf32", "tf32_part", "dot_tf32x3",
+                                              "rsqrt_of", "exp2_of",       "log1p_of",  "expm1_of"};
   return names;
 }
 
 std::string helper_text(const std::string& name) {
   const auto body = helper_bodies().find(name);
   return "@triton.jit\ndef " + name + (body == helper_bodies().end() ? place_body(name) : body->second);
+}
+
+std::string dot_text(const std::string& left, const std::string& right, const std::string& total,
+                     const std::string& precision) {
+  if (precision == "tf32x3") {
+    const std::string product = fmt::format("dot_tf32x3({}, {})", left, right);
+    return total.empty() ? product : fmt::format("{} + {}", total, product);
+  }
+  return fmt::format("tl.dot({}, {}{}{})", left, right, total.empty() ? "" : ", " + total,
+                     precision.empty() ? "" : fmt::format(", input_precision=\"{}\"", precision));
+}
+
+std::string add_dot(const std::string& total, const std::string& left, const std::string& right,
+                    const std::string& precision) {
+  const bool by_helper = precision == "tf32x3";
+  return fmt::format("{} {} {}", total, by_helper ? "+=" : "=",
+                     dot_text(left, right, by_helper ? "" : total, precision));
 }
 
 std::set<std::string> with_callees(std::set<std::string> helpers) {

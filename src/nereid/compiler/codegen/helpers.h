@@ -14,6 +14,14 @@ const std::vector<std::string>& function_helpers();
 // scans (combine_name()) are helpers, too.
 std::string helper_text(const std::string& name);
 
+// The product of two blocks, added to `total` where that is not empty. `precision` is Triton's
+// `input_precision`, "" for halves; "tf32x3" is the helper dot_tf32x3, which keeps infinities.
+std::string dot_text(const std::string& left, const std::string& right, const std::string& total,
+                     const std::string& precision);
+// The statement that adds that product to `total`.
+std::string add_dot(const std::string& total, const std::string& left, const std::string& right,
+                    const std::string& precision);
+
 // The helpers and those that they call.
 std::set<std::string> with_callees(std::set<std::string> helpers);
 

@@ -280,7 +280,7 @@ bool is_operator_name(string_view name) {
 bool is_statement(const std::vector<string>& expression) {
   static const std::set<string, std::less<>> calls = {"load",       "dot",    "reduce", "sum",
                                                       "max",        "min",    "cumsum", "associative_scan",
-                                                      "program_id", "arange", "gather"};
+                                                      "program_id", "arange", "gather", "dot_tf32x3"};
   return std::ranges::any_of(expression, [&](const string& token) {
     return calls.contains(token) || token.find("atomic") != token.npos || token.find("asm") != token.npos;
   });
