@@ -6,8 +6,10 @@ import re
 
 import indexing  # noqa: F401  (enters its operators)
 import layers  # noqa: F401
+import names
 import pointwise  # noqa: F401
 import sequences
+import states  # noqa: F401
 import torch
 from operators import TABLE
 from writer import Refused, Writer
@@ -206,8 +208,16 @@ def returned(g, results):
     pool = g.pick(["values", "indices", "mask", "scores"], ["out", "aux", "extra", "rest"], ["output",
         "hidden", "state", "attn"], ["logits", "features", "probs", "loss"], ["first", "second", "third",
         "fourth"], ["a", "b", "c", "d"], ["low", "high", "mean", "spread"], ["y", "h", "w", "n"])  # fmt: skip
-    keys = pool[: len(texts)]
+    if g.chance(g.wide):
+        pool = list(dict.fromkeys(g.word() for _ in range(4)))
+    keys = (
+        pool[: len(texts)]
+        if len(pool) >= len(texts)
+        else ["first", "second", "third", "fourth"][: len(texts)]
+    )
     name = g.pick("Output", "Result", "ModelOutput", "Outputs", "Pair", "Stats")
+    if g.chance(g.wide):
+        name = "".join(part.capitalize() for part in names.drawn(g.pick).split("_"))
     if way == "dict":
         q = g.pick('"', "'")
         listed = ", ".join(f"{q}{k}{q}: {t}" for k, t in zip(keys, texts))

@@ -15,16 +15,17 @@ def module_text(g, body, inputs, before, used):
     arguments = [each for each in g.arguments if each.split("=")[0] in used]
     helper = helper_of(g, body, names, arguments) if len(body) > 2 and g.chance(0.2) else ""
     g.init = read_of(g, "\n".join(body) + helper)
-    constructor = constructor_of(g)
+    if not any(".BatchNorm" in line for line in g.init):
+        g.evaluated = False
+    g.config = g.word("config", "cfg", "args") if taken(g) and g.chance(0.2) else ""
+    constructor, config = constructor_of(g), config_of(g)
     forward = forward_of(g, body, names, arguments, inputs)
     maker = inputs_of(g, inputs)
     init = "def get_init_inputs():\n    return [" + init_values(g, constructor) + "]\n"
-    head = imports(g, before, constructor + forward + helper + maker)
-    words = constructor + forward + helper + maker + init
-    constants = "".join(
-        f"{name} = {number}\n"
-        for number, name in g.globals.items()
-        if re.search(rf"(?<![\w.]){name}\b", words)
+    head = imports(g, before + config + init, constructor + forward + helper + maker)
+    words = constructor + forward + helper + maker + init + config
+    constants = constants_of(
+        g, [(name, n) for n, name in g.globals.items() if re.search(rf"(?<![\w.]){name}\b", words)]
     )
     doc = f'    """{g.pick(*DOCSTRINGS)}"""\n\n' if g.chance(0.25) else ""
     gap = g.pick("\n\n", "\n\n", "\n")
@@ -35,9 +36,16 @@ def module_text(g, body, inputs, before, used):
         else "nn.Module"
     )
     parts = [constructor, forward, helper] if g.chance(0.5) else [constructor, helper, forward]
-    text = head + gap + (before + gap if before else "") + shown
+    text = head + gap + (before + gap if before else "") + shown + (config + gap if config else "")
     text += f"class Model({base}):\n" + doc + "\n".join(part for part in parts if part)
     return re.sub(r"\n{4,}", "\n\n\n", text + gap + maker + gap + init)
+
+
+def constants_of(g, pairs):
+    """Constants, one a line or all in one."""
+    if len(pairs) > 1 and g.chance(0.25):
+        return f"{', '.join(name for name, _ in pairs)} = {', '.join(str(number) for _, number in pairs)}\n"
+    return "".join(f"{name} = {number}\n" for name, number in pairs)
 
 
 def read_of(g, text):
@@ -48,7 +56,20 @@ def read_of(g, text):
     return [line for line in g.init if set(re.match(name, line).groups()) & read or g.chance(spare)]
 
 
+def config_of(g):
+    """A dataclass of the constructor's arguments, where it takes them as one."""
+    if not g.config or g.chance(0.5):
+        return ""
+    g.config_class = g.pick("Config", "Configuration", "Options", "Args")
+    lines = [f"    {n}: {'float' if '.' in str(v) or 'e-' in str(v) else 'int'} = {v}\n" for n, v in taken(g)]
+    return f"@dataclass\nclass {g.config_class}:\n" + "".join(lines)
+
+
 def init_values(g, constructor):
+    if g.config:
+        if getattr(g, "config_class", ""):
+            return f"{g.config_class}()"
+        return f"SimpleNamespace({', '.join(f'{name}={value}' for name, value in taken(g))})"
     return "" if "=" in constructor.split(":\n")[0] else ", ".join(str(value) for _, value in taken(g))
 
 
@@ -69,7 +90,12 @@ def constructor_of(g):
         )
         if defaults:
             listed += (" = " if hints else "=") + str(value)
-    lines = [g.pick("super().__init__()", "super().__init__()", "super(Model, self).__init__()"), *g.init]
+    init = g.init
+    if g.config:
+        listed = f", {g.config}"
+        for name, _ in given:
+            init = [re.sub(rf"(?<![\w.]){name}\b(?!\s*=[^=])", f"{g.config}.{name}", line) for line in init]
+    lines = [g.pick("super().__init__()", "super().__init__()", "super(Model, self).__init__()"), *init]
     if g.casts_layers and any("nn." in line or "buffer" in line for line in g.init):
         short = {
             "torch.float16": "self.half()",
@@ -77,6 +103,8 @@ def constructor_of(g):
             "torch.float64": "self.double()",
         }
         lines.append(g.pick(f"self.to({g.float_type})", short[str(g.float_type)]))
+    if g.evaluated:
+        lines.append("self.eval()")
     text = f"    def __init__(self{listed}){' -> None' if hints and g.chance(0.5) else ''}:\n"
     return text + "".join(f"        {line}\n" for line in lines)
 
@@ -114,7 +142,9 @@ def helper_of(g, body, names, arguments):
         return ""
     options = [each.split("=")[0] for each in arguments]
     reads = [name for name in names + options if name in words(head)]
-    name = g.pick("_head", "_mix", "prepare", "_compute", "body", "_scores")
+    name = g.word("_head", "_mix", "prepare", "_compute", "body", "_scores")
+    if name in g.attributes:
+        return ""
     body[:] = [f"{target[1]} = self.{name}({', '.join(reads)})", *tail]
     if re.match(rf"{target[1]} = (?!.*\b{target[1]}\b)", head[-1]):
         head[-1] = "return " + head[-1].split(" = ", 1)[1]
@@ -140,6 +170,8 @@ def imports(g, before, text):
         lines.append("from collections import namedtuple")
     if "@dataclass" in before:
         lines.append("from dataclasses import dataclass")
+    if "SimpleNamespace" in before:
+        lines.append("from types import SimpleNamespace")
     if "NamedTuple" in before:
         lines.append("from typing import NamedTuple")
     plain = g.chance(0.7)

@@ -3,6 +3,7 @@
 import random
 import re
 
+import names
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -117,6 +118,7 @@ class Writer(Numbers):
         self.whole_module_cast = self.float_type is not torch.float32 and self.chance(0.5)
         self.size_style = self.weighted({"literal": 5, "global": 4, "argument": 3})
         self.reuse = self.chance(0.4)  # x = f(x)
+        self.wide = self.weighted({0.0: 4, 0.6: 3, 1.0: 3})  # share of names from all of torch's
         self.names, self.attributes = (
             set("torch nn F self math".split()),
             set("training forward dtype".split()),
@@ -126,11 +128,16 @@ class Writer(Numbers):
         self.values, self.given, self.current = [], [], None
         self.self_ = type("Self", (), {})()
         self.scope = {"torch": torch, "nn": nn, "F": F, "self": self.self_, "math": __import__("math")}
-        self.operators, self.casts_layers = [], False
+        self.operators, self.casts_layers, self.evaluated = [], False, False
 
     # ---- names
-    def fresh(self, pool, taken):
-        name = self.pick(*pool)
+    def word(self, *pool):
+        return names.drawn(self.pick) if self.chance(self.wide) else self.pick(*pool)
+
+    def fresh(self, pool, taken, upper=False):
+        name = self.word(*pool)
+        if upper and self.chance(0.8):
+            name = name.upper()
         if name in taken:
             number = 1
             while f"{name}{number}" in taken:
@@ -147,7 +154,7 @@ class Writer(Numbers):
         if number not in self.globals:
             if self.chance(0.15):
                 return str(number)
-            self.globals[number] = self.fresh(GLOBAL_NAMES, self.names)
+            self.globals[number] = self.fresh(GLOBAL_NAMES, self.names, self.chance(self.wide))
             self.scope[self.globals[number]] = number
         if self.size_style == "argument" and constructor:
             name = self.globals[number].lower()
@@ -158,7 +165,19 @@ class Writer(Numbers):
         return self.globals[number]
 
     def sizes(self, shape, constructor=False):
-        return ", ".join(self.size(n, constructor) for n in shape)
+        return ", ".join(self.size_or_product(n, constructor) for n in shape)
+
+    def size_or_product(self, number, constructor):
+        """A size, at times as an expression of another: `2 * WIDTH`, `WIDTH // 2`, `LENGTH + 1`."""
+        if self.size_style != "literal" and number > 4 and self.chance(0.25):
+            for other in self.random.sample(list(self.globals), len(self.globals)):
+                forms = {2 * other: "2 * {}", 3 * other: "3 * {}", 4 * other: "4 * {}", other + 1: "{} + 1"}
+                forms |= {other - 1: "{} - 1"} | ({other // 2: "{} // 2"} if other % 2 == 0 else {})
+                if other > 4 and number in forms:
+                    return forms[number].format(self.size(other, constructor))
+            if number % 2 == 0 and number not in self.globals and self.chance(0.4):
+                return f"2 * {self.size(number // 2, constructor)}"
+        return self.size(number, constructor)
 
     def number(self, text=None):
         """A constant: written out, an attribute, or an argument of forward() with a default."""
@@ -192,7 +211,9 @@ class Writer(Numbers):
         if kind == "f":
             maker = self.weighted({"randn": 6, "rand": 1})
             text = f"torch.{maker}({sizes})"
-            if dtype is not torch.float32:
+            if dtype is torch.float32 and self.chance(0.15):
+                text = self.other_floats(shape, sizes)
+            elif dtype is not torch.float32:
                 short = {torch.float16: ".half()", torch.bfloat16: ".bfloat16()", torch.float64: ".double()"}[
                     dtype
                 ]
@@ -217,6 +238,16 @@ class Writer(Numbers):
         self.given.append(value.tensor)
         self.scope[name] = value.tensor
         return value
+
+    def other_floats(self, shape, sizes):
+        listed = f"({sizes}{',' if len(shape) == 1 else ''})"
+        texts = [f"torch.randint(-8, 9, {listed}).float()", f"torch.rand({sizes}) * 2 - 1",
+            f"torch.randn({sizes}).abs()", f"torch.randn({sizes}) * 3.0", f"torch.normal(0.0, 1.0, {listed})",
+            f"torch.randint(0, 4, {listed}).to(torch.float32)", f"torch.randn({listed})",
+            f"torch.empty({sizes}).uniform_(-1.0, 1.0)"]  # fmt: skip
+        if len(shape) == 1:
+            texts += [f"torch.linspace(-2.0, 2.0, {sizes})", f"torch.arange({sizes}, dtype=torch.float32)"]
+        return self.pick(*texts)
 
     def parameter(self, shape, dtype=None):
         dtype = dtype or self.float_type
@@ -260,6 +291,8 @@ class Writer(Numbers):
         if evaluated:
             made.eval()
         name = self.fresh(LAYER_NAMES, self.attributes)
+        if evaluated and self.chance(0.4):
+            self.evaluated, evaluated = True, False
         self.init.append(f"self.{name} = {constructor}{'.eval()' if evaluated else ''}")
         setattr(self.self_, name, made)
         return f"self.{name}"
