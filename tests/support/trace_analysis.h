@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
 

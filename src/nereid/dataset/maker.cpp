@@ -11,7 +11,7 @@
 #include "nereid/dataset/weak_task.h"
 #include "nereid/dataset/whole_task_subgraph.h"
 #include "nereid/synth/traced.h"
-#include "nereid/verify/rules/normal_form.h"
+#include "nereid/verify/analysis/normal_form.h"
 
 namespace nereid::dataset {
 namespace {

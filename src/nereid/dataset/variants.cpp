@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "nereid/trace/op_class.h"
-#include "nereid/verify/rules/normal_form.h"
+#include "nereid/verify/analysis/normal_form.h"
 
 namespace nereid::dataset {
 namespace {

@@ -14,7 +14,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/thread_pool.h"
-#include "nereid/verify/rules/kernel_library.h"
+#include "nereid/verify/analysis/kernel_library.h"
 
 namespace nereid::mutate {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nereid/gpu/roofline.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::search {
 

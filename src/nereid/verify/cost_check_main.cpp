@@ -12,7 +12,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/trace/format/codec.h"
-#include "nereid/verify/rules/kernel_library.h"
+#include "nereid/verify/analysis/kernel_library.h"
 
 namespace nereid::verify {
 namespace {

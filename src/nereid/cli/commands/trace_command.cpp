@@ -17,7 +17,7 @@
 #include "nereid/trace/format/codec.h"
 #include "nereid/trace/notation.h"
 #include "nereid/tracer/tracer.h"
-#include "nereid/verify/rules/kernel_library.h"
+#include "nereid/verify/analysis/kernel_library.h"
 
 namespace nereid::cli {
 namespace {

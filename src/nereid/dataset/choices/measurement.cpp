@@ -10,8 +10,8 @@
 #include "nereid/compiler/output/trace_summary.h"
 #include "nereid/dataset/pair_line.h"
 #include "nereid/search/cost_model.h"
+#include "nereid/verify/analysis/normal_form.h"
 #include "nereid/verify/batch/answer.h"
-#include "nereid/verify/rules/normal_form.h"
 
 namespace nereid::dataset {
 namespace {

@@ -9,7 +9,7 @@
 #include "nereid/dataset/choices/best_pairs.h"
 #include "nereid/synth/sample/maker.h"
 #include "nereid/synth/traced.h"
-#include "nereid/verify/rules/kernel_library.h"
+#include "nereid/verify/analysis/kernel_library.h"
 
 namespace nereid::dataset {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/hash.h"
+#include "nereid/verify/analysis/normal_form.h"
 #include "nereid/verify/batch/answer.h"
-#include "nereid/verify/rules/normal_form.h"
 
 namespace nereid::train {
 

@@ -13,7 +13,7 @@
 namespace nereid::train {
 
 // Equal where two answers to a task hold the same program: their code (verify/batch/answer.h) has one normal
-// form (verify/rules/normal_form.h). Thoughts, comments and empty lines make no difference.
+// form (verify/analysis/normal_form.h). Thoughts, comments and empty lines make no difference.
 std::string program_key(const std::string& task, const std::string& answer);
 
 // Where the seconds of timed programs went: traced, compiled (what was not in the cache), prepared (a session

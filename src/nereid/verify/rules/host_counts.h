@@ -7,9 +7,9 @@
 
 #include <optional>
 
-#include "nereid/verify/rules/dataflow.h"
+#include "nereid/verify/analysis/dataflow.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 #include "nereid/verify/rules/host_values.h"
-#include "nereid/verify/rules/trace_analysis.h"
 
 namespace nereid::verify {
 

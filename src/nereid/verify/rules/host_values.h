@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "nereid/replay/report.h"
-#include "nereid/verify/rules/dataflow.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/dataflow.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
 

@@ -8,7 +8,7 @@
 
 #include "nereid/replay/report.h"
 #include "nereid/trace/trace.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {

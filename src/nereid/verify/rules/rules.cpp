@@ -6,73 +6,24 @@
 #include <array>
 #include <set>
 
-#include "nereid/verify/rules/assembly.h"
-#include "nereid/verify/rules/dataflow.h"
+#include "nereid/verify/analysis/assembly.h"
+#include "nereid/verify/analysis/dataflow.h"
 #include "nereid/verify/rules/host_counts.h"
 #include "nereid/verify/rules/host_values.h"
+#include "nereid/verify/rules/judged_outputs.h"
 #include "nereid/verify/rules/left_notes.h"
 #include "nereid/verify/rules/stream_order.h"
+#include "nereid/verify/rules/work_shares.h"
 
 namespace nereid::verify {
 namespace {
 
 using trace::StorageId;
-using trace::ValueId;
 
+constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
 constexpr std::array<std::string_view, 3> kPolicies = {"strict", "mostly", "hybrid"};
 constexpr double kMemoryFloor = 4e9,
                  kMemoryFactor = 16;  // of all storages of all phases, in bytes and times the reference's
-constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
-
-struct FlatOutput {
-  size_t position = 0;  // among the tensors of the output tree
-  StorageId storage = -1;
-  bool floating = false;
-};
-
-std::vector<FlatOutput> outputs_of(const TraceAnalysis& facts) {
-  std::vector<FlatOutput> out;
-  if (facts.judged() < 0) return out;
-  for (const ValueId v : trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].output)) {
-    const auto& value = facts.trace->values[static_cast<size_t>(v)];
-    out.push_back({out.size(), value.storage, trace::is_floating(value.dtype)});
-  }
-  return out;
-}
-
-// The outputs that a launch has to lead to: the floating-point ones, or all where there are none of these,
-// but not what the reference itself hands through without computing.
-std::vector<FlatOutput> outputs_to_compute(const TraceAnalysis& reference, const Dataflow& reference_flow,
-                                           const TraceAnalysis& candidate) {
-  auto outputs = outputs_of(candidate);
-  const auto wanted = outputs_of(reference);
-  const bool any_floating =
-      std::any_of(outputs.begin(), outputs.end(), [](const FlatOutput& o) { return o.floating; });
-  std::erase_if(outputs, [&](const FlatOutput& o) {
-    if (any_floating && !o.floating) return true;
-    if (wanted.size() != outputs.size() || o.position >= wanted.size()) return false;
-    return !reference_flow.output_computed.at(o.position);
-  });
-  return outputs;
-}
-
-std::string output_name(const FlatOutput& output, size_t count) {
-  return count == 1 ? "The output" : fmt::format("Output {}", output.position);
-}
-
-std::string storage_name(const trace::Trace& trace, StorageId id) {
-  const auto& storage = trace.storages[static_cast<size_t>(id)];
-  switch (storage.role) {
-    case trace::Role::kInput:
-      return "input " + storage.name;
-    case trace::Role::kParameter:
-      return "parameter " + storage.name;
-    case trace::Role::kBuffer:
-      return "buffer " + storage.name;
-    default:
-      return "a tensor";
-  }
-}
 
 class Checker {
  public:
@@ -281,15 +232,6 @@ class Checker {
     return bytes;
   }
 
-  // The position of the storage among the tensors given to the judged call, as text; empty where it is none
-  // of them.
-  static std::string input_path(const TraceAnalysis& facts, StorageId id) {
-    const auto values = trace::tensors_in(facts.trace->phases[static_cast<size_t>(facts.judged())].inputs);
-    for (size_t i = 0; i < values.size(); ++i)
-      if (facts.trace->values[static_cast<size_t>(values[i])].storage == id) return std::to_string(i);
-    return "";
-  }
-
   void reuse_between_calls() {
     // A reference that keeps something of earlier inputs (a running average that is read) does so by
     // definition.
@@ -399,13 +341,6 @@ class Checker {
     return nullptr;
   }
 
-  // A draw of the reference's that the candidate makes, too: its operands are constants, so that it works on
-  // no data. That it is the same draw is seen by the outputs.
-  bool is_free_draw(const DataflowStep& step) const {
-    return step.facts->random && step.origins == 0 && step.work == Work::kPointwise &&
-           draws(reference_flow_) != nullptr;
-  }
-
   void randomness() {
     const auto* draw = draws(flow_);
     if (draw != nullptr && draws(reference_flow_) == nullptr)
@@ -433,95 +368,39 @@ class Checker {
     if (found) break_rule("host-computed", found->sentence, found->step);
   }
 
-  // Where data decides what a launch touches, a count without data may see little of it: it is given all data
-  // that it has pointers to.
-  double bytes_beyond_the_count(const DataflowStep& step) const {
-    const auto& phase = candidate_.trace->phases[static_cast<size_t>(candidate_.judged())];
-    const auto* launch = std::get_if<trace::Launch>(&phase.steps.at(static_cast<size_t>(step.step)));
-    if (launch == nullptr) return 0;
-    const auto kernel = static_cast<size_t>(launch->alternatives.front().kernel);
-    if (kernel >= candidate_.kernels.size() || !candidate_.kernels[kernel].moves_by_data) return 0;
-    std::set<StorageId> touched(step.facts->reads.begin(), step.facts->reads.end());
-    touched.insert(step.facts->writes.begin(), step.facts->writes.end());
-    double bytes = 0;
-    for (const StorageId s : touched)
-      if (flow_.origins[static_cast<size_t>(s)] != 0)
-        bytes += static_cast<double>(candidate_.trace->storages[static_cast<size_t>(s)].bytes);
-    return std::max(0.0, bytes - step.facts->bytes);
-  }
-
-  // FLOPs and bytes of a step; of a launch that does more or less by what it loads, as it ran. An access that
-  // comes again and again moves no more bytes than it reaches.
-  static std::pair<double, double> work_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
-    const auto& s = *step.facts;
-    if (const auto* r = ran_of(step, ran)) {
-      const double bytes = std::min(s.most_bytes, r->bytes);
-      return {std::max(r->flops, bytes / 4), bytes};
-    }
-    return {s.flops, s.bytes};
-  }
-  static const RanWork* ran_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
-    if (!step.facts->by_data || step.before || ran == nullptr) return nullptr;
-    const auto found = std::ranges::find(*ran, step.step, &RanWork::step);
-    return found == ran->end() ? nullptr : &*found;
-  }
-
   // `ran`: null before a replay; shares that depend on what ran are then left for later.
   void who_does_the_work(const std::set<int>& idle, const std::vector<RanWork>* ran) {
-    bool waits = false;
-    double triton_flops = 0, triton_bytes = 0, flops = 0, bytes = 0, bookkeeping = 0, uncounted = 0;
-    const StepAnalysis *heavy = nullptr, *largest = nullptr, *counted = nullptr;
-    std::set<std::string_view> launched;  // what is launched again with the same arguments counts once
-    for (const auto& step : flow_.steps) {
-      const auto& s = *step.facts;
-      if (!step.live || (!step.before && idle.contains(step.step))) continue;
-      if (step.counted) {
-        bookkeeping += s.bytes;
-        if (counted == nullptr || s.bytes > counted->bytes) counted = &s;
-      }
-      if (step.work == Work::kFree || is_free_draw(step)) continue;
-      if (step.work == Work::kTriton && !s.same.empty() && !launched.insert(s.same).second) continue;
-      const auto [step_flops, step_bytes] = work_of(step, ran);
-      flops += step_flops, bytes += step_bytes;
-      if (step.work == Work::kTriton) {
-        triton_flops += step_flops, triton_bytes += step_bytes;
-        waits |= s.by_data && ran == nullptr;
-        if (ran_of(step, ran) == nullptr) uncounted += bytes_beyond_the_count(step);
-        continue;
-      }
-      if (step.work == Work::kHeavy && heavy == nullptr) heavy = &s;
-      if (largest == nullptr || s.bytes > largest->bytes) largest = &s;
-    }
-    const double flop_share = flops > 0 ? triton_flops / flops : 1,
-                 byte_share = bytes > 0 ? triton_bytes / bytes : 1;
-    report_.triton_share = report_.launches == 0 ? 0 : std::min(flop_share, byte_share);
+    const bool free_draws = draws(reference_flow_) != nullptr;
+    const auto shares = shares_of_work(candidate_, flow_, free_draws, idle, ran);
+    report_.triton_share = report_.launches == 0 ? 0 : std::min(shares.flops, shares.bytes);
     if (policy_ == Policy::kHybrid) return;
-    if (bookkeeping > kBookkeepingShare * (bytes + uncounted + bookkeeping)) {
-      const double share = bookkeeping / (bytes + uncounted + bookkeeping);
+    if (shares.bookkeeping > kBookkeepingShare) {
       auto& e = break_rule(
           "aten-compute",
           fmt::format("PyTorch's work over integers moves {:.0f} % of the counted bytes, most of them in {}; "
                       "as bookkeeping it may move {:.0f} %.",
-                      100 * share, counted->name, 100 * kBookkeepingShare),
-          counted);
-      e.numbers = {{"byte_share", share}};
+                      100 * shares.bookkeeping, shares.counted->name, 100 * kBookkeepingShare),
+          shares.counted);
+      e.numbers = {{"byte_share", shares.bookkeeping}};
     }
-    if (largest == nullptr) return;
-    if (heavy == nullptr && policy_ == Policy::kStrict) heavy = largest;
+    if (shares.largest == nullptr) return;
+    const auto* heavy = shares.heavy;
+    if (heavy == nullptr && policy_ == Policy::kStrict) heavy = shares.largest;
     if (heavy != nullptr) {
       const std::string kind = heavy->kind.empty() ? "" : fmt::format(", {},", heavy->kind);
       break_rule("aten-compute",
                  fmt::format("PyTorch's {}{} does work that `{}` reserves for Triton.", heavy->name, kind,
                              to_string(policy_)),
                  heavy);
-    } else if (!waits && report_.triton_share < kTritonShare) {
-      auto& e = break_rule("aten-share",
-                           fmt::format("Triton does {:.0f} % of the FLOPs and {:.0f} % of the bytes; at "
-                                       "least {:.0f} % of both are required. "
-                                       "The largest part of the rest is {}.",
-                                       100 * flop_share, 100 * byte_share, 100 * kTritonShare, largest->name),
-                           largest);
-      e.numbers = {{"flop_share", flop_share}, {"byte_share", byte_share}};
+    } else if (shares.final && report_.triton_share < kTritonShare) {
+      auto& e = break_rule(
+          "aten-share",
+          fmt::format("Triton does {:.0f} % of the FLOPs and {:.0f} % of the bytes; at "
+                      "least {:.0f} % of both are required. "
+                      "The largest part of the rest is {}.",
+                      100 * shares.flops, 100 * shares.bytes, 100 * kTritonShare, shares.largest->name),
+          shares.largest);
+      e.numbers = {{"flop_share", shares.flops}, {"byte_share", shares.bytes}};
     }
   }
 

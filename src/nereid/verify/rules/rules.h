@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {

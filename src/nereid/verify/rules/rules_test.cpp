@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nereid/verify/rules/assembly.h"
+#include "nereid/verify/analysis/assembly.h"
 #include "tests/support/trace_analysis.h"
 
 namespace nereid::verify {

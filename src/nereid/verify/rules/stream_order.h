@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {

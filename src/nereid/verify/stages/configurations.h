@@ -19,7 +19,7 @@
 
 #include "nereid/base/result.h"
 #include "nereid/replay/report.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "nereid/replay/report.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 #include "nereid/verify/verdict.h"
 
 namespace nereid::verify {

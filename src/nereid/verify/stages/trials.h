@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "nereid/replay/host/client.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 #include "nereid/verify/settings.h"
 #include "nereid/verify/stages/configurations.h"
 #include "nereid/verify/verdict.h"

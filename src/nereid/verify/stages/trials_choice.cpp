@@ -4,6 +4,9 @@
 #include "nereid/verify/stages/trials.h"
 
 namespace nereid::verify {
+
+using replay::InputDistribution;
+
 namespace {
 
 constexpr int64_t kFewElements = 64;

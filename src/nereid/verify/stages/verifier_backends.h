@@ -10,7 +10,7 @@
 #include "nereid/base/result.h"
 #include "nereid/replay/host/client.h"
 #include "nereid/tracer/tracer.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
 

@@ -8,7 +8,7 @@
 #include "nereid/replay/host/client.h"
 #include "nereid/tracer/kernel_compiler.h"
 #include "nereid/tracer/tracer.h"
-#include "nereid/verify/rules/kernel_library.h"
+#include "nereid/verify/analysis/kernel_library.h"
 #include "nereid/verify/stages/pipeline.h"
 
 namespace nereid::verify {

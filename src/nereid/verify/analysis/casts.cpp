@@ -1,4 +1,4 @@
-#include "nereid/verify/rules/casts.h"
+#include "nereid/verify/analysis/casts.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "nereid/verify/rules/assembly.h"
+#include "nereid/verify/analysis/assembly.h"
 
 #include <algorithm>
 #include <array>

@@ -12,7 +12,7 @@
 #include "nereid/trace/trace.h"
 #include "nereid/ttir/analysis/data_paths.h"
 #include "nereid/ttir/exec/executor.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
 

@@ -1,4 +1,4 @@
-#include "nereid/verify/rules/dataflow.h"
+#include "nereid/verify/analysis/dataflow.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "nereid/verify/rules/launch_text.h"
+#include "nereid/verify/analysis/launch_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,9 +10,9 @@
 #include "nereid/trace/cost.h"
 #include "nereid/trace/op_class.h"
 #include "nereid/trace/op_table.h"
-#include "nereid/verify/rules/casts.h"
-#include "nereid/verify/rules/kernel_library.h"
-#include "nereid/verify/rules/launch_text.h"
+#include "nereid/verify/analysis/casts.h"
+#include "nereid/verify/analysis/kernel_library.h"
+#include "nereid/verify/analysis/launch_text.h"
 
 namespace nereid::verify {
 namespace {

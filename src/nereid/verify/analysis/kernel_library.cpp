@@ -1,4 +1,4 @@
-#include "nereid/verify/rules/kernel_library.h"
+#include "nereid/verify/analysis/kernel_library.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "nereid/verify/rules/normal_form.h"
+#include "nereid/verify/analysis/normal_form.h"
 
 namespace nereid::verify {
 namespace {

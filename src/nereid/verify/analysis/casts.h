@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nereid/trace/access.h"
-#include "nereid/verify/rules/trace_analysis.h"
+#include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
 
