@@ -36,7 +36,7 @@ def rules():
 def passes():
     page = (ROOT / "docs/compiler.md").read_text()
     files = [
-        *(SOURCE / "compiler/transforms").glob("*.h"),
+        *(SOURCE / "compiler/transforms").rglob("*.h"),
         *(SOURCE / "compiler/import").glob("import_*.cpp"),
         *(SOURCE / "compiler/codegen").glob("emit_*.cpp"),
     ]

@@ -11,8 +11,8 @@
 #include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
-#include "nereid/compiler/transforms/split_factors.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
+#include "nereid/compiler/transforms/products/split_factors.h"
 
 namespace nereid::compiler {
 namespace {

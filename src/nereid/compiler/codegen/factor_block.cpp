@@ -6,7 +6,7 @@
 #include <set>
 
 #include "nereid/compiler/codegen/emit.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "nereid/compiler/import/import.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 #include "nereid/compiler/transforms/sums_of_products.h"
 
 namespace nereid::compiler {

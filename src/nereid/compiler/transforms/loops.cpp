@@ -6,8 +6,8 @@
 #include <set>
 
 #include "nereid/compiler/import/import.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "nereid/compiler/import/import.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

@@ -7,9 +7,9 @@
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "nereid/compiler/import/import.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
 #include "nereid/compiler/transforms/linear_sums.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

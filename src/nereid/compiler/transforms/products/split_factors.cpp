@@ -1,4 +1,4 @@
-#include "nereid/compiler/transforms/split_factors.h"
+#include "nereid/compiler/transforms/products/split_factors.h"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,8 @@
 
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

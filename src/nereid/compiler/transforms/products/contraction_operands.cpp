@@ -1,4 +1,4 @@
-#include "nereid/compiler/transforms/contraction_operands.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 

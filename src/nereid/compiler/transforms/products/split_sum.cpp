@@ -1,12 +1,12 @@
-#include "nereid/compiler/transforms/split_sum.h"
+#include "nereid/compiler/transforms/products/split_sum.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

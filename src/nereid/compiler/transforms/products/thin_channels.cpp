@@ -1,4 +1,4 @@
-#include "nereid/compiler/transforms/thin_channels.h"
+#include "nereid/compiler/transforms/products/thin_channels.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,9 +6,9 @@
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/ir/value.h"
-#include "nereid/compiler/transforms/channels_last.h"
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/products/channels_last.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {

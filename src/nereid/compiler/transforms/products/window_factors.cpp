@@ -1,9 +1,9 @@
-#include "nereid/compiler/transforms/window_factors.h"
+#include "nereid/compiler/transforms/products/window_factors.h"
 
 #include <algorithm>
 
-#include "nereid/compiler/transforms/contraction_operands.h"
 #include "nereid/compiler/transforms/fuse.h"
+#include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
 namespace {
