@@ -12,8 +12,9 @@ import types
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import source, tracing
-from .errors import Untraceable
+from .._task import source
+from . import tracing
+from .._task.errors import Untraceable
 
 DTYPES = {
     torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.uint16: "u16", torch.int32: "i32",

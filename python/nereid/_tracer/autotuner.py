@@ -17,7 +17,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import OutOfResources
 
 from . import triton_front_end
-from .errors import Untraceable
+from .._task.errors import Untraceable
 
 
 class Undecided:

@@ -8,7 +8,7 @@ import types
 import torch
 
 from . import generator_states, streams, tracing
-from .errors import Untraceable
+from .._task.errors import Untraceable
 
 TOTAL_MEMORY = 150_754_820_096
 _FREE_MEMORY = 150_000_000_000

@@ -7,7 +7,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from . import tracing
-from .errors import Untraceable
+from .._task.errors import Untraceable
 from .operators import ADVICE
 
 MAX_FALLBACK_BYTES = 256 << 20

@@ -10,7 +10,7 @@ import contextlib
 import torch
 
 from . import tracing
-from .errors import Untraceable
+from .._task.errors import Untraceable
 
 _BYTES = {"cpu": 5056, "cuda": 16}  # as PyTorch's
 

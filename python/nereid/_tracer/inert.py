@@ -12,7 +12,7 @@ from torch._decomp import decomposition_table
 from torch.autograd import forward_ad
 
 from . import grad_modes, light_modules, tracing
-from .errors import Untraceable
+from .._task.errors import Untraceable
 
 
 def seed_python(phase, call, draw):

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import arguments
-from .errors import Untraceable
+from .._task.errors import Untraceable
 from .ttir_writes import launch_writes
 
 MAX_KNOWN_BYTES = 256 << 20

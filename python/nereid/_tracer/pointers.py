@@ -5,7 +5,7 @@ import bisect
 
 import torch
 
-from .errors import Untraceable
+from .._task.errors import Untraceable
 
 _FIRST = 0x7F00_0000_0000
 _ALIGNMENT = 512

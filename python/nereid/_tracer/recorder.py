@@ -16,8 +16,9 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from . import arguments, composites, source, streams
-from .errors import Untraceable
+from .._task import source
+from . import arguments, composites, streams
+from .._task.errors import Untraceable
 from .operators import ADVICE, Kind, operator
 from .records import Done, Storage
 

@@ -12,7 +12,7 @@ import weakref
 import torch
 
 from . import tracing
-from .errors import Untraceable
+from .._task.errors import Untraceable
 
 _numbers = itertools.count(1)
 _streams = weakref.WeakSet()

@@ -21,6 +21,7 @@ light_modules.install()  # before anything imports what they stand for
 import torch.func  # noqa: F401
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from .._task import included_files, source
 from . import (
     arguments,
     backward,
@@ -28,16 +29,14 @@ from . import (
     fake_cuda,
     fake_tensors,
     grad_modes,
-    included_files,
     inert,
     layers,
-    source,
     streams,
     tracing,
     triton_front_end,
 )
 from .bindings import Bindings
-from .errors import KernelDoesNotCompile, Malformed
+from .._task.errors import KernelDoesNotCompile, Malformed
 from .known_values import KnownValues
 from .pointers import Pointers
 from .recorder import Recorder

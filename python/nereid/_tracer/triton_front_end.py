@@ -25,8 +25,8 @@ from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import get_jit_fn_file_line
 
 from . import streams
-from .errors import KernelDoesNotCompile, Untraceable
-from .source import display_name
+from .._task.errors import KernelDoesNotCompile, Untraceable
+from .._task.source import display_name
 
 TARGET = GPUTarget("cuda", 90, 32)
 DEVICE_PROPERTIES = {

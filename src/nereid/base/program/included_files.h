@@ -6,7 +6,7 @@
 //
 // Each line of a file stands behind "#|"; for Python the section is a comment. The tracer finds these files
 // when the task, or a candidate that is judged with it, imports them
-// (python/nereid/_tracer/included_files.py). Files are found by the import statements in the text, so that
+// (python/nereid/_task/included_files.py). Files are found by the import statements in the text, so that
 // nothing else of a folder reaches a sandbox. Files of other kinds are included by name, in base64 under "#
 // nereid-include-data".
 #pragma once
