@@ -60,5 +60,7 @@ with tempfile.TemporaryDirectory(dir=ROOT / "build" if (ROOT / "build").exists()
         assert sizes.main([str(path)]) == code, lines
     path.write_text("// text\n" * (sizes.FILE_LINES + 1))
     assert sizes.main([str(path)]) == 1
+    crowd = [pathlib.Path(folder, f"{i}.h") for i in range(sizes.FOLDER_FILES)]
+    assert not list(sizes.crowded(crowd)) and len(list(sizes.crowded([*crowd, path]))) == 1
 print("functions are found, and refused where they are too long")
 sys.exit(0)
