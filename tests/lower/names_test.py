@@ -14,6 +14,9 @@ import tempfile
 
 import names
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from sample import sampled  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 LOOP = """import torch
 import torch.nn as nn
@@ -75,7 +78,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("nereid")
     parser.add_argument("--count", type=int, default=12)
-    parser.add_argument("--every", type=int, default=1, help="take every N-th file of tests/tasks")
+    parser.add_argument(
+        "--every",
+        type=int,
+        default=1,
+        help="take one of N parts of tests/tasks, and of 4 of the recurrences (tests/sample.py)",
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     for text, wanted in CHECKED.items():
@@ -83,15 +91,17 @@ def main():
         assert found == wanted, (text, found, wanted)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        files = sorted((HERE.parent / "tasks").glob("*.py"))[:: options.every]
-        for i, text in enumerate(recurrences()):
+        files = sampled(sorted((HERE.parent / "tasks").glob("*.py")), options.every, lambda task: task.name)
+        loops = dict(enumerate(recurrences()))
+        for i in sampled(loops, min(options.every, 4)):
+            text = loops[i]
             files.append(folder / f"recurrence_{i}.py")
             files[-1].write_text(text)
         for level in (1, 2, 5, 20):
-            sampled = folder / f"level{level}"
+            drawn = folder / f"level{level}"
             command = f"{options.nereid} synth --level {level} --count {options.count} --seed {options.seed} --max-elements 2^15 -o"
-            subprocess.run([*command.split(), sampled], check=True, capture_output=True)
-            files += sorted(sampled.glob("L*.py"))
+            subprocess.run([*command.split(), drawn], check=True, capture_output=True)
+            files += sorted(drawn.glob("L*.py"))
         written = folder / "written"
         done = subprocess.run(
             [options.nereid, "lower", *files, "-o", written, "--json"], capture_output=True, text=True

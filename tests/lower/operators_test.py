@@ -17,6 +17,7 @@ import tempfile
 import algebra
 import blocks
 import families
+import names
 import operators
 import uncommon
 
@@ -52,8 +53,8 @@ def chosen(args):
     promised = [
         case for case, _, _ in PROMISES if not args.only or args.only in case.name or args.only == case.family
     ]
-    # A third is lowered, and a third of that, which is of the same parts, is verified: large sizes take long.
-    parts = (3, 9, 27) if args.parts > 1 else (1, 1, 1)
+    # A quarter is lowered, and a quarter of that, of the same parts, is verified: large sizes take long.
+    parts = (4, 16, 48) if args.parts > 1 else (1, 1, 1)
     lowered, verified, large = (sampled(promised, n, lambda case: case.name) for n in parts)
     verified = [case for case in verified if not case.name.startswith(LARGE)]
     return picked + lowered, {case.name for case in picked + verified + large}
@@ -70,6 +71,12 @@ def broken_promises(written):
             yield case.name, f"expected a file that says: {mentions}"
         if never and never in text:
             yield case.name, f"expected no file that says: {never}"
+
+
+def undefined_names(written):
+    for file in written.glob("*.py"):
+        for line, name in names.undefined(file.read_text()):
+            yield file.stem, f"line {line}: {name} is not defined"
 
 
 def run(command, **more):
@@ -100,7 +107,7 @@ def main():
         failures = {
             pathlib.Path(line["file"]).stem: line["not_lowered"] for line in lines if "not_lowered" in line
         }
-        names = [n for n in picked if n not in failures]
+        to_judge = [n for n in picked if n not in failures]
         if lowered.returncode not in (0, 1):
             print(lowered.stderr[-2000:])
         pairs = folder / "pairs.jsonl"
@@ -115,7 +122,7 @@ def main():
                     }
                 )
                 + "\n"
-                for n in names
+                for n in to_judge
                 if n in verified
             )
         )
@@ -127,9 +134,10 @@ def main():
         for verdict in map(json.loads, verdicts.read_text().splitlines()):
             if verdict.get("verdict") != "Verified":
                 failures[verdict["id"]] = f"{verdict.get('verdict')}: {verdict.get('reason')}"
-            names.remove(verdict["id"])
-        failures.update({name: "no verdict" for name in names if name in verified})
+            to_judge.remove(verdict["id"])
+        failures.update({name: "no verdict" for name in to_judge if name in verified})
         failures.update(broken_promises(written))
+        failures.update(undefined_names(written))
     unknown = {name: why for name, why in failures.items() if not name.startswith(tuple(NOT_YET))}
     for name, why in unknown.items():
         print(f"{name} [{picked[name].forward!r}]: {why}"[:400])
