@@ -688,6 +688,26 @@ class Batches(unittest.TestCase):
             torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-4)
         self.assertIn("(4, 9)", nereid.explain(fast, torch.randn(4, 9)))
 
+    @torch.no_grad()
+    def test_kernels_that_hold_for_one_batch_alone(self):
+        module, x = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 32)), torch.randn(16, 64)
+        fast = nereid.optimize(module, (x,), dynamic="batch", **QUICK)
+        if fast.nereid_reason is not None:  # the compiler may learn it
+            self.assertIn("cannot be written for any batch", fast.nereid_reason)
+            with self.assertWarnsRegex(UserWarning, "any batch"):
+                torch.testing.assert_close(fast(x), module(x))
+
+    @torch.no_grad()
+    def test_a_first_call_draws_once(self):
+        module = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.4)).train()
+        x = torch.randn(8, 16)
+        fast, answers = nereid.optimize(module, (x,), **QUICK), []
+        self.assertIsNone(fast.nereid_reason)
+        for call in (fast, module):
+            torch.manual_seed(3)
+            answers.append([call(x) for _ in range(3)])
+        torch.testing.assert_close(*answers)
+
 
 def table(policy):
     """What each live module gets."""

@@ -49,9 +49,11 @@ def optimize(
     original's, and `.to()`, `.half()`, `copy.deepcopy`, pickling and `torch.save` work. It takes the same
     arguments and returns the same structure. A call outside of what was verified (another shape, dtype,
     stride, device or structure; integers outside of the example's range, on a CPU; a changed training mode,
-    attribute, global, closure or hook; a gradient, a function transform; autocast) is done by the original's
-    forward, with one warning; `nereid.explain` says why. Files, the environment and what forward reaches by
-    names that it computes cannot be watched. Kernels do not check indices in a GPU's memory.
+    attribute, global, closure, function or hook; a gradient, a function transform; autocast) is done by the
+    original's forward, with one warning; `nereid.explain` says why. So is every call of a forward that
+    changes attributes or globals (one that fills a cache is taken once the cache is full), draws Python's or
+    NumPy's random numbers or reads a clock. Files, and what forward reaches by names that it computes, cannot
+    be watched; what it prints is not printed. Kernels do not check indices in a GPU's memory.
 
     fast.nereid_verdict    the Verdict of the kernels; None where the module could not be exported
     fast.nereid_reason     why there are no kernels; None where there are

@@ -41,7 +41,7 @@ _SHARED = (
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks",
     "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
-
+_LEFT = ("training", "_is_full_backward_hook")  # attributes of a new nn.Module that are the original's, too
 
 # What Python looks up in the class: given where the original's class has it.
 _SPECIAL = (
@@ -102,7 +102,8 @@ class Optimized(torch.nn.Module):
         object.__dict__["__class__"].__set__(self, _class_of(type(original)))
         for name in _SHARED:
             own[name] = getattr(original, name)
-        own.pop("training", None)
+        for name in _LEFT:
+            own.pop(name, None)
         own["_nereid_call"] = Call(original)
         own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
         own["_nereid_failed"], own["_nereid_ran"] = None, False  # why kernels run no more; whether they ran
@@ -117,9 +118,8 @@ class Optimized(torch.nn.Module):
                 name: meta_of(names[name]) for name in [*plan.exported.state, *plan.exported.written]
             }
             own["_nereid_ties"] = ties_of(names)
-            paths = {
-                name: name.rpartition(".") for name in own["_nereid_state"]
-            }  # the guard's fast way there
+            # The guard's fast way there.
+            paths = {name: name.rpartition(".") for name in own["_nereid_state"]}
             own["_nereid_places"] = [
                 (name, want, original.get_submodule(paths[name][0]), paths[name][2])
                 for name, want in own["_nereid_state"].items()
@@ -158,7 +158,7 @@ class Optimized(torch.nn.Module):
         Why this call is the original's; None where nothing is done."""
         settings = self._nereid_settings
         plan = self._nereid_plan
-        if settings is None or plan.source is None or not plan.valid or self._nereid_watched.too_large:
+        if settings is None or plan.source is None or not plan.valid or self._nereid_watched.unknown:
             return None
         if (
             1 + len(self._nereid_others) + len(self._nereid_pending) >= settings.specialize
@@ -224,13 +224,10 @@ class Optimized(torch.nn.Module):
             return why, ()
         if self._nereid_failed is not None:
             return self._nereid_failed, ()
-        if not plan.valid or self._nereid_watched.too_large:
-            return (
-                "its attributes, or globals that it reads, changed before it was copied"
-                if not plan.valid
-                else "the module has too many attributes to watch",
-                (),
-            )
+        if not plan.valid:
+            return "its attributes, or globals that it reads, changed before it was copied", ()
+        if (why := self._nereid_watched.unknown) is not None:
+            return why, ()
         try:
             bound = self._nereid_call.bind(args, kwargs)
             tensors: list[torch.Tensor] = []
@@ -325,7 +322,9 @@ class Optimized(torch.nn.Module):
         if not self._nereid_ran and not writes and os.environ.get("TRITON_INTERPRET") == "1":
             # Triton's interpreter computes some operations wrongly, such as tl.dot of bfloat16.
             random, again = torch.get_rng_state(), self._nereid_original_answer(tensors)
-            if torch.equal(random, torch.get_rng_state()) and not alike(outputs, again):
+            drawn = not torch.equal(random, torch.get_rng_state())
+            torch.set_rng_state(random)  # as after one call
+            if not drawn and not alike(outputs, again):
                 self.__dict__["_nereid_failed"] = why = (
                     "Triton's interpreter computes other numbers than the original"
                 )
@@ -442,6 +441,8 @@ class Optimized(torch.nn.Module):
     def __setattr__(self, name, value):
         if name.startswith("_nereid_") or "_nereid_original" not in self.__dict__:
             super().__setattr__(name, value)
+        elif name == "_compiled_call_impl":  # of `fast.compile()`, which must not compile the original
+            self.__dict__[name] = value
         else:
             setattr(self._nereid_original, name, value)
 

@@ -1,6 +1,8 @@
 """The kernels of one set of sizes: how they are found, and what they hold for."""
 
 import dataclasses
+import random
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,8 +11,9 @@ import torch
 from .. import _commands, _export, _program, _structure
 from .._verdict import Verdict
 from .tensors import aliases_of, function_modes, meta_of, range_of
-from .watched import unwatched
+from .watched import Watched, unwatched
 
+_REPLACED = ("_flat_weights", "_flat_weight_refs")  # of torch.nn.RNNBase, by torch.export
 _PRECISIONS = {"ieee": (False, False), "tf32": (True, True)}
 
 
@@ -28,12 +31,38 @@ def exported_module(module, call, bound, settings):
     if (why := unwatched(module)) is not None:
         raise _structure.Unsupported(why)
     batch = settings.search.get("dynamic") == "batch"
+    run = without_effects(call.run)
     try:
-        return _export.export(module, bound, call.run, batch=batch, flags=flags_of(settings.precision))
+        return _export.export(module, bound, run, batch=batch, flags=flags_of(settings.precision))
     except _structure.Unsupported:
         raise
     except Exception as error:  # of export's own: the original runs
         raise _structure.Unsupported(_export.program.short(error)) from error
+
+
+def without_effects(run):
+    """`run(module, bound)`, which raises Unsupported where forward leaves attributes, globals or closures
+    other than they were, or draws Python's or NumPy's random numbers: kernels would do neither."""
+
+    def call(module, bound):
+        watched, drawn = Watched(module, without=_REPLACED), host_random()
+        if watched.unknown is not None:
+            raise _structure.Unsupported(watched.unknown)
+        result = run(module, bound)
+        if (why := watched.differs()) is not None:
+            raise _structure.Unsupported(f"forward changes more than tensors: {why}")
+        if host_random() != drawn:
+            raise _structure.Unsupported("forward draws random numbers of Python or NumPy")
+        return result
+
+    return call
+
+
+def host_random():
+    """The state of the random numbers that Python and NumPy draw."""
+    numpy = sys.modules.get("numpy")
+    drawn = numpy.random.get_state(legacy=False) if numpy is not None else None
+    return random.getstate(), drawn and (drawn["state"]["key"].tobytes(), drawn["state"]["pos"])
 
 
 def flags_of(precision):
@@ -100,7 +129,9 @@ class Plan:
             except _program.Answered as answered:
                 if answered.code == _program.NO_EXIT and answered.json is not None:
                     result = answered.json
-                elif answered.code in (_program.NO_EXIT, _program.INPUT_EXIT) and "model.py" in answered.text:
+                elif answered.code in (_program.NO_EXIT, _program.INPUT_EXIT) and (
+                    "model.py" in answered.text or "cannot be written for any batch" in answered.text
+                ):
                     raise _structure.Unsupported(
                         f"the exported program: {answered.text[-500:]}"
                     ) from answered

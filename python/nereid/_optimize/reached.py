@@ -1,12 +1,15 @@
 """The attributes of classes, globals and closures that a module's functions name in their code.
 
 Followed are the methods of the classes, functions that these name, and functions and values in Python
-modules, classes and objects that these name. What PyTorch and the standard library hold is left out, and so
-is what only code reaches that is chosen by data: `getattr` with a name that is computed, files, the
-environment.
+modules, classes and objects that these name. Of PyTorch the functions that code names are watched, but not
+what they read; the standard library is left out but for the environment and clocks, and so is what only
+code reaches that is chosen by data: `getattr` with a name that is computed, files.
 """
 
+import datetime
+import os
 import sys
+import time
 import types
 
 import torch
@@ -83,13 +86,17 @@ def _functions_of(value):
 
 
 def values(classes, functions):
-    """(mapping, key, value, place) of what modules of these classes, and these functions, may read."""
-    return _Search().run(classes, functions)
+    """What modules of these classes, and these functions, may read: a list of (mapping, key, value, place),
+    the functions on the way, whether the environment is read, and whether a clock is."""
+    search = _Search()
+    search.run(classes, functions)
+    return search.found, {function for function, _ in search.seen}, search.environment, search.clock
 
 
 class _Search:
     def __init__(self):
         self.found, self.queue, self.seen, self.known = [], [], set(), set()
+        self.environment = self.clock = False
 
     def run(self, classes, functions):
         for cls in classes:
@@ -102,7 +109,6 @@ class _Search:
             if cls is not None:
                 self._class(cls, names)
             self._variables(function, names, cls)
-        return self.found
 
     def _add(self, function, cls):
         function = function.__func__ if isinstance(function, types.MethodType) else function
@@ -119,6 +125,8 @@ class _Search:
             held = vars(base)
             for name in held.keys() & (names & {"forward"} if _foreign(base) else names):
                 self._value((base, held), name, f"{base.__qualname__}.{name}", names, cls, 0)
+                if _foreign(base) and isinstance(held[name], types.FunctionType):
+                    self._torch(held[name].__globals__, _names(held[name].__code__), "torch", 0)
 
     def _variables(self, function, names, cls):
         space = function.__globals__
@@ -134,13 +142,16 @@ class _Search:
         those attributes that the code names."""
         owner, held = holder
         value = held[key]
+        self._note_outside(value, names)
         if key.startswith("__") or (id(owner), key, id(cls)) in self.known:
             return
         self.known.add((id(owner), key, id(cls)))
         functions = _functions_of(value)
         for function in functions:
             self._add(function, cls)
-        if functions or isinstance(value, (*_PLAIN, list, tuple, dict, set)):
+        if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == "torch":
+            self._torch(vars(value), names, place, depth)
+        elif functions or isinstance(value, (*_PLAIN, list, tuple, dict, set)):
             self.found.append((held, key, value, place))
         elif not isinstance(value, torch.nn.Module) and depth < 3 and not _foreign(_home(value)):
             if not isinstance(value, types.ModuleType):
@@ -148,6 +159,28 @@ class _Search:
             attributes = getattr(value, "__dict__", {})
             for name in names & attributes.keys():
                 self._value((value, attributes), name, f"{place}.{name}", names, None, depth + 1)
+
+    def _note_outside(self, value, names):
+        """Whether a value that code names leads to the environment or to a clock."""
+        if any(value is one for one in (os, os.environ, os.getenv)):
+            self.environment |= value is not os or bool(names & {"environ", "getenv"})
+        elif value is time or getattr(value, "__module__", None) == "time":
+            self.clock = True
+        elif any(value is one for one in (datetime, datetime.datetime, datetime.date)):
+            self.clock |= bool(names & {"now", "today", "utcnow"})
+
+    def _torch(self, space, names, place, depth):
+        """PyTorch's functions that code names, which a program may replace."""
+        for name in names & space.keys():
+            value, key = space[name], (id(space), name)
+            if key in self.known or name.startswith("__"):
+                continue
+            self.known.add(key)
+            if isinstance(value, types.ModuleType):
+                if depth < 3 and value.__name__.partition(".")[0] == "torch":
+                    self._torch(vars(value), names, f"{place}.{name}", depth + 1)
+            elif isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
+                self.found.append((space, name, value, f"{place}.{name}"))
 
 
 def _home(value):

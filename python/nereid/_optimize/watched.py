@@ -2,6 +2,8 @@
 
 import collections
 import operator
+import os
+import random
 
 import torch
 
@@ -45,19 +47,31 @@ def _same(value, now):
     )
 
 
+class _Items:
+    """What a dictionary holds, whatever its class makes of it, as transformers' ACT2FN does."""
+
+    def __init__(self, held):
+        self._held = held
+
+    def __getitem__(self, key):
+        return dict.__getitem__(self._held, key)
+
+
 class Watched:
     """What of a module's Python state forward may have read, and a fast comparison with what it is now:
     attributes, attributes of its classes, and the globals and closures of its functions (reached.py)."""
 
-    def __init__(self, module):
+    def __init__(self, module, without=()):
+        """`without`: attributes of modules that are left out."""
         self._entries, self._sizes, self._versions, self._contents = [], [], [], []
         self._seen, self._functions = set(), []
+        self._state = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
         self.outside = {}  # place: number or text that lies outside of the module, which pickles leave out
         self._modules = [
             (name, part, part._modules, tuple(part._modules.items())) for name, part in module.named_modules()
         ]
         self.parts = [part for _, part, *_ in self._modules]
-        self.too_large = False
+        self.unknown = None  # why some of it cannot be watched
         for name, part in module.named_modules():
             own, prefix = vars(part), f"{name}." if name else ""
             self._sizes.append((name, own, len(own)))
@@ -67,7 +81,7 @@ class Watched:
                     if value is None:  # forward tests for that
                         self._entries.append((held, key, None, prefix + key))
             for key, value in own.items():
-                if key not in _OWN:
+                if key not in _OWN and key not in without:
                     self._watch(own, key, value, prefix + key, 0)
         self._watch_outside(module)
         self._holders, self._keys, self._values = [[entry[i] for entry in self._entries] for i in range(3)]
@@ -75,7 +89,18 @@ class Watched:
     def _watch_outside(self, module):
         """Classes, globals and closures."""
         classes = dict.fromkeys(type(part) for part in module.modules())
-        for holder, key, value, where in reached.values(classes, self._functions):
+        values, functions, environment, clock = reached.values(classes, self._functions)
+        if clock:
+            self.unknown = "forward reads a clock, or may do so"
+        if environment:
+            self._contents.append((os.environ, dict, dict(os.environ), "the environment"))
+        self._code = [(f, *_code_of(f)) for f in functions]  # autoreload replaces it in place
+        for function in functions:
+            if function.__kwdefaults__:
+                place = f"the default of {function.__qualname__}"
+                for inner, name, item, where in self._items(function.__kwdefaults__, place):
+                    self._watch(inner, name, item, where, 1)
+        for holder, key, value, where in values:
             if isinstance(value, (dict, list, set, collections.deque)) and len(value) > 64:
                 self._entries.append((holder, key, value, where))  # a registry
             else:
@@ -85,11 +110,12 @@ class Watched:
 
     def _watch(self, holder, key, value, where, depth):
         if len(self._entries) > _LONGEST:
-            self.too_large = True
+            self.unknown = "the module has too many attributes to watch"
             return
         self._entries.append((holder, key, value, where))
         if isinstance(value, torch.Tensor):
-            self._versions.append((value, value._version, where))
+            if id(value) not in self._state:  # kernels read a parameter's values in each call
+                self._versions.append((value, value._version, where))
             return
         if callable(value) and hasattr(value, "__code__"):
             self._functions.append(value)
@@ -109,7 +135,8 @@ class Watched:
         """(holder, key, value, place) of each value in a container or an object."""
         if isinstance(value, dict):
             self._sizes.append((where, value, len(value)))
-            return [(value, key, item, f"{where}[{key!r}]") for key, item in value.items()]
+            held = value if type(value).__getitem__ is dict.__getitem__ else _Items(value)
+            return [(held, key, item, f"{where}[{key!r}]") for key, item in dict.items(value)]
         if isinstance(value, (list, tuple, collections.deque)):
             self._sizes.append((where, value, len(value)))
             return [(value, i, item, f"{where}[{i}]") for i, item in enumerate(value)]
@@ -117,9 +144,13 @@ class Watched:
             self._contents.append((value, frozenset, frozenset(value), where))
         elif isinstance(value, bytearray):
             self._contents.append((value, bytes, bytes(value), where))
+        elif (form := _generator_state(value)) is not None:
+            self._contents.append((value, form, form(value), where))
+        elif hasattr(type(value), "__next__"):
+            self.unknown = f"{_place(where)} is an iterator, which cannot be watched"
         elif type(value).__module__ == "numpy" and hasattr(value, "tobytes"):
             if value.nbytes > 1 << 20 or value.dtype.hasobject:
-                self.too_large = True
+                self.unknown = f"{_place(where)} is an array that is too large to watch"
             else:
                 self._contents.append((value, _bytes_of_array, _bytes_of_array(value), where))
         found = []
@@ -156,6 +187,13 @@ class Watched:
             same = False
         if not same and (found := self._entry_differs()) is not None:
             return found
+        for function, code, defaults, more in self._code:
+            if (
+                function.__code__ is not code
+                or function.__defaults__ is not defaults
+                or function.__kwdefaults__ is not more
+            ):
+                return f"the function {function.__qualname__}: expected its code and defaults as they were, got others"
         for tensor, version, where in self._versions:
             if tensor._version != version:
                 return f"{_place(where)}: expected the tensor's values as they were, got changed ones"
@@ -173,6 +211,22 @@ class Watched:
             if not _same(value, now):
                 return f"{_place(where)}: expected {value!r:.80}, got {now!r:.80}"
         return None
+
+
+def _code_of(function):
+    return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
+def _generator_state(value):
+    """The function that reads the state of a generator of random numbers; None for another object."""
+    if isinstance(value, random.Random):
+        return lambda held: held.getstate()
+    if isinstance(value, torch.Generator):
+        return lambda held: bytes(held.get_state().tolist())
+    if type(value).__module__.startswith("numpy.random"):
+        held = getattr(value, "bit_generator", getattr(value, "_bit_generator", None))
+        return None if held is None else (lambda _: repr(held.state))
+    return None
 
 
 def _counted(holder):

@@ -1,0 +1,343 @@
+"""What a live module does and reads besides its tensors: attributes, globals, random numbers, clocks, code
+that is replaced, and structures that hold more than their fields.
+
+    tests/python/outside_test.py PATH/TO/nereid
+
+Nothing is judged: what cannot be exported is refused before, and the rest asks the guard alone.
+"""
+
+import collections
+import copy
+import dataclasses
+import itertools
+import os
+import pathlib
+import pickle
+import random
+import sys
+import time
+import unittest
+import warnings
+
+if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+    os.environ["NEREID_PROGRAM"] = str(pathlib.Path(sys.argv.pop(1)).resolve())
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+
+import nereid  # noqa: E402
+import numpy  # noqa: E402
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from nereid import _structure  # noqa: E402
+from nereid._optimize import call, plan, watched  # noqa: E402
+from torch import nn  # noqa: E402
+
+X = torch.randn(4, 8)
+
+
+def module(forward, **attributes):
+    class Module(nn.Module):
+        pass
+
+    Module.forward = forward
+    made = Module()
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made.eval()
+
+
+def export(made, *args):
+    bound = call.Call(made).bind(args, {})
+    return plan.exported_module(made, call.Call(made), bound, plan.Settings(1, "ieee", {}))
+
+
+class Calls(nn.Module):
+    """Keeps how often it was called, and what it computed last."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.count, self.last = nn.Linear(8, 8), 0, None
+
+    def forward(self, x):
+        self.count += 1
+        self.last = self.linear(x)
+        return self.last.relu()
+
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = None
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.arange(8.0)
+        return x + self.table
+
+
+TOTAL = {"calls": 0}
+
+
+def counts_in_a_global(self, x):
+    TOTAL["calls"] += 1
+    return x * 2
+
+
+def appends(self, x):
+    self.log.append(tuple(x.shape))
+    return x * 2
+
+
+REFUSED = {
+    "a counter": (Calls(), "attribute (count|last)"),
+    "a list": (module(appends, log=[]), "log: expected 0 attributes or items, got 1"),
+    "a global": (module(counts_in_a_global), r"TOTAL\['calls'\]: expected 0, got 1"),
+    "an empty cache": (Cached(), "attribute table"),
+    "random": (module(lambda self, x: x * random.random()), "random numbers of Python or NumPy"),
+    "numpy.random": (module(lambda self, x: x * float(numpy.random.rand())), "random numbers of Python"),
+    "random.Random": (
+        module(lambda self, x: x * self.source.random(), source=random.Random(3)),
+        "attribute source",
+    ),
+    "numpy's generator": (
+        module(lambda self, x: x * self.source.random(), source=numpy.random.default_rng(3)),
+        "attribute source",
+    ),
+    "an iterator": (
+        module(lambda self, x: x * next(self.steps), steps=itertools.count(1)),
+        "steps is an iterator",
+    ),
+    "a clock": (module(lambda self, x: x * (time.time() % 7)), "reads a clock"),
+}
+
+
+class Effects(unittest.TestCase):
+    """Kernels change tensors alone, and what forward computed once in Python is a constant in them."""
+
+    def test_forward_that_does_more_runs_itself(self):
+        for name, (made, says) in REFUSED.items():
+            with self.subTest(name), torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if name == "a clock":
+                    self.assertRegex(nereid.optimize(made, (X,), device="cpu").nereid_reason, says)
+                    continue
+                fast, alone = nereid.optimize(made, (X,), device="cpu"), copy.deepcopy(made)
+                self.assertRegex(fast.nereid_reason, says)
+                for _ in range(3):
+                    held = random.getstate(), numpy.random.get_state()
+                    got = fast(X)
+                    random.setstate(held[0]), numpy.random.set_state(held[1])
+                    torch.testing.assert_close(got, alone(X))
+                for key in ("count", "log"):
+                    self.assertEqual(getattr(made, key, None), getattr(alone, key, None))
+
+    def test_a_cache_that_is_full_is_a_constant(self):
+        made = Cached()
+        with self.assertRaises(_structure.Unsupported):
+            export(made, X)
+        made(X)
+        self.assertIn("forward", export(made, X).source)
+
+    def test_a_recurrent_layer_has_no_effect(self):
+        self.assertIn("lstm", export(nn.LSTM(8, 8).eval(), torch.randn(3, 2, 8)).source)
+
+
+class Registry(dict):
+    """Makes an object of what it holds, as transformers' ACT2FN does."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(name)()
+
+
+LAYERS = Registry(gelu=nn.GELU, relu=nn.ReLU)
+
+
+def with_default(self, x, *, scale=2.0):
+    return x * scale
+
+
+class Reads(unittest.TestCase):
+    """What the guard of a call compares."""
+
+    def seen(self, made, change, says):
+        state = watched.Watched(made)
+        self.assertIsNone(state.differs())
+        change()
+        self.assertRegex(state.differs() or "None", says)
+
+    def test_functions_of_torch_that_are_replaced(self):
+        gelu, linear, relu = F.gelu, F.linear, torch.relu
+        for made, holder, name in (
+            (module(lambda self, x: F.gelu(x)), F, "gelu"),
+            (module(lambda self, x: torch.nn.functional.gelu(x)), F, "gelu"),
+            (nn.Sequential(nn.Linear(8, 8)), F, "linear"),
+            (module(lambda self, x: torch.relu(x)), torch, "relu"),
+        ):
+            try:
+                self.seen(made, lambda h=holder, n=name: setattr(h, n, F.silu), f"{name}: expected")
+            finally:
+                F.gelu, F.linear, torch.relu = gelu, linear, relu
+
+    def test_code_that_is_replaced_in_place(self):  # as IPython's autoreload does it
+        def helper(x):
+            return x * 2
+
+        made = module(lambda self, x: helper(x) + 1)
+        self.seen(made, lambda: setattr(helper, "__code__", (lambda x: x * 3).__code__), "its code")
+        forward = type(made).forward
+        self.seen(made, lambda: setattr(forward, "__defaults__", (1,)), "defaults")
+
+    def test_defaults_of_keywords(self):
+        made = module(with_default)
+        kept = dict(with_default.__kwdefaults__)
+        try:
+            self.seen(made, lambda: with_default.__kwdefaults__.update(scale=3.0), "expected 2.0, got 3.0")
+        finally:
+            with_default.__kwdefaults__.update(kept)
+
+    def test_the_environment_where_forward_names_it(self):
+        try:
+            made = module(lambda self, x: x * float(os.environ.get("NEREID_TEST_SCALE", "2")))
+            self.seen(made, lambda: os.environ.update(NEREID_TEST_SCALE="3"), "the environment")
+            other = watched.Watched(module(lambda self, x: x * 2))
+            os.environ["NEREID_TEST_SCALE"] = "4"
+            self.assertIsNone(other.differs())
+        finally:
+            os.environ.pop("NEREID_TEST_SCALE", None)
+
+    def test_new_values_of_parameters_are_no_change(self):
+        made = nn.LSTM(8, 8)
+        state = watched.Watched(made)  # its list of weights is an attribute
+        made.load_state_dict({name: value + 1 for name, value in made.state_dict().items()})
+        self.assertIsNone(state.differs())
+
+    def test_a_registry_that_makes_objects_is_the_same(self):
+        made = module(lambda self, x: LAYERS["gelu"](x))
+        self.seen(made, lambda: LAYERS.update(gelu=nn.SiLU), "LAYERS")
+
+
+@dataclasses.dataclass
+class Plain:
+    a: torch.Tensor
+    b: object = None
+
+
+@dataclasses.dataclass
+class Late:
+    a: torch.Tensor
+    b: object = dataclasses.field(init=False, default=None)
+
+
+@dataclasses.dataclass
+class Counted:
+    a: torch.Tensor
+    calls: int = 0
+
+    def __post_init__(self):
+        self.calls += 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: torch.Tensor
+    tag: str = "x"
+
+
+@dataclasses.dataclass(slots=True)
+class Slots:
+    a: torch.Tensor
+    __hidden: int = 3
+
+    def hidden(self):
+        return self.__hidden
+
+
+@dataclasses.dataclass
+class Dictionary(collections.OrderedDict):
+    """As transformers' ModelOutput."""
+
+    a: torch.Tensor
+    b: object = None
+
+    def __post_init__(self):
+        self.update(a=self.a)
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+class Named(Point):
+    pass
+
+
+class Structures(unittest.TestCase):
+    """Arguments and answers hold again what they held."""
+
+    def again(self, value):
+        tensors = []
+        description = _structure.flatten(value, tensors)
+        self.assertIsNone(_structure.differs("it", description, _structure.flatten(value, [])))
+        made = _structure.unflatten(pickle.loads(pickle.dumps(description)), iter(tensors))
+        self.assertIs(type(made), type(value))
+        return made
+
+    def test_dataclasses(self):
+        more = Plain(X, [1, None])
+        more.extra = X + 1
+        self.assertTrue(torch.equal(self.again(more).extra, X + 1))
+        late = Late(X)
+        late.b = (X, "t")
+        self.assertEqual(self.again(late).b[1], "t")
+        self.assertEqual(self.again(Counted(X)).calls, 1)
+        self.assertEqual(self.again(Frozen(X, "y")).tag, "y")
+        self.assertEqual(self.again(Slots(X)).hidden(), 3)
+        made = self.again(Dictionary(X))
+        self.assertEqual((list(made), made.b), (["a"], None))
+
+    def test_a_guard_sees_all_that_they_hold(self):
+        late, other = Late(X), Late(X)
+        late.b, other.b = 2.0, 3.0
+        found = _structure.differs("it", _structure.flatten(late, []), _structure.flatten(other, []))
+        self.assertIn("expected 2.0, got 3.0", found)
+
+    def test_dictionaries(self):
+        made = self.again(collections.defaultdict(list, a=X))
+        made["new"].append(1)
+        self.assertEqual(list(made), ["a", "new"])
+        ordered = collections.OrderedDict(b=X, a=X)
+        self.assertEqual(list(self.again(ordered)), ["b", "a"])
+        self.assertEqual(self.again(Point(X, 1)).y, 1)
+        self.assertEqual(self.again(Named(X, 1)).y, 1)
+
+    def test_what_cannot_be_made_again_is_refused(self):
+        named, extended = Named(X, 1), Dictionary(X)
+        named.note = extended.note = "more"
+        for value in (named, extended, collections.defaultdict(lambda: 0, a=X)):
+            with self.assertRaises(_structure.Unsupported):
+                _structure.flatten(value, [])
+
+
+class Module(unittest.TestCase):
+    """What nn.Module keeps in attributes of its own."""
+
+    def test_backward_hooks_of_the_whole(self):
+        made = nn.Linear(8, 8)
+        fast = nereid.Optimized(made, plan.Plan())
+        seen = []
+        fast.register_full_backward_hook(lambda *_: seen.append(1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fast(X.clone().requires_grad_()).sum().backward()
+        self.assertEqual(seen, [1])
+
+    def test_compile_in_place_leaves_the_original_alone(self):
+        made = nn.Linear(8, 8)
+        fast = nereid.Optimized(made, plan.Plan())
+        fast.compile(backend="eager")
+        self.assertIsNone(made._compiled_call_impl)
+        with torch.no_grad():
+            torch.testing.assert_close(fast(X), made(X))
+        pickle.loads(pickle.dumps(copy.deepcopy(fast)))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
