@@ -134,6 +134,12 @@ class Answers(Case):
             (b'{"completion": "x", "reference": "relu", "options": {"time_limit": 31}}', 422),
             (b'{"completion": "x", "reference": "relu", "reward": "most"}', 422),
             (b'{"completion": "x", "reference": "relu\\u0000"}', 422),
+            (b'{"completion": {}, "reference": "relu"}', 422), (b'{"completion": [], "reference": "relu"}', 422),
+            (b'{"completion": {"text": "x"}, "reference": "relu"}', 422), (b'{"completion": [7], "reference": "relu"}', 422),
+            (b'{"completion": "x", "reference": "relu", "timeout_s": "5"}', 422),
+            (b'{"completion": "x", "reference": "relu", "timeout_s": -1}', 422),
+            (b'{"completion": "x", "reference": "relu", "speedup_limit": NaN}', 400),
+            (b'{"completion": "x", "reference": "relu", "speedup_limit": 1e999}', 400),
         ):  # fmt: skip
             got, _, text = self.server.raw("POST", "/v1/verify", body)
             answer = json.loads(text)
@@ -143,6 +149,54 @@ class Answers(Case):
         status, headers, _ = self.server.raw("GET", "/v1/verify")
         self.assertEqual((status, headers["Allow"]), (405, "POST"))
         self.assertEqual(self.server.raw("HEAD", "/health")[::2], (200, ""))
+        text = self.server.raw("POST", "/v1/verify", b'{"timeout_s": NaN}')[2]
+        self.assertIn("JSON has neither NaN nor infinities", text)
+        self.assertEqual(self.server.verify("x", timeout_s=None)[0], 200)
+
+    def raw(self, text):
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as client:
+            client.sendall(text)
+            return client.makefile("rb").read()
+
+    def test_forms_of_http(self):
+        close = b"Host: localhost\r\nConnection: close\r\n\r\n"
+        healthy = b'{"status":"healthy"}'
+        self.assertTrue(self.raw(b"GET /health HTTP/1.0\r\n\r\n").endswith(healthy))
+        kept = self.raw(
+            b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + b"GET /health HTTP/1.0\r\n\r\n"
+        )
+        self.assertEqual((kept.count(healthy), kept.lower().count(b"connection: keep-alive")), (2, 1))
+        self.assertTrue(self.raw(b"GET http://localhost/health?x=1 HTTP/1.1\r\n" + close).endswith(healthy))
+        self.assertIn(b" 403 ", self.raw(b"GET http://evil.example/health HTTP/1.1\r\n" + close))
+        for target in (b"/v1/verify", b"/no_such_route"):  # no body follows the head, whatever the status
+            self.assertTrue(self.raw(b"HEAD " + target + b" HTTP/1.1\r\n" + close).endswith(b"\r\n\r\n"))
+        several = self.raw(
+            b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3 + b"GET /health HTTP/1.1\r\n" + close
+        )
+        self.assertEqual(several.count(healthy), 4)
+
+    def test_it_holds_no_connections_and_no_memory(self):
+        def files():
+            return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+
+        def kilobytes():
+            status = pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text()
+            return int(status.split("VmRSS:")[1].split()[0])
+
+        def requests(first, count):
+            for i in range(first, first + count):
+                self.assertEqual(self.server.verify(quick(i))[0], 200)
+                with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+                    client.sendall((b"", b"POST /v1/ver", b"\0\1\2")[i % 3])
+
+        requests(20000, 300)
+        before = files(), kilobytes()
+        requests(21000, 700)
+        deadline = time.monotonic() + 20
+        while files() > before[0] + 4 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertLessEqual(files(), before[0] + 4)
+        self.assertLess(kilobytes(), before[1] + 8000)
 
     def test_a_task_at_fault_has_no_reward(self):
         status, answer = self.server.ask("/v1/verify", {"completion": GOOD, "reference": BROKEN})

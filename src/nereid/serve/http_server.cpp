@@ -45,7 +45,13 @@ std::chrono::milliseconds milliseconds(double seconds) {
 HttpRequest request_of(const http::request<http::string_body>& head, const std::string& peer) {
   HttpRequest request;
   request.method = std::string(head.method_string());
-  const std::string_view target(head.target().data(), head.target().size());
+  std::string_view target(head.target().data(), head.target().size());
+  std::string host;  // of a target with a scheme, as proxies send it: it stands for the header Host
+  if (constexpr std::string_view kScheme = "http://"; target.starts_with(kScheme)) {
+    const size_t path = std::min(target.find_first_of("/?", kScheme.size()), target.size());
+    host = target.substr(kScheme.size(), path - kScheme.size());
+    target = path == target.size() ? "/" : target.substr(path);
+  }
   const size_t question = std::min(target.find('?'), target.size());
   request.path = target.substr(0, question);
   request.query = target.substr(std::min(question + 1, target.size()));
@@ -54,6 +60,7 @@ HttpRequest request_of(const http::request<http::string_body>& head, const std::
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     request.headers.emplace(std::move(name), std::string(field.value()));
   }
+  if (!host.empty()) request.headers["host"] = host;
   request.peer = peer;
   return request;
 }
@@ -201,6 +208,7 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   void take_head() {
     HttpRequest head = request_of(parser_->get(), peer_);
+    without_body_ = head.method == "HEAD";
     if (auto refused = server_.handlers.on_head(head)) return respond(*std::move(refused), /*last=*/true);
     if (websocket::is_upgrade(parser_->get()) && head.path == server_.handlers.socket_path) {
       const auto upgrade = parser_->release();
@@ -229,7 +237,6 @@ class Session : public std::enable_shared_from_this<Session> {
     keep_alive_ = parser_->get().keep_alive();
     HttpRequest request = request_of(parser_->get(), peer_);
     request.body = std::move(parser_->get().body());
-    without_body_ = request.method == "HEAD";
     waiting_ = true;
     ++server_.unanswered;
     const auto answered = std::make_shared<bool>(false);
@@ -265,6 +272,7 @@ class Session : public std::enable_shared_from_this<Session> {
     for (const auto& [name, value] : response.headers) response_.set(name, value);
     last = last || !keep_alive_ || !server_.acceptor.is_open();
     response_.keep_alive(!last);
+    if (!last && parser_->get().version() == 10) response_.set(http::field::connection, "keep-alive");
     response_.body() = std::move(response.body);
     response_.prepare_payload();
     if (without_body_) response_.body().clear();

@@ -238,8 +238,10 @@ void Server::step(const ExchangePtr& exchange, const Json& body) {
   if (episode.done) return fail(exchange, 422, "the episode is over; POST /reset begins another");
   const auto question = action_question(episode, *action);
   if (!question.ok()) return fail(exchange, 422, question.error().message);
+  const auto timeout = timeout_in(body);
+  if (!timeout.ok()) return fail(exchange, 422, timeout.error().message);
   const bool kept = known != nullptr;
-  judge(exchange, question, timeout_in(body), [this, exchange, kept, begun = episode](const Json& answer) {
+  judge(exchange, question, *timeout, [this, exchange, kept, begun = episode](const Json& answer) {
     Episode episode = begun;
     if (const int status = status_of(answer); status != 200) return send(exchange, status, answer);
     if (const auto found = episodes_.find(episode.id); found != episodes_.end()) episode = found->second;

@@ -1,5 +1,6 @@
 #include "nereid/serve/question.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -42,6 +43,14 @@ std::string content_of(const Json& message) {
 }
 
 bool is_text_or_chat(const Json& json) { return json.is_string() || json.is_array() || json.is_object(); }
+
+// An answer of another shape is the client's mistake, not a candidate with a low reward.
+bool is_completion(const Json& json) {
+  const auto is_message = [](const Json& one) {
+    return one.is_string() || (one.is_object() && (one.contains("content") || one.contains("role")));
+  };
+  return json.is_array() ? !json.empty() && std::ranges::all_of(json, is_message) : is_message(json);
+}
 
 Status check_keys(const Json& item, const std::string& where) {
   constexpr std::array<std::string_view, 10> kKeys = {"completion", "reference", "prompt", "form",
@@ -161,8 +170,8 @@ Result<Question> read_question(const Json& item, const std::string& where, const
   NEREID_TRY_STATUS(check_keys(item, where));
   Question question;
   const Json* completion = member(item, "completion");
-  if (completion == nullptr || !is_text_or_chat(*completion))
-    return expected(where, "completion", "a text, or messages of a chat");
+  if (completion == nullptr || !is_completion(*completion))
+    return expected(where, "completion", "a text, or messages of a chat with `role` and `content`");
   const std::string answer = completion_text(*completion);
 
   const Json *reference = member(item, "reference"), *prompt = member(item, "prompt");

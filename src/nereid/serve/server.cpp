@@ -224,9 +224,11 @@ Json Server::answer_of(const Question& question, const std::optional<Answered>& 
   return reward_answer(*answered->verdict, question.reward, answered->receipt);
 }
 
-double Server::timeout_in(const Json& body) const {
+Result<double> Server::timeout_in(const Json& body) const {
   const Json* given = member(body, "timeout_s");
-  if (given == nullptr || !given->is_number() || !(given->get<double>() >= 0)) return options_.timeout;
+  if (given == nullptr) return options_.timeout;
+  if (!given->is_number() || !(given->get<double>() >= 0))
+    return input_error("body.timeout_s: expected seconds, a number from 0");
   return std::min(given->get<double>(), options_.timeout);
 }
 
@@ -266,8 +268,9 @@ void Server::judge_all(const ExchangePtr& exchange, std::vector<Result<Question>
 void Server::verify(const ExchangePtr& exchange, const Json& body) {
   Json item = body;
   item.erase("timeout_s");
-  const double timeout = timeout_in(body);
-  judge(exchange, read_question(item, "body", options_.questions), timeout,
+  const auto timeout = timeout_in(body);
+  if (!timeout.ok()) return fail(exchange, 422, timeout.error().message);
+  judge(exchange, read_question(item, "body", options_.questions), *timeout,
         [this, exchange](const Json& answer) {
           const int status = status_of(answer);
           send(exchange, status, answer, status == 503 ? kRetrySeconds : 0);
@@ -301,10 +304,12 @@ void Server::verify_batch(const ExchangePtr& exchange, const Json& body) {
     if (!read.ok()) return fail(exchange, 400, read.error().message);
     objective = *read;
   }
+  const auto timeout = timeout_in(body);
+  if (!timeout.ok()) return fail(exchange, 422, timeout.error().message);
   auto questions = read_items(body);
   std::vector<std::string> groups;
   for (const auto& question : questions) groups.push_back(question.ok() ? question->group : "");
-  judge_all(exchange, std::move(questions), timeout_in(body),
+  judge_all(exchange, std::move(questions), *timeout,
             [this, exchange, objective, groups](const std::vector<Json>& answers) {
               Json all = {{"answers", answers}};
               std::vector<std::optional<train::Judged>> judged;
@@ -379,6 +384,8 @@ void Server::wait_for_tasks(const ExchangePtr& exchange, const Json& body) {
     return fail(exchange, 400, fmt::format("body.ids: expected a list of 1 to {} ids", kMostItems));
   const auto settings = read_reward(body, "body", options_.questions.reward);
   if (!settings.ok()) return fail(exchange, 400, settings.error().message);
+  const auto timeout = timeout_in(body);
+  if (!timeout.ok()) return fail(exchange, 422, timeout.error().message);
   std::vector<std::string> ids;
   Json unknown = Json::array();
   for (const Json& id : *given) {
@@ -389,7 +396,7 @@ void Server::wait_for_tasks(const ExchangePtr& exchange, const Json& body) {
       ids.push_back(id.get<std::string>());
   }
   auto copy = ids;
-  service_->wait(std::move(copy), unknown.empty() ? 1 : 0, timeout_in(body),
+  service_->wait(std::move(copy), unknown.empty() ? 1 : 0, *timeout,
                  [this, exchange, ids, unknown, settings = *settings](const auto& answered) {
                    Json answers = Json::object(), waiting = Json::array();
                    for (size_t i = 0; i < ids.size(); ++i) {

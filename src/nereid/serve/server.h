@@ -76,7 +76,7 @@ class Server {
                  std::function<void(std::vector<Json> answers)> then);
   Json answer_of(const Question& question, const std::optional<Answered>& answered) const;
   std::vector<Result<Question>> read_items(const Json& body) const;
-  double timeout_in(const Json& body) const;
+  Result<double> timeout_in(const Json& body) const;  // seconds
 
   void verify(const ExchangePtr& exchange, const Json& body);
   void verify_batch(const ExchangePtr& exchange, const Json& body);

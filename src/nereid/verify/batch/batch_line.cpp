@@ -106,7 +106,14 @@ class LooseParser {
            std::string_view(" \t\r\n,]}\":[{").find(text_[end]) == std::string_view::npos)
       ++end;
     Json value = Json::parse(text_.substr(at_, end - at_), nullptr, /*allow_exceptions=*/false);
-    if (value.is_discarded() || value.is_structured()) wrong("a value");
+    if (value.is_discarded() || value.is_structured()) {
+      const std::string_view word = text_.substr(at_, end - at_);
+      const bool digits = !word.empty() && word.find_first_not_of("+-.0123456789eE") == word.npos;
+      if (digits) wrong("a number that a double holds");
+      wrong(word.ends_with("NaN") || word.ends_with("Infinity")
+                ? "a value (JSON has neither NaN nor infinities)"
+                : "a value");
+    }
     at_ = end;
     return value;
   }
