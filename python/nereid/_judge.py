@@ -216,6 +216,7 @@ class Judge(BaseJudge):
 
     All methods may be called from any thread and from asyncio. A process that died is started anew, and its
     pairs are judged again. A forked child and an unpickled copy start a process of their own, on first use.
+    A judge that nothing refers to ends, but not before the pairs that are under way.
     """
 
     def __init__(
@@ -281,12 +282,12 @@ class Judge(BaseJudge):
             if self._closed:
                 raise NereidError("the Judge is closed")
             if self._process is None or self._process.ended:
-                self._process = JudgeProcess(self._arguments, self._again)
-            pair.id = next(self._ids)
+                self._process = JudgeProcess(self._arguments)
+            pair.id, pair.judge = next(self._ids), self
             self._process.ask(pair)
 
     def _again(self, pair, error):
-        """Of a fault of Nereid's own: judges the pair again, or says what failed."""
+        """After a fault of Nereid's own: judges the pair again, or says what failed."""
         if pair.retries > 0 and not self._closed:
             pair.retries -= 1
             try:

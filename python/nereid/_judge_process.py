@@ -23,6 +23,7 @@ class Pair:
 
     def __init__(self, line, future, retries):
         self.line, self.future, self.retries, self.id = line, future, retries, None
+        self.judge = None  # while its process has the pair
         self.until = 0.0  # of a server's: when patience ends, by time.monotonic()
 
     def finish(self, verdict=None, error=None):
@@ -38,9 +39,10 @@ _running: "weakref.WeakSet[JudgeProcess]" = weakref.WeakSet()
 
 
 class JudgeProcess:
-    """One `nereid verify --batch -`, with a thread that writes to it and two that read from it."""
+    """One `nereid verify --batch -`, with a thread that writes to it and two that read from it. It refers to
+    its judge by the pairs that are under way alone, so that a judge without any can be collected."""
 
-    def __init__(self, arguments, again):
+    def __init__(self, arguments):
         program, environment = _program.command()
         try:
             self._process = subprocess.Popen(
@@ -53,7 +55,8 @@ class JudgeProcess:
             )
         except OSError as error:
             raise NereidError(f"{program}: {error.strerror}") from error
-        self._again, self._pairs, self._lock = again, {}, threading.Lock()
+        # A judge may be collected, and so close this, wherever Python allocates: also under the lock.
+        self._pairs, self._lock = {}, threading.RLock()
         self._lines: queue.SimpleQueue = queue.SimpleQueue()
         self._stderr = b""
         self.ended, self._owner = False, os.getpid()
@@ -103,8 +106,8 @@ class JudgeProcess:
             left, self._pairs = list(self._pairs.values()), {}
         self._process.stdout.close()
         error = NereidError(self._why())
-        for pair in left:
-            self._again(pair, error)
+        while left:
+            _again(left.pop(0), error)
 
     def _take(self, answer):
         with self._lock:
@@ -115,7 +118,7 @@ class JudgeProcess:
         elif verdict.blame == "input":
             pair.finish(error=InputError(verdict.reason))
         else:
-            self._again(pair, NereidError(verdict.reason))
+            _again(pair, NereidError(verdict.reason))
 
     def _why(self):
         said = self._stderr.decode(errors="replace").strip()[-2000:]
@@ -130,10 +133,15 @@ class JudgeProcess:
         if busy and self._process.poll() is None:
             self._process.terminate()
         self._lines.put(None)
-        if threading.current_thread() not in self._threads:
-            self._threads[1].join(10)
+        if threading.current_thread() in self._threads:
+            return  # the process ends with its input
+        self._threads[1].join(10)
         if self._process.poll() is None:
             self._process.kill()
+
+
+def _again(pair, error):
+    pair.judge._again(pair, error)
 
 
 @atexit.register

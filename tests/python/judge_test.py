@@ -5,6 +5,7 @@ tests/python/judge_test.py PATH/TO/nereid
 """
 
 import asyncio
+import gc
 import os
 import pathlib
 import pickle
@@ -14,14 +15,16 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 if len(sys.argv) > 1:
     os.environ["NEREID_PROGRAM"] = str(pathlib.Path(sys.argv.pop(1)).resolve())
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(TESTS.parent / "python"))
+sys.path[:0] = [str(TESTS.parent / "python"), str(TESTS)]
 
 import nereid  # noqa: E402
+import processes  # noqa: E402
 
 REFERENCE, RELU = TESTS / "tasks/relu.py", TESTS / "honest/relu_one_kernel.py"
 SOURCE, WRONG = RELU.read_text(), RELU.read_text().replace("0.0", "0.25")
@@ -187,6 +190,23 @@ class Faults(unittest.TestCase):
         self.assertIsInstance(future.exception(20), (nereid.NereidError, type(None)))
         with self.assertRaisesRegex(nereid.NereidError, "closed"):
             judge.verify(REFERENCE, SOURCE)
+
+    def test_a_judge_that_nothing_refers_to_ends(self):
+        def judges():
+            below = processes.descendants(os.getpid())
+            return [pid for pid, line in below.items() if "verify --batch" in line and "--jobs 3" in line]
+
+        holder = {"judge": nereid.Judge(jobs=3, device="cpu", trials=1)}
+        holder["itself"] = holder  # found by the collector alone
+        future = holder["judge"].submit(REFERENCE, RELU)
+        self.assertEqual(len(judges()), 1)
+        holder = None
+        gc.collect()
+        self.assertTrue(future.result(120).verified)
+        end = time.monotonic() + 20
+        while judges() and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertEqual(judges(), [])
 
     def test_a_copy_and_a_forked_child_judge_too(self):
         with nereid.Judge(jobs=1, **FAST) as judge:
