@@ -271,6 +271,15 @@ class Output(Case):
                 self.assertNotIn("Traceback", done.stderr)
             self.cleared()
 
+    def test_messages_that_cannot_be_written_change_nothing(self):
+        for name, words in slowly(PRINT, PRINT_SLOWLY).items():
+            for redirected in ("2>/dev/full", "2>&-"):
+                with self.subTest(name, redirected=redirected):
+                    want, got = self.shell(words, "2>/dev/null"), self.shell(words, redirected)
+                    self.assertEqual((got.returncode, bool(got.stdout)), (want.returncode, bool(want.stdout)))
+            self.cleared()
+        self.assertEqual(self.shell(["lower", "/no/such/file.py"], "2>/dev/full").returncode, 2)
+
     def test_a_closed_stream_is_no_file_of_ours(self):
         for closed in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
             with self.subTest(closed):

@@ -8,7 +8,8 @@
 namespace nereid {
 
 // Before anything is opened: where the caller closed a standard stream (`>&-`), its number is taken, or a
-// file would get it and what is printed. Reading and writing data is an error then; messages are dropped.
+// file would get it and what is printed. Reading and writing data is an error then; messages are dropped, and
+// so are those that stderr cannot take (a full disk).
 void reserve_standard_streams();
 
 // All of `text`, flushed. An error says why it is not all there (a full disk); where the reader has gone
