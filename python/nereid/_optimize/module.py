@@ -203,7 +203,7 @@ class Optimized(torch.nn.Module):
                 self._nereid_pending.remove(asked)
 
         thread = threading.Thread(target=judge, name="nereid", daemon=True)
-        self.__dict__["_nereid_threads"] = [*self.__dict__.get("_nereid_threads", ()), thread]
+        self.__dict__.setdefault("_nereid_threads", []).append(thread)
         thread.start()
         return "kernels for this set of sizes are being verified"
 
@@ -232,9 +232,7 @@ class Optimized(torch.nn.Module):
             bound = self._nereid_call.bind(args, kwargs)
             tensors: list[torch.Tensor] = []
             structure = _structure.flatten(bound, tensors)
-        except TypeError as error:
-            return str(error), ()
-        except _structure.Unsupported as error:
+        except (TypeError, _structure.Unsupported) as error:
             return str(error), ()
         why = (
             _structure.differs("arguments", plan.exported.inputs, structure)
@@ -310,7 +308,7 @@ class Optimized(torch.nn.Module):
                 raise
             else:
                 why = f"its kernels raised {type(error).__name__}: {one_line(error)}"
-                if not isinstance(error, torch.OutOfMemoryError):  # which another call need not meet
+                if not isinstance(error, torch.OutOfMemoryError):  # another call need not meet it
                     self.__dict__["_nereid_failed"] = why
                 with torch.no_grad():
                     for tensor, copy in before or ():
