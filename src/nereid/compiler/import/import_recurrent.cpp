@@ -124,6 +124,9 @@ OperatorImport one_cell(Cell cell) {
 
 // lstm.input(x, hx, params, has_biases, layers, dropout, train, bidirectional, batch_first), x [time, batch,
 // k].
+//
+// A state that is projected, h = P s, is multiplied with W P in the steps: so they go from s to s as those of
+// any LSTM, and P is one product for all steps. What the first h gives, W h, is added to the input's gates.
 class Layers {
  public:
   Layers(Importer& import, Cell cell) : import_(import), cell_(cell) {}
@@ -144,9 +147,9 @@ class Layers {
     const Extents in = import_.value(*x).sizes;
     time_ = in[batch_first_ ? 1 : 0];
     batch_ = in[batch_first_ ? 0 : 1];
-    hidden_ = import_.value(hx_.at(0)).sizes.at(2);
-    if (params_.size() != static_cast<size_t>(layers_ * directions_) * (biases_ ? 4 : 2))
-      return import_.cannot("it projects its state");
+    hidden_ = import_.value(hx_.back()).sizes.at(2), out_ = import_.value(hx_.at(0)).sizes.at(2);
+    projects_ = params_.size() > static_cast<size_t>(layers_ * directions_) * (biases_ ? 4 : 2);
+    if (projects_) first_ = -1;
     for (int64_t layer = 0; layer < layers_; ++layer) {
       std::vector<TensorId> made;
       for (int64_t direction = 0; direction < directions_; ++direction)
@@ -160,14 +163,23 @@ class Layers {
   // The hidden states of one layer in one direction.
   TensorId one(int64_t layer, int64_t direction, trace::ValueId x, const Size& inputs) {
     const int64_t which = layer * directions_ + direction;
-    const auto param = [&](size_t i) { return params_[static_cast<size_t>(which) * (biases_ ? 4 : 2) + i]; };
+    const size_t own = (biases_ ? 4 : 2) + (projects_ ? 1 : 0);
+    const auto param = [&](size_t i) { return params_[static_cast<size_t>(which) * own + i]; };
     Recurrence made{.cell = cell_, .steps = time_, .batch = batch_, .hidden = hidden_};
     made.backwards = direction == 1;
-    made.gates = gates(layer, x, layer == 0 ? inputs : hidden_ * directions_, param(0),
+    made.gates = gates(layer, x, layer == 0 ? inputs : out_ * directions_, param(0),
                        biases_ ? std::optional(param(2)) : std::nullopt);
-    made.weight = import_.in_memory(param(1), "hidden_weight");
+    if (projects_) {
+      made.gates = with_first(made.gates, which, param(1));
+      made.weight = projected_weight(param(1), param(own - 1));
+      const ExprId zero = import_.exprs().constant(0, import_.result().dtype);
+      made.start = import_.temporary(Reduction::kNone, {batch_, hidden_}, {}, zero, import_.result().dtype,
+                                     "first_hidden");
+    } else {
+      made.weight = import_.in_memory(param(1), "hidden_weight");
+      made.start = start(0, which);
+    }
     if (biases_) made.bias = import_.in_memory(param(3), "hidden_bias");
-    made.start = start(0, which);
     if (cell_ == Cell::kLstm) made.cell_start = start(1, which);
     Exprs& exprs = import_.exprs();
     // The body names what is read.
@@ -179,13 +191,52 @@ class Layers {
     node.recurrence = made;
     const DType stored = import_.result().dtype;
     const TensorId states = import_.add(node, stored);
-    last_hidden_.push_back(states);
     import_.recurrence_of(states).arrived = import_.add_out({batch_}, DType::kI32, name_of() + "_arrived");
     if (cell_ == Cell::kLstm) {
       last_cell_.push_back(import_.add_out({batch_, hidden_}, stored, name_of() + "_cell"));
       import_.recurrence_of(states).cell_state = last_cell_.back();
     }
-    return states;
+    last_hidden_.push_back(projects_ ? projected(states, param(own - 1)) : states);
+    return last_hidden_.back();
+  }
+
+  // W P: [gates * hidden, hidden].
+  TensorId projected_weight(trace::ValueId weight, trace::ValueId projection) {
+    const Extents sizes{gates_of(cell_) * hidden_, hidden_}, extents{sizes[0], sizes[1], out_};
+    const Index gate = Index::dimension(0), k = Index::dimension(1), p = Index::dimension(2);
+    return sum_of_products(sizes, out_, import_.read(weight, {gate, p}, extents),
+                           import_.read(projection, {p, k}, extents), import_.result().dtype,
+                           "hidden_weight");
+  }
+  // P s after each step: [time, batch, projected].
+  TensorId projected(TensorId states, trace::ValueId projection) {
+    const Extents sizes{time_, batch_, out_}, extents{sizes[0], sizes[1], sizes[2], hidden_};
+    const Index p = Index::dimension(2), k = Index::dimension(3);
+    return sum_of_products(
+        sizes, hidden_, import_.load(states, {Index::dimension(0) + Index(1), Index::dimension(1), k}),
+        import_.read(projection, {p, k}, extents), import_.result().dtype, name_of() + "_projection");
+  }
+  // The gates with what the first hidden state gives at the step that is taken first.
+  TensorId with_first(TensorId gates, int64_t which, trace::ValueId weight) {
+    const Extents sizes{batch_, gates_of(cell_) * hidden_}, extents{sizes[0], sizes[1], out_};
+    const Index sample = Index::dimension(0), gate = Index::dimension(1), p = Index::dimension(2);
+    const ExprId state = import_.read(hx_[0], {Index(which), sample, p}, extents);
+    const TensorId first = sum_of_products(sizes, out_, state, import_.read(weight, {gate, p}, extents),
+                                           import_.exprs()[state].type, "first_gates");
+    Exprs& exprs = import_.exprs();
+    const Extents all{time_, sizes[0], sizes[1]};
+    const Value total(exprs, import_.load(gates, dimensions(3)));
+    const Value more(exprs, import_.load(first, {Index::dimension(1), Index::dimension(2)}));
+    const Size begin = which % directions_ == 1 ? time_ - 1 : Size(0);
+    const Value is_first(exprs, exprs.within(Index::dimension(0), begin, begin + 1, all));
+    return import_.temporary(Reduction::kNone, all, {}, is_first.where(total + more, total).id(),
+                             total.type(), name_of() + "_input_gates");
+  }
+  TensorId sum_of_products(const Extents& sizes, const Size& terms, ExprId a, ExprId b, DType stored,
+                           const std::string& name) {
+    import_.contraction_under("cudnn.allow_tf32");
+    const ExprId body = import_.exprs().apply(Fn::kMul, {a, b});
+    return import_.temporary(Reduction::kSum, sizes, {terms}, body, stored, name);
   }
 
   size_t rank(TensorId id) const { return import_.sizes_of(id).size(); }
@@ -224,24 +275,24 @@ class Layers {
 
   // The layer that was made last, at a time: its directions concatenated.
   ExprId below(const Index& t, const Index& sample, const Index& k, const Extents& extents) const {
-    const ExprId first = import_.load(states_[0], {t + Index(1), sample, k});
+    const ExprId first = import_.load(states_[0], {t + Index(first_ + 1), sample, k});
     if (directions_ == 1) return first;
-    const ExprId second = import_.load(states_[1], {Index(time_) - t, sample, k - Index(hidden_)});
-    return import_.exprs().apply(Fn::kWhere, {import_.exprs().within(k, 0, hidden_, extents), first, second});
+    const ExprId second = import_.load(states_[1], {Index(time_ + first_) - t, sample, k - Index(out_)});
+    return import_.exprs().apply(Fn::kWhere, {import_.exprs().within(k, 0, out_, extents), first, second});
   }
 
   Status results() {
     const Index t = Index::dimension(batch_first_ ? 1 : 0), sample = Index::dimension(batch_first_ ? 0 : 1);
     NEREID_TRY_STATUS(import_.define(
         import_.results()[0], below(t, sample, Index::dimension(2), import_.result().sizes), "sequence"));
-    NEREID_TRY_STATUS(last(1, last_hidden_, {Index(time_)}, "last_hidden"));
+    NEREID_TRY_STATUS(last(1, last_hidden_, {Index(time_ + first_)}, "last_hidden"));
     return cell_ == Cell::kLstm ? last(2, last_cell_, {}, "last_cell") : ok_status();
   }
 
   // Of each layer and direction, one after the other.
   Status last(size_t result, const std::vector<TensorId>& of, std::vector<Index> at,
               const std::string& name) {
-    const Extents sizes{layers_ * directions_, batch_, hidden_};
+    const Extents sizes{layers_ * directions_, batch_, import_.sizes_of(of.back()).back()};
     at.push_back(Index::dimension(1));
     at.push_back(Index::dimension(2));
     ExprId body = import_.load(of.back(), at);
@@ -255,9 +306,11 @@ class Layers {
   Importer& import_;
   Cell cell_;
   std::vector<trace::ValueId> hx_, params_;
-  bool biases_ = true, batch_first_ = false;
+  bool biases_ = true, batch_first_ = false, projects_ = false;
   int64_t layers_ = 1, directions_ = 1;
   Size time_ = 1, batch_ = 1, hidden_ = 1;
+  Size out_ = 1;                  // what a step hands out: the hidden state, projected or not
+  int64_t first_ = 0;             // where a first state would be among the states: -1 where there is none
   std::vector<TensorId> states_;  // of the layer below, by direction
   std::vector<TensorId> last_hidden_, last_cell_;
 };
