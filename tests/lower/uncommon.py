@@ -77,6 +77,8 @@ FORWARDS = {
         "torch.tensor([[1, 3, -1, 2, 0, 1], [0, -1, 1, 1, 1, 1], [5, 2, 1, 0, -1, 3]])",
     ),
     "put_by_number": ("x.put(y, z), torch.put(x, y, z, accumulate=True)", (5, 7), "torch.randperm(35)[:8].view(2, 4) - 9", (2, 4)),
+    "lstm_projected": ("y, (h, c) = self.f(x)\ny, h, c", (7, 3, 10)),
+    "lstm_projected_from_states": ("y, (h, c) = self.f(x, (y, z))\ny, h, c", (3, 7, 10), (1, 3, 5), (1, 3, 16)),
     "any_of_flags": ("x.any(-1), x.all(0), (x.int() * 2).any(0), ~(y == 0)", MASK, (5, 7)),
     "grid_reflected": ("F.grid_sample(x, y, padding_mode='reflection', align_corners=False)", IMAGE, GRID),
     "grid_nearest": ("F.grid_sample(x, y, mode='nearest', align_corners=False)", IMAGE, GRID),
@@ -99,13 +101,22 @@ FORWARDS = {
         "torch.cat([torch.randn(2, 25, 32) * 1e-5, torch.rand(2, 25, 32) * -1e38], 1)[:, torch.randperm(50)]",
         (2, 50, 32),
     ),
+    "factors_after_zero_that_overflow": (
+        "torch.cumprod(x, 1), torch.cumprod(y, 0)",
+        "torch.cat([torch.randn(3, 40), torch.zeros(3, 1), torch.full((3, 459), 1e30)], 1)",
+        "torch.cat([torch.randn(40, 9), torch.zeros(1, 9), torch.full((20, 9), -1e30)], 0)",
+    ),
     "states_that_overflow": (
         "h = z\nfor t in range(3): h = torch.tanh(x[:, t] + h @ y)\nh",
         (4, 3, 70), "(torch.eye(70) + torch.rand(70).diag()) * 1e25", "torch.rand(4, 70) * 1e20",
     ),
 }  # fmt: skip
 # The second cluster has 8 / 4 / 4 = 0 features.
-INITS = {"clusters_of_which_one_is_empty": "self.f = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12])"}
+INITS = {
+    "lstm_projected": "self.f = nn.LSTM(10, 16, proj_size=6, num_layers=2, bidirectional=True)",
+    "lstm_projected_from_states": "self.f = nn.LSTM(10, 16, proj_size=5, bias=False, batch_first=True)",
+    "clusters_of_which_one_is_empty": "self.f = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12])",
+}
 # Float64, in which numbers that are float32 show.
 DOUBLE = {
     "deviations": ("torch.std_mean(x, 1), x.std(0), torch.linalg.vector_norm(x, dim=1)", (7, 13)),
@@ -129,6 +140,11 @@ NUMBERS = {
         integers(0, 9, 8, 5),
     ),
 }  # fmt: skip
+HALVES = (
+    ("lstm_projected", "float16"),
+    ("lstm_projected", "bfloat16"),
+    ("lstm_projected_from_states", "bfloat16"),
+)
 DOUBLE_INITS = {"gru": "self.f = nn.GRU(6, 7, bidirectional=True)", "lstm_wide": "self.f = nn.LSTM(6, 40)"}
 
 
@@ -143,6 +159,10 @@ def made(name, forward, inputs, init, dtype="float32"):
 CASES = (
     [made(name, forward, inputs, INITS.get(name, "")) for name, (forward, *inputs) in FORWARDS.items()]
     + [(made(name, forward, inputs, "")[0], says, None) for name, (forward, says, *inputs) in NUMBERS.items()]
+    + [
+        made(f"{name}_{dtype}", *FORWARDS[name][:1], FORWARDS[name][1:], INITS[name], dtype)
+        for name, dtype in HALVES
+    ]
     + [
         made(f"double_{name}", forward, inputs, DOUBLE_INITS.get(name, ""), "float64")
         for name, (forward, *inputs) in DOUBLE.items()

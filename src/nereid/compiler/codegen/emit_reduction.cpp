@@ -74,6 +74,10 @@ std::string reduced_text(Reduction reduction, const std::string& block, int axis
 std::string scanned_text(Reduction reduction, const std::string& block, int axis, DType type,
                          std::vector<std::string>& helpers) {
   if (reduction == Reduction::kSum) return fmt::format("tl.cumsum({}, axis={})", block, axis);
+  if (reduction == Reduction::kProd && trace::is_floating(type)) {
+    for (const char* helper : {"running_products", "product_of"}) use(helpers, helper);
+    return fmt::format("running_products({}, {})", block, axis);
+  }
   const std::string name = combine_name(reduction, trace::is_floating(type));
   use(helpers, name);
   return fmt::format("tl.associative_scan({}, {}, {})", block, axis, name);

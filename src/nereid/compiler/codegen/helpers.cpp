@@ -60,6 +60,14 @@ const std::map<std::string, std::string>& helper_bodies() {
     """The product of two numbers."""
     return a * b
 )"},
+      // A check in each product of the scan would take four times the instructions.
+      {"running_products", R"((x: tl.tensor, axis: tl.constexpr) -> tl.tensor:
+    """Products up to each place. NaN of finite factors is 0 times an overflow after it, which is 0."""
+    products = tl.associative_scan(x, axis, product_of)
+    factors = x.to(tl.float32)
+    all_finite = tl.sum(factors - factors, axis, keep_dims=True) == 0
+    return tl.where(is_nan(products) & all_finite, 0.0, products)
+)"},
       {"running_product_of", R"((a: tl.tensor, b: tl.tensor) -> tl.tensor:
     """The product of two numbers; an overflow stays finite, for a zero may come before it."""
     product = a * b

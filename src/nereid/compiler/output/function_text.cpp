@@ -278,9 +278,10 @@ bool is_operator_name(string_view name) {
 
 // Whether the order among other statements matters, or it is a step of its own.
 bool is_statement(const std::vector<string>& expression) {
-  static const std::set<string, std::less<>> calls = {"load",       "dot",    "reduce", "sum",
-                                                      "max",        "min",    "cumsum", "associative_scan",
-                                                      "program_id", "arange", "gather", "dot_tf32x3"};
+  static const std::set<string, std::less<>> calls = {
+      "load",   "dot",        "reduce",           "sum",        "max",
+      "min",    "cumsum",     "associative_scan", "program_id", "arange",
+      "gather", "dot_tf32x3", "running_products"};
   return std::ranges::any_of(expression, [&](const string& token) {
     return calls.contains(token) || token.find("atomic") != token.npos || token.find("asm") != token.npos;
   });
