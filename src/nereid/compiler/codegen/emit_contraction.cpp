@@ -24,7 +24,8 @@ constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
 constexpr double kLargeProduct = 1 << 24;
 // Terms of a sum in the tensor cores, which cut off where they add, and sums so long that this shows.
 constexpr int64_t kTf32Segment = 1024, kLongSum = 8192;
-constexpr int64_t kTogether = 8;     // tiles of a strip, one after another
+constexpr int64_t kTogether = 8;                       // tiles of a strip, one after another
+constexpr int kWarpsOfTwo = 8, kRegistersOfTwo = 128;  // two programs a processor
 constexpr int kStagesOfSingles = 4;  // of loads of single elements, of which many must be under way
 
 class ContractionEmitter {
@@ -122,6 +123,8 @@ class ContractionEmitter {
     out_.num_warps = choice_.warps > 0                                ? choice_.warps
                      : block_m_ * block_n_ >= 8192 || long_epilogue() ? 8
                                                                       : 4;
+    // A window's loads come from memory in each turn: another program's go on while this one waits for them.
+    if (first().window_factor && out_.num_warps == kWarpsOfTwo) out_.registers = kRegistersOfTwo;
     if (split_ && choice_.stages == 0) choice_.stages = 3;
     out_.num_stages = choice_.stages;
     out_.contraction = true;

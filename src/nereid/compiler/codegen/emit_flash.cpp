@@ -13,6 +13,7 @@ namespace {
 struct FlashDim {
   static constexpr int kBatch = 0, kM = 1, kF = 2, kN = 3, kE = 4;
 };
+constexpr int64_t kFewKeys = 64;
 constexpr int64_t kShared = 160 << 10;  // bytes of one program, on the smallest target
 
 class FlashEmitter {
@@ -87,6 +88,8 @@ class FlashEmitter {
     if ((m_ + block_m_ - 1) / block_m_ * batches_ < processors_) block_m_ = std::min<int64_t>(block_m_, 64);
     while (block_m_ > 16 && (m_ + block_m_ - 1) / block_m_ * batches_ < processors_ / 2) block_m_ /= 2;
     block_n_ = std::clamp<int64_t>(power_of_two(n_), std::min<int64_t>(most_n, 32), most_n);
+    // Few keys in one turn: nothing is corrected, and all loads are under way at once.
+    if (!wide && n_ <= kFewKeys) block_n_ = std::clamp<int64_t>(power_of_two(n_), 32, kFewKeys);
     if (choice_.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice_.m), 16);
     if (choice_.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice_.n), 16);
     const int64_t element = half ? 2 : 4, queries = block_m_ * block_e_ * element,

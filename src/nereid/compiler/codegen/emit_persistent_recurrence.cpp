@@ -178,7 +178,10 @@ class PersistentEmitter : RecurrenceLines {
     for (int64_t b = 0; b < blocks_; ++b) {
       std::vector<std::string> of_block = masks;
       of_block.push_back(term_mask(b));
-      line(fmt::format("weight_{} = tl.load(weights + k{}{})", b, plus_block(b), load_mask(of_block)));
+      const std::string weight = fmt::format("tl.load(weights + k{}{})", plus_block(b), load_mask(of_block));
+      // What is cut off of them would have one sign in all steps.
+      line(is_half() ? fmt::format("weight_{} = {}", b, weight)
+                     : fmt::format("weight_{} = round_to_tf32({})", b, weight));
     }
     if (!tile_.weights_left) line("k = tl.arange(0, BLOCK_K)[None, :]");
   }

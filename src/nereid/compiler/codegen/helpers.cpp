@@ -7,9 +7,11 @@
 namespace nereid::compiler {
 namespace {
 
-// By name what follows "def name"; `libdevice` below stands for the name without "_of".
-const std::map<std::string, std::string>& helper_bodies() {
-  static const std::map<std::string, std::string> bodies = {
+// By name what follows "def name".
+using Bodies = std::map<std::string, std::string>;
+
+const Bodies& precision_helpers() {
+  static const Bodies bodies = {
       {"is_nan", R"((x: tl.tensor) -> tl.tensor:
     """Whether x is NaN, which alone differs from itself."""
     return x != x  # noqa: PLR0124
@@ -56,6 +58,12 @@ const std::map<std::string, std::string>& helper_bodies() {
     """exp(x) - 1, which is x itself where x is tiny."""
     return tl.where(tl.abs(x) < 1e-17, x, libdevice.expm1(x))
 )"},
+  };
+  return bodies;
+}
+
+const Bodies& combine_helpers() {
+  static const Bodies bodies = {
       {"product_of", R"((a: tl.tensor, b: tl.tensor) -> tl.tensor:
     """The product of two numbers."""
     return a * b
@@ -116,8 +124,10 @@ const std::vector<std::string>& function_helpers() {
 }
 
 std::string helper_text(const std::string& name) {
-  const auto body = helper_bodies().find(name);
-  return "@triton.jit\ndef " + name + (body == helper_bodies().end() ? place_body(name) : body->second);
+  std::string text = "@triton.jit\ndef " + name;
+  for (const Bodies* bodies : {&precision_helpers(), &combine_helpers()})
+    if (const auto body = bodies->find(name); body != bodies->end()) return text + body->second;
+  return text + place_body(name);
 }
 
 std::string dot_text(const std::string& left, const std::string& right, const std::string& total,
