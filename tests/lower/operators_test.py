@@ -36,8 +36,12 @@ PROMISES = algebra.CASES + families.CASES + blocks.CASES + uncommon.CASES
 # other protocol (docs/tolerance.md).
 BY_ALLCLOSE = "_that_overflow"
 # Products that are split only at sizes whose verdict takes 10 s of a core: judged a third as often as others.
-LARGE = tuple(
-    f"family_{name}" for name in ("odd_parts", "long_not_split", "long_segments", "square_split", "one_long")
+LARGE = (
+    *(
+        f"family_{name}"
+        for name in ("odd_parts", "long_not_split", "long_segments", "square_split", "one_long")
+    ),
+    "uncommon_two_programs_of_windows",
 )
 
 

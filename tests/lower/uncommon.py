@@ -140,6 +140,24 @@ NUMBERS = {
         integers(0, 9, 8, 5),
     ),
 }  # fmt: skip
+# How a kernel is cut, and what the file says of it.
+CUTS = {
+    "few_keys_in_one_turn": (
+        "F.scaled_dot_product_attention(x, y, y)",
+        "BLOCK_N=64",
+        (2, 40, 32),
+        (2, 50, 32),
+    ),
+    "two_programs_of_windows": (
+        "F.conv2d(F.conv2d(x, y, padding=1, groups=64), z)",
+        "maxnreg=128",
+        (8, 64, 64, 64),
+        (64, 1, 3, 3),
+        (128, 64, 1, 1),
+    ),
+    "rounded_weights": ("self.f(x)[0]", "round_to_tf32(tl.load(weights", (5, 3, 20)),
+}
+CUT_INITS = {"rounded_weights": "self.f = nn.RNN(20, 140)"}
 HALVES = (
     ("lstm_projected", "float16"),
     ("lstm_projected", "bfloat16"),
@@ -158,6 +176,10 @@ def made(name, forward, inputs, init, dtype="float32"):
 
 CASES = (
     [made(name, forward, inputs, INITS.get(name, "")) for name, (forward, *inputs) in FORWARDS.items()]
+    + [
+        (made(name, forward, inputs, CUT_INITS.get(name, ""))[0], says, None)
+        for name, (forward, says, *inputs) in CUTS.items()
+    ]
     + [(made(name, forward, inputs, "")[0], says, None) for name, (forward, says, *inputs) in NUMBERS.items()]
     + [
         made(f"{name}_{dtype}", *FORWARDS[name][:1], FORWARDS[name][1:], INITS[name], dtype)
