@@ -210,6 +210,19 @@ class Reads(unittest.TestCase):
         made.load_state_dict({name: value + 1 for name, value in made.state_dict().items()})
         self.assertIsNone(state.differs())
 
+    def test_containers_that_torch_export_makes_anew(self):
+        made = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8)).requires_grad_(False)
+        made.sizes, made.table = [1, (2, 3)], {"a": [4]}
+        state = watched.Watched(made)
+        torch.export.export(made, (X,))
+        self.assertIsNone(state.differs())
+        made.sizes = [1, (2, 3)]
+        self.assertIsNone(state.differs())
+        made.sizes[1] = (2, 4)
+        self.assertIn("sizes", state.differs())
+        made.sizes, made.table = [1, (2, 3)], {"a": [5]}
+        self.assertIn("table", state.differs())
+
     def test_a_registry_that_makes_objects_is_the_same(self):
         made = module(lambda self, x: LAYERS["gelu"](x))
         self.seen(made, lambda: LAYERS.update(gelu=nn.SiLU), "LAYERS")

@@ -56,6 +56,8 @@ class Exported:
     mutates_inputs: bool
     leading: list
     """Of each input tensor whether its leading size is the batch; empty where all sizes are fixed."""
+    metas: list = dataclasses.field(default_factory=list)
+    """(dtype, shape, strides) of each tensor that the task's forward computes; empty where one is unknown."""
 
 
 def _writes(module):
@@ -366,6 +368,8 @@ class Writer:
                 "forward writes to a tensor that is neither an argument, a parameter nor a buffer"
             )
         source = self._file(results, flags)
+        values = [node.meta.get("val") for node in computed]
+        known = all(isinstance(value, torch.Tensor) for value in values) and len(values) == len(results)
         return Exported(
             source=source,
             inputs=self._flat._inputs,
@@ -380,6 +384,7 @@ class Writer:
             constants=self._constants,
             mutates_inputs="input" in writes,
             leading=self._leading,
+            metas=[(v.dtype, tuple(v.shape), v.stride()) for v in values] if known else [],
         )
 
     def _file(self, results, flags):

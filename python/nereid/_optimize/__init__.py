@@ -24,6 +24,7 @@ def optimize(
     specialize: int = 1,
     on_error: str = "original",
     example_kwargs: Mapping[str, Any] | None = None,
+    operators: bool = False,
     **options: Any,
 ) -> Optimized:
     """The module with verified Triton kernels where they hold, and the original forward elsewhere.
@@ -43,6 +44,10 @@ def optimize(
     on_error         where kernels raise in a call: "original", whose forward then runs, with one warning, or
                      "raise"
     example_kwargs   keyword arguments next to a tuple in `example_inputs`
+    operators        True: torch.export (strict=False) sees the kernels as an operator, a triton_op on a GPU,
+                     so that AOTInductor compiles them; for sizes that are fixed, and without gradients. The
+                     process that exported such a program can run it; others can run what AOTInductor made of
+                     it. False: the original's operators are seen
     options          more options of `nereid optimize` by their names: proposers="compiler", first=True, keep_slower=True, seed=7
 
     Returns a module that shares parameters, buffers and submodules with `module`: its state dict is the
@@ -81,7 +86,7 @@ def optimize(
     except TypeError as error:
         raise InputError(f"optimize(example_inputs=...): {type(module).__name__}.forward: {error}") from error
     search = {"budget": budget, "policy": policy, "dynamic": dynamic, **options}
-    settings = Settings(specialize, precision, search, on_error)
+    settings = Settings(specialize, precision, search, on_error, bool(operators))
     plan = Plan()
     more = {"report": Path(report).absolute()} if report else {}
     plan.make(lambda: exported_module(module, call, bound, settings), bound, {**search, **more})

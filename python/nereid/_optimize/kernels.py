@@ -9,31 +9,54 @@ from pathlib import Path
 
 import torch
 
-from .. import _export
+from .. import _export, _structure
 from .._exceptions import NereidError
+from .tensors import state_of, view_of
+
+
+def load(source):
+    """(the written file as a Python module, its ModelNew without memory)."""
+    written = tempfile.NamedTemporaryFile(
+        "w", suffix=".py", prefix="nereid_", delete=False
+    )  # triton reads a kernel's source
+    try:
+        with written as file:
+            file.write(source)
+        name = "_nereid_" + re.sub(r"\W", "_", Path(written.name).stem)
+        spec = importlib.util.spec_from_file_location(name, written.name)
+        loaded = importlib.util.module_from_spec(spec)
+        sys.modules[name] = loaded
+        spec.loader.exec_module(loaded)
+    finally:
+        os.unlink(written.name)
+    with torch.device("meta"), torch.random.fork_rng(devices=[]):
+        module = loaded.ModelNew()
+    return loaded, module.requires_grad_(False)
+
+
+def answer_of(exported, results, tensors, original):
+    """Forward's answer in the original's structure, from what the task's forward returned."""
+    outputs = []
+    for kind, which in exported.returned:
+        if kind == "computed":
+            outputs.append(results[which])
+        elif kind == "input":
+            outputs.append(tensors[which])
+        elif kind == "view":
+            (base, name), *place = which
+            held = tensors[name] if base == "input" else state_of(original, name)
+            outputs.append(view_of(held, *place))
+        else:
+            outputs.append(state_of(original, which))
+    return _structure.unflatten(exported.outputs, iter(outputs))
 
 
 class Kernels:
     """The written file, loaded, on the original's parameters and buffers."""
 
     def __init__(self, plan, original):
-        self._file = tempfile.NamedTemporaryFile(
-            "w", suffix=".py", prefix="nereid_", delete=False
-        )  # triton reads a kernel's source
-        try:
-            with self._file as file:
-                file.write(plan.source)
-            name = "_nereid_" + re.sub(r"\W", "_", Path(self._file.name).stem)
-            spec = importlib.util.spec_from_file_location(name, self._file.name)
-            loaded = importlib.util.module_from_spec(spec)
-            sys.modules[name] = loaded
-            spec.loader.exec_module(loaded)
-        finally:
-            os.unlink(self._file.name)
+        loaded, self._module = load(plan.source)
         self.not_verified = getattr(loaded, "NotVerified", NereidError)
-        with torch.device("meta"), torch.random.fork_rng(devices=[]):
-            self._module = loaded.ModelNew()
-        self._module.requires_grad_(False)
         for path, part in list(self._module.named_modules()):
             if path == _export.writer.CONSTANTS:
                 device = next((t.device for t in [*original.parameters(), *original.buffers()]), None)

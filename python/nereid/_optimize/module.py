@@ -16,8 +16,9 @@ import torch
 from .. import _structure
 from .._exceptions import InputError, NereidError
 from .._verdict import Verdict
+from . import operators
 from .call import Call
-from .kernels import Kernels
+from .kernels import Kernels, answer_of
 from .plan import Plan, Settings, exported_module, one_line
 from .tensors import (
     aliases_of,
@@ -32,7 +33,6 @@ from .tensors import (
     text_of,
     ties_of,
     transformed,
-    view_of,
 )
 from .watched import Watched
 
@@ -130,6 +130,8 @@ class Optimized(torch.nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """As the original's forward."""
         if torch.compiler.is_compiling():
+            if not torch.compiler.is_dynamo_compiling() and operators.holds(self):
+                return operators.answer(self, args, kwargs)
             return self._nereid_original.forward(*args, **kwargs)
         chosen, why, tensors = self._nereid_choice(args, kwargs)
         if why is None:
@@ -348,20 +350,7 @@ class Optimized(torch.nn.Module):
             if used
         ]
         given += [state_of(self._nereid_original, name) for name in exported.written]
-        results = kernels.run(given)
-        outputs = []
-        for kind, which in exported.returned:
-            if kind == "computed":
-                outputs.append(results[which])
-            elif kind == "input":
-                outputs.append(tensors[which])
-            elif kind == "view":
-                (base, name), *place = which
-                held = tensors[name] if base == "input" else state_of(self._nereid_original, name)
-                outputs.append(view_of(held, *place))
-            else:
-                outputs.append(state_of(self._nereid_original, which))
-        return _structure.unflatten(exported.outputs, iter(outputs))
+        return answer_of(exported, kernels.run(given), tensors, self._nereid_original)
 
     # -- what it says of itself -----------------------------------------------------------------------------
 

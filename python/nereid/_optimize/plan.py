@@ -25,6 +25,7 @@ class Settings:
     precision: str
     search: dict
     on_error: str = "original"
+    operators: bool = False  # torch.export sees the kernels
 
 
 def exported_module(module, call, bound, settings):

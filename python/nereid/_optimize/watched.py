@@ -38,10 +38,18 @@ def unwatched(module):
 
 
 def _same(value, now):
-    """Whether an attribute is the same object as it was, or an equal number or text."""
-    return now is value or (
+    """Whether an attribute is the same object as it was, an equal number or text, or a container of those:
+    torch.export makes a module's containers anew."""
+    if now is value:
+        return True
+    if type(now) is not type(value):
+        return False
+    if type(value) in (list, tuple):
+        return len(now) == len(value) and all(map(_same, value, now))
+    if type(value) is dict:
+        return now.keys() == value.keys() and all(_same(held, now[key]) for key, held in value.items())
+    return (
         isinstance(value, _SIMPLE)
-        and type(now) is type(value)
         and (now == value or now != now and value != value)
         and (value != 0 or str(now) == str(value))  # a zero equals a negative zero
     )
