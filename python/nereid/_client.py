@@ -160,8 +160,11 @@ class Client(BaseJudge):
                 status, answer, retry_after = connection.ask("POST", "/v1/tasks", {"items": items})
             except OSError as error:
                 status, answer, retry_after = 0, {"error": f"{self._made_of['url']}: {error}"}, None
+            tasks = answer.get("tasks") if status == 202 else None
+            if isinstance(tasks, list) and len(tasks) == len(pairs) and all(map(_is_task, tasks)):
+                return self._accept(pairs, tasks)
             if status == 202:
-                return self._accept(pairs, answer["tasks"])
+                status, answer = 0, {"error": f"{self._made_of['url']}: {_STRANGE}"}
             if status in (413, 429) and len(pairs) > 1:  # fewer may have room
                 half = len(pairs) // 2
                 self._submit_to(connection, pairs[:half])
@@ -209,7 +212,9 @@ class Client(BaseJudge):
                 )
             except OSError as error:
                 status, answer = 0, {"error": f"{self._made_of['url']}: {error}"}
-            if status == 200:
+            if status == 200 and not _is_wait(answer):
+                answer = {"error": f"{self._made_of['url']}: {_STRANGE}"}
+            elif status == 200:
                 failures = 0
                 self._take(answer)
                 continue
@@ -239,16 +244,38 @@ class Client(BaseJudge):
                 self._settle(pair, one)
 
     def _settle(self, pair, answer):
-        if answer["status"] != "error":
-            verdict = Verdict.from_json({**answer["verdict"], "receipt": answer["receipt"]})
+        if answer.get("status") != "error":
+            try:
+                verdict = Verdict.from_json({**answer["verdict"], "receipt": answer["receipt"]})
+            except (KeyError, TypeError, ValueError, AttributeError):
+                return pair.finish(error=NereidError(f"{self._made_of['url']}: {_STRANGE}"))
             pair.finish(verdict)
         elif answer.get("blame") == "input":
-            pair.finish(error=InputError(answer["error"]))
+            pair.finish(error=InputError(answer.get("error")))
         elif pair.retries > 0:
             pair.retries -= 1
             self._asked.put(pair)
         else:
-            pair.finish(error=NereidError(answer["error"]))
+            pair.finish(error=NereidError(answer.get("error")))
+        return None
+
+
+_STRANGE = "an answer that is not one of `nereid serve`"  # of a proxy, or of another program
+
+
+def _is_task(task):
+    return (
+        isinstance(task, dict) and isinstance(task.get("id", ""), str) and ("id" in task or "error" in task)
+    )
+
+
+def _is_wait(answer):
+    answers, lists = answer.get("answers"), [answer.get("waiting"), answer.get("unknown")]
+    return (
+        isinstance(answers, dict)
+        and all(isinstance(one, dict) for one in answers.values())
+        and all(isinstance(ids, list) and all(isinstance(one, str) for one in ids) for ids in lists)
+    )
 
 
 def _client_of(made_of):

@@ -5,6 +5,8 @@ tests/python/client_test.py PATH/TO/nereid
 
 import asyncio
 import concurrent.futures
+import http.server
+import json
 import multiprocessing
 import os
 import pathlib
@@ -189,6 +191,42 @@ class Servers(unittest.TestCase):
             self.assertTrue(judge.verify("relu", RELU).verified)
         with nereid.Client(url) as judge, self.assertRaisesRegex(nereid.InputError, "Bearer"):
             judge.verify("relu", RELU)
+
+    def test_a_server_of_another_kind_is_an_error_and_never_waited_for(self):
+        task, strange = {"tasks": [{"id": "a"}]}, "not one of `nereid serve`"
+        found = {}
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                first, then = found["answers"]
+                status, body = (202, first) if self.path == "/v1/tasks" else (200, then)
+                text = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        answer = {"answers": {"a": {}}, "waiting": [], "unknown": []}
+        for first, then, says in (
+            ({}, {}, strange), ({"tasks": []}, {}, strange), ({"tasks": [None]}, {}, strange), ({"tasks": [{"id": [1]}]}, {}, strange),
+            (b"<html>", {}, "HTTP status 202"), (task, {}, strange), (task, {**answer, "answers": {"a": None}}, strange),
+            (task, {**answer, "unknown": None}, strange), (task, answer, strange), (task, b"<html>", "HTTP status 200"),
+        ):  # fmt: skip
+            with self.subTest(first=first, then=then):
+                found["answers"] = (first, then)
+                with nereid.Client(f"http://127.0.0.1:{server.server_port}", patience=0.3) as judge:
+                    with self.assertRaisesRegex(nereid.NereidError, says):
+                        judge.verify("relu", "x", timeout=30)
+                    with self.assertRaisesRegex(nereid.NereidError, says):  # its threads are still there
+                        judge.verify("relu", "y", timeout=30)
 
     def test_no_server(self):
         with nereid.Client("http://127.0.0.1:9", patience=1) as judge:
