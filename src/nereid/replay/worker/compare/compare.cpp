@@ -107,14 +107,15 @@ class Comparer {
     return as_double(tensor.narrow(0, first, size));
   }
 
-  // Calls body(range, position of its first element).
+  // Calls body(range, position of its first element). `with_got`: it looks at the candidate's numbers, too.
   template <typename F>
-  void for_each_range(F body) {
+  void for_each_range(F body, bool with_got = true) {
     const auto chunk = fused_ ? std::max<int64_t>(own_.numel(), 1) : chunk_;
     for (int64_t first = 0; first < own_.numel(); first += chunk) {
       const auto size = std::min(chunk, own_.numel() - first);
       const auto part = [&](const at::Tensor& tensor) { return part_of(tensor, first, size); };
-      body({part(got_), part(own_), part(truth_),
+      const auto own = part(own_);
+      body({with_got ? part(got_) : own, own, part(truth_),
             agreed_.defined() ? agreed_.narrow(0, first, size) : at::Tensor(), largest_},
            first);
     }
@@ -141,11 +142,13 @@ class Comparer {
     if (tensors_.own.is_complex()) sizes.push_back(2);
     auto made = std::make_shared<ErrorStatistics>(std::move(sizes), tensors_.dtype, scale);
     auto own = made->zeros();
-    for_each_range([&](const ElementRange& range, int64_t first) {
-      if (!is_sampled(first)) return;
-      made->add_truth(range, first);
-      made->add_error(own, range, range.own, first);
-    });
+    for_each_range(
+        [&](const ElementRange& range, int64_t first) {
+          if (!is_sampled(first)) return;
+          made->add_truth(range, first);
+          made->add_error(own, range, range.own, first);
+        },
+        false);
     made->add_sample(own, sample(true));
     tensors_.statistics = std::move(made);
     return tensors_.statistics.get();
@@ -209,7 +212,7 @@ class Comparer {
       return *known;
     known = std::make_shared<ReferenceErrors>(
         ReferenceErrors{.own_output = own, .truth = truth, .agreed = agreed});
-    for_each_range([&](const ElementRange& range, int64_t) { known->scale.add(scale_of(range)); });
+    for_each_range([&](const ElementRange& range, int64_t) { known->scale.add(scale_of(range)); }, false);
     const auto& [squared, count, undefined] = known->scale;
     known->unit = count > 0 ? std::sqrt(squared / static_cast<double>(count)) : 0;
     // Squares of float64 numbers may be beyond float64: elements are then compared each by its own size.
@@ -222,8 +225,8 @@ class Comparer {
     auto& known = reference_errors();
     if (!known.own) {
       known.own.emplace();
-      for_each_range(
-          [&](const ElementRange& s, int64_t) { known.own->add(own_error(s, s.own, known.unit)); });
+      for_each_range([&](const ElementRange& s, int64_t) { known.own->add(own_error(s, s.own, known.unit)); },
+                     false);
     }
     return *known.own;
   }

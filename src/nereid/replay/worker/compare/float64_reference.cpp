@@ -323,7 +323,7 @@ void Float64Reference::round_apart(at::Generator generator) {
 bool Float64Reference::has_softmax() const {
   return std::ranges::any_of(judged_steps(), [](const trace::Step& step) {
     const auto* call = std::get_if<trace::Call>(&step);
-    return call != nullptr && is_among(kSoftmaxes, call->op);
+    return call != nullptr && (is_among(kSoftmaxes, call->op) || is_among(kAttentions, call->op));
   });
 }
 
@@ -435,7 +435,7 @@ c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& chan
   // An input of 16 bits is taken as exact: its neighbouring values excuse no error.
   const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
   if (change.nudge && !change.exact.contains(id))
-    move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge);
+    move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge, change.nudge_times);
   if (change.scale != 1) upcasted.mul_(change.scale);
   if (change.nan) upcasted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
   return upcasted.storage();

@@ -23,7 +23,7 @@ at::Tensor taken(Replay& replay, trace::ValueId value);
 
 // How inputs and state are changed before the replay.
 struct Change {
-  std::optional<at::Generator> nudge = {};  // by half an ulp either way, but for:
+  std::optional<at::Generator> nudge = {};  // by half an ulp either way, `nudge_times` it, but for:
   std::set<trace::StorageId> exact = {};    // labels, masks: half an ulp more is another number, not rounding
   // 16 bits and less are exact as they come in: inputs move by half an ulp of float32 at most, and `rounding`
   // draws the error of rounding anew (`add_rounding_noise`).
@@ -52,6 +52,7 @@ struct Change {
   // hangs on rounding.
   bool mark_overflow = false;
   double scale = 1;  // of all floating-point state and inputs
+  double nudge_times = 1;
 };
 
 // Upcast to float64 or in its own dtype. Holds no tensors between runs.

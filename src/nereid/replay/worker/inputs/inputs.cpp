@@ -44,21 +44,24 @@ double rms_of(const at::Tensor& tensor) {
   return std::sqrt(squares / static_cast<double>(tensor.numel()));
 }
 
-// True at every 64th element of `whole`, from a place that the generator chooses; at one at least.
-struct SparseMask {
-  SparseMask(const at::Tensor& whole, const at::Generator& generator)
-      : period(std::min<int64_t>(whole.numel(), 64)),
-        start(at::randint(period, {1}, generator, at::TensorOptions().dtype(c10::kLong)).item().toLong()) {}
-  at::Tensor of(const at::Tensor& part, int64_t first) const {
-    return indices(part, first).remainder(period).eq(start);
-  }
-  int64_t period, start;
-};
+// Calls change(flat): the elements in row-major order, of which it may take any by views.
+template <typename F>
+void in_row_major(const at::Tensor& tensor, F change) {
+  const auto whole = tensor.contiguous();
+  change(whole.view({-1}));
+  if (!whole.is_same(tensor)) tensor.copy_(whole);
+}
 
-at::Tensor one_hot_rows(const at::Tensor& part, int64_t first, int64_t width) {
-  const auto index = indices(part, first);
-  const auto row = index.floor_divide(width);
-  return index.remainder(width).eq(row.mul(7).add(3).remainder(width));
+// Every 64th element, from a place that the generator chooses; one at least.
+at::Tensor sparse(const at::Tensor& flat, const at::Generator& generator) {
+  const auto period = std::min<int64_t>(flat.numel(), 64);
+  const auto options = at::TensorOptions().dtype(c10::kLong);
+  return flat.slice(0, at::randint(period, {1}, generator, options).item().toLong(), std::nullopt, period);
+}
+
+void make_one_hot_rows(const at::Tensor& flat, int64_t width) {
+  const auto row = at::arange(flat.numel() / width, flat.options().dtype(c10::kLong));
+  flat.zero_().index_fill_(0, row.mul(width).add_(row.mul(7).add_(3).remainder_(width)), 1);
 }
 
 bool is_number_tensor(const at::Tensor& tensor) {
@@ -207,9 +210,8 @@ bool make_negative(at::Tensor tensor, const Range& range, bool half) {
   if (range.never_negative()) return false;
   tensor.abs_().neg_();
   if (tensor.dim() > 1 && !half)
-    for_parts(tensor, [&](at::Tensor part, int64_t first) {
-      const auto odd = rows_of(part, first, tensor.size(-1)).remainder_(2).eq(1);
-      part.copy_(at::where(odd, part.sub(1).mul_(0x1p7), part));
+    in_row_major(tensor, [&](const at::Tensor& flat) {
+      flat.view({-1, tensor.size(-1)}).slice(0, 1, std::nullopt, 2).sub_(1).mul_(0x1p7);
     });
   return true;
 }
@@ -231,13 +233,12 @@ void scale_elements(at::Tensor tensor, const Range& range, bool half, const at::
   });
 }
 
-void make_infinities(at::Tensor tensor, const Range& range, const at::Generator& generator) {
-  const SparseMask mask(tensor, generator);
-  const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), tensor.options());
-  for_parts(tensor, [&](at::Tensor part, int64_t first) {
-    const auto signs = range.never_negative() ? infinity : at::where(part.lt(0), infinity.neg(), infinity);
-    part.copy_(at::where(mask.of(part, first), signs, part));
-  });
+void make_infinities(const at::Tensor& numbers, const Range& range) {
+  const auto infinity = at::scalar_tensor(std::numeric_limits<double>::infinity(), numbers.options());
+  if (range.never_negative())
+    numbers.fill_(infinity);
+  else
+    numbers.copy_(at::where(numbers.lt(0), infinity.neg(), infinity));
 }
 
 }  // namespace
@@ -281,17 +282,12 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
     case InputDistribution::kRamp:
       return make_ramp(tensor, range), true;
     case InputDistribution::kOneHot:
-      for_parts(tensor, [&](at::Tensor part, int64_t first) {
-        part.copy_(one_hot_rows(part, first, tensor.size(-1)));
-      });
+      in_row_major(tensor, [&](const at::Tensor& flat) { make_one_hot_rows(flat, tensor.size(-1)); });
       return true;
-    case InputDistribution::kOutliers: {
-      const SparseMask mask(tensor, generator);
-      for_parts(tensor, [&](at::Tensor part, int64_t first) {
-        part.copy_(at::where(mask.of(part, first), part.mul(half ? 0x1p4 : 0x1p8), part));
-      });
+    case InputDistribution::kOutliers:
+      in_row_major(tensor,
+                   [&](const at::Tensor& flat) { sparse(flat, generator).mul_(half ? 0x1p4 : 0x1p8); });
       return true;
-    }
     case InputDistribution::kWide:
       return scale_elements(tensor, range, half, generator), true;
     case InputDistribution::kLarge:
@@ -305,14 +301,13 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
     case InputDistribution::kClose:
       return put_close(tensor, range, context.bounds, generator);
     case InputDistribution::kInfinities:
-      return make_infinities(tensor, range, generator), true;
-    case InputDistribution::kNans: {
-      const SparseMask mask(tensor, generator);
-      for_parts(tensor, [&](at::Tensor part, int64_t first) {
-        part.masked_fill_(mask.of(part, first), std::numeric_limits<double>::quiet_NaN());
+      in_row_major(tensor, [&](const at::Tensor& flat) { make_infinities(sparse(flat, generator), range); });
+      return true;
+    case InputDistribution::kNans:
+      in_row_major(tensor, [&](const at::Tensor& flat) {
+        sparse(flat, generator).fill_(std::numeric_limits<double>::quiet_NaN());
       });
       return true;
-    }
     default:
       return false;
   }

@@ -10,11 +10,11 @@
 
 namespace nereid::replay {
 
-void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator) {
+void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator, double times) {
   if (!c10::isFloatingType(tensor.scalar_type()) || c10::elementSize(tensor.scalar_type()) < 2) return;
   generator = generator_on(tensor, generator);
   // A float64 cannot hold half an ulp more of itself.
-  const double moved = was == trace::DType::kF64 ? epsilon(was) : epsilon(was) / 2;
+  const double moved = times * (was == trace::DType::kF64 ? epsilon(was) : epsilon(was) / 2);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     part.mul_(up_or_down(part, generator).mul_(moved).add_(1).to(part.scalar_type()));
   });

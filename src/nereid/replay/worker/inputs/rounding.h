@@ -9,7 +9,7 @@
 namespace nereid::replay {
 
 // Moves every element by up to half a unit in the last place of `was`, up or down, in place.
-void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator);
+void move_half_ulp(at::Tensor tensor, trace::DType was, at::Generator generator, double times = 1);
 
 // Rounds every float64 element that `was` cannot hold to one of its neighbours there, up or down by chance,
 // in place: what an operator in that dtype may as well have made.

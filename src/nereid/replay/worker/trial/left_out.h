@@ -7,9 +7,17 @@
 
 namespace nereid::replay {
 
-// Elements that no forward defines: they differ between numbers that stand for NaN and for infinity.
-void find_undefined(TrialForward& forward, const Trial& trial, const Comparison& comparison,
-                    std::vector<OutputTensors>& outputs);
+// Whether the trial's inputs hold infinities or NaNs.
+bool holds_no_numbers(const Trial& trial);
+
+// Elements that are no numbers, where the inputs are others than the task's own, or NaNs are handled.
+void leave_out_undefined(const TrialForward& forward, const Trial& trial,
+                         std::vector<OutputTensors>& outputs);
+
+// Elements that no forward defines: they differ between numbers that stand for NaN and for infinity. False
+// where the inputs hold none.
+bool leave_out_conventions(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                           std::vector<OutputTensors>& outputs);
 
 // Of numbers that are close to each other differences lose their digits, and how many
 // depends on the way that they are computed: elements that inputs moved by half an ulp move by 16 of them
@@ -34,6 +42,12 @@ bool leave_out_nearly_infinite(TrialForward& forward, const Trial& trial, const 
 // False where there are none.
 bool leave_out_near_overflow(TrialForward& forward, const Trial& trial, const Comparison& comparison,
                              std::vector<OutputTensors>& outputs);
+
+// Among scores that are far from zero rounding decides which of two nearly equal ones a softmax chooses:
+// elements that inputs moved by 32 ulps leave without a digit are not judged. False where there are
+// none, or more than half are.
+bool leave_out_near_ties(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                         std::vector<OutputTensors>& outputs);
 
 // Overflow may give another infinity, or a NaN, where sums and products are taken in another order. False
 // where there are none.

@@ -51,7 +51,7 @@ TrialJudge::Judgement TrialJudge::judge(const Trial& trial, const Tolerance& tol
     for (auto& output : outputs) output.truth = output.own, output.upcast = false;
 
   find_places(forward_, comparison, outputs, values, own_values);
-  find_undefined(forward_, trial, comparison, outputs);
+  leave_out_undefined(forward_, trial, outputs);
   leave_out_ill_conditioned(forward_, trial, comparison, outputs);
   set_expectations(forward_, trial, tolerance, outputs);
   take_tf32(forward_, tolerance, comparison, outputs);
@@ -70,6 +70,11 @@ void TrialJudge::compare_until_agreed(const Trial& trial, const Tolerance& toler
                                       Comparison& comparison) {
   const auto compare_again = [&] { compare_all(comparison, tolerance, paths, outputs); };
   compare_again();
+  // What is equal in conventions, too, needs no float64 replay that finds them.
+  if (!comparison.agrees && leave_out_conventions(forward_, trial, comparison, outputs))
+    compare_again();
+  else if (comparison.agrees && holds_no_numbers(trial))
+    comparison.defined = finite_share(outputs) > 0;
   if (!comparison.agrees && follow_order(forward_, comparison, outputs, values)) compare_again();
   if (!tolerance.kernelbench) {
     if (!comparison.agrees && leave_out_undecided(forward_, comparison, outputs)) compare_again();
@@ -77,6 +82,7 @@ void TrialJudge::compare_until_agreed(const Trial& trial, const Tolerance& toler
       compare_again();
     if (!comparison.agrees && leave_out_near_overflow(forward_, trial, comparison, outputs)) compare_again();
     if (!comparison.agrees && leave_out_overflown(trial, comparison, outputs)) compare_again();
+    if (!comparison.agrees && leave_out_near_ties(forward_, trial, comparison, outputs)) compare_again();
   }
   if (tolerance.fixed()) return;
   if (!comparison.agrees && choose_among_equals(forward_, trial, comparison, outputs, values))
@@ -146,10 +152,14 @@ void TrialJudge::degenerate(Comparison& comparison, const std::vector<OutputTens
     auto& recomputed = comparison.outputs[i];
     const auto& truth = outputs[i].truth;
     const auto flat = truth.reshape({-1});
+    // What the comparison has measured is not measured again.
+    const auto& known = outputs[i].reference_errors;
+    const double scale = known ? known->unit : rms(truth);
     comparison.constant &= is_constant(outputs[i].own);
-    recomputed.constant =
-        flat.numel() > 1 && is_close(flat, flat.narrow(0, 0, 1).expand_as(flat), recomputed.error_limit);
-    if (!earlier_.empty()) recomputed.insensitive = is_close(truth, earlier_[i], recomputed.error_limit);
+    recomputed.constant = flat.numel() > 1 &&
+                          is_close(flat, flat.narrow(0, 0, 1).expand_as(flat), scale, recomputed.error_limit);
+    if (!earlier_.empty())
+      recomputed.insensitive = is_close(truth, earlier_[i], scale, recomputed.error_limit);
     comparison.insensitive &= recomputed.insensitive;
   }
   if (!earlier_.empty() || bytes > kMaxRemembered) return;
