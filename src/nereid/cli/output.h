@@ -36,7 +36,6 @@ struct Terminal {
   // `text` in the given style where colours are shown, else as it is.
   std::string bold(std::string_view text) const { return styled("1", text); }
   std::string dim(std::string_view text) const { return styled("2", text); }
-  std::string red(std::string_view text) const { return styled("31", text); }
   std::string green(std::string_view text) const { return styled("32", text); }
   std::string styled(std::string_view code, std::string_view text) const;
 };

@@ -10,6 +10,7 @@
 #include "nereid/base/result.h"
 #include "nereid/mutate/mutant.h"
 #include "nereid/mutate/witness.h"
+#include "nereid/verify/verdict_kind.h"
 
 namespace nereid::mutate {
 
@@ -29,7 +30,9 @@ struct ResultLine {
   int trials = 0;  // of the search
   KernelBench kernelbench = KernelBench::kUndecided;
 
-  bool verified() const { return verdict == "Verified"; }
+  bool verified() const {
+    return verify::verdict_kind_from_string(verdict) == verify::VerdictKind::kVerified;
+  }
 };
 
 Json to_json(const ResultLine& line);

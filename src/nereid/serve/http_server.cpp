@@ -33,7 +33,6 @@ namespace websocket = beast::websocket;
 using tcp = asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr size_t kMostUnread = 64;                // WebSocket messages that wait for their turn
 constexpr size_t kMostUnsent = size_t{64} << 20;  // bytes for one WebSocket that does not read
 constexpr size_t kMostDiscarded = size_t{256} << 20;
 constexpr double kSecondsToDiscard = 5;

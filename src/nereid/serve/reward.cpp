@@ -95,7 +95,8 @@ Json reward_answer(Json verdict, const RewardSettings& settings, Json receipt) {
           place != nullptr && place->is_array() && place->size() == 2)
         spans.push_back({{"start", (*place)[0]}, {"end", (*place)[1]}, {"name", name}, {"reward", reward}});
   const bool timed = judged->correct && speedup_in(counted(verdict)) > 0;
-  const bool verified = verdict.value("verdict", "") == "Verified";
+  const bool verified =
+      verify::verdict_kind_from_string(verdict.value("verdict", "")) == verify::VerdictKind::kVerified;
   verdict["reward"] = {{"objective", to_string(settings.objective)},
                        {"valid", judged->valid},
                        {"correct", judged->correct},

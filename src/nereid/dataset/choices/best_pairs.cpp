@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "nereid/base/json_field.h"
+#include "nereid/verify/verdict_kind.h"
 
 namespace nereid::dataset {
 namespace {
@@ -14,7 +15,8 @@ constexpr size_t kMostChoices = 1000;
 Result<std::optional<double>> seconds_at(const JsonField& choice, bool measured) {
   NEREID_TRY(const auto verdict, choice.at("verdict"));
   NEREID_TRY(const std::string kind, verdict.text_at("verdict"));
-  if (kind != "Verified") return std::optional<double>();
+  if (verify::verdict_kind_from_string(kind) != verify::VerdictKind::kVerified)
+    return std::optional<double>();
   NEREID_TRY(const auto field, choice.find(measured ? "seconds" : "modelled_seconds"));
   if (!field) return std::optional<double>();
   NEREID_TRY(const double seconds, field->number());

@@ -150,10 +150,6 @@ Result<std::string> render_chat(const ChatTemplate& how, std::span<const ChatMes
   return llama3_text(how, messages, options);
 }
 
-Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, const ChatOptions& options) {
-  return render_chat({}, messages, options);
-}
-
 namespace {
 
 // A text, or its parts as OpenAI's clients send them: [{"type": "text", "text": "..."}, ...].

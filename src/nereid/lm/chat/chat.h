@@ -46,8 +46,6 @@ struct ChatTemplate {
 // An error: no messages, another role. Options of thinking are Qwen 3's alone.
 Result<std::string> render_chat(const ChatTemplate& how, std::span<const ChatMessage> messages,
                                 const ChatOptions& options = {});
-// The chat format of Nereid's own models.
-Result<std::string> render_qwen3_chat(std::span<const ChatMessage> messages, const ChatOptions& options = {});
 
 // [{"role": "user", "content": "..."}, ...], with "reasoning_content" perhaps. Anything else, tools among it,
 // is an error that names its place; `what` names the document.

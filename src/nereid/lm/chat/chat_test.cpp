@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using Messages = std::vector<ChatMessage>;
 
 std::string rendered(const Messages& messages, ChatOptions options = {}) {
-  const auto text = render_qwen3_chat(messages, options);
+  const auto text = render_chat({}, messages, options);
   return text.ok() ? *text : "error: " + text.error().message;
 }
 

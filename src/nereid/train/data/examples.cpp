@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nereid/base/json_field.h"
+#include "nereid/verify/verdict_kind.h"
 
 namespace nereid::train {
 namespace {
@@ -44,8 +45,9 @@ Result<Found> pair_example(const JsonField& root, const ExampleSettings& setting
   }
   NEREID_TRY(const auto verdict, root.find("verdict"));
   if (verdict) {
-    NEREID_TRY(const auto word, verdict->text_at("verdict"));
-    if (word != "Verified") return Found(LeftOut{"is not Verified"});
+    NEREID_TRY(const auto kind, verdict->text_at("verdict"));
+    if (verify::verdict_kind_from_string(kind) != verify::VerdictKind::kVerified)
+      return Found(LeftOut{"is not Verified"});
   }
   if (texts["code"].find("```") != std::string::npos) return Found(LeftOut{"its code holds a fence"});
   NEREID_TRY(const auto asked, settings.ask(texts["task"]));

@@ -108,23 +108,6 @@ void give_result(Machine& m, int32_t slot, Tile* tile, Elem elem, bool scalar) {
   m.set_uniform(slot, bits);
 }
 
-template <class T, class F>
-void fold_rows(const T* in, T* out, const Extent& e, F f) {
-  for (int64_t o = 0; o < e.outer; ++o) {
-    const T* from = in + o * e.axis * e.inner;
-    T* to = out + o * e.inner;
-    if (e.inner == 1) {
-      T r = from[0];
-      for (int64_t a = 1; a < e.axis; ++a) r = f(r, from[a]);
-      *to = r;
-      continue;
-    }
-    std::copy(from, from + e.inner, to);
-    for (int64_t a = 1; a < e.axis; ++a)
-      for (int64_t k = 0; k < e.inner; ++k) to[k] = f(to[k], from[a * e.inner + k]);
-  }
-}
-
 }  // namespace
 
 // One operand, one binary operation for which there is a kernel (i.kernel; kernels[0] folds rows of f32).

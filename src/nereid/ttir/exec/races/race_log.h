@@ -77,7 +77,6 @@ class RaceLog {
  private:
   void keep_pages(std::vector<Span>& spans, int level) const;
   std::vector<std::vector<Span>> threads_;
-  std::vector<int> filtered_;
   std::vector<Span> all_;
   std::atomic<int64_t> total_{0};
   std::atomic<int> level_{0};
