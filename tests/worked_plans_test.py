@@ -27,13 +27,14 @@ Simply fused:
 conv_kernel: x [2, 3, 32, 32], conv_weight [16, 3, 3, 3], conv_bias [16] -> h [2, 16, 16, 28]
 over [2, 16, 16, 28]. warps=4
 up_kernel: h [2, 16, 16, 28], up_weight [16, 8, 3, 3] -> h2 [2, 8, 32, 56]
-rest_kernel: h2 [2, 8, 32, 56], y [2, 12, 16, 29], z [5, 7] -> h9 [15, 7]"""
+rest_kernel: h2 [2, 8, 32, 56], y [2, 12, 16, 29], z [5, 7] -> h9 [15, 7]
+again_kernel: x [2, 3, 32 * 32], y [2, 12, 16, 29] -> h10 [2, 3, 1024]"""
 
 WORK = {
-    1: "(32 + 2 * 1 - 2 - 1) // 2 + 1 = 16, 32 - 4 = 28",
-    2: "(16 - 1) * 2 - 2 * 1 + 4 = 32, (28 - 1) * 2 - 2 * 1 + 4 = 56",
-    3: "(32 + 2 * 1 - 2 - 1) // 2 + 1 = 16, (56 + 2 * 1 - 2 - 1) // 2 + 1 = 28",
-    4: "2 + 28 + 0 = 30",
+    1: "32 + 2 - 2 = 32; (32 - 1) // 2 + 1 = 16, 32 - 4 = 28",
+    2: "(16 - 1) * 2 = 30; 30 + 2 = 32, (28 - 1) * 2 = 54; 54 + 2 = 56",
+    3: "32 + 2 - 2 = 32; (32 - 1) // 2 + 1 = 16, 56 + 2 - 2 = 56; (56 - 1) // 2 + 1 = 28",
+    4: "2 + 28 = 30",
     5: "30 - 1 = 29",
     6: "8 + 12 = 20",
     7: "20 * 16 * 29 = 9280",
@@ -51,7 +52,7 @@ for line in lines[1:]:
     step = re.match(r"#(\d+) \w+\(.*?\) (.*) -> \[", line)
     if step:
         assert WORK.pop(int(step[1])) == step[2], line
-        for equation in step[2].split(", "):
+        for equation in re.split("[,;] ", step[2]):
             assert eval(equation.replace("=", "==")), equation
 assert not WORK, WORK
 assert "\n".join(re.sub(r"\) [^\[]* -> \[", ") [", line) for line in lines[1:]) == PLAN

@@ -7,7 +7,7 @@ a program's text has to add 64 and 96 in its head, and to know sizes that it has
 plan begins with the given tensors' shapes, and a step says how a size comes about before it says the size:
 
     given x [2, 32, 15, 15], y [2, 96, 15, 15], conv_weight [64, 32, 3, 3]
-    #1 convolution(x, conv_weight, [1, 1], [1, 1], [1, 1], [0, 0], 1) 15 + 2 * 1 - 2 = 15 -> [2, 64, 15, 15]
+    #1 convolution(x, conv_weight, [1, 1], [1, 1], [1, 1], [0, 0], 1) 15 + 2 - 2 = 15 -> [2, 64, 15, 15]
     #2 cat([#1, y], 1) 64 + 96 = 160 -> [2, 160, 15, 15]
 
 Everything is read off the plan: shapes of given tensors are those of the kernels' lines. Each of FOLDER's
@@ -61,21 +61,30 @@ def whole_numbers(values):
 def window(length, kernel, stride, padding, dilation, size):
     """How a convolution or a pool comes from `length` to `size`, or None."""
     reach = dilation * (kernel - 1)
-    span = f"{length}" + (f" + 2 * {padding}" if padding else "") + (f" - {reach}" if reach else "")
-    if (length + 2 * padding - reach - 1) // stride + 1 != size:
+    first = length + 2 * padding - reach
+    if (first - 1) // stride + 1 != size:
         return None
-    if stride == 1:
-        return f"{span} = {size}" if padding or reach else ""
-    return f"({span} - 1) // {stride} + 1 = {size}"
+    span = f"{length}" + (f" + {2 * padding}" if padding else "") + (f" - {reach}" if reach else "")
+    steps = [f"{span} = {first}"] if padding or reach else []
+    return "; ".join(steps + ([f"({first} - 1) // {stride} + 1 = {size}"] if stride > 1 else []))
+
+
+def added(terms):
+    """A sum, two terms at a time."""
+    steps, total = [], terms[0]
+    for term in terms[1:]:
+        steps.append(f"{total} + {term} = {total + term}")
+        total += term
+    return "; ".join(steps)
 
 
 def transposed(length, kernel, stride, padding, dilation, output_padding, size):
     made = (length - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1
     if made != size:
         return None
-    ends = dilation * (kernel - 1) + output_padding + 1
-    less = f" - 2 * {padding}" if padding else ""
-    return f"({length} - 1) * {stride}{less} + {ends} = {size}"
+    ends = dilation * (kernel - 1) + output_padding + 1 - 2 * padding
+    first = (length - 1) * stride
+    return f"({length} - 1) * {stride} = {first}; {first} {'-' if ends < 0 else '+'} {abs(ends)} = {size}"
 
 
 def convolution(operands, lists, result):
@@ -120,7 +129,7 @@ def padded(operands, lists, result):
         if before + length + after != size:
             return ""
         if before or after:
-            made.append(f"{before} + {length} + {after} = {size}")
+            made.append(added([each for each in (before, length, after) if each]))
     return joined(reversed(made))
 
 
@@ -165,7 +174,7 @@ def work_of(operator, arguments, shapes, result):
         d = rest[0] if rest else 0
         sizes = [shapes[each][d] for each in arguments[0]]
         if len(sizes) > 1 and sum(sizes) == result[d]:
-            return " + ".join(map(str, sizes)) + f" = {result[d]}"
+            return added(sizes)
         return ""
     if not operands or None in lists:
         return ""
@@ -196,22 +205,26 @@ def work_of(operator, arguments, shapes, result):
     return ""
 
 
+def shapes_in(lines):
+    """Shapes of tensors in kernels' lines; of one that some kernel takes with neighbouring axes as one, the
+    whole."""
+    shapes = {}
+    for line in lines:
+        if ": " not in line or " -> " not in line:
+            continue
+        for name, text in TENSOR.findall(line.split(": ", 1)[1]):
+            shape = shape_of(text)
+            if shape is not None and (name not in shapes or len(shape) > len(shapes[name])):
+                shapes[name] = shape
+    return shapes
+
+
 def worked(plan):
     lines = plan.split("\n")
     steps = next((i for i, line in enumerate(lines) if not line.startswith("#") and line != ""), 0)
     if not lines[steps].startswith("returns"):
         return plan
-    shapes, conflicts = {}, set()
-    for line in lines[steps + 1 :]:
-        if ": " not in line or " -> " not in line:
-            continue
-        for name, text in TENSOR.findall(line.split(": ", 1)[1]):
-            shape = shape_of(text)
-            if shapes.setdefault(name, shape) != shape or shape is None:
-                conflicts.add(name)
-    shapes = {name: shape for name, shape in shapes.items() if name not in conflicts}
-    first, given, made = dict(shapes), {}, []
-    shapes = {}
+    first, shapes, given, made = shapes_in(lines[steps + 1 :]), {}, {}, []
     for line in lines[:steps]:
         step = STEP.fullmatch(line)
         if not step:
