@@ -27,7 +27,7 @@ import nereid  # noqa: E402
 import numpy  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-from nereid import _structure  # noqa: E402
+from nereid import _export, _structure  # noqa: E402
 from nereid._optimize import call, plan, watched  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -226,6 +226,100 @@ class Reads(unittest.TestCase):
     def test_a_registry_that_makes_objects_is_the_same(self):
         made = module(lambda self, x: LAYERS["gelu"](x))
         self.seen(made, lambda: LAYERS.update(gelu=nn.SiLU), "LAYERS")
+
+
+SHIFT = 2.0
+
+
+def operator_of(name, **options):
+    """Makes an operator of a package of ours from a function; its result is like the first argument."""
+
+    def make(function):
+        made = torch.library.custom_op(name, function, mutates_args=(), **options)
+        made.register_fake(lambda x, *_: torch.empty_like(x))
+        return made
+
+    return make
+
+
+@operator_of("nereid_test::shifted")
+def shifted(x: torch.Tensor, by: float) -> torch.Tensor:
+    return x * by + SHIFT
+
+
+@operator_of("nereid_test::branches")
+def branches(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if x.sum() > 0 else x * 3
+
+
+@operator_of("nereid_test::two")
+def two(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@two.register_kernel("cuda")
+def _(x):
+    return x + x
+
+
+def grouped(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    """Row ranges times matrices, as packages write it: the ends of the ranges are read."""
+    output, start = input.new_zeros(input.shape[0], weight.shape[2]), 0
+    for matrix, end in zip(weight, offs.tolist()):
+        output[start:end] = input[start:end] @ matrix
+        start = end
+    return output
+
+
+class Operators(unittest.TestCase):
+    """Operators of other packages."""
+
+    def exported(self, made, **arguments):
+        return _export.export(made, arguments, lambda module, bound: module(**bound)).source
+
+    def test_a_python_function_is_traced(self):
+        for forward in (
+            lambda self, x: shifted(x, 3.0),
+            lambda self, x: torch.ops.nereid_test.shifted(x, by=3.0),
+            lambda self, x: torch.ops.nereid_test.shifted.default(x, 3.0),
+        ):
+            made = module(forward)
+            source = self.exported(made, x=X)
+            self.assertNotIn("nereid_test", source)
+            space = {}
+            exec(source, space)
+            self.assertTrue(torch.equal(space["Model"]()(X), made(X)))
+
+    def test_what_its_function_reads_is_watched(self):
+        for forward in (
+            lambda self, x: shifted(x, 3.0),
+            lambda self, x: torch.ops.nereid_test.shifted(x, 3.0),
+        ):
+            state = watched.Watched(module(forward))
+            self.assertIsNone(state.differs())
+            globals()["SHIFT"] = 3.0
+            self.addCleanup(globals().update, SHIFT=2.0)
+            self.assertIn("SHIFT", state.differs())
+            globals()["SHIFT"] = 2.0
+
+    def test_others_are_named(self):
+        for operator, why in (
+            (branches, "its function is not traced"),
+            (two, "no operator of PyTorch's own"),
+        ):
+            with self.assertRaisesRegex(_structure.Unsupported, f"nereid_test.*{operator._name[13:]}.*{why}"):
+                self.exported(module(lambda self, x, operator=operator: operator(x)), x=X)
+
+    def test_grouped_products_have_a_definition(self):
+        made = torch.library.custom_op("transformers::grouped_mm_fallback", grouped, mutates_args=())
+        made.register_fake(lambda input, weight, offs: input.new_empty(input.shape[0], weight.shape[2]))
+        rows, weight = torch.randn(9, 4), torch.randn(5, 4, 6)
+        part = module(lambda self, x, w, offs: torch.ops.transformers.grouped_mm_fallback(x, w, offs=offs))
+        for ends in ((2, 2, 7, 7, 9), (0, 0, 0, 0, 9), (9, 9, 9, 9, 9), (1, 2, 3, 4, 5), (0, 0, 0, 0, 0)):
+            offs = torch.tensor(ends, dtype=torch.int32)
+            space = {}
+            exec(self.exported(part, x=rows, w=weight, offs=offs), space)
+            torch.testing.assert_close(space["Model"]()(rows, weight, offs), grouped(rows, weight, offs))
 
 
 @dataclasses.dataclass

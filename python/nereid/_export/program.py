@@ -7,6 +7,7 @@ import torch
 
 from .. import _structure
 from .._structure import Unsupported
+from .foreign import Inlined
 
 
 class _Seen:
@@ -32,6 +33,7 @@ class Flat(torch.nn.Module):
         with contextlib.ExitStack() as regions:  # export records a region, not what is around the call
             for kind, dtype in self._autocast:
                 regions.enter_context(torch.autocast(kind, dtype=dtype))
+            regions.enter_context(Inlined())
             bound = _structure.unflatten(self._inputs, iter(tensors))
             held = _held(self.module)
             result = self._call(self.module, bound)

@@ -10,6 +10,7 @@ import torch
 
 from .. import _structure
 from .._structure import Unsupported
+from .foreign import OWN
 from .program import Traced
 from .values import input_text, state_text
 from .views import view_of
@@ -187,7 +188,7 @@ class Writer:
         if isinstance(target, torch._ops.OpOverload):
             if target._schema.name == "aten::_assert_async":
                 raise Unsupported("operator aten._assert_async: an assertion on data")
-            if target.namespace not in ("aten", "prims", "prim"):
+            if target.namespace not in OWN:
                 raise Unsupported(f"operator {target}: no operator of PyTorch's own")
             name, overload = target._schema.name.split("::")[1], target._overloadname
             name = self._view if name in ("view", "_unsafe_view") and overload == "default" else name

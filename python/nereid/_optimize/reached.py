@@ -14,6 +14,8 @@ import types
 
 import torch
 
+from .._export import foreign
+
 _OTHERS = {*sys.stdlib_module_names, "torch", "triton", "numpy", "nereid"} - {"__main__"}
 _MOST = 2000  # values
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Tensor)
@@ -75,13 +77,17 @@ def _names(code):
 
 
 def _functions_of(value):
-    """The functions that an attribute of a class runs."""
+    """The functions that an attribute of a class or an operator made by torch.library.custom_op runs."""
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     if isinstance(value, property):
         return [f for f in (value.fget, value.fset) if isinstance(f, types.FunctionType)]
     if isinstance(value, types.MethodType):
         value = value.__func__
+    if isinstance(value, torch._ops.OpOverloadPacket):
+        value = torch._library.custom_ops.OPDEFS.get(value._qualified_op_name)
+    if isinstance(value, torch._library.custom_ops.CustomOpDef):
+        value = foreign.function_of(value)
     return [value] if isinstance(value, types.FunctionType) else []
 
 
@@ -181,6 +187,9 @@ class _Search:
                     self._torch(vars(value), names, f"{place}.{name}", depth + 1)
             elif isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
                 self.found.append((space, name, value, f"{place}.{name}"))
+            elif isinstance(value, torch._ops.OpOverloadPacket):  # of torch.ops
+                for function in _functions_of(value):
+                    self._add(function, None)
 
 
 def _home(value):
