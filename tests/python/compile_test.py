@@ -32,7 +32,9 @@ import nereid  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from nereid import _compile, _program  # noqa: E402
+from nereid._compile.graph import _not_ours  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 interpreted.libdevice()
 QUICK = dict(
@@ -243,6 +245,15 @@ class Sizes(Base):
             self.same(fast(x), module(x))
         (graph,) = self.graphs()
         self.assertEqual((graph.calls, graph.fallback_calls), (5, 2))
+
+    def test_numbers_of_dynamic_shapes_are_on_the_cpu(self):
+        with FakeTensorMode():
+            args = (torch.empty(4, 8, device="cuda"), torch.empty(()), 4)
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("TRITON_INTERPRET", None)
+            self.assertIsNone(_not_ours(args, [0]))
+            self.assertIn("tensors on cpu, cuda", _not_ours(args, [0, 1]))
+            self.assertIn("no argument is a tensor", _not_ours(args, []))
 
     @torch.no_grad()
     def test_sizes_that_the_model_computes_with(self):

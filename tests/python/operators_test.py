@@ -6,7 +6,9 @@ Programs run in Triton's interpreter. What Inductor sees is looked at in a proce
 can run.
 """
 
+import inspect
 import io
+import linecache
 import os
 import pathlib
 import subprocess
@@ -29,7 +31,7 @@ os.environ["NEREID_STORE"] = _store.name + "/store.db"
 import interpreted  # noqa: E402
 import nereid  # noqa: E402
 import torch  # noqa: E402
-from nereid._optimize import operators  # noqa: E402
+from nereid._optimize import kernels, operators  # noqa: E402
 from torch import nn  # noqa: E402
 
 QUICK = dict(policy="hybrid", budget="120s", first=True, proposers="compiler", seed=5, device="cpu", trials=1)
@@ -86,6 +88,15 @@ class Exported(unittest.TestCase):
         changed = Tied().requires_grad_(False)
         module.load_state_dict({name: changed.state_dict()[name] for name in module.state_dict()})
         self.near(module(self.x), changed(self.x))
+
+    def test_kernels_have_their_lines(self):  # Inductor asks for them
+        loaded, _ = kernels.load(self.fast._nereid_plan.source)
+        linecache.checkcache()
+        functions = [each.fn for each in vars(loaded).values() if hasattr(each, "fn")]
+        self.assertTrue(functions)
+        for function in functions:
+            lines, _ = inspect.getsourcelines(function)
+            self.assertIn(f"def {function.__name__}", "".join(lines))
 
     def test_the_optimized_module_goes_on(self):
         self.assertIsNone(nereid.explain(self.fast, self.x))

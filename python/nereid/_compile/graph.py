@@ -94,7 +94,7 @@ class CompiledGraph:
     # -- the call -------------------------------------------------------------------------------------------
 
     def __call__(self, *args):
-        why = _not_ours(args)
+        why = _not_ours(args, self._tensors)
         if why is not None:
             return self._elsewhere(args, why)
         try:
@@ -336,11 +336,12 @@ class _Failed(Exception):
     """Kernels that were verified and do not run on this machine."""
 
 
-def _not_ours(args):
-    """Why a call is the fallback's before anything is looked up."""
+def _not_ours(args, tensors):
+    """Why a call is the fallback's before anything is looked up. `tensors`: indices of the arguments that
+    kernels are given; numbers of a graph for any sizes are tensors on the CPU, too."""
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
         return "a gradient is asked for: an argument or a parameter requires one (torch.no_grad() or requires_grad_(False) use the kernels)"
-    kinds = {arg.device.type for arg in args if isinstance(arg, torch.Tensor)}
+    kinds = {args[i].device.type for i in tensors}
     if not kinds:
         return "no argument is a tensor"
     if kinds == {"cuda"} or (kinds <= {"cuda", "cpu"} and os.environ.get("TRITON_INTERPRET") == "1"):
