@@ -30,7 +30,7 @@ def load(source):
         spec.loader.exec_module(loaded)
     finally:
         os.unlink(written.name)
-    # Inductor asks for the lines of kernels again; None: nobody looks whether the file has changed.
+    # Inductor asks for the lines of kernels again. None: the entry is not compared with the file.
     linecache.cache[written.name] = (len(source), None, source.splitlines(True), written.name)
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
         module = loaded.ModelNew()
