@@ -6,6 +6,7 @@ import multiprocessing
 import time
 import warnings
 
+import names
 import torch
 from program import program
 
@@ -26,6 +27,7 @@ def main():
         "--seconds", type=float, default=1e9, help="end after so many seconds (default: never)"
     )
     options, began = parser.parse_args(), time.monotonic()
+    names.words()  # before there are processes
     known, left_out, repeated = set(), 0, 0
     first = options.seed << 32
     with multiprocessing.Pool(options.jobs) as pool, open(options.out, "w") as file:
