@@ -30,6 +30,7 @@ import torch.nn.functional as F  # noqa: E402
 from nereid import _export, _structure  # noqa: E402
 from nereid._optimize import call, plan, watched  # noqa: E402
 from torch import nn  # noqa: E402
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException  # noqa: E402
 
 X = torch.randn(4, 8)
 
@@ -136,6 +137,10 @@ class Effects(unittest.TestCase):
             export(made, X)
         made(X)
         self.assertIn("forward", export(made, X).source)
+
+    def test_a_submodule_that_is_held_twice_has_no_effect(self):
+        relu = nn.ReLU()
+        self.assertIn("relu", export(nn.Sequential(nn.Linear(8, 8), relu, nn.Linear(8, 8), relu), X).source)
 
     def test_a_recurrent_layer_has_no_effect(self):
         self.assertIn("lstm", export(nn.LSTM(8, 8).eval(), torch.randn(3, 2, 8)).source)
@@ -320,6 +325,73 @@ class Operators(unittest.TestCase):
             space = {}
             exec(self.exported(part, x=rows, w=weight, offs=offs), space)
             torch.testing.assert_close(space["Model"]()(rows, weight, offs), grouped(rows, weight, offs))
+
+    def test_grouped_products_of_float32_that_pytorch_does_not_trace(self):
+        rows, weight, offs = (
+            torch.randn(9, 4),
+            torch.randn(3, 4, 8),
+            torch.tensor([2, 2, 9], dtype=torch.int32),
+        )
+        made = module(lambda self, x, w, offs: F.grouped_mm(x, w, offs=offs))
+        space = {}
+        exec(self.exported(made, x=rows, w=weight, offs=offs), space)
+        torch.testing.assert_close(space["Model"]()(rows, weight, offs), made(rows, weight, offs))
+
+
+def written(x, through_a_view, values):
+    """Zeros with `values` in the first half."""
+    mask = torch.zeros(8)
+    (mask[:4] if through_a_view else mask.unsqueeze(0)[0, :4]).copy_(values(x))
+    return mask
+
+
+class Values(unittest.TestCase):
+    """Values of tensors that forward reads."""
+
+    ALLOWED = (
+        lambda self, x: x * 2 if (torch.arange(x.shape[1]).diff() == 1).all() else x * 3,
+        lambda self, x: x * int(torch.ones(3).sum()),
+        lambda self, x: x * 2 if written(x, True, lambda x: torch.ones(4)).sum() > 3 else x * 3,
+        lambda self, x: x + torch.arange(8)[torch.arange(8) > 3].sum().item(),
+        lambda self, x: x[:, torch.arange(8)[torch.arange(8) > 3]],
+        lambda self, x: x.repeat_interleave(torch.arange(4) + (torch.arange(4) > 0).sum().item(), 0),
+    )
+    REFUSED = (
+        lambda self, x: x * 2 if x.sum() > 0 else x * 3,
+        lambda self, x: x * 2 if self.weight.sum() > 0 else x * 3,
+        lambda self, x: x * 2 if self.held.sum() > 0 else x * 3,
+        lambda self, x: x * 2 if torch.rand(1) < 2 else x * 3,
+        lambda self, x: x * 2 if written(x, True, lambda x: x[0, :4]).sum() > 0 else x * 3,
+        lambda self, x: x * 2 if written(x, False, lambda x: x[0, :4]).sum() > 0 else x * 3,
+        lambda self, x: x * 2 if written(x, True, lambda x: torch.rand(4)).sum() > 0 else x * 3,
+        lambda self, x: x[:, written(x, True, lambda x: x[0, :4] > 0).bool()],
+        lambda self, x: torch.arange(8)[written(x, True, lambda x: x[0, :4] > 0).bool()] + x[0, 0],
+        lambda self, x: torch.arange(8)[torch.rand(8) > 0.5].sum() + x,
+        lambda self, x: torch.arange(8).repeat_interleave((torch.rand(8) * 3).long()).sum() + x,
+        lambda self, x: (
+            torch.arange(8).repeat_interleave(written(x, True, lambda x: x[0, :4]).long()).sum() + x
+        ),
+    )
+
+    def made(self, forward):
+        made = module(forward, held=torch.ones(2))
+        made.weight = nn.Parameter(torch.ones(3))
+        return made.requires_grad_(False)
+
+    def test_those_of_sizes_and_constants_are_known(self):
+        for i, forward in enumerate(self.ALLOWED):
+            with self.subTest(i):
+                made, space = self.made(forward), {}
+                exec(_export.export(made, {"x": X}, lambda module, bound: module(**bound)).source, space)
+                self.assertTrue(torch.equal(space["Model"]()(X), made(X)))
+
+    def test_others_are_refused(self):
+        kinds = (_structure.Unsupported, DataDependentOutputException, DynamicOutputShapeException)
+        for i, forward in enumerate(self.REFUSED):
+            inputs = _structure.flatten({"x": X}, [])
+            flat = _export.program.Flat(self.made(forward), inputs, lambda module, bound: module(**bound), ())
+            with self.subTest(i), self.assertRaises(kinds):
+                _export.program.Traced(flat, [X])
 
 
 @dataclasses.dataclass

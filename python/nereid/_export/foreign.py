@@ -21,6 +21,7 @@ def grouped_mm(input, weight, offs):
 
 # Of operators whose own function reads values of tensors; each takes the operator's arguments by name, too.
 DEFINITIONS = {"transformers::grouped_mm_fallback": grouped_mm}
+_GROUPED = [getattr(torch.nn.functional, "grouped_mm", None), getattr(torch, "_grouped_mm", None)]
 
 
 class Inlined(TorchFunctionMode):
@@ -28,6 +29,9 @@ class Inlined(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func in _GROUPED and _untraced(*args, **kwargs):
+            given = {key: value for key, value in kwargs.items() if value is not None}
+            return grouped_mm(*args, **given)
         name = _foreign(func)
         made = torch._library.custom_ops.OPDEFS.get(name)
         body = DEFINITIONS.get(name) or (made and function_of(made))
@@ -44,6 +48,13 @@ class Inlined(TorchFunctionMode):
                     f"operator {name}: no operator of PyTorch's own, and its function is not traced: "
                     f"{type(error).__name__}: {why}"
                 ) from error
+
+
+def _untraced(input, weight, offs=None, **more):
+    """Whether this is a grouped product that PyTorch computes and that its own tracing refuses."""
+    kinds = (input.dtype, weight.dtype, input.dim(), weight.dim())
+    plain = offs is not None and all(value is None for value in more.values())
+    return plain and kinds == (torch.float32, torch.float32, 2, 3)
 
 
 def _foreign(func):

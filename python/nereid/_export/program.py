@@ -8,6 +8,7 @@ import torch
 from .. import _structure
 from .._structure import Unsupported
 from .foreign import Inlined
+from .known import Known, check_shapes
 
 
 class _Seen:
@@ -98,7 +99,8 @@ def short(error):
 
 
 class Traced:
-    """make_fx on fake tensors, as an ExportedProgram of which the writer reads graph, signature and state."""
+    """make_fx on fake tensors but for what sizes and constants make, as an ExportedProgram of which the
+    writer reads graph, signature and state."""
 
     def __init__(self, flat, tensors):
         from torch._subclasses.fake_tensor import FakeTensorMode
@@ -108,11 +110,15 @@ class Traced:
         names = list(state)
 
         def function(values, inputs):
-            return torch.func.functional_call(flat, dict(zip(names, values)), tuple(inputs), tie_weights=True)
+            with Known():
+                return torch.func.functional_call(
+                    flat, dict(zip(names, values)), tuple(inputs), tie_weights=True
+                )
 
         mode = FakeTensorMode(allow_non_fake_inputs=True)
         values = [mode.from_tensor(value) for value in state.values()]
         fakes = [mode.from_tensor(value) for value in tensors]
         with torch.no_grad():
-            self.graph_module = make_fx(function, tracing_mode="fake", pre_dispatch=True)(values, fakes)
+            self.graph_module = make_fx(function, tracing_mode="real", pre_dispatch=True)(values, fakes)
+        check_shapes(self.graph_module.graph)
         self.state_names, self.state = names, state

@@ -231,6 +231,8 @@ class Writer:
             return self._write_region(node)
         if isinstance(target, torch._ops.OpOverload) and target._schema.name in _SKIPPED:
             return None
+        if target is torch._C._set_grad_enabled:  # a task has no gradients
+            return None
         if target is operator.getitem:
             source = node.args[0]
             if (region := self._origin.get(source)) and region[0] == "region":

@@ -32,7 +32,7 @@ def exported_module(module, call, bound, settings):
     if (why := unwatched(module)) is not None:
         raise _structure.Unsupported(why)
     batch = settings.search.get("dynamic") == "batch"
-    run = without_effects(call.run)
+    run = without_effects(call.run, module)
     try:
         return _export.export(module, bound, run, batch=batch, flags=flags_of(settings.precision))
     except _structure.Unsupported:
@@ -41,12 +41,13 @@ def exported_module(module, call, bound, settings):
         raise _structure.Unsupported(_export.program.short(error)) from error
 
 
-def without_effects(run):
+def without_effects(run, original):
     """`run(module, bound)`, which raises Unsupported where forward leaves attributes, globals or closures
-    other than they were, or draws Python's or NumPy's random numbers: kernels would do neither."""
+    other than they were, or draws Python's or NumPy's random numbers: kernels would do neither. `module` is
+    `original` or, where that holds a submodule twice, torch.export's stand-in for it."""
 
     def call(module, bound):
-        watched, drawn = Watched(module, without=_REPLACED), host_random()
+        watched, drawn = Watched(original, without=_REPLACED), host_random()
         if watched.unknown is not None:
             raise _structure.Unsupported(watched.unknown)
         result = run(module, bound)
