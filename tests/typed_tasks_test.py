@@ -24,11 +24,14 @@ with tempfile.TemporaryDirectory() as name:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout), [json.loads(line) for line in out.read_text().splitlines()]
 
-    report, made = tasks("one", 500, "--seed", "5", "--jobs", "2")
-    assert report["tasks"] == len(made) == len({task["code"] for task in made}) == 500, report
-    assert report["left_out"] < 50, report
-    assert tasks("two", 40, "--seed", "5")[1] == made[:40]
-    assert tasks("three", 10, "--seed", "6")[1] != made[:10]
+    # A seed whose first 260 tasks have every operator.
+    report, made = tasks("one", 260, "--seed", "16", "--jobs", "2")
+    assert report["tasks"] == len(made) == len({task["code"] for task in made}) == 260, report
+    assert report["left_out"] < 30, report
+    ids = [int(task["id"].split("-")[-1]) for task in made[:40]]
+    again = [program.program((16 << 32) + i) for i in ids]
+    assert [{"id": f"typed-16-{i}", **task} for i, task in zip(ids, again)] == made[:40]
+    assert [program.program((6 << 32) + i) for i in ids] != again
 
     for task in made[:60]:
         scope = {"__name__": "task"}
@@ -57,4 +60,4 @@ with tempfile.TemporaryDirectory() as name:
         "keepdim=True",
     ):
         assert word in text, word
-print("500 tasks of other types and structures")
+print("260 tasks of other types and structures")
