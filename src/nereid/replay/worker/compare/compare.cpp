@@ -19,6 +19,8 @@ constexpr double kFewCoarse = 1e-4;      // relative: a quarter of a bfloat16 ul
 constexpr int64_t kFewElements = 64;     // of an output: too few for statistics
 constexpr double kWiderInFloat32 = 2;    // limits of statistics: sums are taken in orders of their own
 constexpr double kBiasOfRepeated = 1;    // ulps
+constexpr double kFlipped = 36;          // elements that TF32 may move over a bound in a slice, by chance
+constexpr double kTf32 = 0x1p-10;        // epsilon
 constexpr double kSaturated = 1e-3;      // relative: of elements that show no digits
 constexpr double kCoarse = 0x1p-20;      // an epsilon of 16 bits or less is above it
 constexpr double kRoundedOnTheWay = 64;  // ulps of float32: a reference that errs less has no coarse error
@@ -66,7 +68,7 @@ class Comparer {
     OwnError error;
     SampleErrors errors;
   };
-  Nearby nearby(const at::Tensor& other, bool shifted) {
+  Nearby nearby(const at::Tensor& other, std::optional<ErrorStatistics::Sample> kind) {
     Nearby nearby;
     if (out_.elements == 0) return nearby;
     if (trace::is_integral(tensors_.dtype)) {
@@ -83,7 +85,7 @@ class Comparer {
       if (tensors_.other_inputs) nearby.errors.add(range, part, unit, out_.elements);
       if (statistics && is_sampled(first)) statistics->add_error(sums, range, part, first);
     });
-    if (statistics) statistics->add_sample(sums, sample(shifted));
+    if (statistics) statistics->add_sample(sums, kind.value_or(usual_sample()));
     return nearby;
   }
 
@@ -128,10 +130,8 @@ class Comparer {
     return first / chunk_ % ((chunks + kMostRanges - 1) / kMostRanges) == 0;
   }
 
-  // Of TF32's samples only the rounded one is noise: others would hide in its spread that they err to one
-  // side.
-  ErrorStatistics::Sample sample(bool shifted) const {
-    return tensors_.tf32 && shifted ? ErrorStatistics::Sample::kShift : ErrorStatistics::Sample::kNoise;
+  ErrorStatistics::Sample usual_sample() const {
+    return tensors_.tf32 ? ErrorStatistics::Sample::kShift : ErrorStatistics::Sample::kNoise;
   }
 
   // Null where the truth is no better than the reference's own.
@@ -149,7 +149,7 @@ class Comparer {
           made->add_error(own, range, range.own, first);
         },
         false);
-    made->add_sample(own, sample(true));
+    made->add_sample(own, usual_sample());
     tensors_.statistics = std::move(made);
     return tensors_.statistics.get();
   }
@@ -300,13 +300,14 @@ class Comparer {
   void systematic(const ErrorStatistics& statistics, const ErrorStatistics::Sums& got, bool coarse,
                   double slack) {
     auto limits = statistics_limits(tensors_.dtype, coarse, tensors_.near_one);
+    if (tensors_.tf32) limits.few_elements = kFlipped * kTf32 * kTf32;
     const double wider = tolerance_.factor / kUsualFactor;
     if (tensors_.repeating) {
       limits.bias_ulps = std::max(limits.bias_ulps, kBiasOfRepeated);
       limits.residue = std::max(limits.residue, limits.small_energy * epsilon(tensors_.dtype));
     }
     limits.energy *= wider * wider, limits.energy_ulps *= wider, limits.bias_ulps *= wider;
-    limits.small_energy *= wider, limits.small_bias *= wider;
+    limits.small_energy *= wider, limits.small_bias *= wider, limits.few_elements *= wider * wider;
     limits.residue *= tolerance_.factor / kUsualFactor;
     const auto found = statistics.check(got, limits);
     if (!found || found->found <= (coarse ? slack : kWiderInFloat32 * slack) * found->limit) return;
@@ -431,8 +432,8 @@ OutputComparison compare(const OutputTensors& tensors, const Tolerance& toleranc
   return Comparer(tensors, tolerance, chunk).run();
 }
 
-void widen(OutputTensors& tensors, const at::Tensor& near, bool shifted) {
-  const auto nearby = Comparer(tensors, {}, kChunk).nearby(near, shifted);
+void widen(OutputTensors& tensors, const at::Tensor& near, std::optional<ErrorStatistics::Sample> kind) {
+  const auto nearby = Comparer(tensors, {}, kChunk).nearby(near, kind);
   tensors.nearby.widen(nearby.error);
   tensors.nearby_errors.widen(nearby.errors);
 }

@@ -73,8 +73,9 @@ OutputComparison compare(const OutputTensors& tensors, const Tolerance& toleranc
 
 // Takes into `nearby` and what belongs to it, and into the statistics, how far another truth of the same
 // output lies from `tensors.truth`, as compare() measures: with TF32 operands, with inputs moved by half an
-// ulp. With TF32, `shifted` as ErrorStatistics::Sample::kShift.
-void widen(OutputTensors& tensors, const at::Tensor& near, bool shifted = true);
+// ulp. Without `kind`: kShift where TF32 is allowed, for of its samples only the rounded one is noise, and
+// others would hide in its spread that they err to one side; else kNoise.
+void widen(OutputTensors& tensors, const at::Tensor& near, std::optional<ErrorStatistics::Sample> kind = {});
 
 // Takes from `agreed` the elements at which `other`, a truth with huge numbers in place of the inputs'
 // infinities and NaNs, is not the truth. Undefined to begin with: all agree.

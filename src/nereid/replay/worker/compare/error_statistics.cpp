@@ -348,8 +348,9 @@ void ErrorStatistics::check_slice(const Family& family, const Typical& typical, 
   const double forgiven = limits.energy_ulps * limits.energy_ulps * t.ulp2 + std::pow(residue * scale, 2) * n;
   const double cancelled =
       scale < scale_ ? kCancelled : limits.energy;  // what cancels has no scale of its own
-  const double energy = few * std::max({limits.energy * rounding, cancelled * s.largest_energy,
-                                        limits.energy * typical.energy * t.ulp2, forgiven});
+  const double usual = few * std::max({limits.energy * rounding, cancelled * s.largest_energy,
+                                       limits.energy * typical.energy * t.ulp2, forgiven});
+  const double energy = std::max(usual, limits.few_elements * scale_ * scale_);
   const double unit = std::sqrt(t.ulp2 / n);
   note(std::sqrt(e.e2 / n) / unit, std::sqrt(energy / n) / unit, "the error's root mean square in ulps is");
 
@@ -359,10 +360,12 @@ void ErrorStatistics::check_slice(const Family& family, const Typical& typical, 
                               double floor, const Range& shift, const char* what) {
     if (!(spread > 0) || spread == kInfinity) return;
     const double own = std::sqrt(samples2 / std::max(sample_count_, 1));
-    const double family = shifted_ ? kFamilyFactorShifted : kFamilyFactor;
-    const double limit =
-        shift.edge(found) + std::max({z * self, limits.bias_ulps * spread, floor,
-                                      sample_factor(sample_count_) * own, family * usual * spread});
+    const double family = shifted_ && sample_count_ < 2 ? kFamilyFactorShifted : kFamilyFactor;
+    const double chance = std::max({z * self, limits.bias_ulps * spread, floor});
+    const double noise = std::max(sample_factor(sample_count_) * own, family * usual * spread);
+    // One sample of noise says little of it: then it may come on top of what is shifted.
+    const double edge = shift.edge(found);
+    const double limit = sample_count_ < 2 ? edge + std::max(chance, noise) : std::max(edge + chance, noise);
     note(std::abs(found) / spread, limit / spread, what);
   };
   const double mean = t.t / n;

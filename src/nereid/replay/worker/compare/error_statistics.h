@@ -37,6 +37,9 @@ struct StatisticsLimits {
   // Of the output's scale, in any slice: what float32 leaves of terms that cancel where the truth is nearly
   // zero.
   double residue = 0x1p-22;
+  // Of the scale's square, in any slice: a sum of squares that hangs on a few elements, those at which TF32
+  // decides whether a relu lets them pass.
+  double few_elements = 0;
 };
 // `coarse`: the answer is rounded to 16 bits or less somewhere, and rounding is what its errors are made of.
 // `near_one`: it goes through functions that an approximate instruction gives relative to one (tanh.approx).
@@ -60,8 +63,8 @@ class ErrorStatistics {
   void add_error(Sums& sums, const ElementRange& range, const at::Tensor& answer, int64_t first) const;
 
   // An answer that is right. `kNoise`: its errors are rounding of any sign. `kShift`: it may err to one side,
-  // as truncated TF32 operands do: a sum between its own and the truth's is right, too, and so is one beyond
-  // either by half the distance of the two.
+  // as truncated TF32 operands and rounded scalars do: a sum between its own and the truth's is right, too,
+  // and so is one beyond either by half the distance of the two.
   enum class Sample { kNoise, kShift };
   void add_sample(const Sums& sums, Sample kind = Sample::kNoise);
 

@@ -47,6 +47,15 @@ int times_to_move(const std::vector<OutputTensors>& outputs) {
   return few ? 10 : 2;
 }
 
+// Numbers of a grid that are moved by a scalar are rounded alike: what rounding to nearest makes of them,
+// after every operator or at the end alone, is right whatever sums of errors that gives.
+void round_to_nearest(TrialForward& forward, Float64Reference& recomputed,
+                      std::vector<OutputTensors>& outputs) {
+  using enum ErrorStatistics::Sample;
+  forward.widen(outputs, recomputed, {.coarse = true, .in_parts = true}, kShift);
+  forward.widen(outputs, recomputed, {.coarse = true}, kShift, true);
+}
+
 }  // namespace
 
 void set_expectations(const TrialForward& forward, const Trial& trial, const Tolerance& tolerance,
@@ -69,7 +78,8 @@ void take_tf32(TrialForward& forward, const Tolerance& tolerance, const Comparis
     tf32.truncated = truncated;
     const auto name = fmt::format("tf32{}{}", tolerance.allow_tf32 ? " all" : "", truncated ? " cut" : "");
     if (auto* recomputed = forward.references.upcast_to_float64(tf32, name))
-      forward.widen(outputs, *recomputed, {}, truncated);
+      forward.widen(outputs, *recomputed, {},
+                    truncated ? ErrorStatistics::Sample::kShift : ErrorStatistics::Sample::kNoise);
   }
 }
 
@@ -104,8 +114,13 @@ void round_intermediates(TrialForward& forward, const Trial& trial, std::vector<
   for (int i = 0; i < (forward.coarse ? kTimesToRoundCoarse : kTimesToRound); ++i)
     forward.widen(outputs, *recomputed,
                   {.coarse = forward.coarse, .rounding = make_generator(trial.seed + 777 + i)});
-  if (forward.coarse && recomputed->has_parts())
-    forward.widen(outputs, *recomputed, {.coarse = true, .in_parts = true});
+  if (!forward.coarse) return;
+  if (recomputed->has_parts()) forward.widen(outputs, *recomputed, {.coarse = true, .in_parts = true});
+  round_to_nearest(forward, *recomputed, outputs);
+  using enum RoundedScalars;
+  for (const auto kind : {kByCuda, kByCpu, kAlways})
+    if (auto* with_rounded = forward.references.with_rounded_scalars(kind))
+      round_to_nearest(forward, *with_rounded, outputs);
 }
 
 }  // namespace nereid::replay

@@ -1,5 +1,7 @@
 #include "nereid/replay/worker/trial/other_references.h"
 
+#include <fmt/format.h>
+
 #include "nereid/replay/host/upcast.h"
 #include "nereid/replay/worker/types.h"
 
@@ -8,8 +10,12 @@ namespace nereid::replay {
 Float64Reference* OtherReferences::upcast_to_float64(const Tf32& tf32, const std::string& name) {
   const auto found = references_.find(name);
   if (found != references_.end()) return found->second.get();
+  return add(name, loaded_.trace, tf32);
+}
+
+Float64Reference* OtherReferences::add(const std::string& name, const trace::Trace& trace, const Tf32& tf32) {
   auto& made = references_[name];
-  auto upcasted = upcast(loaded_.trace, tf32);
+  auto upcasted = upcast(trace, tf32);
   if (!upcasted.ok()) {
     why_not_ = upcasted.error().message;
     return nullptr;
@@ -21,6 +27,15 @@ Float64Reference* OtherReferences::upcast_to_float64(const Tf32& tf32, const std
     why_not_ = failed.what();
   }
   return made.get();
+}
+
+Float64Reference* OtherReferences::with_rounded_scalars(RoundedScalars kind) {
+  const auto name = fmt::format("scalars {}", static_cast<int>(kind));
+  const auto found = references_.find(name);
+  if (found != references_.end()) return found->second.get();
+  auto trace = loaded_.trace;
+  if (!round_scalars(trace, kind)) return (references_[name] = nullptr).get();
+  return add(name, trace, {});
 }
 
 Float64Reference* OtherReferences::order_checked() {

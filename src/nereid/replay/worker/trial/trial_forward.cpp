@@ -50,13 +50,14 @@ Replay::Exchange TrialForward::keep_operands(IndexOperands& values) const {
 }
 
 void TrialForward::widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change,
-                         bool shifted) {
+                         std::optional<ErrorStatistics::Sample> kind, bool rounded) {
   IndexOperands values;
   change.exchange = keep_operands(values);
   auto near = recompute(recomputed, std::move(change));
   widen_places(outputs, values);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    replay::widen(outputs[i], near[i], shifted);
+    if (rounded) near[i] = near[i].to(scalar_type(outputs[i].dtype));
+    replay::widen(outputs[i], near[i], kind);
     near[i].reset();
   }
 }

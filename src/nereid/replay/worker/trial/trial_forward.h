@@ -40,9 +40,10 @@ struct TrialForward {
   // Keeps what index makers choose from; nothing where there are none or memory is dear.
   Replay::Exchange keep_operands(IndexOperands& values) const;
 
-  // Outputs are allowed as much more as `change` moves them. `shifted`: see replay::widen.
+  // Outputs are allowed as much more as `change` moves them. `kind`: see replay::widen. `rounded`: and as
+  // much as that moves them once it is rounded to the outputs' dtypes.
   void widen(std::vector<OutputTensors>& outputs, Float64Reference& recomputed, Change change,
-             bool shifted = true);
+             std::optional<ErrorStatistics::Sample> kind = {}, bool rounded = false);
   // Indices may point to values that are that near to the right ones.
   void widen_places(std::vector<OutputTensors>& outputs, const IndexOperands& values) const;
 
