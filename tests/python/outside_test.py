@@ -352,6 +352,10 @@ class Values(unittest.TestCase):
         lambda self, x: x * 2 if (torch.arange(x.shape[1]).diff() == 1).all() else x * 3,
         lambda self, x: x * int(torch.ones(3).sum()),
         lambda self, x: x * 2 if written(x, True, lambda x: torch.ones(4)).sum() > 3 else x * 3,
+        lambda self, x: (
+            x.view(torch.div(x.shape[0], 2, rounding_mode="trunc"), 2, -1) * int(torch.ones(()) * 2)
+        ),
+        lambda self, x: x.as_strided(size=[torch.arange(9)[4], 2], stride=(2, 1)) * 2 if torch.ones(1) else x,
         lambda self, x: x + torch.arange(8)[torch.arange(8) > 3].sum().item(),
         lambda self, x: x[:, torch.arange(8)[torch.arange(8) > 3]],
         lambda self, x: x.repeat_interleave(torch.arange(4) + (torch.arange(4) > 0).sum().item(), 0),
@@ -360,6 +364,8 @@ class Values(unittest.TestCase):
         lambda self, x: x * 2 if x.sum() > 0 else x * 3,
         lambda self, x: x * 2 if self.weight.sum() > 0 else x * 3,
         lambda self, x: x * 2 if self.held.sum() > 0 else x * 3,
+        lambda self, x: x.view(torch.randint(4, 5, ()), 8),
+        lambda self, x: x.as_strided(size=((x[0, 0] * 0 + 2).long(), 2), stride=(2, 1)),
         lambda self, x: x * 2 if torch.rand(1) < 2 else x * 3,
         lambda self, x: x * 2 if written(x, True, lambda x: x[0, :4]).sum() > 0 else x * 3,
         lambda self, x: x * 2 if written(x, False, lambda x: x[0, :4]).sum() > 0 else x * 3,

@@ -13,6 +13,10 @@ _READS = {
     _Tensor.item, _Tensor.tolist, _Tensor.__bool__, _Tensor.__int__, _Tensor.__float__, _Tensor.__index__,
     _Tensor.is_nonzero, _Tensor.equal, torch.is_nonzero, torch.equal,
 }  # fmt: skip
+_SIZES = {  # arguments after the first may be sizes that are tensors; C++ reads them
+    _Tensor.view, _Tensor.reshape, torch.reshape, _Tensor.expand, _Tensor.repeat, _Tensor.narrow, torch.narrow,
+    _Tensor.as_strided, torch.as_strided, _Tensor.new_zeros, _Tensor.new_ones, _Tensor.new_empty,
+}  # fmt: skip
 _SIZED = (  # their sizes depend on values, too, and PyTorch does not say so
     torch.ops.aten.repeat_interleave.self_Tensor, torch.ops.aten.tensor_split.tensor_indices_or_sections,
 )  # fmt: skip
@@ -23,16 +27,32 @@ class Known(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func in _SIZES:
+            args, kwargs = (args[0], *map(_number, args[1:])), {k: _number(v) for k, v in kwargs.items()}
         read = [value for value in args if isinstance(value, torch.Tensor)] if func in _READS else []
         if not read or any(isinstance(value, FakeTensor) for value in read):
             return func(*args, **kwargs)
-        tracer = get_proxy_mode().tracer
-        for value in read:
-            node = get_proxy_slot(value, tracer, None, lambda slot: slot.proxy.node)
-            if node is None or not _fixed(node):
-                raise Unsupported("forward reads values of a tensor that differ from call to call")
-        with disable_proxy_modes_tracing():
-            return func(*args, **kwargs)
+        return _read(read, func, *args, **kwargs)
+
+
+def _read(tensors, function, *args, **kwargs):
+    """What `function` makes of the values of these tensors."""
+    tracer = get_proxy_mode().tracer
+    for value in tensors:
+        node = get_proxy_slot(value, tracer, None, lambda slot: slot.proxy.node)
+        if node is None or not _fixed(node):
+            raise Unsupported("forward reads values of a tensor that differ from call to call")
+    with disable_proxy_modes_tracing():
+        return function(*args, **kwargs)
+
+
+def _number(value):
+    """A size that is a tensor as the number that it holds, also in a tuple of sizes."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_number, value))
+    if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor) or value.dim() > 0:
+        return value
+    return _read([value], _Tensor.item, value)
 
 
 def check_shapes(graph):
