@@ -391,6 +391,22 @@ class Values(unittest.TestCase):
                 exec(_export.export(made, {"x": X}, lambda module, bound: module(**bound)).source, space)
                 self.assertTrue(torch.equal(space["Model"]()(X), made(X)))
 
+    def test_assertions(self):
+        def asserted(value):
+            def forward(self, x):
+                torch._assert_async(value(x))
+                return x * 2
+
+            made = self.made(forward)
+            return _export.export(made, {"x": X}, lambda module, bound: module(**bound)).source
+
+        self.assertNotIn("assert", asserted(lambda x: (torch.arange(x.shape[0]) < 9).all()))
+        for value in (lambda x: (x < 99).all(), lambda x: (written(x, True, lambda x: x[0, :4]) < 9).all()):
+            with self.assertRaisesRegex(_structure.Unsupported, "an assertion on data"):
+                asserted(value)
+        with self.assertRaises(_structure.Unsupported):  # it fails in the original, too
+            asserted(lambda x: (torch.arange(x.shape[0]) < 3).all())
+
     def test_others_are_refused(self):
         kinds = (_structure.Unsupported, DataDependentOutputException, DynamicOutputShapeException)
         for i, forward in enumerate(self.REFUSED):

@@ -40,7 +40,7 @@ def _read(tensors, function, *args, **kwargs):
     tracer = get_proxy_mode().tracer
     for value in tensors:
         node = get_proxy_slot(value, tracer, None, lambda slot: slot.proxy.node)
-        if node is None or not _fixed(node):
+        if node is None or not fixed(node):
             raise Unsupported("forward reads values of a tensor that differ from call to call")
     with disable_proxy_modes_tracing():
         return function(*args, **kwargs)
@@ -59,7 +59,7 @@ def check_shapes(graph):
     """Raises Unsupported where a size depends on values that may differ from call to call."""
     for node in graph.nodes:
         if node.target in _SIZED or torch.Tag.dynamic_output_shape in getattr(node.target, "tags", ()):
-            if not (_by_place(node) or _fixed(node)):
+            if not (_by_place(node) or fixed(node)):
                 raise Unsupported(f"operator {node.target}: a size that depends on values")
 
 
@@ -82,7 +82,7 @@ def _with_sources(node):
     return found
 
 
-def _fixed(node):
+def fixed(node):
     """Whether this is computed from sizes and constants alone, and nothing else is written into what it is
     computed from."""
     sources = _with_sources(node)

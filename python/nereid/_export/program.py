@@ -11,6 +11,9 @@ from .foreign import Inlined
 from .known import Known, check_shapes
 
 
+ASSERTIONS = (torch.ops.aten._assert_async.default, torch.ops.aten._assert_async.msg)
+
+
 class _Seen:
     """What forward returned; outside of the module, whose attributes torch.export puts back."""
 
@@ -75,7 +78,10 @@ def program_of(flat, tensors, leading):
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return torch.export.export(flat, tuple(tensors), dynamic_shapes=shapes, strict=False)
+            program = torch.export.export(flat, tuple(tensors), dynamic_shapes=shapes, strict=False)
+        if shapes is not None or not any(node.target in ASSERTIONS for node in program.graph.nodes):
+            return program
+        first = Unsupported("an assertion on data")
     except Unsupported:
         raise
     except Exception as error:

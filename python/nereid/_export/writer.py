@@ -11,7 +11,8 @@ import torch
 from .. import _structure
 from .._structure import Unsupported
 from .foreign import OWN
-from .program import Traced
+from .known import fixed
+from .program import ASSERTIONS, Traced
 from .values import input_text, state_text
 from .views import view_of
 
@@ -186,7 +187,7 @@ class Writer:
 
     def _target(self, target):
         if isinstance(target, torch._ops.OpOverload):
-            if target._schema.name == "aten::_assert_async":
+            if target in ASSERTIONS:
                 raise Unsupported("operator aten._assert_async: an assertion on data")
             if target.namespace not in OWN:
                 raise Unsupported(f"operator {target}: no operator of PyTorch's own")
@@ -231,6 +232,8 @@ class Writer:
             return self._write_region(node)
         if isinstance(target, torch._ops.OpOverload) and target._schema.name in _SKIPPED:
             return None
+        if target in ASSERTIONS and isinstance(self._program, Traced) and fixed(node.args[0]):
+            return None  # it held while forward was traced, and holds in each call
         if target is torch._C._set_grad_enabled:  # a task has no gradients
             return None
         if target is operator.getitem:
