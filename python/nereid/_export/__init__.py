@@ -19,14 +19,15 @@ from .writer import Writer
 _one_at_a_time = threading.RLock()  # torch.export replaces parameters and patches PyTorch for a moment
 
 
-def export(module, bound, call, *, batch=False, flags=()):
+def export(module, bound, call, *, batch=False, flags=(), functions=False):
     """Exports `call(module, bound)`: `bound` is the mapping of forward's arguments; `flags` are lines that
-    the task begins with. Raises Unsupported with the cause."""
+    the task begins with; `functions`: Python functions of other packages' operators are traced, too, and the
+    caller watches what they read. Raises Unsupported with the cause."""
     tensors = []
     inputs = _structure.flatten(bound, tensors, "argument")
     if not tensors and next(module.parameters(), None) is None and next(module.buffers(), None) is None:
         raise Unsupported("neither arguments nor parameters nor buffers hold a tensor")
-    flat = Flat(module, inputs, call, autocast_of(tensors))
+    flat = Flat(module, inputs, call, autocast_of(tensors), functions)
     given, tensors = tensors, [t.contiguous() if overlaps(t) else t for t in tensors]
     leading = []
     if batch:

@@ -25,7 +25,12 @@ _GROUPED = [getattr(torch.nn.functional, "grouped_mm", None), getattr(torch, "_g
 
 
 class Inlined(TorchFunctionMode):
-    """Traces into operators of other packages."""
+    """Traces into operators of other packages. `functions`: also into their own Python functions, where the
+    caller watches what these read (reached.py)."""
+
+    def __init__(self, functions):
+        super().__init__()
+        self._functions = functions
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -33,7 +38,7 @@ class Inlined(TorchFunctionMode):
             given = {key: value for key, value in kwargs.items() if value is not None}
             return grouped_mm(*args, **given)
         name = _foreign(func)
-        made = torch._library.custom_ops.OPDEFS.get(name)
+        made = torch._library.custom_ops.OPDEFS.get(name) if self._functions else None
         body = DEFINITIONS.get(name) or (made and function_of(made))
         if body is None:
             return func(*args, **kwargs)

@@ -23,9 +23,9 @@ class _Seen:
 class Flat(torch.nn.Module):
     """The module as a function of a flat list of tensors."""
 
-    def __init__(self, module, inputs, call, autocast):
+    def __init__(self, module, inputs, call, autocast, functions):
         super().__init__()
-        self.module = module
+        self.module, self._functions = module, functions
         self._inputs, self._call, self._seen = inputs, call, _Seen()
         self._autocast = autocast
 
@@ -37,7 +37,7 @@ class Flat(torch.nn.Module):
         with contextlib.ExitStack() as regions:  # export records a region, not what is around the call
             for kind, dtype in self._autocast:
                 regions.enter_context(torch.autocast(kind, dtype=dtype))
-            regions.enter_context(Inlined())
+            regions.enter_context(Inlined(self._functions))
             bound = _structure.unflatten(self._inputs, iter(tensors))
             held = _held(self.module)
             result = self._call(self.module, bound)

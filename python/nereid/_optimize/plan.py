@@ -34,7 +34,9 @@ def exported_module(module, call, bound, settings):
     batch = settings.search.get("dynamic") == "batch"
     run = without_effects(call.run, module)
     try:
-        return _export.export(module, bound, run, batch=batch, flags=flags_of(settings.precision))
+        return _export.export(
+            module, bound, run, batch=batch, flags=flags_of(settings.precision), functions=True
+        )
     except _structure.Unsupported:
         raise
     except Exception as error:  # of export's own: the original runs
