@@ -280,7 +280,7 @@ class Operators(unittest.TestCase):
     """Operators of other packages."""
 
     def exported(self, made, **arguments):
-        return _export.export(made, arguments, lambda module, bound: module(**bound)).source
+        return _export.export(made, arguments, lambda module, bound: module(**bound), functions=True).source
 
     def test_a_python_function_is_traced(self):
         for forward in (

@@ -23,7 +23,7 @@ class _Seen:
 class Flat(torch.nn.Module):
     """The module as a function of a flat list of tensors."""
 
-    def __init__(self, module, inputs, call, autocast, functions):
+    def __init__(self, module, inputs, call, autocast, functions=False):
         super().__init__()
         self.module, self._functions = module, functions
         self._inputs, self._call, self._seen = inputs, call, _Seen()
