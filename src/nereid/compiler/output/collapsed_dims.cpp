@@ -14,23 +14,6 @@ namespace {
 
 constexpr int64_t kLeast = 10;  // smaller ones anybody multiplies
 
-// Of neighbours in `sizes`, "" where none make the number.
-std::string product_of(const std::vector<int64_t>& sizes, int64_t number) {
-  for (size_t first = 0; first < sizes.size(); ++first) {
-    int64_t product = 1;
-    std::string text;
-    int factors = 0;
-    for (size_t d = first; d < sizes.size() && product < number; ++d) {
-      product *= sizes[d];
-      if (sizes[d] == 1) continue;
-      text += fmt::format("{}{}", text.empty() ? "" : " * ", sizes[d]);
-      ++factors;
-    }
-    if (product == number && factors > 1) return text;
-  }
-  return "";
-}
-
 bool in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -47,6 +30,23 @@ bool behind(const std::string& text, size_t at, std::string_view call) {
 
 }  // namespace
 
+std::string product_of_neighbours(const std::vector<int64_t>& sizes, int64_t number) {
+  if (number < kLeast) return "";
+  for (size_t first = 0; first < sizes.size(); ++first) {
+    int64_t product = 1;
+    std::string text;
+    int factors = 0;
+    for (size_t d = first; d < sizes.size() && product < number; ++d) {
+      product *= sizes[d];
+      if (sizes[d] == 1) continue;
+      text += fmt::format("{}{}", text.empty() ? "" : " * ", sizes[d]);
+      ++factors;
+    }
+    if (product == number && factors > 1) return text;
+  }
+  return "";
+}
+
 std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const std::set<std::string>& known) {
   std::map<int64_t, std::string> merged;
   std::set<int64_t> seen;  // of what was there before
@@ -61,10 +61,11 @@ std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const s
     for (const trace::ValueId id : trace::tensors_in(call->result)) {
       const trace::Value& made = trace.values[static_cast<size_t>(id)];
       for (const int64_t size : made.sizes) {
-        if (size < kLeast || seen.contains(size) || known.contains(std::to_string(size))) continue;
+        if (seen.contains(size) || known.contains(std::to_string(size))) continue;
         for (const auto& arg : call->args)
           for (const trace::ValueId from : trace::tensors_in(arg))
-            if (const std::string text = product_of(trace.values[static_cast<size_t>(from)].sizes, size);
+            if (const std::string text =
+                    product_of_neighbours(trace.values[static_cast<size_t>(from)].sizes, size);
                 !text.empty())
               merged.emplace(size, text);
       }

@@ -14,6 +14,10 @@ namespace nereid::compiler {
 // Of each such size the product: {189: "27 * 7"}. `known`: numbers of the task's text.
 std::map<int64_t, std::string> collapsed_dims(const trace::Trace& trace, const std::set<std::string>& known);
 
+// "27 * 7" for 189 of [2, 27, 7]: a number of ten or more as the product of neighbouring sizes; "" where no
+// neighbours make it.
+std::string product_of_neighbours(const std::vector<int64_t>& sizes, int64_t number);
+
 // The numbers that stand in Python text, as they are written.
 std::set<std::string> numbers_in(const std::string& source);
 

@@ -17,6 +17,7 @@
 #include "nereid/lm/cli/loaded_model.h"
 #include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/engine/stop_matcher.h"
+#include "nereid/lm/plan_sizes/size_completion.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 
 namespace nereid::lm {
@@ -48,6 +49,12 @@ struct GenerateOptions : EngineOptions {
   double temperature = -1, top_p = -1, min_p = 0;
   uint64_t seed = 0;
   std::vector<std::string> stops;
+  std::optional<bool> complete_sizes;  // else as generation_config.json says
+};
+
+struct Prompt {
+  std::vector<int64_t> tokens;
+  std::string task = {}, begun = {};  // of a conversation: its last message, and the answer's beginning
 };
 
 // What is known of one sample.
@@ -60,6 +67,7 @@ struct Sample {
   std::string text;  // as far as it is certain
   std::vector<int64_t> tokens;
   std::vector<float> logprobs, drawn_logprobs;
+  std::optional<lm::SizeCompletion> sizes = {};
 };
 
 Result<std::vector<int64_t>> encode(lm::Encoder& encoder, const std::string& text, bool special) {
@@ -83,52 +91,57 @@ Result<std::vector<int64_t>> encode_chat(Reader& reader, const std::vector<lm::C
 }
 
 // A text to continue, or with --chat a question.
-Result<std::vector<int64_t>> encode_prompt(Reader& reader, const std::string& text,
-                                           const GenerateOptions& options) {
-  if (!options.chat) return encode(reader.encoder, text, !options.no_special);
+Result<Prompt> encode_prompt(Reader& reader, const std::string& text, const GenerateOptions& options) {
+  Prompt prompt;
+  if (!options.chat) {
+    NEREID_TRY(prompt.tokens, encode(reader.encoder, text, !options.no_special));
+    return prompt;
+  }
   std::vector<lm::ChatMessage> messages;
   if (!options.system.empty()) messages.push_back({.role = "system", .content = options.system});
   messages.push_back({.role = "user", .content = text});
-  return encode_chat(reader, messages, options);
+  prompt.task = text;
+  NEREID_TRY(prompt.tokens, encode_chat(reader, messages, options));
+  return prompt;
 }
 
 // A line of --prompts.
-Result<std::vector<int64_t>> prompt_of(const Json& document, const std::string& where, Reader& reader,
-                                       const GenerateOptions& options) {
+Result<Prompt> prompt_of(const Json& document, const std::string& where, Reader& reader,
+                         const GenerateOptions& options) {
   const JsonField root(document, where);
+  Prompt prompt;
   NEREID_TRY(const auto conversation, root.find("messages"));
   if (conversation) {
     NEREID_TRY(const auto messages, lm::chat_messages(conversation->json(), where + ".messages"));
-    NEREID_TRY(auto ids, encode_chat(reader, messages, options));
-    NEREID_TRY(const std::string prefill, root.text_at("prefill", kMostPrompt));
-    NEREID_TRY(const auto begun, encode(reader.encoder, prefill, /*special=*/false));
-    ids.insert(ids.end(), begun.begin(), begun.end());
-    return ids;
+    NEREID_TRY(prompt.tokens, encode_chat(reader, messages, options));
+    NEREID_TRY(prompt.begun, root.text_at("prefill", kMostPrompt));
+    NEREID_TRY(const auto begun, encode(reader.encoder, prompt.begun, /*special=*/false));
+    prompt.tokens.insert(prompt.tokens.end(), begun.begin(), begun.end());
+    if (!messages.empty()) prompt.task = messages.back().content;
+    return prompt;
   }
   NEREID_TRY(const auto tokens, root.find("tokens"));
   if (!tokens) {
-    NEREID_TRY(const auto prompt, root.at("prompt"));
-    NEREID_TRY(const std::string text, prompt.text(kMostPrompt));
+    NEREID_TRY(const auto field, root.at("prompt"));
+    NEREID_TRY(const std::string text, field.text(kMostPrompt));
     return encode_prompt(reader, text, options);
   }
-  std::vector<int64_t> ids;
   NEREID_TRY_STATUS(tokens->each(size_t{1} << 24, [&](const JsonField& token) -> Status {
     NEREID_TRY(const int64_t id, token.integer());
-    ids.push_back(id);
+    prompt.tokens.push_back(id);
     return ok_status();
   }));
-  return ids;
+  return prompt;
 }
 
-Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& options, Reader& reader) {
-  std::vector<std::vector<int64_t>> prompts;
+Result<std::vector<Prompt>> read_prompts(const GenerateOptions& options, Reader& reader) {
+  std::vector<Prompt> prompts;
   if (options.prompts.empty()) {
     std::string text = options.prompt;
     if (text == "-") {
       NEREID_TRY(text, read_file("/dev/stdin"));
     }
-    NEREID_TRY(auto ids, encode_prompt(reader, text, options));
-    prompts.push_back(std::move(ids));
+    NEREID_TRY(prompts.emplace_back(), encode_prompt(reader, text, options));
     return prompts;
   }
   NEREID_TRY(const std::string lines, read_file(options.prompts));
@@ -140,8 +153,7 @@ Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& op
     const std::string where = fmt::format("{}:{}", options.prompts, ++number);
     if (trimmed(line).empty()) continue;
     NEREID_TRY(const Json document, parse_json(line, where));
-    NEREID_TRY(auto ids, prompt_of(document, where, reader, options));
-    prompts.push_back(std::move(ids));
+    NEREID_TRY(prompts.emplace_back(), prompt_of(document, where, reader, options));
   }
   if (prompts.empty()) return input_error("{}: expected at least one prompt", options.prompts);
   return prompts;
@@ -151,16 +163,23 @@ Result<std::vector<std::vector<int64_t>>> read_prompts(const GenerateOptions& op
 class Answers {
  public:
   Answers(const GenerateOptions& options, std::shared_ptr<const lm::Tokenizer> tokenizer,
-          lm::Generation& generation, int64_t samples)
+          lm::Generation& generation, int64_t samples, const std::vector<Prompt>& prompts,
+          bool complete_sizes)
       : options_(options),
         tokenizer_(std::move(tokenizer)),
+        encoder_(tokenizer_),
         generation_(generation),
         progress_("generate", samples),
-        streams_(samples == 1 && !options.json) {}
+        streams_(samples == 1 && !options.json),
+        prompts_(prompts),
+        complete_sizes_(complete_sizes) {}
 
   void take(const lm::Token& token, bool is_end) {
     const auto key = std::pair(token.request, token.sample);
-    Sample& sample = samples_.try_emplace(key, tokenizer_, options_.stops).first->second;
+    const auto [found, begins] = samples_.try_emplace(key, tokenizer_, options_.stops);
+    Sample& sample = found->second;
+    const Prompt& prompt = prompts_[token.request];
+    if (begins && complete_sizes_ && !prompt.task.empty()) sample.sizes.emplace(prompt.task, prompt.begun);
     if (std::isnan(token.logprob) && written_.ok())
       written_ = input_error(
           "prompt {}, sample {}: expected numbers for token {}, got NaN: the checkpoint's weights are "
@@ -173,8 +192,10 @@ class Answers {
     sample.tokens.push_back(token.token);
     sample.logprobs.push_back(token.logprob);
     sample.drawn_logprobs.push_back(token.drawn_logprob);
-    std::string certain =
-        is_end ? "" : sample.stops.push(sample.decoder.push(static_cast<lm::TokenId>(token.token)));
+    const std::string piece = is_end ? "" : sample.decoder.push(static_cast<lm::TokenId>(token.token));
+    std::string certain = sample.stops.push(piece);
+    if (sample.sizes && !token.last && !sample.stops.matched())
+      certain += complete(token, sample, sample.sizes->push(piece, encoder_));
     const bool last = token.last && !sample.stops.matched();
     if (last) {
       certain += sample.stops.push(sample.decoder.finish());
@@ -194,6 +215,19 @@ class Answers {
   double seconds() const { return watch_.seconds(); }
 
  private:
+  // Tokens that the sample goes on with: their text.
+  std::string complete(const lm::Token& token, Sample& sample, const std::vector<int64_t>& next) {
+    std::string certain;
+    if (next.empty() || !generation_.append(token.request, token.sample, next)) return certain;
+    for (const int64_t id : next) {
+      sample.tokens.push_back(id);
+      sample.logprobs.push_back(0);  // nothing was drawn
+      sample.drawn_logprobs.push_back(0);
+      certain += sample.stops.push(sample.decoder.push(static_cast<lm::TokenId>(id)));
+    }
+    return certain;
+  }
+
   void write(std::string_view text) {
     if (written_.ok()) written_ = stream_stdout(text);
   }
@@ -216,9 +250,12 @@ class Answers {
 
   const GenerateOptions& options_;
   std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::Encoder encoder_;
   lm::Generation& generation_;
   Progress progress_;
   const bool streams_;
+  const std::vector<Prompt>& prompts_;
+  const bool complete_sizes_;
   std::map<std::pair<size_t, int64_t>, Sample> samples_;
   int64_t tokens_ = 0;
   Stopwatch watch_;
@@ -226,9 +263,9 @@ class Answers {
 };
 
 lm::RunnerOptions cache_for(const GenerateOptions& options, const LoadedModel& loaded,
-                            const std::vector<std::vector<int64_t>>& prompts) {
+                            const std::vector<Prompt>& prompts) {
   size_t longest = 0;
-  for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
+  for (const Prompt& prompt : prompts) longest = std::max(longest, prompt.tokens.size());
   const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new,
                                        loaded.weights.config.max_position_embeddings);
   return runner_options(options, loaded.where,
@@ -264,11 +301,12 @@ Result<Answer> generate(const GenerateOptions& options) {
   lm::Generation generation(*runner,
                             {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
   for (size_t i = 0; i < prompts.size(); ++i) {
-    request.prompt = prompts[i];
+    request.prompt = prompts[i].tokens;
     if (const auto added = generation.add(request); !added.ok())
       return input_error("prompt {}: {}", i, added.error().message);
   }
-  Answers answers(options, tokenizer, generation, static_cast<int64_t>(prompts.size()) * options.samples);
+  Answers answers(options, tokenizer, generation, static_cast<int64_t>(prompts.size()) * options.samples,
+                  prompts, options.complete_sizes.value_or(said.complete_sizes));
   while (!generation.idle()) {
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     generation.step([&](const lm::Token& token) {
@@ -334,6 +372,10 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
                    "Drop a prompt's other samples once this many have ended; 0: keep all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
+
+  command->add_flag("--complete-sizes,!--no-complete-sizes", options->complete_sizes,
+                    "Compute the sizes of traced steps in plans, instead of generating them (default: "
+                    "generation_config.json's complete_sizes)");
 
   command->option_defaults()->group("Model");
   add_model_option(*command, *options);

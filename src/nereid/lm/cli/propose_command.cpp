@@ -36,6 +36,7 @@
 #include "nereid/lm/cli/parent_lines.h"
 #include "nereid/lm/engine/repetition.h"
 #include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/plan_sizes/size_completion.h"
 #include "nereid/lm/speculation/branch_policy.h"
 #include "nereid/lm/speculation/trunk.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
@@ -61,6 +62,7 @@ struct AskedSample {
   lm::RepetitionWatch watch;
   std::string text;
   size_t prefill = 0;  // which it begins with
+  std::optional<lm::SizeCompletion> sizes;
   // With branches.
   std::optional<lm::Trunk> written;
   double from = 0;     // when it began, since the request
@@ -89,6 +91,7 @@ struct AskedGroup {
   lm::GenerationRequest usual;   // of each: all but prompt and samples
   uint64_t seed = 0;
   std::vector<std::vector<int64_t>> prompts;  // with each prefill
+  std::string task;                           // the last message
   std::optional<Branches> branches;
 };
 
@@ -196,6 +199,7 @@ class Proposing {
     NEREID_TRY(group.enough, root.integer_at("enough", 0, 0, INT32_MAX));
     group.seed = static_cast<uint64_t>(seed);
     group.usual.end_tokens = said_.eos_token_ids, group.usual.most_new = most_new, group.usual.draw = drawn;
+    if (!conversation.empty()) group.task = conversation.back().content;
     for (const std::string& prefill : prefills) {
       std::vector<lm::TokenId> ids;
       NEREID_TRY_STATUS(encoder_.encode(text + prefill, {}, ids));
@@ -343,20 +347,36 @@ class Proposing {
                      said_.eos_token_ids.end();
     ++sample.tokens;
     const std::string added = end ? "" : sample.decoder.push(static_cast<lm::TokenId>(token.token));
-    sample.text += added;
-    bool whole = false;  // it holds its program, after which more may come
-    if (sample.written)
-      for (const lm::Cut& cut : sample.written->push(token.token, added)) {
-        if (cut.boundary.kind == lm::Boundary::Kind::kProgram)
-          whole = true, sample.text.resize(cut.boundary.at);
-        if (&sample == &group.samples.front() && !token.last) pass(id, cut);
+    bool whole = write(id, sample, token.token, added, token.last);
+    if (said_.complete_sizes && !token.last && !whole) {
+      if (!sample.sizes)
+        sample.sizes.emplace(group.task, sample.text.substr(0, sample.text.size() - added.size()));
+      const auto next = sample.sizes->push(added, encoder_);
+      if (!next.empty() && generation_.append(token.request, token.sample, next)) {
+        sample.tokens += std::ssize(next);
+        for (const int64_t own : next)
+          whole |= write(id, sample, own, sample.decoder.push(static_cast<lm::TokenId>(own)), false);
       }
+    }
     const bool repeats = !token.last && sample.watch.push(token.token);
     if (!token.last && !repeats && !whole) return;
     if (repeats || (whole && !token.last)) generation_.cancel(token.request, token.sample);
     if (!whole) sample.text += sample.decoder.finish();
     const char* finish = end ? "end" : whole ? "program" : repeats ? "repeats" : "length";
     finished(id, sample, finish);
+  }
+
+  // A sample's next token: whether the answer holds its program with it, after which more may come.
+  bool write(int64_t id, AskedSample& sample, int64_t token, const std::string& added, bool last) {
+    sample.text += added;
+    if (!sample.written) return false;
+    bool whole = false;
+    for (const lm::Cut& cut : sample.written->push(token, added)) {
+      if (cut.boundary.kind == lm::Boundary::Kind::kProgram)
+        whole = true, sample.text.resize(cut.boundary.at);
+      if (&sample == &groups_.at(id).samples.front() && !last) pass(id, cut);
+    }
+    return whole;
   }
 
   void finished(int64_t id, AskedSample& sample, const char* finish) {

@@ -100,6 +100,19 @@ std::span<const TokenId> Scheduler::tokens_of(SampleId id) const {
   return found == samples_.end() ? std::span<const TokenId>() : std::span(found->second->tokens);
 }
 
+bool Scheduler::append(SampleId id, std::span<const TokenId> tokens) {
+  NEREID_CHECK(!in_flight_, "to be called between steps");
+  const auto found = samples_.find(id);
+  if (found == samples_.end()) return false;
+  Sequence& sequence = *found->second;
+  const Group& group = groups_.at(id.request);
+  if (sequence.tokens.size() == group.request.prompt.size() ||
+      sequence.length() + std::ssize(tokens) >= group.most_length)
+    return false;
+  sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
+  return true;
+}
+
 std::vector<Scheduler::Sequence*> Scheduler::of_request(int64_t request) {
   std::vector<Sequence*> found;
   for (auto at = samples_.lower_bound({request, 0}); at != samples_.end() && at->first.request == request;

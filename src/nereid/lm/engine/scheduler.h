@@ -102,6 +102,9 @@ class Scheduler {
   Result<int64_t> fork(SampleId from, Request request);
   // A sample's prompt and what it has drawn; empty where it has ended.
   std::span<const TokenId> tokens_of(SampleId id) const;
+  // Between steps: a sample that has drawn goes on with these tokens, as if it had drawn them; they are read
+  // together in the next step. False, and nothing is done: it has ended, or would be as long as it may be.
+  bool append(SampleId id, std::span<const TokenId> tokens);
   // Between steps: ends a sample, or all of a request, without an event. What has ended already stays so.
   void cancel(SampleId id);
   void cancel(int64_t request);

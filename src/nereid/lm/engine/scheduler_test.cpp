@@ -111,6 +111,52 @@ TEST(Scheduler, SamplesForkFromOneReadingOfThePrompt) {
   EXPECT_EQ(different.size(), 6u);
 }
 
+// Each token is drawn after all tokens before it, whether they were drawn or appended, under few blocks too.
+TEST(Scheduler, SamplesGoOnWithAppendedTokens) {
+  for (const BlockId blocks : {400, 45}) {
+    SchedulerRun bench({.blocks = blocks, .block_size = 4, .most_step_tokens = 16});
+    std::mt19937 draw(blocks);
+    for (int i = 0; i < 6; ++i)
+      bench.add(
+          {.prompt = counted(3 + 5 * i), .sampling = {.seed = 7, .max_tokens = 60}, .samples = 1 + i % 3});
+    std::map<SampleId, Tokens> all, as_drawn;  // what each has, and of it what was appended as -1
+    int64_t appended = 0;
+    while (bench.scheduler.busy()) {
+      const auto before = bench.drawn;
+      bench.step();
+      for (const auto& [id, tokens] : bench.drawn) {
+        const auto old = before.find(id);
+        if (old != before.end() && old->second.size() == tokens.size()) continue;
+        all[id].push_back(tokens.back()), as_drawn[id].push_back(tokens.back());
+        if (draw() % 4 != 0) continue;
+        const Tokens more = counted(1 + static_cast<int64_t>(draw() % 9), static_cast<TokenId>(draw() % 50));
+        const bool room = all[id].size() + more.size() < 60 && !bench.finished.contains(id);
+        EXPECT_EQ(bench.scheduler.append(id, more), room);
+        if (!room) continue;
+        ++appended;
+        all[id].insert(all[id].end(), more.begin(), more.end());
+        as_drawn[id].insert(as_drawn[id].end(), more.size(), -1);
+      }
+      bench.scheduler.check();
+    }
+    EXPECT_GT(appended, 20);
+    EXPECT_EQ(bench.scheduler.preempted() > 0, blocks == 45);
+    for (const auto& [id, tokens] : as_drawn) {
+      const Request& request = bench.requests.at(id.request);
+      EXPECT_EQ(tokens.size(), 60u);
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        uint64_t chain = 0;
+        int64_t position = 0;
+        for (const TokenId token : request.prompt) chain = fake_hash(chain, token, position++);
+        for (size_t j = 0; j < i; ++j) chain = fake_hash(chain, all[id][j], position++);
+        if (tokens[i] < 0) continue;
+        EXPECT_EQ(tokens[i], fake_token(chain, request.sampling, id.sample, static_cast<int64_t>(i)));
+      }
+    }
+    EXPECT_FALSE(bench.scheduler.append({0, 0}, counted(1)));
+  }
+}
+
 TEST(Scheduler, PromptsShareWhatTheyBeginWith) {
   for (const bool share : {false, true}) {
     SchedulerRun bench({.blocks = 60, .block_size = 4, .share_prefixes = share});

@@ -91,6 +91,11 @@ Result<size_t> Generation::enter(GenerationRequest request, std::optional<Sample
   return static_cast<size_t>(number);
 }
 
+bool Generation::append(size_t request, int64_t sample, const std::vector<int64_t>& tokens) {
+  return scheduler_.append({static_cast<int64_t>(request), sample},
+                           std::vector<TokenId>(tokens.begin(), tokens.end()));
+}
+
 void Generation::cancel(size_t request) {
   const auto number = static_cast<int64_t>(request);
   cancelled_.insert(number);

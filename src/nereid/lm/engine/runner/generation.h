@@ -63,6 +63,9 @@ class Generation {
   // tokens, whose keys and values are shared (Scheduler::fork). `more.prompt` is left empty; its seeds are to
   // differ from the sample's. An error, too: the sample has ended, or has fewer tokens.
   Result<size_t> fork(size_t request, int64_t sample, int64_t drawn, GenerationRequest more);
+  // A sample goes on with these tokens, as if it had drawn them; they are not handed out. False, and nothing
+  // is done: it has ended, or would be as long as it may be.
+  bool append(size_t request, int64_t sample, const std::vector<int64_t>& tokens);
   // Ends all samples of a request, or one; nothing more is handed out of them.
   void cancel(size_t request);
   void cancel(size_t request, int64_t sample);
@@ -75,7 +78,7 @@ class Generation {
   // Ends a sample whose text is whole: one of those that may be enough.
   void stop(size_t request, int64_t sample);
 
-  // One forward. `on_token` may cancel, stop, add and fork.
+  // One forward. `on_token` may cancel, stop, add, fork and append.
   void step(const std::function<void(const Token&)>& on_token);
 
   size_t remembered() const { return requests_.size(); }  // requests that are not over
