@@ -119,6 +119,16 @@ nothing = {k: None for k in BASE["model"]}
 whole("further", model={**nothing, "start_from": model}, schedule={"steps": 2, "warmup_steps": 0})
 assert curve("further", "loss")[0][0] < 0.3
 
+# Masters and moments in host memory: the same, resumed too.
+whole("offloaded", machine={"offload_optimizer": True})
+same_checkpoint("offloaded", "plain", 60)
+refused(
+    "offloaded Muon",
+    start("offloaded_muon", optimizer={"kind": "muon"}, machine={"offload_optimizer": True}),
+    "machine.offload_optimizer: expected false with sharded parameters and with Muon",
+    code=2,
+)
+
 # Bad input, and what it leaves.
 refused(
     "another run file",

@@ -151,7 +151,7 @@ void read_checkpoints(TomlTable& root, CheckpointSettings& checkpoints) {
   table->integer("keep", checkpoints.keep, 1, 1'000'000);
 }
 
-void read_machine(TomlTable& root, MachineSettings& machine) {
+void read_machine(TomlTable& root, const OptimizerSettings& optimizer, MachineSettings& machine) {
   auto table = root.table("machine");
   if (!table) return;
   using Precision = MachineSettings::Precision;
@@ -161,6 +161,10 @@ void read_machine(TomlTable& root, MachineSettings& machine) {
   table->boolean("shard_parameters", machine.shard_parameters);
   if (machine.shard_parameters && !machine.recompute)
     table->wrong("recompute", "true where parameters are sharded: a layer's weights are not there to keep");
+  table->boolean("offload_optimizer", machine.offload_optimizer);
+  if (machine.offload_optimizer &&
+      (machine.shard_parameters || optimizer.kind != OptimizerSettings::Kind::kAdamW))
+    table->wrong("offload_optimizer", "false with sharded parameters and with Muon");
   table->boolean("deterministic", machine.deterministic);
 }
 
@@ -183,7 +187,7 @@ Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
     read_optimizer(root, run.optimizer);
     read_schedule(root, run.schedule);
     read_checkpoints(root, run.checkpoints);
-    read_machine(root, run.machine);
+    read_machine(root, run.optimizer, run.machine);
     if (extension.read) extension.read(root);
   }
   if (extension.keys != nullptr) *extension.keys = document.keys();

@@ -68,9 +68,10 @@ struct MachineSettings {
     kBfloat16
   };  // bfloat16: weights and activations, with float32 master weights
   Precision precision = Precision::kBfloat16;
-  bool recompute = true;          // a layer's activations are computed again in the backward pass
-  bool shard_parameters = false;  // among ranks, not only the optimizer's state; layers are recomputed
-  bool deterministic = true;      // a run is the same bit by bit; without, PyTorch may take faster kernels
+  bool recompute = true;           // a layer's activations are computed again in the backward pass
+  bool shard_parameters = false;   // among ranks, not only the optimizer's state; layers are recomputed
+  bool offload_optimizer = false;  // AdamW's masters and moments are the host's, in pinned memory
+  bool deterministic = true;       // a run is the same bit by bit; without, PyTorch may take faster kernels
 };
 
 struct RunFile {

@@ -36,6 +36,10 @@ void HostCopies::end() {
   c10::impl::VirtualGuardImpl(device_.type()).exchangeStream(*before_);
 }
 
+void HostCopies::settle() const {
+  if (device_.is_cuda()) current_stream(device_).synchronize();
+}
+
 void HostCopies::hold() {
   if (done_) done_->block(current_stream(device_));
 }

@@ -21,6 +21,9 @@ class HostCopies {
   void copy(at::Tensor& to, const at::Tensor& from);
   void end();
 
+  // This thread waits for all that the device was given so far.
+  void settle() const;
+
   // What the device is given from now on waits for the copies: to be called before their sources change.
   void hold();
   // This thread waits for them; any thread may.

@@ -5,6 +5,7 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/baddbmm.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
@@ -53,7 +54,7 @@ int64_t range_border(const lm::ParameterLayout& layout, OptimizerSettings::Kind 
 }
 
 Optimizer::Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin,
-                     int64_t end, at::Device device)
+                     int64_t end, const at::TensorOptions& state)
     : settings_(settings) {
   for (const Parameter& parameter : layout.parameters) {
     const int64_t from = std::max(parameter.offset, begin),
@@ -73,9 +74,8 @@ Optimizer::Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings&
     else
       pieces_.push_back({from - begin, to - from, decayed});
   }
-  const auto options = at::TensorOptions(device).dtype(at::kFloat);
-  first_ = at::zeros({end - begin}, options);
-  second_ = at::zeros({end - begin}, options);
+  first_ = at::zeros({end - begin}, state.dtype(at::kFloat));
+  second_ = at::zeros({end - begin}, state.dtype(at::kFloat));
 }
 
 void Optimizer::step(const at::Tensor& master, const at::Tensor& gradient, double share) {
@@ -99,6 +99,33 @@ void Optimizer::step_adamw(const at::Tensor& master, const at::Tensor& gradient,
     at::_fused_adamw_(of_master, of_gradient, of_first, of_second, {}, of_steps, learning_rate,
                       settings_.beta1, settings_.beta2, decayed ? settings_.weight_decay : 0,
                       settings_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+  }
+}
+
+void Optimizer::step_offloaded(const at::Tensor& master, const at::Tensor& gradient,
+                               const at::Tensor& weights, double share, int64_t most) {
+  const c10::NoGradGuard no_gradients;
+  ++steps_;
+  const at::Tensor steps = at::full({}, static_cast<double>(steps_), gradient.options());
+  at::Tensor buffers[3];
+  for (at::Tensor& buffer : buffers) buffer = at::empty({most}, gradient.options());
+  for (const Piece& piece : pieces_) {
+    for (int64_t done = 0; done < piece.elements; done += most) {
+      const int64_t offset = piece.offset + done, elements = std::min(most, piece.elements - done);
+      const at::Tensor of_host[3] = {master.narrow(0, offset, elements), first_.narrow(0, offset, elements),
+                                     second_.narrow(0, offset, elements)};
+      at::Tensor own[3];
+      for (int i = 0; i < 3; ++i) {
+        own[i] = buffers[i].narrow(0, 0, elements);
+        own[i].copy_(of_host[i], /*non_blocking=*/true);
+      }
+      at::_fused_adamw_({own[0]}, {gradient.narrow(0, offset, elements)}, {own[1]}, {own[2]}, {}, {steps},
+                        settings_.learning_rate * share, settings_.beta1, settings_.beta2,
+                        piece.decayed ? settings_.weight_decay : 0, settings_.epsilon, /*amsgrad=*/false,
+                        /*maximize=*/false);
+      weights.narrow(0, offset, elements).copy_(own[0]);
+      for (int i = 0; i < 3; ++i) of_host[i].copy_(own[i], /*non_blocking=*/true);
+    }
   }
 }
 

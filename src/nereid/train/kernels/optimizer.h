@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorOptions.h>
 
 #include <map>
 #include <utility>
@@ -22,12 +23,18 @@ int64_t range_border(const lm::ParameterLayout& layout, OptimizerSettings::Kind 
 
 class Optimizer {
  public:
-  // For elements [begin, end) of the flat buffer; both are borders.
+  // For elements [begin, end) of the flat buffer; both are borders. `state`: where the moments are.
   Optimizer(const lm::ParameterLayout& layout, const OptimizerSettings& settings, int64_t begin, int64_t end,
-            at::Device device);
+            const at::TensorOptions& state);
 
   // One step. master, gradient: [end - begin], float32; `share` of the peak learning rate.
   void step(const at::Tensor& master, const at::Tensor& gradient, double share);
+
+  // The same of AdamW alone where master and moments are the host's: piece by piece of at most `most`
+  // elements they are copied to the gradient's device and back; `weights`, [end - begin], become what the
+  // master is.
+  void step_offloaded(const at::Tensor& master, const at::Tensor& gradient, const at::Tensor& weights,
+                      double share, int64_t most = int64_t{1} << 26);
 
   // What a checkpoint keeps: [end - begin], float32, and how many steps were done.
   at::Tensor& first() { return first_; }    // AdamW's mean of gradients, Muon's momentum

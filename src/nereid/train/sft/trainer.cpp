@@ -1,10 +1,12 @@
 #include "nereid/train/sft/trainer.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "nereid/lm/decoder/device.h"
@@ -40,7 +42,7 @@ Trainer::Trainer(const RunFile& run, lm::Weights weights, Ranks& ranks)
       ranks_(&ranks),
       device_(weights_.flat.device()),
       borders_(borders_of(weights_.layout, run.optimizer.kind, ranks.count())),
-      optimizer_(weights_.layout, run.optimizer, begin(), end(), device_) {
+      optimizer_(weights_.layout, run.optimizer, begin(), end(), state_options()) {
   const c10::NoGradGuard no_gradients;
   if (run.machine.shard_parameters) {
     sharded_.emplace(weights_, ranks, borders_);
@@ -54,7 +56,25 @@ Trainer::Trainer(const RunFile& run, lm::Weights weights, Ranks& ranks)
   accumulated_ = gradient_.scalar_type() == at::kFloat
                      ? gradient_
                      : at::zeros(gradient_.sizes(), gradient_.options().dtype(at::kFloat));
-  master_ = weights_.flat.slice(0, begin(), end()).to(at::kFloat);
+  if (!run.machine.offload_optimizer) {
+    master_ = weights_.flat.slice(0, begin(), end()).to(at::kFloat);
+    return;
+  }
+  master_ = at::empty({end() - begin()}, state_options());
+  for_pieces([&](const at::Tensor& master, const at::Tensor& own) { master.copy_(own.to(at::kFloat)); });
+}
+
+at::TensorOptions Trainer::state_options() const {
+  const auto options = at::TensorOptions(device_).dtype(at::kFloat);
+  return run_.machine.offload_optimizer ? options.device(at::kCPU).pinned_memory(device_.is_cuda()) : options;
+}
+
+void Trainer::for_pieces(const std::function<void(const at::Tensor& master, const at::Tensor& own)>& body) {
+  constexpr int64_t kMost = int64_t{1} << 26;
+  for (int64_t at = 0; at < end() - begin(); at += kMost) {
+    const int64_t elements = std::min(kMost, end() - begin() - at);
+    body(master_.narrow(0, at, elements), own_weights().narrow(0, at, elements));
+  }
 }
 
 at::Tensor Trainer::own_gradient() const {
@@ -169,6 +189,10 @@ Status Trainer::apply(double gradient_norm, double share) {
   copies_.hold();
   const at::Tensor own = own_gradient();
   if (gradient_norm > run_.optimizer.clip_norm) own.mul_(run_.optimizer.clip_norm / gradient_norm);
+  if (run_.machine.offload_optimizer) {
+    optimizer_.step_offloaded(master_, own, own_weights(), share);
+    return ranks_->share_from_owners(weights_.flat, borders_);
+  }
   optimizer_.step(master_, own, share);
   return spread_master();
 }
@@ -176,7 +200,10 @@ Status Trainer::apply(double gradient_norm, double share) {
 Status Trainer::spread_master() {
   const c10::NoGradGuard no_gradients;
   const at::Tensor own = own_weights();
-  if (own.data_ptr() != master_.data_ptr()) own.copy_(master_);
+  if (run_.machine.offload_optimizer)
+    for_pieces([&](const at::Tensor& master, const at::Tensor& part) { part.copy_(master.to(device_)); });
+  else if (own.data_ptr() != master_.data_ptr())
+    own.copy_(master_);
   return sharded_ ? ok_status() : ranks_->share_from_owners(weights_.flat, borders_);
 }
 
@@ -187,6 +214,7 @@ Status Trainer::copy_state(HostState& to, bool with_weights) {
       to.flat = at::zeros({weights_.layout.elements}, sharded_->own().options().device(at::kCPU));
     NEREID_TRY_STATUS(sharded_->copy_whole(with_weights ? to.flat : at::Tensor()));
   }
+  if (run_.machine.offload_optimizer) copies_.settle();  // host to host: not in the order of a stream
   copies_.begin();
   copies_.copy(to.master, master_);
   copies_.copy(to.first, optimizer_.first());

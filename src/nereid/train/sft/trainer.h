@@ -29,8 +29,9 @@ struct Supervised {
 
 // Weights are whole on every rank, in the run's precision, or sharded too where the run file has it so
 // (sharded_model.h; then all ranks go through forwards together). Float32 masters and the optimizer's state
-// are sharded (ZeRO-1, Rajbhandari et al., 2020): rank r owns one range of the flat buffer. Gradients are
-// accumulated over micro-batches in float32.
+// are sharded (ZeRO-1, Rajbhandari et al., 2020): rank r owns one range of the flat buffer; where the run
+// file has it so they are in host memory, and come to the device piece by piece. Gradients are accumulated
+// over micro-batches in float32.
 class Trainer {
  public:
   // `weights` are the model to begin with, in the run's precision, the same on every rank.
@@ -78,6 +79,9 @@ class Trainer {
   Status spread_master();
 
  private:
+  at::TensorOptions state_options() const;  // of masters and moments
+  // Parts of the range that are small enough to be copied between host and device at once.
+  void for_pieces(const std::function<void(const at::Tensor& master, const at::Tensor& own)>& body);
   at::Tensor own_gradient() const;
   at::Tensor own_weights() const;
   at::Tensor hidden_of(const Batch& batch) const;
