@@ -19,18 +19,6 @@ constexpr int kRetrySeconds = 1;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// A page of another site in a browser on this machine: by its Origin, or, where no token is needed, by
-// a host name that leads here.
-bool from_another_site(const HttpRequest& request, bool only_by_address) {
-  const std::string_view origin = request.header("origin"), host = request.header("host");
-  const size_t scheme = origin.find("://");
-  if (!origin.empty() && (scheme == origin.npos || origin.substr(scheme + 3) != host)) return true;
-  const std::string_view name =
-      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
-  return only_by_address && !name.empty() && name != "localhost" && !name.starts_with('[') &&
-         name.find_first_not_of("0123456789.") != name.npos;
-}
-
 std::optional<std::string> query_value(std::string_view query, std::string_view key) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
@@ -42,6 +30,16 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
 }
 
 }  // namespace
+
+bool from_another_site(const HttpRequest& request, bool only_by_address) {
+  const std::string_view origin = request.header("origin"), host = request.header("host");
+  const size_t scheme = origin.find("://");
+  if (!origin.empty() && (scheme == origin.npos || origin.substr(scheme + 3) != host)) return true;
+  const std::string_view name =
+      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  return only_by_address && !name.empty() && name != "localhost" && !name.starts_with('[') &&
+         name.find_first_not_of("0123456789.") != name.npos;
+}
 
 bool is_loopback(std::string_view address) { return address == "::1" || address.starts_with("127."); }
 

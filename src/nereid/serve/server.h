@@ -123,6 +123,10 @@ class Server {
 
 bool is_loopback(std::string_view address);
 
+// A page of another site in a browser on this machine: by its Origin, or, where no token is needed
+// (`only_by_address`), by a host name that leads here.
+bool from_another_site(const HttpRequest& request, bool only_by_address);
+
 // What `GET /` shows: a page that asks /v1/status again and again.
 std::string_view live_page();
 

@@ -1,15 +1,17 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
-#include <map>
 #include <set>
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/cli/command_group.h"
+#include "nereid/cli/commands/runs_watch.h"
 #include "nereid/cli/output.h"
 #include "nereid/cli/pages/runs_page.h"
+#include "nereid/train/runs/run_move.h"
+#include "nereid/train/runs/run_progress.h"
 
 namespace nereid::cli {
 namespace {
@@ -22,7 +24,13 @@ Examples:
   nereid runs show training/tiny               each figure: first, last, lowest, highest
   nereid runs show training/rl --rollouts --step 40 --verdict Disallowed    answers and their verdicts
   nereid runs show training/rl --rollouts --json | jq -r .answer
-  nereid runs page training/a training/b -o ab.html    curves on one self-contained page)";
+  nereid runs page training/a training/b -o ab.html    curves on one self-contained page
+  nereid runs watch training/rl                each step as it is done, until the run ends
+  nereid runs watch training/rl --port 8090    the same as a live page
+  nereid runs stop training/rl                 ends it with a checkpoint; the same command resumes
+  nereid runs move training/rl /mnt/b/rl --path /data=/mnt/b/data    resumes there: nereid train rl /mnt/b/rl/run.toml -o /mnt/b/rl
+
+docs/runs.md: launching, watching, stopping, resuming and moving runs.)";
 
 constexpr const char* kDefaultRoot = "training";
 
@@ -32,6 +40,9 @@ struct RunsOptions {
   bool rollouts = false;
   std::optional<int64_t> step;
   std::string verdict;
+  WatchOptions watch;
+  double patience = 600;
+  std::vector<std::string> paths;  // OLD=NEW
 };
 
 struct FoundRun {
@@ -178,22 +189,6 @@ Result<Answer> show_run(const RunsOptions& options, bool json) {
   return Answer::kYes;
 }
 
-// Of the last step that has any: different answers, a few of each verdict.
-Result<std::vector<train::RolloutRecord>> some_rollouts(const std::filesystem::path& folder) {
-  constexpr int kOfAVerdict = 4;
-  std::vector<train::RolloutRecord> found;
-  std::map<std::string, int> verdicts;
-  NEREID_TRY_STATUS(train::read_rollouts(folder, [&](train::RolloutRecord rollout) -> Status {
-    if (rollout.same_as) return ok_status();
-    if (!found.empty() && rollout.step < found.back().step) return ok_status();
-    if (!found.empty() && rollout.step > found.back().step) found.clear(), verdicts.clear();
-    if (++verdicts[rollout.verdict] <= kOfAVerdict) found.push_back(std::move(rollout));
-    return ok_status();
-  }));
-  std::ranges::stable_sort(found, std::greater{}, &train::RolloutRecord::reward);
-  return found;
-}
-
 Result<Answer> draw_runs(const RunsOptions& options, bool json) {
   NEREID_TRY_STATUS(can_be_written("-o", options.output));
   std::vector<RunCurves> runs;
@@ -207,6 +202,72 @@ Result<Answer> draw_runs(const RunsOptions& options, bool json) {
   NEREID_TRY_STATUS(write_file_atomically(options.output, runs_page(runs)));
   if (json) NEREID_TRY_STATUS(write_stdout(json_line({{"page", options.output}, {"runs", options.folders}})));
   return Answer::kYes;
+}
+
+Result<Answer> watch(const RunsOptions& options, bool json) {
+  WatchOptions watch = options.watch;
+  watch.folder = options.folders.front();
+  return watch_run(watch, json);
+}
+
+Result<Answer> stop(const RunsOptions& options, bool json) {
+  const std::filesystem::path folder = options.folders.front();
+  NEREID_TRY_STATUS(train::stop_run(folder, options.patience));
+  NEREID_TRY(const auto run, train::progress_of(folder));
+  const std::string command = run.process ? run.process->command : "the same command";
+  NEREID_TRY_STATUS(json ? write_stdout(json_line({{"run", folder.string()},
+                                                   {"state", std::string(to_string(run.state))},
+                                                   {"step", run.step},
+                                                   {"resume", command}}))
+                         : write_text(fmt::format("{}: stopped after step {}; {} resumes\n", folder.string(),
+                                                  run.step + 1, command)));
+  return Answer::kYes;
+}
+
+Result<Answer> move(const RunsOptions& options, bool json) {
+  std::vector<train::PathChange> changes;
+  for (const auto& text : options.paths) {
+    const size_t at = text.find('=');
+    if (at == text.npos || at == 0 || at + 1 == text.size())
+      return input_error("--path: expected OLD=NEW, got '{}'", text);
+    changes.emplace_back(text.substr(0, at), text.substr(at + 1));
+  }
+  NEREID_TRY(const auto moved, train::move_run(options.root, options.output, std::move(changes)));
+  std::string text = fmt::format("{} is {} now\n", options.root, options.output);
+  Json changed = Json::object();
+  for (const auto& [before, after] : moved.changed) {
+    changed[before] = after;
+    text += fmt::format("  path {} is {} now\n", before, after);
+  }
+  for (const auto& path : moved.missing) text += fmt::format("  not here: {} (--path OLD=NEW)\n", path);
+  NEREID_TRY_STATUS(json ? write_stdout(json_line(
+                               {{"run", options.output}, {"paths", changed}, {"missing", moved.missing}}))
+                         : write_text(text));
+  return Answer::kYes;
+}
+
+void add_control(CommandGroup<RunsOptions>& runs) {
+  RunsOptions& options = runs.options();
+  CLI::App& watching = runs.add("watch", "Show each step of a run as it is done, until the run ends", watch);
+  watching.add_option("RUN", options.folders, "Run folder")->required()->expected(1);
+  watching
+      .add_option("--port", options.watch.port,
+                  "Serve a live page on this port of 127.0.0.1; 0: any that is free")
+      ->check(CLI::Range(0, 65535));
+  watching.add_flag("--once", options.watch.once, "Show the last step and end");
+  watching.add_option("--every", options.watch.every, "Seconds between two looks")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  CLI::App& stopping =
+      runs.add("stop", "End a run of this host with a checkpoint, and wait until it has", stop);
+  stopping.add_option("RUN", options.folders, "Run folder")->required()->expected(1);
+  stopping.add_option("--timeout", options.patience, "Seconds to wait for its end")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  CLI::App& moving = runs.add("move", "Move a run's folder, and change paths of its run file", move);
+  moving.add_option("RUN", options.root, "Run folder")->required();
+  moving.add_option("TO", options.output, "Its new name; RUN itself: only paths change")->required();
+  moving.add_option("--path", options.paths, "OLD=NEW: paths of run.toml that begin with folder OLD");
 }
 
 }  // namespace
@@ -227,6 +288,7 @@ void add_runs_command(CLI::App& app, Chosen& chosen) {
   CLI::App& page = runs.add("page", "Draw curves of runs on one page", draw_runs);
   page.add_option("RUN", options.folders, "Run folders")->required();
   page.add_option("-o", options.output, "HTML file to write")->required();
+  add_control(runs);
 }
 
 }  // namespace nereid::cli

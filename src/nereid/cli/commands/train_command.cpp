@@ -147,6 +147,7 @@ void add_keys_command(CLI::App& command, Chosen& chosen) {
 struct RunOptions {
   std::string run_file, output, device = "auto";
   int ranks = 1;
+  bool accept_changes = false;
 };
 
 // A command that becomes `nereid-lm PROGRAM RUN ...`.
@@ -160,12 +161,15 @@ void add_run_command(CLI::App& command, Chosen& chosen, const char* name, const 
   run->add_option("--ranks", options->ranks, "Number of processes, one per GPU")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  run->add_flag("--accept-changes", options->accept_changes,
+                "Resume with a run file that has other values than the run was begun with");
   add_json_flag(*run, chosen, "Print one JSON object per step: step, loss, tokens_per_s or reward, ...");
   run->callback([options, program, &chosen] {
     chosen.run = [options, program, &chosen] {
       std::vector<std::string> arguments = {program, options->run_file, "--device", options->device};
       if (!options->output.empty()) arguments.insert(arguments.end(), {"-o", options->output});
       if (options->ranks > 1) arguments.insert(arguments.end(), {"--ranks", fmt::to_string(options->ranks)});
+      if (options->accept_changes) arguments.push_back("--accept-changes");
       if (chosen.json) arguments.push_back("--json");
       return become_language_model(std::move(arguments));
     };

@@ -149,12 +149,11 @@ std::string rollouts_of(const RunCurves& run) {
 
 }  // namespace
 
-std::string runs_page(const std::vector<RunCurves>& runs) {
-  std::string names, body = "<p>";
+std::string runs_body(const std::vector<RunCurves>& runs) {
+  std::string body = "<p>";
   for (size_t r = 0; r < runs.size(); ++r) {
-    names += (r > 0 ? ", " : "") + runs[r].name;
     body += fmt::format(
-        "<span style=\"white-space:nowrap\"><svg style=\"display:inline-block;width:28px;height:10px\" "
+        "<span style=\"overflow-wrap:anywhere\"><svg style=\"display:inline-block;width:28px;height:10px\" "
         "viewBox=\"0 0 28 10\">"
         "<line x1=\"0\" x2=\"28\" y1=\"5\" y2=\"5\" style=\"{}\"/></svg> {}</span> &nbsp; ",
         line_style(r), escaped(runs[r].name));
@@ -169,7 +168,13 @@ std::string runs_page(const std::vector<RunCurves>& runs) {
   for (const auto& figure : figures) body += picture(figure, runs);
   body += "</div>\n";
   for (const auto& run : runs) body += rollouts_of(run);
-  return search::page(names, fmt::format("<h1>{}</h1>\n{}", escaped(names), body));
+  return body;
+}
+
+std::string runs_page(const std::vector<RunCurves>& runs) {
+  std::string names;
+  for (size_t r = 0; r < runs.size(); ++r) names += (r > 0 ? ", " : "") + runs[r].name;
+  return search::page(names, fmt::format("<h1>{}</h1>\n{}", escaped(names), runs_body(runs)));
 }
 
 }  // namespace nereid::cli

@@ -21,4 +21,7 @@ struct RunCurves {
 // of what falls together its lowest and its highest, so that no peak is lost.
 std::string runs_page(const std::vector<RunCurves>& runs);
 
+// What is between its title and its end: legend, pictures, rollouts.
+std::string runs_body(const std::vector<RunCurves>& runs);
+
 }  // namespace nereid::cli

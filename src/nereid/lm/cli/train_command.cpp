@@ -58,6 +58,8 @@ std::pair<CLI::App*, std::shared_ptr<TrainCommand>> add_train_command(
   command->add_option("--ranks", options->run.ranks, "Number of processes, one per GPU")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  command->add_flag("--accept-changes", options->run.accept_changes,
+                    "Resume with a run file that has other values than the run was begun with");
   command->add_flag("--check", options->run.check, "Open data and model, and stop before the first step");
   command->add_flag("--plain", options->plain,
                     "Use PyTorch's operators instead of Nereid's kernels, on a GPU");

@@ -41,7 +41,7 @@ class RlLoop {
     NEREID_TRY(installation_, Installation::locate());
     if (options_.check) return open_model();
     if (leads()) {
-      NEREID_TRY(lock_, open_run_folder(folder_, options_.run_file));
+      NEREID_TRY(folder_held_, open_run_folder(options_, folder_, "rl"));
     }
     std::vector<double> everybody = {1};
     NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
@@ -198,6 +198,8 @@ class RlLoop {
       progress_.emplace("train " + run().name);
       if (state_.step > 0)
         progress_->note(fmt::format("{}: resumes from step {}", folder_.string(), state_.step));
+      for (const KeyChange& change : folder_held_.changes)
+        progress_->note(fmt::format("{}: {}", options_.run_file, to_string(change)));
     }
     NEREID_TRY(rollout_log_, RolloutLog::open(folder_, ranks_->rank(), state_.step));
     kept_step_ = state_.step;
@@ -433,7 +435,7 @@ class RlLoop {
   Ranks* ranks_;
   at::Device device_;
   std::filesystem::path folder_;
-  Fd lock_;  // of the folder
+  OpenRun folder_held_;
   std::optional<Installation> installation_;
   std::optional<TaskSource> tasks_, held_out_;
   bool judge_waits_ = false;  // until the engine has written all: it would measure the engine

@@ -5,57 +5,29 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 
-#include "nereid/base/deadline.h"
 #include "nereid/lm/decoder/device.h"
 #include "nereid/train/ranks/local_ranks.h"
 
 namespace nereid::train {
 
-namespace {
-
-constexpr double kSecondsToBeGone = 5;  // for the ranks of a run that was killed
-
-Result<Fd> lock_folder(const std::filesystem::path& folder) {
-  Fd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock.valid()) return input_error("{}: {}", folder.string(), strerror(errno));
-  const Deadline deadline = Deadline::after(kSecondsToBeGone);
-  // Where a file system knows no locks there are none.
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    if (deadline.passed())
-      return input_error("{}: another run is writing there; wait for it, or give this one another folder",
-                         folder.string());
-    ::usleep(50'000);
-  }
-  return lock;
-}
-
-}  // namespace
-
-Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::string& run_file) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return input_error("{}: cannot be made: {}", folder.string(), error.message());
-  NEREID_TRY(Fd lock, lock_folder(folder));
-  NEREID_TRY(const std::string text, read_file(run_file));
-  const auto copy = folder / "run.toml";
-  if (!std::filesystem::exists(copy, error)) {
-    NEREID_TRY_STATUS(write_file_atomically(copy, text));
-    return lock;
-  }
-  NEREID_TRY(const std::string before, read_file(copy));
-  if (before != text)
-    return input_error("{}: was begun with another run file, {}; give this one another name or folder",
-                       folder.string(), copy.string());
-  return lock;
+Result<OpenRun> open_run_folder(const TrainOptions& options, const std::filesystem::path& folder,
+                                std::string_view kind) {
+  std::string command = fmt::format("nereid train {} {} -o {}", kind, options.run_file, folder.string());
+  if (options.device != "auto") command += " --device " + options.device;
+  if (options.ranks > 1) command += fmt::format(" --ranks {}", options.ranks);
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return open_run_folder(folder, options.run_file, options.accept_changes,
+                         {.pid = options.ranks > 1 ? ::getppid() : ::getpid(),
+                          .host = own_host(),
+                          .started = now,
+                          .command = std::move(command)});
 }
 
 Result<lm::Weights> first_weights(const RunFile& run, at::Device device) {

@@ -3,16 +3,17 @@
 
 #include <functional>
 
-#include "nereid/base/file.h"
 #include "nereid/lm/decoder/weights.h"
 #include "nereid/train/ranks/ranks.h"
 #include "nereid/train/run_file.h"
+#include "nereid/train/run_folder.h"
+#include "nereid/train/sft/train_options.h"
 
 namespace nereid::train {
 
-// Makes the run's folder and keeps a copy of the run file there. A folder belongs to one run file, and to one
-// run of it at a time, for as long as the result is held: another is an error (blamed on the input).
-Result<Fd> open_run_folder(const std::filesystem::path& folder, const std::string& run_file);
+// The folder of a run of `kind` ("sft", "rl"), as runs/run_folder.h has it, by the rank that leads.
+Result<OpenRun> open_run_folder(const TrainOptions& options, const std::filesystem::path& folder,
+                                std::string_view kind);
 
 // The model that the run begins with, in its precision: read, or drawn by the run's seed.
 Result<lm::Weights> first_weights(const RunFile& run, at::Device device);

@@ -49,7 +49,7 @@ class SftRun {
   // A folder belongs to one run file.
   Status open_folder() {
     if (!leads()) return ok_status();
-    NEREID_TRY(lock_, open_run_folder(folder_, options_.run_file));
+    NEREID_TRY(folder_held_, open_run_folder(options_, folder_, "sft"));
     return ok_status();
   }
 
@@ -149,6 +149,8 @@ class SftRun {
       progress_.emplace("train " + run_.name);
       if (state_.step > 0)
         progress_->note(fmt::format("{}: resumes from step {}", folder_.string(), state_.step));
+      for (const KeyChange& change : folder_held_.changes)
+        progress_->note(fmt::format("{}: {}", options_.run_file, to_string(change)));
       if (const auto out = maker.too_long() + maker.answerless(); out > 0)
         progress_->note(fmt::format(
             "{} of {} documents are left out: {} longer than {} tokens, {} without an answer", out,
@@ -295,7 +297,7 @@ class SftRun {
   at::Device device_;
   std::string device_name_ = device_name(device_);
   std::filesystem::path folder_;
-  Fd lock_;  // of the folder
+  OpenRun folder_held_;
   std::optional<TokenSet> train_set_, held_out_set_;
   std::optional<Trainer> trainer_;
   std::optional<CheckpointWriter> writer_;
