@@ -60,6 +60,9 @@ for objective, steps in (("grpo", 3), ("hrd", 2), ("drpo", 2)):
         assert abs(sum(shares.values()) - 1) < 1e-9, line
         assert abs(shares.get("verdict/Verified", 0) - line["reward"]) < 1e-9 and line["unjudged"] == 0, line
         assert line["entropy"] > 0 and line["length"] > 10, line
+        parts = {k: v for k, v in line.items() if k.startswith("wall/")}
+        assert len(parts) == 5 and abs(sum(parts.values()) - 1) < 1e-9, line
+        assert abs(line["rollouts_per_h"] * line["step_s"] / 3600 - 16) < 1e-6, line
         mixed = line["groups_alike"] < 1
         assert (line["gradient_norm"] > 0) == mixed or objective == "drpo", line
     assert 0 < sum(line["reward"] for line in out) < steps, [line["reward"] for line in out]
@@ -91,7 +94,7 @@ assert not (root / "training/checked").exists() and not (root / "training/lost")
 def same(a, b):
     for one, other in zip(metrics(a), metrics(b), strict=True):
         for figure in other:
-            if not figure.endswith("_s") and figure not in ("memory_gb", "judge_restarts", "judged", "saved"):
+            if not toy_writer.is_time(figure) and figure not in ("judge_restarts", "judged", "saved"):
                 assert one[figure] == other[figure], (a, b, figure, one, other)
 
 
@@ -284,8 +287,7 @@ for staleness, whole in enumerate(("whole0", "grpo")):
 ran(NEREID, "train", "rl", rl_file("ranks", "hrd") + ".toml", "--device", "cpu", "--ranks", "2")
 for a, b in zip(metrics("ranks"), metrics("hrd"), strict=True):
     for figure in b:
-        if not figure.endswith("_s") and figure not in (
-            "memory_gb",
+        if not toy_writer.is_time(figure) and figure not in (
             "programs",
             "judged",
             "saved",

@@ -17,6 +17,16 @@ def ran(root, environment, program, *arguments, code=0):
     return done
 
 
+def is_time(figure):
+    """Whether a figure of metrics.jsonl says how long something took, or how much memory: no two runs
+    agree."""
+    return (
+        figure.endswith("_s")
+        or figure.startswith(("wall/", "busy/"))
+        or figure in ("memory_gb", "rollouts_per_h")
+    )
+
+
 def learn_by_heart(root, environment, nereid, lm, room=1, bare=False):
     """Leaves training/sft, tokenizer.json and tasks.jsonl below root. What `nereid train data` said, and
     `length`: that many tokens hold prompt and answer. The model has `room` times as many positions. With

@@ -2,6 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
 namespace nereid::gpu {
 
 // NVML's own declarations come with the CUDA toolkit alone, so the few that are needed stand here (NVML API
@@ -14,9 +19,15 @@ struct Nvml::Library {
   int (*temperature)(void* device, int sensor, unsigned* celsius) = nullptr;
   int (*power)(void* device, unsigned* milliwatts) = nullptr;
   int (*reasons)(void* device, unsigned long long* bits) = nullptr;
+  struct Rates {
+    unsigned gpu, memory;  // percent
+  };
+  // May be missing.
+  int (*device_by_uuid)(const char* uuid, void** device) = nullptr;
+  int (*rates)(void* device, Rates* rates) = nullptr;
 };
 
-Result<Nvml> Nvml::open(int index) {
+Result<std::shared_ptr<const Nvml::Library>> Nvml::load() {
   void* handle = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   if (handle == nullptr) return our_error("no GPU clocks: libnvidia-ml.so.1 not found");
   auto library = std::make_shared<Library>();
@@ -33,13 +44,44 @@ Result<Nvml> Nvml::open(int index) {
   load(library->power, "nvmlDeviceGetPowerUsage");
   load(library->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   if (!complete) return our_error("no GPU clocks: libnvidia-ml.so.1 lacks a function");
+  load(library->device_by_uuid, "nvmlDeviceGetHandleByUUID");
+  load(library->rates, "nvmlDeviceGetUtilizationRates");
   if (const int code = library->init(); code != 0)
     return our_error("no GPU clocks: nvmlInit_v2 failed with {}", code);
+  return std::shared_ptr<const Library>(std::move(library));
+}
+
+Result<Nvml> Nvml::open(int index) {
   Nvml nvml;
-  if (const int code = library->device_by_index(static_cast<unsigned>(index), &nvml.device_); code != 0)
+  NEREID_TRY(nvml.library_, load());
+  if (const int code = nvml.library_->device_by_index(static_cast<unsigned>(index), &nvml.device_); code != 0)
     return our_error("no GPU clocks: nvmlDeviceGetHandleByIndex_v2({}) failed with {}", index, code);
-  nvml.library_ = std::move(library);
   return nvml;
+}
+
+Result<Nvml> Nvml::open_visible(int index) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return open(index);
+  std::string_view names = visible;
+  for (int skipped = 0; skipped < index && !names.empty(); ++skipped)
+    names.remove_prefix(std::min(names.find(','), names.size() - 1) + 1);
+  const std::string name(names.substr(0, names.find(',')));
+  int number = 0;
+  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (failure == std::errc() && end == name.data() + name.size()) return open(number);
+  Nvml nvml;
+  NEREID_TRY(nvml.library_, load());
+  if (nvml.library_->device_by_uuid == nullptr ||
+      nvml.library_->device_by_uuid(name.c_str(), &nvml.device_) != 0)
+    return our_error("no GPU clocks: CUDA_VISIBLE_DEVICES has no device {} that NVML knows: '{}'", index,
+                     visible);
+  return nvml;
+}
+
+std::optional<double> Nvml::utilization() const {
+  Library::Rates rates{};
+  if (library_->rates == nullptr || library_->rates(device_, &rates) != 0) return std::nullopt;
+  return rates.gpu / 100.0;
 }
 
 GpuState Nvml::read() const {

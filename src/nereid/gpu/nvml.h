@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,17 @@ class Nvml {
  public:
   // `index` is the device's index as NVML counts, which is the driver's where CUDA_VISIBLE_DEVICES is unset.
   static Result<Nvml> open(int index);
+  // The one that this process's CUDA calls device `index`, whatever CUDA_VISIBLE_DEVICES says: numbers or
+  // UUIDs.
+  static Result<Nvml> open_visible(int index);
   GpuState read() const;  // a figure that the device does not report stays 0
+  // The share of NVML's last sample period (at most a second) in which a kernel ran, 0 to 1; none where the
+  // device does not report it.
+  std::optional<double> utilization() const;
 
  private:
   struct Library;
+  static Result<std::shared_ptr<const Library>> load();
   std::shared_ptr<const Library> library_;
   void* device_ = nullptr;
 };

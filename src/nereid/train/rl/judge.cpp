@@ -210,25 +210,30 @@ Result<JudgedAnswer> AnswerJudge::wait(size_t number, bool interruptible) {
   }
 }
 
-Status AnswerJudge::wait_for_most(const std::vector<size_t>& numbers, double seconds, bool interruptible) {
+Status AnswerJudge::wait_for_any(bool interruptible) {
   std::unique_lock lock(mutex_);
-  std::optional<Deadline> patience;
-  for (;;) {
-    const auto missing =
-        std::ranges::count_if(numbers, [&](size_t number) { return !judged_.contains(number); });
-    if (missing == 0) return ok_status();
-    if (failure_) return *failure_;
-    if (interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
-    if (!patience && 10 * missing <= std::ssize(numbers)) patience = Deadline::after(seconds);
-    if (patience && patience->passed()) break;
-    changed_.wait_for(lock, std::chrono::milliseconds(patience ? 20 : 100));
-  }
+  if (failure_) return *failure_;
+  if (interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};
+  changed_.wait_for(lock, std::chrono::milliseconds(20));
+  return ok_status();
+}
+
+void AnswerJudge::give_up(const std::vector<size_t>& numbers) {
+  const std::lock_guard lock(mutex_);
   for (const size_t number : numbers) {
-    if (judged_.contains(number)) continue;
+    if (!asked_.contains(number)) continue;
     std::erase(waiting_, number);
     settle(number, no_verdict("the step's other answers had their verdicts long before"));
   }
-  return ok_status();
+}
+
+std::optional<JudgedAnswer> AnswerJudge::take(size_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = judged_.find(number);
+  if (found == judged_.end()) return std::nullopt;
+  JudgedAnswer answer = std::move(found->second);
+  judged_.erase(found);
+  return answer;
 }
 
 int AnswerJudge::deaths_under(size_t number) const {

@@ -78,10 +78,13 @@ class AnswerJudge {
   // whatever it is given; or an interrupt, where it may end this.
   Result<JudgedAnswer> wait(size_t number, bool interruptible = true);
 
-  // Until nine in ten of `numbers` have a verdict, and then for at most `seconds` more: what is missing then
-  // is given up, and wait() says "Error" of it at once. The program may still be at it; its result is
+  // The verdict, where it is there; it is forgotten then.
+  std::optional<JudgedAnswer> take(size_t number);
+  // Until a verdict comes, of whatever number, or for a moment. Errors as wait()'s.
+  Status wait_for_any(bool interruptible = true);
+  // Of these numbers what has no verdict has an "Error" now. The program may still be at it; its result is
   // dropped.
-  Status wait_for_most(const std::vector<size_t>& numbers, double seconds, bool interruptible = true);
+  void give_up(const std::vector<size_t>& numbers);
 
   int64_t restarts() const;  // so far
 

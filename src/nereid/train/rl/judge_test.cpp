@@ -155,6 +155,21 @@ TEST_F(AnswerJudgeTest, WhatIsVerifiedIsTimedApart) {
   EXPECT_EQ(calls("--traces /a/folder"), 2);
 }
 
+TEST_F(AnswerJudgeTest, TheClockWorksWhileTheLastVerdictsAreAwaited) {
+  const auto judge = start();
+  const auto clock = AnswerJudge::start(
+      installation_, {.device = "cuda", .times = true, .jobs = 4, .time_only = true}, folder_.path() / "log");
+  Scoring scoring(*judge, clock->get());
+  ScoringRound round(scoring);
+  round.add(0, "task", code("slow"));  // its verdict takes two seconds, and so does its time
+  round.add(1, "task", code("good = 1"));
+  int64_t timed_by_then = -1;
+  const auto verdicts = round.verdicts(true, [&] { timed_by_then = calls("held to its trace"); }).value();
+  EXPECT_EQ(timed_by_then, 1) << "the good one was timed before the slow one had its verdict";
+  EXPECT_EQ(verdicts[1].judged.speedup, 4);
+  EXPECT_EQ(round.timed(), 2U);
+}
+
 TEST(Scoring, OneProgramIsWhatHasOneNormalForm) {
   const auto fenced = [](const std::string& source) { return "```python\n" + source + "```\n"; };
   const std::string key = program_key("t", "<think>\none\n</think>\n" + fenced("x = 1\n"));

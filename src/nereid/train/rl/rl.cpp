@@ -15,8 +15,10 @@
 #include "nereid/train/rl/objective/collapse_watch.h"
 #include "nereid/train/rl/objective/rl_file.h"
 #include "nereid/train/rl/policy/policy.h"
+#include "nereid/train/rl/policy/recorded_answers.h"
 #include "nereid/train/rl/prefetched_rollouts.h"
 #include "nereid/train/rl/scoring.h"
+#include "nereid/train/rl/step_times.h"
 #include "nereid/train/rl/tasks.h"
 #include "nereid/train/rollout_log.h"
 #include "nereid/train/sft/checkpoint.h"
@@ -38,6 +40,9 @@ class RlLoop {
     folder_ = options_.folder.empty() ? std::filesystem::path("training") / run().name : options_.folder;
     NEREID_TRY(tasks_, TaskSource::open(rl().tasks, static_cast<uint64_t>(run().seed)));
     NEREID_TRY(held_out_, TaskSource::open(rl().held_out, 0));
+    if (!rl().recorded_answers.empty()) {
+      NEREID_TRY(recorded_, RecordedAnswers::read(rl().recorded_answers));
+    }
     NEREID_TRY(installation_, Installation::locate());
     if (options_.check) return open_model();
     if (leads()) {
@@ -81,13 +86,14 @@ class RlLoop {
     // Where the judge works while the engine writes on a GPU, two cores of a rank's feed the GPU.
     const int64_t cores = std::max<int64_t>(
         std::thread::hardware_concurrency() / ranks_->count() - (engine_on_gpu && !judge_waits_ ? 2 : 0), 1);
+    judge_jobs_ = rl().judge_jobs > 0 ? rl().judge_jobs : cores;
     JudgeSettings settings{.policy = rl().policy,
                            .device = apart ? "cpu" : rl().judge_device,
                            .time_limit = rl().time_limit,
                            .times = times && !apart,
                            .rule_reward = rl().rule_reward,
                            .trials = rl().trials,
-                           .jobs = rl().judge_jobs > 0 ? rl().judge_jobs : cores,
+                           .jobs = judge_jobs_,
                            .fast_inputs = rl().fast_inputs,
                            .timing_seconds = rl().timing_seconds};
     if (cuda && rl().judge_gpu >= 0)
@@ -266,7 +272,11 @@ class RlLoop {
     for (size_t p = 0; p < static_cast<size_t>(rl().prompts_per_step); ++p) {
       written.classes.push_back(curriculum_.draw());
       written.tasks.push_back(tasks_->next(written.classes.back()));
-      if (mine(p)) prompts.push_back({.number = p, .task = task_of(written, p)});
+      if (!mine(p)) continue;
+      prompts.push_back({.number = p, .task = task_of(written, p)});
+      if (recorded_) {
+        NEREID_TRY(prompts.back().given, recorded_->of(written.classes.back(), written.tasks.back()));
+      }
     }
     const Sampling sampling{
         .samples = rl().samples,
@@ -284,7 +294,9 @@ class RlLoop {
   }
 
   Result<Figures> one_step() {
-    Stopwatch clock, whole;
+    const Stopwatch whole;
+    times_.begin();
+    times_.enter(StepPart::kEngine);
     if (!pending_) {
       NEREID_TRY(pending_, write(state_.step));
     }
@@ -292,19 +304,19 @@ class RlLoop {
     if (staleness_ > 0 && !last_) {
       NEREID_TRY(next, write(state_.step + 1));
     }
-    const double write_s = clock.seconds();
-    clock = Stopwatch();
-    NEREID_TRY(const auto verdicts, pending_->round.verdicts(interruptible()));
-    const double time_s = pending_->round.timing_seconds(), judge_s = clock.seconds() - time_s;
-    clock = Stopwatch();
+    times_.enter(StepPart::kJudge);
+    NEREID_TRY(const auto verdicts,
+               pending_->round.verdicts(interruptible(), [this] { times_.enter(StepPart::kClock); }));
+    times_.enter(StepPart::kOther);
+    const Stopwatch other;
     NEREID_TRY(StepRollouts step,
                all_gather_rollouts(*ranks_, pending_->written, verdicts, rl().objective, rl().turn_discount));
-    const double ranks_s = clock.seconds();
-    clock = Stopwatch();
+    const double ranks_s = other.seconds();
+    times_.enter(StepPart::kTrainer);
     const double share = learning_rate_share(run().schedule, state_.step, spent_);
     NEREID_TRY(auto learnt, policy_->learn(pending_->written, step, share, state_));
     if (learnt.no_number) return no_number_error(learnt);
-    const double learn_s = clock.seconds();
+    times_.enter(StepPart::kOther);
     NEREID_TRY_STATUS(rollout_log_->add(records_of(pending_->written, verdicts, step, rl().objective)));
     for (const auto& rollout : step.rollouts)
       if (rollout.turn == 0)
@@ -337,29 +349,38 @@ class RlLoop {
     if (run().schedule.seconds > 0 && spent_ >= run().schedule.seconds)
       last_ = true;  // it took longer than was thought
     state_.more = more();
+    figures.insert(figures.end(), {{"slowest_s", slowest_s},
+                                   {"ranks_s", ranks_s},
+                                   {"held_out_s", held_out_s + whole.seconds()},
+                                   {"step_s", latest_seconds_},
+                                   {"memory_gb", peak_gigabytes(device_)}});
+    add_work(step, counts, figures);
+    return figures;
+  }
+
+  // What the step had to do, and where its time went; `counts` as one_step() sums them over ranks.
+  void add_work(const StepRollouts& step, const std::vector<double>& counts, Figures& figures) {
     const int64_t restarts = judge_->restarts() + (clock_ ? clock_->restarts() : 0);
+    const double places = static_cast<double>(judge_jobs_ * ranks_->count());
     figures.insert(figures.end(), {{"unjudged", static_cast<double>(step.unjudged)},
                                    {"programs", counts[1]},
                                    {"judged", counts[2]},
                                    {"timed", counts[3]},
                                    {"saved", 1 - counts[2] / std::max(counts[0], 1.0)},
                                    {"judge_restarts", static_cast<double>(restarts)},
-                                   {"write_s", write_s},
-                                   {"judge_s", judge_s},
+                                   {"write_s", times_.seconds(StepPart::kEngine)},
+                                   {"judge_s", times_.seconds(StepPart::kJudge)},
                                    {"judged_s", counts[4]},
-                                   {"slowest_s", slowest_s},
-                                   {"time_s", time_s},
-                                   {"ranks_s", ranks_s},
-                                   {"learn_s", learn_s},
-                                   {"held_out_s", held_out_s + whole.seconds()},
-                                   {"step_s", latest_seconds_},
-                                   {"memory_gb", peak_gigabytes(device_)}});
-    if (clock_) {
-      figures.emplace_back("compiled_ahead_s", counts[5]);
-      for (size_t i = 0; i < kClockParts.size(); ++i)
-        figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[6 + i]);
-    }
-    return figures;
+                                   {"time_s", times_.seconds(StepPart::kClock)},
+                                   {"learn_s", times_.seconds(StepPart::kTrainer)},
+                                   {"rollouts_per_h", 3600 * counts[0] / latest_seconds_},
+                                   {"tokens_per_s", step.tokens / latest_seconds_},
+                                   {"busy/judge", counts[4] / (places * latest_seconds_)}});
+    for (const auto& figure : times_.figures()) figures.push_back(figure);
+    if (!clock_) return;
+    figures.emplace_back("compiled_ahead_s", counts[5]);
+    for (size_t i = 0; i < kClockParts.size(); ++i)
+      figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[6 + i]);
   }
 
   static void add_turns(const StepRollouts& step, Figures& figures) {
@@ -438,6 +459,9 @@ class RlLoop {
   OpenRun folder_held_;
   std::optional<Installation> installation_;
   std::optional<TaskSource> tasks_, held_out_;
+  std::optional<RecordedAnswers> recorded_;
+  StepTimes times_{StepTimes::utilization_of(device_.is_cuda() ? device_.index() : -1)};
+  int64_t judge_jobs_ = 1;    // of each rank
   bool judge_waits_ = false;  // until the engine has written all: it would measure the engine
   int64_t staleness_ = 0;
   std::optional<TemporaryFolder> traces_;  // from the judge to the clock

@@ -50,46 +50,72 @@ void ScoringRound::add(size_t index, const std::string& task, const std::string&
   keys_[index] = std::move(key);
 }
 
-Status ScoringRound::wait(bool interruptible) {
-  if (straggler_timeout_s_ > 0) {
-    std::vector<size_t> all;
-    for (const Asked& asked : asked_)
-      if (!asked.answered) all.push_back(asked.number);
-    NEREID_TRY_STATUS(scoring_->judge_->wait_for_most(all, straggler_timeout_s_, interruptible));
-  }
-  for (Asked& asked : asked_) {
-    if (asked.answered) continue;
-    auto& verdict = programs_.at(asked.key);
-    NEREID_TRY(verdict, scoring_->judge_->wait(asked.number, interruptible));
-    asked.answered = true;
-    judged_seconds_ += verdict.seconds, slowest_seconds_ = std::max(slowest_seconds_, verdict.seconds);
-    if (const auto compiled = verdict.phases.find("compile"); compiled != verdict.phases.end())
-      compiled_ahead_seconds_ += compiled->second;
+Status ScoringRound::wait(bool interruptible) { return collect(interruptible, /*to_clock=*/false); }
+
+Status ScoringRound::collect(bool interruptible, bool to_clock) {
+  std::vector<Asked*> missing;
+  for (Asked& asked : asked_)
+    if (!asked.answered) missing.push_back(&asked);
+  const size_t all = missing.size();
+  std::optional<Deadline> patience;  // with the last tenth
+  while (!missing.empty()) {
+    std::vector<Asked*> still;
+    for (Asked* asked : missing) {
+      auto verdict = scoring_->judge_->take(asked->number);
+      if (!verdict) {
+        still.push_back(asked);
+        continue;
+      }
+      accept(*asked, *std::move(verdict));
+      if (to_clock) hand_to_clock(*asked);
+    }
+    missing = std::move(still);
+    if (missing.empty()) break;
+    if (straggler_timeout_s_ > 0 && !patience && 10 * missing.size() <= all)
+      patience = Deadline::after(straggler_timeout_s_);
+    if (patience && patience->passed()) {
+      std::vector<size_t> late;
+      for (const Asked* asked : missing) late.push_back(asked->number);
+      scoring_->judge_->give_up(late);
+      continue;
+    }
+    NEREID_TRY_STATUS(scoring_->judge_->wait_for_any(interruptible));
   }
   return ok_status();
 }
 
-Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible) {
-  NEREID_TRY_STATUS(wait(interruptible));
-  std::vector<const Asked*> timed;
-  std::vector<size_t> numbers;  // the clock's
-  for (const Asked& asked : asked_) {
-    auto& verdict = programs_.at(asked.key);
-    // The round before may have timed it since it was handed in, and taken its trace.
-    if (const auto known = scoring_->known_.find(asked.key); remembers() && known != scoring_->known_.end()) {
-      verdict = known->second;
-      continue;
-    }
-    if (clock_ == nullptr || !verdict.judged.correct) continue;
-    numbers.push_back(clock_->hand_in({.task = asked.task, .answer = asked.answer, .trace = verdict.trace}));
-    timed.push_back(&asked);
+void ScoringRound::accept(Asked& asked, JudgedAnswer verdict) {
+  asked.answered = true;
+  judged_seconds_ += verdict.seconds, slowest_seconds_ = std::max(slowest_seconds_, verdict.seconds);
+  if (const auto compiled = verdict.phases.find("compile"); compiled != verdict.phases.end())
+    compiled_ahead_seconds_ += compiled->second;
+  programs_.at(asked.key) = std::move(verdict);
+}
+
+void ScoringRound::hand_to_clock(Asked& asked) {
+  auto& verdict = programs_.at(asked.key);
+  // The round before may have timed it since it was handed in, and taken its trace.
+  if (const auto known = scoring_->known_.find(asked.key); remembers() && known != scoring_->known_.end()) {
+    verdict = known->second;
+    return;
   }
+  if (clock_ == nullptr || !verdict.judged.correct || asked.timing) return;
+  asked.timing = clock_->hand_in({.task = asked.task, .answer = asked.answer, .trace = verdict.trace});
+  ++timed_;
+}
+
+Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible,
+                                                         const std::function<void()>& on_judged) {
+  for (Asked& asked : asked_)
+    if (asked.answered) hand_to_clock(asked);
+  NEREID_TRY_STATUS(collect(interruptible, /*to_clock=*/true));
+  if (on_judged) on_judged();
   const Stopwatch timing;
-  timed_ = numbers.size();
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    NEREID_TRY(JudgedAnswer found, clock_->wait(numbers[i], interruptible));
+  for (const Asked& asked : asked_) {
+    if (!asked.timing) continue;
+    NEREID_TRY(JudgedAnswer found, clock_->wait(*asked.timing, interruptible));
     add_phases(clock_seconds_, found.phases);
-    auto& verdict = programs_.at(timed[i]->key);
+    auto& verdict = programs_.at(asked.key);
     if (found.judged.correct)
       verdict.judged = found.judged, verdict.reference_ms = found.reference_ms;
     else

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,8 +57,10 @@ class ScoringRound {
   Status wait(bool interruptible = true);
   const JudgedAnswer& verdict(size_t index) const { return programs_.at(keys_.at(index)); }  // after wait()
   // Of all indices from 0 to the largest one added, each of which has been. The clock runs meanwhile, and not
-  // before: the caller keeps its GPU idle.
-  Result<std::vector<JudgedAnswer>> verdicts(bool interruptible = true);
+  // before: the caller keeps its GPU idle. It times what is Verified while other verdicts are awaited;
+  // `on_judged` is called when the last of these is there.
+  Result<std::vector<JudgedAnswer>> verdicts(bool interruptible = true,
+                                             const std::function<void()>& on_judged = {});
 
   size_t different() const { return programs_.size(); }  // programs
   size_t judged() const { return judged_; }              // of these, that were not known
@@ -75,8 +79,12 @@ class ScoringRound {
     std::string task, answer;
     std::string key;
     size_t number = 0;
-    bool answered = false;  // by the judge
+    bool answered = false;           // by the judge
+    std::optional<size_t> timing{};  // the clock's number
   };
+  Status collect(bool interruptible, bool to_clock);
+  void accept(Asked& asked, JudgedAnswer verdict);
+  void hand_to_clock(Asked& asked);
   // What is said without a clock is no help where there is one.
   bool remembers() const { return clock_ == scoring_->clock_; }
 

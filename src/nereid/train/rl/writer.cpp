@@ -111,12 +111,18 @@ class Writing {
       usual.turned_temperature = *sampling_.code_temperature;
     }
     usual.end_tokens = {static_cast<int64_t>(format_.end_token())};
+    std::vector<std::vector<int64_t>> given;
+    for (const GivenAnswer& one : asked.given) {
+      NEREID_TRY(given.emplace_back(), format_.tokens_of(one, answer.tokens));
+    }
     std::vector<size_t> first;
     for (int64_t sample = 0; sample < sampling_.samples; ++sample) {
       if (sample % sampling_.branches == 0) first.push_back(answers.size());
       answer.sample = static_cast<size_t>(sample);
       answers.push_back(answer);
-      usual_.push_back(usual);
+      auto& own = usual_.emplace_back(usual);
+      if (given.empty()) continue;
+      own.given = {given[static_cast<size_t>(sample) % given.size()]};
     }
     return begin(std::move(first));
   }
@@ -181,6 +187,8 @@ class Writing {
     for (const size_t index : indices) {
       auto& own = request.draws.emplace_back(request.draw);
       own.seed = lm::seed_of_sample(request.draw.seed, static_cast<int64_t>(answers[index].sample));
+      if (!usual_[index].given.empty() && index != indices.front())
+        request.given.push_back(usual_[index].given.front());
     }
     return request;
   }
@@ -226,6 +234,27 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
 size_t plan_length(std::span<const int32_t> answer, lm::TokenId end_of_plan) {
   const auto found = std::ranges::find(answer, static_cast<int32_t>(end_of_plan));
   return found == answer.end() ? 0 : static_cast<size_t>(found - answer.begin()) + 1;
+}
+
+Result<std::vector<int64_t>> AnswerFormat::tokens_of(const GivenAnswer& given,
+                                                     const WrittenAnswer& prompt) const {
+  lm::StreamDecoder decoder(tokenizer_, /*skip_special=*/true);
+  std::string begun;  // of the text, what the prompt has already
+  for (size_t t = prompt.prompt - prompt.begun; t < prompt.prompt; ++t)
+    begun += decoder.push(static_cast<lm::TokenId>(prompt.tokens[t]));
+  begun += decoder.finish();
+  std::string_view text = given.text;
+  if (text.starts_with(begun)) text.remove_prefix(begun.size());
+  std::vector<lm::TokenId> ids;
+  lm::Encoder encoder(tokenizer_);
+  NEREID_TRY_STATUS(encoder.encode(text, {.add_special = false}, ids));
+  std::vector<int64_t> tokens(ids.begin(), ids.end());
+  if (end_of_plan_ && given.plan_tokens > 0 && text.find(kEndOfPlan) == text.npos)
+    tokens.insert(tokens.begin() + static_cast<ptrdiff_t>(std::min(given.plan_tokens - 1, tokens.size())),
+                  static_cast<int64_t>(*end_of_plan_));
+  if (!given.cut_off) tokens.push_back(static_cast<int64_t>(end_));
+  if (tokens.empty()) tokens.push_back(static_cast<int64_t>(end_));
+  return tokens;
 }
 
 void AnswerFormat::finish(DrawnAnswer& answer) const {

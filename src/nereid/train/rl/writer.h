@@ -35,11 +35,19 @@ struct Sampling {
   bool interruptible = true;  // Ctrl-C ends it at once, as an error
 };
 
+// An answer that is written in place of a drawn one.
+struct GivenAnswer {
+  std::string text;        // as DrawnAnswer has it
+  size_t plan_tokens = 0;  // where a token for </think> goes that the text has not; 0: nowhere
+  bool cut_off = false;    // it does not end by itself
+};
+
 // A task to be answered. Its number seeds its samples' random numbers, whatever else is in the batch.
 struct Prompt {
   size_t number = 0;
   Task task;
   std::vector<lm::WrongAnswer> wrong{};  // earlier turns of this conversation
+  std::vector<GivenAnswer> given{};      // what its samples are, in turn; empty: they are drawn
 };
 
 struct DrawnAnswer {
@@ -66,6 +74,8 @@ class AnswerFormat {
   Result<WrittenAnswer> prompt_of(const Prompt& prompt) const;
   // Whether there is room for an answer of so many tokens.
   Result<bool> has_room(const Prompt& prompt, size_t tokens) const;
+  // The tokens of a given answer behind a prompt, the token that ends it included.
+  Result<std::vector<int64_t>> tokens_of(const GivenAnswer& given, const WrittenAnswer& prompt) const;
   // What follows from an answer's tokens: text, plan, whether it was cut off.
   void finish(DrawnAnswer& answer) const;
   // An error (blamed on the input) where repair.md is empty.

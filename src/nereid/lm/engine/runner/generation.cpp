@@ -62,6 +62,8 @@ Result<size_t> Generation::enter(GenerationRequest request, std::optional<Sample
                request.most_new, request.samples);
   NEREID_CHECK(request.draws.empty() || std::ssize(request.draws) == request.samples,
                "parameters of {} samples, got {}", request.samples, request.draws.size());
+  NEREID_CHECK(request.given.empty() || std::ssize(request.given) == request.samples,
+               "given tokens of {} samples, got {}", request.samples, request.given.size());
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   const int64_t room = most_tokens() - prompt;
   if (room < 1)
@@ -155,6 +157,13 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
       logits = logits.index_select(0, at::tensor(rows).to(logits.device()));
     drawn = draw(logits, parameters);
     likely = likeliest(logits, reported);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto& given = requests_.at(ids[i].request).given;
+      const auto index = static_cast<size_t>(batch.draws[i].index);
+      if (given.empty()) continue;
+      const auto& own = given[static_cast<size_t>(ids[i].sample)];
+      if (index < own.size()) drawn.tokens[i] = own[index];
+    }
   }
   const std::vector<TokenId> tokens(drawn.tokens.begin(), drawn.tokens.end());
   const std::vector<Event> events = scheduler_.accept(tokens);

@@ -29,6 +29,9 @@ struct GenerationRequest {
   // After this token a sample is drawn at another temperature: code after a plan. -1: none.
   int64_t turning_token = -1;
   double turned_temperature = 1;
+  // Tokens of each sample that are taken in place of what is drawn, whose log-probabilities stay those of the
+  // drawn ones: for measurements of throughput. Empty: none; after its last token a sample draws its own.
+  std::vector<std::vector<int64_t>> given = {};
   std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
   int64_t likeliest = 0;  // so many of the most probable tokens are returned with each that is drawn
   int64_t enough =

@@ -80,6 +80,9 @@ void read_rl(TomlTable& root, RlSettings& rl) {
                              {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}});
   table->real("time_limit", rl.time_limit, {.lowest = 0, .highest = 3600, .above = true});
   table->real("straggler_timeout_s", rl.straggler_timeout_s, {.lowest = 0, .highest = 3600});
+  table->text("recorded_answers", rl.recorded_answers);
+  if (!rl.recorded_answers.empty() && (rl.turns > 1 || rl.branches > 1 || !rl.held_out.empty()))
+    table->wrong("recorded_answers", "neither turns, nor branches, nor held_out with it");
 }
 
 void read_sft_mix(TomlTable& root, std::optional<SftMixSettings>& sft_mix) {
@@ -136,6 +139,8 @@ Result<RlRun> parse_rl_file(std::string_view text, const std::string& name, std:
   NEREID_TRY(found.run, parse_run_file(text, name, {.read = read, .own_data = true, .keys = keys}));
   if (found.run.machine.shard_parameters)
     return input_error("{}: machine.shard_parameters: expected false: the engine needs whole weights", name);
+  if (found.run.model.service && !found.rl.recorded_answers.empty())
+    return input_error("{}: rl.recorded_answers: expected a model of this host with it", name);
   return found;
 }
 

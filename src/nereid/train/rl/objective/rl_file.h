@@ -54,6 +54,9 @@ struct RlSettings {
   // Once nine in ten of the programs that a step has judged have their verdicts, the others have so many
   // seconds more; then they are left out of their groups, and counted as `unjudged`. 0: all are waited for.
   double straggler_timeout_s = 0;
+  // A run's folder: its rollouts' answers to the same tasks are written in place of what the model draws, to
+  // measure throughput. Empty: none.
+  std::string recorded_answers;
 };
 
 // Supervised data of earlier training, mixed into every update.
