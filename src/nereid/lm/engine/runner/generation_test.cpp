@@ -70,6 +70,35 @@ TEST_F(Generations, GreedyTokensAreTheDecodersOwn) {
   }
 }
 
+// What is given takes the place of what is drawn, is read like it, and the sample goes on from it; also where
+// blocks are scarce and samples are read anew.
+TEST_F(Generations, GivenTokensAreWhatASampleGoesOnFrom) {
+  const std::vector<std::vector<int64_t>> given = {{7, 8, 9}, {3}, {}};
+  for (const int64_t blocks : {9, 100}) {
+    const auto engine = runner(blocks, 4);
+    Generation generation(*engine, {});
+    const auto& prompt = kPrompts[1];
+    ASSERT_TRUE(
+        generation
+            .add({.prompt = prompt, .samples = 3, .most_new = 6, .draw = {.temperature = 0}, .given = given})
+            .ok());
+    const auto texts = run(generation);
+    for (int64_t sample = 0; sample < 3; ++sample) {
+      auto begun = prompt;
+      const auto& own = given[static_cast<size_t>(sample)];
+      begun.insert(begun.end(), own.begin(), own.end());
+      auto whole = prompt;
+      whole.insert(whole.end(), texts.at({0, sample}).begin(), texts.at({0, sample}).end());
+      EXPECT_EQ(whole, continued(weights_, begun, 6 - std::ssize(own))) << sample << " " << blocks;
+    }
+  }
+  // A given end token ends the sample.
+  const auto engine = runner(100, 4);
+  Generation generation(*engine, {});
+  ASSERT_TRUE(generation.add({.prompt = {5}, .most_new = 9, .given = {{7, 8, 2}}, .end_tokens = {2}}).ok());
+  EXPECT_EQ(run(generation).at({0, 0}), (std::vector<int64_t>{7, 8, 2}));
+}
+
 // A sample is the same whether it is drawn alone, with others that share its blocks, or when blocks are
 // scarce and samples wait.
 TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
