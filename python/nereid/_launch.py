@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
-_PLACES = (_PACKAGE / "bin", _PACKAGE.parents[1] / "build" / "release" / "bin")  # a wheel's, a checkout's
+PLACES = (_PACKAGE / "bin", _PACKAGE.parents[1] / "build" / "release" / "bin")  # a wheel's, a checkout's
 _MOST_PARAMETERS = 256
 NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: the calling thread has not used the GPU yet
 # Of Triton's scalar types, how a value becomes the first bytes of a parameter.
@@ -44,7 +44,7 @@ class _Plan(ctypes.Structure):
 @functools.cache
 def library():
     """The native part; None where it is missing."""
-    for place in _PLACES:
+    for place in PLACES:
         try:
             found = ctypes.CDLL(str(place / "libnereid_launch.so"))
         except OSError:

@@ -19,6 +19,7 @@ from .._verdict import Verdict
 from . import operators
 from .call import Call
 from .kernels import Kernels, answer_of
+from .native import Checked
 from .plan import Plan, Settings, exported_module, one_line
 from .tensors import (
     aliases_of,
@@ -106,6 +107,7 @@ class Optimized(torch.nn.Module):
             own.pop(name, None)
         own["_nereid_call"] = Call(original)
         own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
+        own["_nereid_native"] = Checked()
         own["_nereid_failed"], own["_nereid_ran"] = None, False  # why kernels run no more; whether they ran
         own["_nereid_state"], own["_nereid_asked"], own["_nereid_ties"] = {}, None, []
         if plan.exported is not None:
@@ -147,13 +149,18 @@ class Optimized(torch.nn.Module):
 
     def _nereid_choice(self, args, kwargs):
         """(whose kernels the call runs, why the original must run or None, the call's tensors)."""
-        why, tensors = self._nereid_differs(args, kwargs)
-        if why is not None:
-            for other in self._nereid_others:
-                other_why, found = other._nereid_differs(args, kwargs)
-                if other_why is None:
-                    return other, None, found
-        return self, why, tensors
+        held = (self, *self._nereid_others)
+        for one in held:
+            matched = one._nereid_native.matched
+            if matched is not None and (tensors := matched(args, kwargs)) is not None:
+                return one, None, tensors
+        answers = [(self, *self._nereid_differs(args, kwargs))]
+        if answers[0][1] is not None:
+            answers += [(one, *one._nereid_differs(args, kwargs)) for one in self._nereid_others]
+        chosen, why, tensors = next((answer for answer in answers if answer[1] is None), answers[0])
+        if why is None:
+            chosen._nereid_native.missed(chosen, args, kwargs, tensors)
+        return chosen, why, tensors
 
     def _nereid_specialize(self, args, kwargs):
         """Exports the module for a call that no kernels hold for, and has them verified in the background.
@@ -311,7 +318,7 @@ class Optimized(torch.nn.Module):
             else:
                 why = f"its kernels raised {type(error).__name__}: {one_line(error)}"
                 if not isinstance(error, torch.OutOfMemoryError):  # another call need not meet it
-                    self.__dict__["_nereid_failed"] = why
+                    self._nereid_fails(why)
                 with torch.no_grad():
                     for tensor, copy in before or ():
                         tensor.copy_(copy)
@@ -325,15 +332,19 @@ class Optimized(torch.nn.Module):
             drawn = not torch.equal(random, torch.get_rng_state())
             torch.set_rng_state(random)  # as after one call
             if not drawn and not alike(outputs, again):
-                self.__dict__["_nereid_failed"] = why = (
-                    "Triton's interpreter computes other numbers than the original"
-                )
+                why = "Triton's interpreter computes other numbers than the original"
+                self._nereid_fails(why)
                 if on_error == "raise":
                     raise NereidError(why)
                 warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=4)
                 return again
         self.__dict__["_nereid_ran"] = True
         return outputs
+
+    def _nereid_fails(self, why):
+        """The original runs from now on."""
+        self.__dict__["_nereid_failed"] = why
+        self._nereid_native.forget()
 
     def _nereid_original_answer(self, tensors):
         bound = _structure.unflatten(self._nereid_plan.exported.inputs, iter(tensors))

@@ -72,6 +72,7 @@ class Watched:
     def __init__(self, module, without=()):
         """`without`: attributes of modules that are left out."""
         self._entries, self._sizes, self._versions, self._contents = [], [], [], []
+        self._owners = []  # (object, its class, the dictionary of its attributes, place)
         self._seen, self._functions = set(), []
         self._state = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
         self.outside = {}  # place: number or text that lies outside of the module, which pickles leave out
@@ -82,6 +83,7 @@ class Watched:
         self.unknown = None  # why some of it cannot be watched
         for name, part in module.named_modules():
             own, prefix = vars(part), f"{name}." if name else ""
+            self._owners.append((part, type(part), own, name or "the module"))
             self._sizes.append((name, own, len(own)))
             for held in (part._parameters, part._buffers):
                 self._sizes.append((name, held, len(held)))
@@ -164,6 +166,8 @@ class Watched:
         found = []
         if isinstance(getattr(value, "__dict__", None), dict):
             own = vars(value)
+            if value.__dict__ is own:
+                self._owners.append((value, type(value), own, where))
             self._sizes.append((where, own, len(own)))
             found = [(own, key, item, f"{where}.{key}") for key, item in own.items()]
         slots = reached.Attributes(value)
@@ -185,6 +189,11 @@ class Watched:
                 or part._backward_pre_hooks
             ):
                 return f"module {name}: expected no hooks, got some"
+        for value, cls, own, where in self._owners:
+            if type(value) is not cls:
+                return f"{where}: expected an object of class {cls.__qualname__}, got one of {type(value).__qualname__}"
+            if value.__dict__ is not own:
+                return f"{where}: expected the dictionary of attributes that it had, got another one"
         for where, holder, size in self._sizes:
             if len(holder) != size and _counted(holder) != size:
                 return f"{where or 'the module'}: expected {size} attributes or items, got {len(holder)}"
@@ -209,6 +218,36 @@ class Watched:
             if form(value) != content:
                 return f"{_place(where)}: expected the items that it had, got others"
         return None
+
+    def lists(self):
+        """What `differs` compares, for CallGuard of the native extension. All has just been compared."""
+        entries = [(holder, key, holder[key]) for holder, key, *_ in self._entries]
+        sizes = [(holder, len(holder)) for _, holder, _ in self._sizes]
+        for name, part, modules, items in self._modules:
+            own = vars(part)
+            entries += [(own, key, own[key]) for key in ("_modules", "_parameters", "_buffers")]
+            entries += [(modules, key, value) for key, value in items]
+            sizes.append((modules, len(items)))
+            if name:
+                entries += [(own, hooks, own[hooks]) for hooks in _HOOKS]
+                sizes += [(own[hooks], 0) for hooks in _HOOKS]
+        code = [
+            (function, name, value)
+            for function, *values in self._code
+            for name, value in zip(("__code__", "__defaults__", "__kwdefaults__"), values)
+        ]
+        version = torch.Tensor._version.__get__
+        answers = [(version, (tensor,), number) for tensor, number, _ in self._versions]
+        answers += [(form, (value,), content) for value, form, content, _ in self._contents]
+        owners = [(value, cls, own) for value, cls, own, _ in self._owners]
+        return {"owners": owners, "entries": entries, "sizes": sizes, "attributes": code, "answers": answers}
+
+    def replaced(self):
+        """Whether another container, which is equal, stands for one whose items are watched."""
+        return any(
+            holder[key] is not value and not isinstance(value, _SIMPLE)
+            for holder, key, value, _ in self._entries
+        )
 
     def _entry_differs(self):
         for holder, key, value, where in self._entries:
