@@ -100,6 +100,24 @@ same_checkpoint("killed", "plain", 60)
 events = list((root / "runs/killed").glob("events.out.tfevents.*"))
 assert len(events) == kills + 1
 
+# An interrupt ends a long step between micro-batches; what was learnt before it is kept.
+run_file(
+    "long", data={"global_batch_size": 6000, "micro_batch_size": 2}, schedule={"steps": 3, "warmup_steps": 1}
+)
+process = subprocess.Popen(
+    command("long", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV
+)
+step_seconds = json.loads(process.stdout.readline())["seconds"]
+time.sleep(step_seconds / 4)  # of the second step
+begun = time.monotonic()
+process.send_signal(signal.SIGINT)
+error = process.communicate(timeout=600)[1]
+ended = time.monotonic() - begun
+assert process.returncode == 130 and "stopped after step 1;" in error, (process.returncode, error)
+assert ended < max(1, step_seconds / 2), (ended, step_seconds)
+(kept,) = (root / "runs/long/checkpoints").glob("step-*")
+assert kept.name == "step-00000001" and len(curve("long", "loss")) == 1
+
 # What is computed again, and how many rows go at once, changes nothing, or next to nothing.
 whole("kept", machine={"recompute": False})
 assert curve("kept", *EXACT) == curve("plain", *EXACT)

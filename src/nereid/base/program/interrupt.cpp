@@ -8,13 +8,18 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <string_view>
 #include <thread>
+
+#include "nereid/base/program/ends_at_interrupt.h"
 
 namespace nereid {
 namespace {
 
 std::atomic<bool> noted{false}, own{false};  // at all; by a signal of ours
 int pipe_ends[2] = {-1, -1};
+
+std::atomic<int> at_once{0};  // EndsAtInterrupt that live
 
 constexpr int kPassedOn = SIGUSR1;
 
@@ -27,7 +32,14 @@ std::array<std::atomic<pid_t>, 256> children{};  // of KilledAtExit; 0: free
   ::_exit(130);
 }
 
+[[noreturn]] void end_interrupted() {
+  constexpr std::string_view kLine = "nereid: interrupted\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kLine.data(), kLine.size());
+  end_now();
+}
+
 void note(int signal) {
+  if (at_once > 0) end_interrupted();
   // What was passed on may be delivered before the signal that our parent and we had at once.
   if (signal != kPassedOn && own.exchange(true)) end_now();
   if (noted.exchange(true)) return;
@@ -65,6 +77,13 @@ void end_soon_after_interrupt(double seconds, const std::string& message) {
     end_now();
   }).detach();
 }
+
+EndsAtInterrupt::EndsAtInterrupt() {
+  ++at_once;
+  if (noted) end_interrupted();
+}
+
+EndsAtInterrupt::~EndsAtInterrupt() { --at_once; }
 
 KilledAtExit::KilledAtExit(pid_t child) {
   for (size_t i = 0; i < children.size() && slot_ < 0; ++i) {

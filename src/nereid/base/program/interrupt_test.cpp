@@ -8,6 +8,8 @@
 
 #include <initializer_list>
 
+#include "nereid/base/program/ends_at_interrupt.h"
+
 namespace nereid {
 namespace {
 
@@ -90,6 +92,30 @@ TEST(Interrupt, ChildrenThatAreStoppedEndWithTheProcess) {
     EXPECT_EQ(signal_that_ended_the_child(seconds, true), SIGKILL);
     EXPECT_EQ(signal_that_ended_the_child(seconds, false), 0);
   }
+}
+
+// What is loaded in vain ends at the first one; what comes after it is noted as ever.
+int exit_code_of_load(bool before, bool within) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    watch_for_interrupts();
+    if (before) ::raise(SIGINT);
+    {
+      const EndsAtInterrupt loads;
+      if (within) pass_on_interrupt(::getpid());
+    }
+    ::raise(SIGTERM);
+    ::_exit(interrupted() ? 7 : 8);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Interrupt, OneEndsALoadAtOnce) {
+  EXPECT_EQ(exit_code_of_load(false, false), 7);
+  EXPECT_EQ(exit_code_of_load(true, false), 130);
+  EXPECT_EQ(exit_code_of_load(false, true), 130);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // `nereid serve-model`: a model behind OpenAI's chat and text completions. lm/serve has the server.
 #include <CLI/CLI.hpp>
+#include <optional>
 
+#include "nereid/base/program/ends_at_interrupt.h"
 #include "nereid/base/program/standard_output.h"
 #include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/cli/command.h"
@@ -23,6 +25,7 @@ struct ServeOptions : EngineOptions {
 Result<Answer> serve(const ServeOptions& options) {
   const c10::NoGradGuard no_gradients;
   const std::filesystem::path folder = options.model;
+  std::optional<EndsAtInterrupt> loads(std::in_place);
   NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(folder / "tokenizer.json"));
   NEREID_TRY(const auto loaded, load_model(options));
   const int64_t longest =
@@ -34,6 +37,7 @@ Result<Answer> serve(const ServeOptions& options) {
                             {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
   CompletionReader reader(tokenizer, loaded.said, lm::read_chat_template(folder, *tokenizer),
                           {.most_new = options.most_new, .thinking = !options.no_thinking});
+  loads.reset();
   NEREID_TRY(auto connections, Connections::listen(options.address, options.port));
   NEREID_TRY_STATUS(stream_stdout(fmt::format("http://{}:{}/v1\n", options.address, connections.port())));
   const ServerOptions server = {.names = names_of_model(options.model, options.name),
@@ -56,7 +60,8 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
 A request that names another model than this one (its folder's name or path, or --name) gets 404 model_not_found; one that names none gets this one.
 
 Its first line on stdout is its address. There is no authentication: it listens on 127.0.0.1 by default. The first SIGINT or SIGTERM
-stops accepting requests and finishes open ones (exit code 0; 130 if --grace was too short); the second ends it at once.)");
+stops accepting requests and finishes open ones (exit code 0; 130 if --grace was too short, or while the model loads, at once); the
+second ends it at once.)");
 
   command->option_defaults()->group("Server");
   command->add_option("--address", options->address, "IPv4 address to listen on")->capture_default_str();

@@ -161,12 +161,9 @@ class SftRun {
       const Stopwatch clock;
       ended_ = is_last_step(run_.schedule, state_.step, spent_, latest_seconds_);
       NEREID_TRY(const StepData data, stream.next());
-      if (leads() && state_.step == options_.profile_step) {
-        NEREID_TRY(const std::string table, profiled([&] { return one_step(data, clock); }));
-        progress_->note(table);
-      } else {
-        NEREID_TRY_STATUS(one_step(data, clock));
-      }
+      const Status done = stepped(data, clock);
+      if (!done && done.error().blame == Blame::kInterrupted) return stop_early();
+      NEREID_TRY_STATUS(done);
       NEREID_TRY_STATUS(add_time(clock.seconds()));
       if (ended_ || state_.step % run_.checkpoints.every_steps == 0)
         NEREID_TRY_STATUS(writer_->start(state_, *trainer_));
@@ -179,6 +176,13 @@ class SftRun {
     if (leads() && latest)
       progress_->note(fmt::format("{}: all {} steps are done; {}", folder_.string(), state_.step,
                                   (*latest / "model").string()));
+    return ok_status();
+  }
+
+  Status stepped(const StepData& data, const Stopwatch& clock) {
+    if (!leads() || state_.step != options_.profile_step) return one_step(data, clock);
+    NEREID_TRY(const std::string table, profiled([&] { return one_step(data, clock); }));
+    progress_->note(table);
     return ok_status();
   }
 
@@ -208,7 +212,9 @@ class SftRun {
   }
 
   Status one_step(const StepData& data, const Stopwatch& clock) {
-    NEREID_TRY(const auto found, trainer_->gather(data));
+    // One rank may leave a step, of which nothing was applied; several end it together.
+    const auto stop = ranks_->count() == 1 ? std::function<bool()>(interrupted) : nullptr;
+    NEREID_TRY(const auto found, trainer_->gather(data, stop));
     if (!std::isfinite(found.loss) || !std::isfinite(found.gradient_norm)) return no_number_error(found);
     const double share = learning_rate_share(run_.schedule, state_.step, spent_);
     NEREID_TRY_STATUS(trainer_->apply(found.gradient_norm, share));

@@ -98,12 +98,13 @@ at::Tensor Trainer::loss_of(const Batch& batch, double scale) const {
                               weights_.operators.get());
 }
 
-Result<Trainer::Figures> Trainer::gather_all(size_t count,
-                                             const std::function<at::Tensor(size_t)>& backward) {
+Result<Trainer::Figures> Trainer::gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward,
+                                             const std::function<bool()>& stop) {
   accumulated_.zero_();
   const bool apart = !accumulated_.is_same(gradient_);
   at::Tensor loss = at::zeros({}, accumulated_.options());
   for (size_t i = 0; i < count; ++i) {
+    if (stop && stop()) return Error{"interrupted", Blame::kInterrupted};
     if (apart) gradient_.zero_();
     loss += backward(i);
     if (apart) accumulated_.add_(gradient_);
@@ -127,11 +128,12 @@ ShardedModel::Loss Trainer::sharded_loss(const Batch& batch, double scale) const
   };
 }
 
-Result<Trainer::Figures> Trainer::gather(const StepData& step) {
+Result<Trainer::Figures> Trainer::gather(const StepData& step, const std::function<bool()>& stop) {
   if (sharded_) {
     accumulated_.zero_();
     at::Tensor loss = at::zeros({}, accumulated_.options());
     for (const Batch& batch : step.batches) {
+      if (stop && stop()) return Error{"interrupted", Blame::kInterrupted};
       NEREID_TRY(
           const at::Tensor part,
           sharded_->learn(batch, sharded_loss(batch, 1.0 / static_cast<double>(step.targets)), accumulated_));
@@ -139,9 +141,8 @@ Result<Trainer::Figures> Trainer::gather(const StepData& step) {
     }
     return figures_of(loss);
   }
-  return gather_all(step.batches.size(), [&](size_t i) {
-    return learn(step.batches[i], 1.0 / static_cast<double>(step.targets));
-  });
+  const double scale = 1.0 / static_cast<double>(step.targets);
+  return gather_all(step.batches.size(), [&](size_t i) { return learn(step.batches[i], scale); }, stop);
 }
 
 at::Tensor Trainer::learn(const Batch& batch, double scale) {

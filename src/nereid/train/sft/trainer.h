@@ -42,7 +42,9 @@ class Trainer {
     double gradient_norm = 0;  // before it is clipped
   };
   // Forward and backward of all batches; nothing changes but gradients. The numbers may be no finite ones.
-  Result<Figures> gather(const StepData& step);
+  // `stop` is asked between batches: where it is true, an Error of Blame::kInterrupted. With several ranks it
+  // has to be empty, for they go through batches together.
+  Result<Figures> gather(const StepData& step, const std::function<bool()>& stop = {});
   // Log-probabilities and entropies of a batch's targets, [tokens] on the host, 0 where there is none;
   // without gradients. Of whole weights alone, and so is `gather_from`.
   struct Scores {
@@ -94,7 +96,8 @@ class Trainer {
       const std::function<at::Tensor(size_t batch, const TokenScores& scores)>& gradient_of,
       const Supervised& besides);
   // What each of `count` micro-batches adds, and the sums over ranks of the losses and of the gradient.
-  Result<Figures> gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward);
+  Result<Figures> gather_all(size_t count, const std::function<at::Tensor(size_t)>& backward,
+                             const std::function<bool()>& stop = {});
 
   RunFile run_;
   lm::Weights weights_;
