@@ -477,7 +477,7 @@ def ends_gracefully(test, tool, folder, device, grace, signals, code, expected):
 
 
 def ends_while_it_loads(test, tool, folder):
-    """Signalled as soon as it catches signals. Where this test comes too late, it serves, and is tried again."""
+    """Signalled as soon as it catches signals. Where this comes too late, it serves, and is tried again."""
     words = [tool, "serve-model", "--model", folder, "--port", "0", "--device", "cpu"]
     codes = []
     while len(codes) < 10 and 130 not in codes:

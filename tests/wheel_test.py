@@ -135,8 +135,8 @@ class Wheel(unittest.TestCase):
         self.assertIn("Requires-Python: <3.14,>=3.10", text)
 
     def test_no_library_is_built_for_one_python(self):
-        """No library uses torch's Python library, which is of one version; of Python's API the limited one alone,
-        as its suffix says: test_pythons_of_this_machine loads it."""
+        """No library uses torch's Python library, which is of one version; of Python's API the limited one
+        alone, as its suffix says: test_pythons_of_this_machine loads it."""
         folder = tempfile.TemporaryDirectory(dir=WORK)
         self.addCleanup(folder.cleanup)
         zipfile.ZipFile(self.wheel).extractall(folder.name)

@@ -9,6 +9,7 @@ Nothing is judged: plans have no kernels.
 import collections
 import contextlib
 import copy
+import functools
 import gc
 import os
 import pathlib
@@ -30,6 +31,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from guarded import guarded  # noqa: E402
 from nereid import _native  # noqa: E402
+from nereid._optimize import kernels  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.autograd import forward_ad  # noqa: E402
 from torch.overrides import TorchFunctionMode  # noqa: E402
@@ -44,9 +46,30 @@ def helper(x, power=2, *, factor=1.5):
     return x**power * factor
 
 
+class Wrapped(torch.Tensor):
+    pass
+
+
 class Options:
+    level = 1.0
+
     def __init__(self):
         self.width, self.rates, self.nothing = 6, [0.5, 0.25], 0.0
+
+
+class Callable:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return x * self.factor
+
+    def times(self, x):
+        return x * self.factor
+
+
+EVERYWHERE = Callable(1.25)
+AROUND = nn.Linear(8, 8).requires_grad_(False)
 
 
 class Part(nn.Module):
@@ -58,12 +81,17 @@ class Part(nn.Module):
         self.tied = self.linear.weight
         self.options, self.names = Options(), {"a"}
         self.table, self.array = torch.arange(8.0), numpy.arange(3.0)
+        self.slope = functools.partial(F.leaky_relu, negative_slope=0.3)
+        self.called, self.bound = Callable(2.0), Callable(3.0).times
+        self.hidden = [nn.Sequential(nn.Linear(8, 8), nn.ReLU()).requires_grad_(False)]
         self.missing = nn.Parameter(torch.zeros(1))
         self.register_parameter("missing", None)
         self.unused = nn.Parameter(torch.zeros(3), requires_grad=False)
 
     def forward(self, x):
         x = self.norm(self.linear(x)) @ self.tied + self.table * self.options.rates[0] + self.options.nothing
+        x = AROUND(self.hidden[0](x)) * self.options.level
+        x = self.bound(self.called(self.slope(EVERYWHERE(x))))
         x = helper(x) * SCALE + CONFIG["shift"] * CONFIG["steps"][1] + self.bias
         return x * float(self.array[1]) if "a" in self.names and self.missing is None else x
 
@@ -97,6 +125,17 @@ def data(value):
         parameter = module.part.linear.weight
         old, parameter.data = parameter.data, value(parameter.data)
         return lambda: setattr(parameter, "data", old)
+
+    return change
+
+
+def bias(value):
+    """Another parameter."""
+
+    def change(module):
+        linear = module.part.linear
+        old, linear.bias = linear.bias, nn.Parameter(value(), requires_grad=False)
+        return lambda: setattr(linear, "bias", old)
 
     return change
 
@@ -241,6 +280,30 @@ CHANGES = {
     "a function's defaults": defaults,
     "a function's default by name": keyword_default,
     "a function of torch": setting(lambda module: F, "relu", lambda x: x),
+    "a keyword of a partial": setting(lambda module: module.part.slope.keywords, "negative_slope", 0.9),
+    "a partial": setting(lambda module: module.part, "slope", functools.partial(F.leaky_relu, negative_slope=0.5)),
+    "an attribute of what is called": setting(lambda module: module.part.called, "factor", 4.0),
+    "an attribute of a method's object": setting(lambda module: module.part.bound.__self__, "factor", 4.0),
+    "an attribute of a global that is called": setting(lambda module: EVERYWHERE, "factor", 4.0),
+    "the code of a call": lambda module: (
+        lambda old: setattr(Callable.__call__, "__code__", (lambda self, x: x).__code__)
+        or (lambda: setattr(Callable.__call__, "__code__", old))
+    )(Callable.__call__.__code__),
+    "a class's attribute of an object": setting(lambda module: Options, "level", 2.0),
+    "an attribute that hides its class's": lambda module: setattr(module.part.options, "level", 2.0)
+    or (lambda: delattr(module.part.options, "level")),
+    "a module in a list": setting(lambda module: module.part.hidden, 0, nn.Identity()),
+    "a part of a module in a list": setting(lambda module: module.part.hidden[0], "1", nn.Identity()),
+    "a parameter of a module in a list": setting(lambda module: module.part.hidden[0][0], "bias", None),
+    "values of a module in a list": lambda module: (module.part.hidden[0][0].weight.mul_(2), None)[1],
+    "data of a module in a list": lambda module: setattr(module.part.hidden[0][0].weight, "data", torch.ones(8, 8)),
+    "a hook of a module in a list": lambda module: module.part.hidden[0][0].register_forward_hook(
+        lambda *args: None
+    ).remove,
+    "a parameter of a module around": setting(lambda module: AROUND, "bias", nn.Parameter(torch.ones(8))),
+    "data of a tensor": lambda module: setattr(module.part.table, "data", torch.ones(8)),
+    "a view of its data": lambda module: setattr(module.part.table, "data", module.part.table.data[::2]),
+    "an attribute of a function": lambda module: setattr(helper, "extra", 1) or (lambda: delattr(helper, "extra")),
     "a set": names,
     "an array": array,
     "a tensor in place": in_place,
@@ -257,9 +320,10 @@ CHANGES = {
     "another shape": data(lambda value: torch.ones(8, 4)),
     "other strides": data(transposed_memory),
     "another dtype": data(torch.Tensor.double),
-    "another device": setting(
-        lambda module: module.part.linear, "bias", nn.Parameter(torch.ones(8, device="meta"), requires_grad=False)
-    ),
+    "another device": bias(lambda: torch.ones(8, device="meta")),
+    "a parameter of a subclass": bias(lambda: torch.ones(8).as_subclass(Wrapped)),
+    "a sparse parameter": bias(lambda: torch.ones(8).to_sparse()),
+    "a negated parameter": bias(lambda: torch.ones(8, dtype=torch.complex64).conj().imag),
     "no parameter": setting(lambda module: module.part.linear, "bias", None),
     "a parameter where there was none": setting(lambda module: module.part, "missing", nn.Parameter(torch.zeros(1))),
     "a parameter for a buffer": a_parameter_for_a_buffer,
@@ -309,7 +373,8 @@ class Modules(Native):
             with self.subTest(name):
                 module = Whole()
                 fast = self.another(module)
-                undo = change(module)
+                with torch.no_grad():
+                    undo = change(module)
                 try:
                     self.assertIsNotNone(fast._nereid_differs((X,), {})[0], "Python sees no change")
                     self.assertFalse(self.asked(fast, X))
@@ -465,10 +530,6 @@ Pair = collections.namedtuple("Pair", "a b")
 
 
 class Text(str):
-    pass
-
-
-class Wrapped(torch.Tensor):
     pass
 
 
@@ -641,6 +702,87 @@ class Arguments(Native):
 
 def interrupt():
     raise KeyboardInterrupt
+
+
+class Stand:
+    """For the written file's module: launches that are recorded, of a Linear."""
+
+    def __init__(self, linear, device=None):
+        self.again, self.answers = object(), []
+
+        def launches(x, *state):
+            self.state = state
+            answer = self.answers.pop(0) if self.answers else F.linear(x, state[0], state[1])
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        launches = types.FunctionType(
+            launches.__code__, {**globals(), "AGAIN": self.again}, "launches", None, launches.__closure__
+        )
+        known = ((1, 3, None, [], [linear._parameters]), False, device, [launches, 0])
+        self._guard_seen = types.SimpleNamespace(known=known)
+
+
+class Direct(Native):
+    """Launches that the written file has recorded are issued without its check: theirs is done."""
+
+    def made_direct(self, device=None):
+        linear = nn.Linear(8, 8)
+        fast = self.made(linear, X)
+        stand = Stand(linear, device)
+        held = kernels.Kernels.__new__(kernels.Kernels)
+        held._module, held._renamed, held._single = stand, [], True
+        runs = []
+        held.run = lambda given: runs.append(1) or (F.linear(given[0], linear.weight, linear.bias),)
+        held.not_verified = ZeroDivisionError
+        fast.__dict__.update(_nereid_kernels=held, _nereid_ran=True)
+        torch.testing.assert_close(fast(X), linear(X))
+        self.assertEqual(len(runs), 1)
+        self.assertIsNotNone(fast._nereid_direct)
+        return fast, linear, stand, runs
+
+    def test_they_run_alone(self):
+        fast, linear, stand, runs = self.made_direct()
+        for _ in range(2):
+            torch.testing.assert_close(fast(X), linear(X))
+        self.assertEqual(len(runs), 1)
+        linear.weight.data = torch.randn(8, 8)
+        weight = linear.weight
+        del linear.weight  # and it is the last one of the module's
+        linear.weight = weight
+        self.assertEqual(list(linear._parameters), ["bias", "weight"])
+        torch.testing.assert_close(fast(X), linear(X))
+        self.assertIs(stand.state[0], linear.weight)
+
+    def test_what_they_cannot_do_goes_the_long_way(self):
+        fast, linear, stand, runs = self.made_direct()
+        for answer in (stand.again, RuntimeError("CUDA error"), torch.OutOfMemoryError("no memory")):
+            stand.answers.append(answer)
+            torch.testing.assert_close(fast(X), linear(X))
+        self.assertEqual(len(runs), 4)
+        torch.testing.assert_close(fast(X[:2]), linear(X[:2]))
+        self.assertEqual(len(runs), 4)
+        fast._nereid_fails("it failed")
+        self.assertIsNone(fast._nereid_direct)
+
+    def test_an_interrupt_is_passed_on(self):
+        fast, _, stand, _ = self.made_direct()
+        fast._nereid_direct = lambda *_: interrupt()
+        with self.assertRaises(KeyboardInterrupt):
+            fast(X)
+
+    def test_what_they_are_not_for(self):
+        exported = self.made(nn.Linear(8, 8), X)._nereid_plan.exported
+        for change in ({"written": ["x"]}, {"mutates_inputs": True}, {"leading": [True]}, {"copied": [True]}):
+            held = kernels.Kernels.__new__(kernels.Kernels)
+            held._module, held._renamed, held._single = Stand(nn.Linear(8, 8)), [], True
+            self.assertIsNotNone(held.direct(exported))
+            changed = copy.copy(exported)
+            vars(changed).update(change)
+            self.assertIsNone(held.direct(changed))
+            held._renamed = [1]
+            self.assertIsNone(held.direct(exported))
 
 
 class Missing(unittest.TestCase):

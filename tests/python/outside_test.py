@@ -9,6 +9,7 @@ Nothing is judged: what cannot be exported is refused before, and the rest asks 
 import collections
 import copy
 import dataclasses
+import functools
 import itertools
 import os
 import pathlib
@@ -75,6 +76,73 @@ class Cached(nn.Module):
         return x + self.table
 
 
+class Box:
+    pass
+
+
+HELD = {"name": None}
+
+
+def caches():
+    """Forwards that keep a tensor from their first call, each elsewhere."""
+    kept, variable, items = {}, None, [None]
+
+    @functools.lru_cache
+    def table(n):
+        return torch.arange(float(n))
+
+    def attribute_of_itself():
+        if not hasattr(attribute_of_itself, "kept"):
+            attribute_of_itself.kept = torch.arange(8.0)
+        return attribute_of_itself.kept
+
+    class Class:
+        kept = None
+
+    def in_a_closure(self, x):
+        nonlocal variable
+        variable = torch.arange(8.0) if variable is None else variable
+        return x + variable
+
+    def in_a_dictionary(self, x):
+        if 8 not in kept:
+            kept[8] = torch.arange(8.0)
+        return x + kept[8]
+
+    def in_a_list(self, x):
+        items[0] = torch.arange(8.0) if items[0] is None else items[0]
+        return x + items[0]
+
+    def in_a_global(self, x):
+        HELD["name"] = torch.arange(8.0) if HELD["name"] is None else HELD["name"]
+        return x + HELD["name"]
+
+    def in_a_class(self, x):
+        Class.kept = torch.arange(8.0) if Class.kept is None else Class.kept
+        return x + Class.kept
+
+    def in_an_attribute(self, x):
+        if 8 not in self.cache:
+            self.cache[8] = torch.arange(8.0)
+        return x + self.cache[8]
+
+    def in_an_object(self, x):
+        if not hasattr(self.box, "kept"):
+            self.box.kept = torch.arange(8.0)
+        return x + self.box.kept
+
+    def in_the_module(self, x):
+        if not hasattr(self, "kept"):
+            self.kept = torch.arange(8.0)
+        return x + self.kept
+
+    return {
+        "functools": lambda self, x: x + table(8), "a function": lambda self, x: x + attribute_of_itself(),
+        "a closure": in_a_closure, "a dictionary": in_a_dictionary, "a list": in_a_list, "a global": in_a_global,
+        "a class": in_a_class, "an attribute": in_an_attribute, "an object": in_an_object, "the module": in_the_module,
+    }  # fmt: skip
+
+
 TOTAL = {"calls": 0}
 
 
@@ -130,6 +198,31 @@ class Effects(unittest.TestCase):
                     torch.testing.assert_close(got, alone(X))
                 for key in ("count", "log"):
                     self.assertEqual(getattr(made, key, None), getattr(alone, key, None))
+
+    def test_nothing_of_a_trace_is_left_in_caches(self):
+        for name, forward in caches().items():
+            with self.subTest(name):
+                made = module(forward, cache={}, box=Box())
+                with self.assertRaisesRegex(_structure.Unsupported, "changes|fills the cache"):
+                    export(made, X)
+                want = X + torch.arange(8.0)
+                for _ in range(2):
+                    got = made(X)
+                    self.assertIs(type(got), torch.Tensor)
+                    torch.testing.assert_close(got, want)
+                self.assertIn("forward", export(made, X).source)  # now it is full
+
+    def test_a_cache_is_emptied_of_a_trace_that_fails(self):
+        kept = {}
+
+        def forward(self, x):
+            kept.setdefault("table", torch.arange(8.0))
+            return x + kept["table"] if float(x.sum()) < 1e9 else x
+
+        made = module(forward)
+        with self.assertRaises(_structure.Unsupported):
+            export(made, X)
+        torch.testing.assert_close(made(X), X + torch.arange(8.0))
 
     def test_a_cache_that_is_full_is_a_constant(self):
         made = Cached()

@@ -54,6 +54,9 @@ def answer_of(exported, results, tensors, original):
     return _structure.unflatten(exported.outputs, iter(outputs))
 
 
+AGAIN = object()  # of Kernels.direct
+
+
 class Kernels:
     """The written file, loaded, on the original's parameters and buffers."""
 
@@ -90,6 +93,36 @@ class Kernels:
                         if name in getattr(mine, kind)
                     ]
         self._single = plan.exported.computed == 1
+
+    def direct(self, exported):
+        """A function of a call's tensors that issues the launches which the written file has recorded, for a
+        call that has been checked: the answer, or AGAIN where they cannot be issued now. None while there are
+        no such launches, or where the call takes more than them."""
+        known = getattr(self._module.__dict__.get("_guard_seen"), "known", None)
+        launches = known[3][0] if known is not None else None
+        special = exported.written or exported.mutates_inputs or exported.leading or any(exported.copied)
+        if launches is None or special or self._renamed:
+            return None
+        used = [i for i, is_used in enumerate(exported.used) if is_used]
+        held = [(holder, key) for holder in known[0][4] for key, value in holder.items() if value is not None]
+        device, again = known[2], launches.__globals__["AGAIN"]
+        plain = exported.returned == [("computed", 0)] and exported.outputs is _structure.TENSOR
+
+        def call(tensors, original):
+            given = [tensors[i] for i in used]
+            given += [holder[key] for holder, key in held]
+            if device is not None and (
+                torch.cuda.current_device() != device or any(t.get_device() != device for t in given)
+            ):
+                return AGAIN
+            made = launches(*given)
+            if made is again:
+                return AGAIN
+            if plain:
+                return made
+            return answer_of(exported, (made,) if self._single else made, tensors, original)
+
+        return call
 
     def run(self, tensors):
         for holder, name, mine, theirs in self._renamed:

@@ -18,19 +18,19 @@ from .._exceptions import InputError, NereidError
 from .._verdict import Verdict
 from . import operators
 from .call import Call
-from .kernels import Kernels, answer_of
+from .kernels import AGAIN, Kernels, answer_of
 from .native import Checked
 from .plan import Plan, Settings, exported_module, one_line
 from .tensors import (
-    aliases_of,
     alike,
     held_by,
     meta_of,
     no_device,
-    range_of,
     same_layout,
+    special,
     state_of,
     surroundings_differ,
+    tensors_differ,
     text_of,
     ties_of,
     transformed,
@@ -107,7 +107,7 @@ class Optimized(torch.nn.Module):
             own.pop(name, None)
         own["_nereid_call"] = Call(original)
         own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
-        own["_nereid_native"] = Checked()
+        own["_nereid_native"], own["_nereid_direct"] = Checked(), None
         own["_nereid_failed"], own["_nereid_ran"] = None, False  # why kernels run no more; whether they ran
         own["_nereid_state"], own["_nereid_asked"], own["_nereid_ties"] = {}, None, []
         if plan.exported is not None:
@@ -245,7 +245,7 @@ class Optimized(torch.nn.Module):
             return str(error), ()
         why = (
             _structure.differs("arguments", plan.exported.inputs, structure)
-            or self._nereid_tensors_differ(tensors)
+            or tensors_differ(plan, tensors)
             or self._nereid_watched.differs()
             or self._nereid_state_differs(tensors)
             or surroundings_differ(plan, tensors, self._nereid_watched.parts)
@@ -253,38 +253,12 @@ class Optimized(torch.nn.Module):
         )
         return why, tensors
 
-    def _nereid_tensors_differ(self, tensors):
-        plan = self._nereid_plan
-        leading = plan.exported.leading
-        batch = (
-            next((t.shape[0] for t, is_batch in zip(tensors, leading) if is_batch and t.dim() > 0), None)
-            if leading
-            else None
-        )
-        for i, (tensor, want) in enumerate(zip(tensors, plan.tensors)):
-            if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-                return f"tensor {i} of the arguments: expected a plain tensor, got a {type(tensor).__name__}"
-            if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
-                return f"tensor {i} of the arguments: expected a strided tensor, got one of layout {tensor.layout}, or a lazy conjugate"
-            if leading and leading[i]:
-                same = (tensor.dtype, tensor.shape[1:], tensor.device.type) == (want[0], want[1][1:], want[3])
-                same = same and tensor.shape[0] == batch and tensor.is_contiguous()
-            else:
-                same = same_layout(tensor, want)
-            if not same:
-                return f"tensor {i} of the arguments: expected {text_of(want, bool(leading) and leading[i])}, got {text_of(meta_of(tensor))}"
-        if len(tensors) > 1 and aliases_of(tensors) != plan.aliases:
-            return "arguments: expected tensors that share memory as in the example, got others"
-        for i, bounds in plan.ranges:
-            if tensors[i].device.type == "cpu" and (got := range_of(tensors[i])) is not None:
-                if got[0] < bounds[0] or got[1] > bounds[1]:
-                    return f"tensor {i} of the arguments: expected integers from {bounds[0]} to {bounds[1]}, as in the example, got some from {got[0]} to {got[1]}"
-        return None
-
     def _nereid_state_differs(self, tensors):
         original = self._nereid_original
         for name, want, part, last in self._nereid_places:
             held = held_by(part, last)
+            if held is not None and (why := special(f"parameter or buffer {name}", held)) is not None:
+                return why
             if held is None or not same_layout(held, want):
                 return f"parameter or buffer {name}: expected {text_of(want)}, got {'none' if held is None else text_of(meta_of(held))}"
         exported = self._nereid_plan.exported
@@ -299,6 +273,10 @@ class Optimized(torch.nn.Module):
         return None
 
     def _nereid_run(self, tensors, on_error="original"):
+        if self._nereid_direct is not None:
+            with contextlib.suppress(Exception):  # which the kernels raise again below
+                if (answer := self._nereid_direct(tensors, self._nereid_original)) is not AGAIN:
+                    return answer
         plan = self._nereid_plan
         exported = plan.exported
         writes = bool(exported.mutates_inputs or exported.written)
@@ -339,11 +317,13 @@ class Optimized(torch.nn.Module):
                 warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=4)
                 return again
         self.__dict__["_nereid_ran"] = True
+        self.__dict__["_nereid_direct"] = self._nereid_kernels.direct(exported)
         return outputs
 
     def _nereid_fails(self, why):
         """The original runs from now on."""
         self.__dict__["_nereid_failed"] = why
+        self.__dict__["_nereid_direct"] = None
         self._nereid_native.forget()
 
     def _nereid_original_answer(self, tensors):

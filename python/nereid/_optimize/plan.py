@@ -52,9 +52,20 @@ def without_effects(run, original):
         watched, drawn = Watched(original, without=_REPLACED), host_random()
         if watched.unknown is not None:
             raise _structure.Unsupported(watched.unknown)
-        result = run(module, bound)
+        try:
+            result = run(module, bound)
+        except BaseException:
+            if watched.cached() or watched.differs() is not None:
+                watched.restore()
+            raise
         if (why := watched.differs()) is not None:
+            watched.restore()
             raise _structure.Unsupported(f"forward changes more than tensors: {why}")
+        if filled := watched.cached():
+            watched.restore()
+            raise _structure.Unsupported(
+                f"forward fills the cache of {filled[0].__qualname__}: call the module once before"
+            )
         if host_random() != drawn:
             raise _structure.Unsupported("forward draws random numbers of Python or NumPy")
         return result

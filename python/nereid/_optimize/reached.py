@@ -7,6 +7,7 @@ code reaches that is chosen by data: `getattr` with a name that is computed, fil
 """
 
 import datetime
+import functools
 import os
 import sys
 import time
@@ -39,7 +40,20 @@ class Attributes:
             raise KeyError(name) from error
 
 
-class _Cell:
+class ClassAttributes:
+    """A class's own attributes as a mapping, which its dictionary alone cannot write to."""
+
+    def __init__(self, cls):
+        self._cls, self.held = cls, vars(cls)
+
+    def __getitem__(self, name):
+        return self.held[name]
+
+    def __setitem__(self, name, value):
+        setattr(self._cls, name, value)
+
+
+class Cell:
     """A variable of a closure as a mapping."""
 
     def __init__(self, cell):
@@ -51,6 +65,9 @@ class _Cell:
         except ValueError as error:
             raise KeyError("an unset variable") from error
 
+    def __setitem__(self, _, value):
+        self._cell.cell_contents = value
+
 
 def _slots(cls):
     names = cls.__dict__.get("__slots__", ())
@@ -60,7 +77,7 @@ def _slots(cls):
     return [name for name in names if not name.startswith("__")]
 
 
-def _foreign(value):
+def is_foreign(value):
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     return not isinstance(home, str) or home.partition(".")[0] in _OTHERS
 
@@ -84,6 +101,8 @@ def _functions_of(value):
         return [f for f in (value.fget, value.fset) if isinstance(f, types.FunctionType)]
     if isinstance(value, types.MethodType):
         value = value.__func__
+    if isinstance(value, functools._lru_cache_wrapper):
+        value = value.__wrapped__
     if isinstance(value, torch._ops.OpOverloadPacket):
         value = torch._library.custom_ops.OPDEFS.get(value._qualified_op_name)
     if isinstance(value, torch._library.custom_ops.CustomOpDef):
@@ -91,18 +110,29 @@ def _functions_of(value):
     return [value] if isinstance(value, types.FunctionType) else []
 
 
+def call_of(value):
+    """The function that a call of an object runs, of a class that is no one's library; None for others."""
+    call = getattr(type(value), "__call__", None)
+    if isinstance(value, torch.nn.Module) or is_foreign(type(value)):
+        return None
+    return call if isinstance(call, types.FunctionType) else None
+
+
 def values(classes, functions):
-    """What modules of these classes, and these functions, may read: a list of (mapping, key, value, place),
-    the functions on the way, whether the environment is read, and whether a clock is."""
-    search = _Search()
+    """What modules of these classes, and these functions, may read: a search that has ended."""
+    search = Search()
     search.run(classes, functions)
-    return search.found, {function for function, _ in search.seen}, search.environment, search.clock
+    return search
 
 
-class _Search:
+class Search:
+    """`found`: (mapping, key, value, place) of each value; whether the environment is read, and a clock; the
+    caches of functools."""
+
     def __init__(self):
         self.found, self.queue, self.seen, self.known = [], [], set(), set()
         self.environment = self.clock = False
+        self.caches = []
 
     def run(self, classes, functions):
         for cls in classes:
@@ -116,9 +146,13 @@ class _Search:
                 self._class(cls, names)
             self._variables(function, names, cls)
 
+    def functions(self):
+        """The functions on the way."""
+        return {function for function, _ in self.seen}
+
     def _add(self, function, cls):
         function = function.__func__ if isinstance(function, types.MethodType) else function
-        if isinstance(function, types.FunctionType) and not _foreign(function):
+        if isinstance(function, types.FunctionType) and not is_foreign(function):
             if (function, cls) not in self.seen:
                 self.seen.add((function, cls))
                 self.queue.append((function, cls))
@@ -129,9 +163,9 @@ class _Search:
             if base is torch.nn.Module or base is object:
                 continue
             held = vars(base)
-            for name in held.keys() & (names & {"forward"} if _foreign(base) else names):
-                self._value((base, held), name, f"{base.__qualname__}.{name}", names, cls, 0)
-                if _foreign(base) and isinstance(held[name], types.FunctionType):
+            for name in held.keys() & (names & {"forward"} if is_foreign(base) else names):
+                self._value((base, ClassAttributes(base)), name, f"{base.__qualname__}.{name}", names, cls, 0)
+                if is_foreign(base) and isinstance(held[name], types.FunctionType):
                     self._torch(held[name].__globals__, _names(held[name].__code__), "torch", 0)
 
     def _variables(self, function, names, cls):
@@ -141,7 +175,7 @@ class _Search:
             self._value((space, space), name, place, names, None, 0)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if name != "__class__" and cell != types.CellType():  # an empty cell equals another one
-                self._value((cell, _Cell(cell)), name, f"the variable {name}", names, cls, 0)
+                self._value((cell, Cell(cell)), name, f"the variable {name}", names, cls, 0)
 
     def _value(self, holder, key, place, names, cls, depth):
         """A value that code names, held by an object as a mapping; of a Python module, a class or an object
@@ -153,18 +187,27 @@ class _Search:
             return
         self.known.add((id(owner), key, id(cls)))
         functions = _functions_of(value)
+        if isinstance(value, functools._lru_cache_wrapper):
+            self.caches.append(value)
+        if isinstance(value, functools.partial):
+            functions += _functions_of(value.func)
+        if (call := call_of(value)) is not None:
+            self._add(call, None)
         for function in functions:
             self._add(function, cls)
         if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == "torch":
             self._torch(vars(value), names, place, depth)
-        elif functions or isinstance(value, (*_PLAIN, list, tuple, dict, set)):
+        elif functions or isinstance(
+            value, (*_PLAIN, functools.partial, torch.nn.Module, list, tuple, dict, set)
+        ):
             self.found.append((held, key, value, place))
-        elif not isinstance(value, torch.nn.Module) and depth < 3 and not _foreign(_home(value)):
+        elif depth < 3 and not is_foreign(_home(value)):
             if not isinstance(value, types.ModuleType):
                 self.found.append((held, key, value, place))
             attributes = getattr(value, "__dict__", {})
+            held = ClassAttributes(value) if isinstance(value, type) else attributes
             for name in names & attributes.keys():
-                self._value((value, attributes), name, f"{place}.{name}", names, None, depth + 1)
+                self._value((value, held), name, f"{place}.{name}", names, None, depth + 1)
 
     def _note_outside(self, value, names):
         """Whether a value that code names leads to the environment or to a clock."""

@@ -11,6 +11,15 @@ def meta_of(tensor):
     return (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.device.type)
 
 
+def special(what, tensor):
+    """Why a tensor is no plain one; None where it is."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        return f"{what}: expected a plain tensor, got a {type(tensor).__name__}"
+    if tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
+        return f"{what}: expected a strided tensor, got one of layout {tensor.layout}, or a lazy conjugate"
+    return None
+
+
 def aliases_of(tensors):
     """Of each tensor the first one whose memory it shares."""
     if len(tensors) < 2:
@@ -52,6 +61,34 @@ def same_layout(tensor, want):
         return False
     strides = tensor.stride()
     return strides == want[2] or all(size == 1 or a == b for size, a, b in zip(want[1], strides, want[2]))
+
+
+def tensors_differ(plan, tensors):
+    """What of a call's tensors is another than the plan holds for, as a sentence; None where all is the
+    same."""
+    leading = plan.exported.leading
+    batch = (
+        next((t.shape[0] for t, is_batch in zip(tensors, leading) if is_batch and t.dim() > 0), None)
+        if leading
+        else None
+    )
+    for i, (tensor, want) in enumerate(zip(tensors, plan.tensors)):
+        if (why := special(f"tensor {i} of the arguments", tensor)) is not None:
+            return why
+        if leading and leading[i]:
+            same = (tensor.dtype, tensor.shape[1:], tensor.device.type) == (want[0], want[1][1:], want[3])
+            same = same and tensor.shape[0] == batch and tensor.is_contiguous()
+        else:
+            same = same_layout(tensor, want)
+        if not same:
+            return f"tensor {i} of the arguments: expected {text_of(want, bool(leading) and leading[i])}, got {text_of(meta_of(tensor))}"
+    if len(tensors) > 1 and aliases_of(tensors) != plan.aliases:
+        return "arguments: expected tensors that share memory as in the example, got others"
+    for i, bounds in plan.ranges:
+        if tensors[i].device.type == "cpu" and (got := range_of(tensors[i])) is not None:
+            if got[0] < bounds[0] or got[1] > bounds[1]:
+                return f"tensor {i} of the arguments: expected integers from {bounds[0]} to {bounds[1]}, as in the example, got some from {got[0]} to {got[1]}"
+    return None
 
 
 def text_of(meta, any_batch=False):

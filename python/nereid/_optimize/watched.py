@@ -1,9 +1,11 @@
 """What of a module and of Python around it forward may have read, and whether it is still as it was."""
 
 import collections
+import functools
 import operator
 import os
 import random
+import types
 
 import torch
 
@@ -11,6 +13,7 @@ from . import reached
 
 _SIMPLE = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 _LONGEST = 20000  # values that are compared before a call
+_ROUNDS = 8  # of what functions and classes that are reached lead to
 _DEEPEST = 8  # containers and objects in each other
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -76,41 +79,87 @@ class Watched:
         self._seen, self._functions = set(), []
         self._state = {id(tensor) for tensor in (*module.parameters(), *module.buffers())}
         self.outside = {}  # place: number or text that lies outside of the module, which pickles leave out
-        self._modules = [
-            (name, part, part._modules, tuple(part._modules.items())) for name, part in module.named_modules()
-        ]
-        self.parts = [part for _, part, *_ in self._modules]
+        self._modules, self._without, self._classes, self._bases = [], without, {}, set()
         self.unknown = None  # why some of it cannot be watched
+        self.parts = list(module.modules())
+        self._inside = {id(part) for part in self.parts}  # and those outside that are watched
         for name, part in module.named_modules():
-            own, prefix = vars(part), f"{name}." if name else ""
-            self._owners.append((part, type(part), own, name or "the module"))
-            self._sizes.append((name, own, len(own)))
-            for held in (part._parameters, part._buffers):
-                self._sizes.append((name, held, len(held)))
-                for key, value in held.items():
-                    if value is None:  # forward tests for that
-                        self._entries.append((held, key, None, prefix + key))
-            for key, value in own.items():
-                if key not in _OWN and key not in without:
-                    self._watch(own, key, value, prefix + key, 0)
+            self._watch_module(part, name, 0)
         self._watch_outside(module)
         self._holders, self._keys, self._values = [[entry[i] for entry in self._entries] for i in range(3)]
 
+    def _watch_module(self, part, name, depth):
+        own, prefix = vars(part), f"{name}." if name else ""
+        self._modules.append((name, part, part._modules, tuple(part._modules.items())))
+        self._classes[type(part)] = None
+        self._owners.append((part, type(part), own, name or "the module"))
+        self._sizes.append((name, own, len(own)))
+        for held in (part._parameters, part._buffers):
+            self._sizes.append((name, held, len(held)))
+            for key, value in held.items():
+                if value is None:  # forward tests for that
+                    self._entries.append((held, key, None, prefix + key))
+                elif id(value) not in self._state:
+                    self._watch(held, key, value, prefix + key, depth)
+        for key, value in own.items():
+            if (
+                key not in _OWN
+                and key not in self._without
+                and (key[:8] != "_nereid_" or key == "_nereid_original")
+            ):
+                self._watch(own, key, value, prefix + key, depth)
+
+    def _watch_modules_outside(self, module, where, depth):
+        """A module that is held by what is no module, as a list, and its submodules."""
+        for name, part in module.named_modules():
+            if id(part) not in self._inside:
+                self._inside.add(id(part))
+                if isinstance(part, torch.jit.ScriptModule) or any(getattr(part, hooks) for hooks in _HOOKS):
+                    self.unknown = (
+                        f"{_place(where)} is a scripted module or has hooks, which cannot be watched"
+                    )
+                    return
+                self._watch_module(part, f"{where}.{name}" if name else where, depth + 1)
+
+    def _watch_class(self, cls):
+        """Values in the classes of an object, which stand for its attributes. Functions are left out."""
+        for base in cls.__mro__:
+            if base not in self._bases and not reached.is_foreign(base):
+                self._bases.add(base)
+                held = reached.ClassAttributes(base)
+                for key, value in vars(base).items():
+                    if not key.startswith("__") and isinstance(
+                        value, (*_SIMPLE, list, tuple, dict, torch.Tensor)
+                    ):
+                        self._watch(held, key, value, f"{base.__qualname__}.{key}", _DEEPEST - 1)
+
     def _watch_outside(self, module):
-        """Classes, globals and closures."""
-        classes = dict.fromkeys(type(part) for part in module.modules())
-        values, functions, environment, clock = reached.values(classes, self._functions)
-        if clock:
+        """Classes, globals and closures, and what these lead to."""
+        self._code, self._caches, seen = [], [], set()
+        for _ in range(_ROUNDS):
+            classes = {cls: None for cls in self._classes if cls not in seen}
+            functions = [function for function in self._functions if function not in seen]
+            if not classes and not functions:
+                return
+            seen |= {*classes, *functions}
+            found = reached.values(classes, functions)
+            self._watch_reached(found, seen)
+        self.unknown = "what it reads leads too far to be watched"
+
+    def _watch_reached(self, found, seen):
+        if found.clock:
             self.unknown = "forward reads a clock, or may do so"
-        if environment:
+        if found.environment:
             self._contents.append((os.environ, dict, dict(os.environ), "the environment"))
-        self._code = [(f, *_code_of(f)) for f in functions]  # autoreload replaces it in place
-        for function in functions:
-            if function.__kwdefaults__:
-                place = f"the default of {function.__qualname__}"
-                for inner, name, item, where in self._items(function.__kwdefaults__, place):
+        self._caches += [(cache, cache.cache_info().currsize) for cache in found.caches]
+        for function in found.functions():
+            seen.add(function)
+            self._code.append((function, *_code_of(function)))  # autoreload replaces it in place
+            for held, what in ((function.__kwdefaults__, "default"), (vars(function), "attribute")):
+                place = f"the {what} of {function.__qualname__}"
+                for inner, name, item, where in self._items({} if held is None else held, place):
                     self._watch(inner, name, item, where, 1)
-        for holder, key, value, where in values:
+        for holder, key, value, where in found.found:
             if isinstance(value, (dict, list, set, collections.deque)) and len(value) > 64:
                 self._entries.append((holder, key, value, where))  # a registry
             else:
@@ -125,14 +174,22 @@ class Watched:
         self._entries.append((holder, key, value, where))
         if isinstance(value, torch.Tensor):
             if id(value) not in self._state:  # kernels read a parameter's values in each call
-                self._versions.append((value, value._version, where))
+                self._versions.append((value, _look_of(value), where))
             return
+        if isinstance(value, torch.nn.Module):
+            self._watch_modules_outside(value, where, depth)
         if callable(value) and hasattr(value, "__code__"):
             self._functions.append(value)
+        for name in _parts_of_callable(value):
+            held = reached.Attributes(value)
+            self._watch(held, name, held[name], f"{where}.{name}", depth + 1)
+        call = reached.call_of(value)
+        if call is not None:
+            self._functions.append(call)
         if (
             isinstance(value, _SIMPLE)
             or isinstance(value, (torch.nn.Module, type))
-            or callable(value)
+            or (callable(value) and call is None)
             or id(value) in self._seen
             or depth > _DEEPEST
         ):
@@ -169,6 +226,7 @@ class Watched:
             if value.__dict__ is own:
                 self._owners.append((value, type(value), own, where))
             self._sizes.append((where, own, len(own)))
+            self._watch_class(type(value))
             found = [(own, key, item, f"{where}.{key}") for key, item in own.items()]
         slots = reached.Attributes(value)
         return [*found, *((slots, key, slots[key], f"{where}.{key}") for key in slots.slots())]
@@ -211,8 +269,8 @@ class Watched:
                 or function.__kwdefaults__ is not more
             ):
                 return f"the function {function.__qualname__}: expected its code and defaults as they were, got others"
-        for tensor, version, where in self._versions:
-            if tensor._version != version:
+        for tensor, look, where in self._versions:
+            if _look_of(tensor) != look:
                 return f"{_place(where)}: expected the tensor's values as they were, got changed ones"
         for value, form, content, where in self._contents:
             if form(value) != content:
@@ -221,7 +279,7 @@ class Watched:
 
     def lists(self):
         """What `differs` compares, for CallGuard of the native extension. All has just been compared."""
-        entries = [(holder, key, holder[key]) for holder, key, *_ in self._entries]
+        entries = [(getattr(holder, "held", holder), key, holder[key]) for holder, key, *_ in self._entries]
         sizes = [(holder, len(holder)) for _, holder, _ in self._sizes]
         for name, part, modules, items in self._modules:
             own = vars(part)
@@ -236,8 +294,7 @@ class Watched:
             for function, *values in self._code
             for name, value in zip(("__code__", "__defaults__", "__kwdefaults__"), values)
         ]
-        version = torch.Tensor._version.__get__
-        answers = [(version, (tensor,), number) for tensor, number, _ in self._versions]
+        answers = [(_look_of, (tensor,), look) for tensor, look, _ in self._versions]
         answers += [(form, (value,), content) for value, form, content, _ in self._contents]
         owners = [(value, cls, own) for value, cls, own, _ in self._owners]
         return {"owners": owners, "entries": entries, "sizes": sizes, "attributes": code, "answers": answers}
@@ -248,6 +305,37 @@ class Watched:
             holder[key] is not value and not isinstance(value, _SIMPLE)
             for holder, key, value, _ in self._entries
         )
+
+    def cached(self):
+        """The caches of functools that hold more than they did."""
+        return [cache for cache, size in self._caches if cache.cache_info().currsize != size]
+
+    def restore(self):
+        """Takes back what forward left behind while it was traced: tensors in it have no values."""
+        for cache in self.cached():
+            cache.cache_clear()
+        known = {}
+        for holder, key, value, _ in self._entries:
+            if type(holder) in (dict, list):
+                known.setdefault(id(holder), {})[key] = value
+        modules = {id(vars(part)) for part in self.parts}
+        for _, holder, size in self._sizes:
+            held = known.get(id(holder), {})
+            if type(holder) is list and (
+                len(holder) != size or any(holder[i] is not v for i, v in held.items())
+            ):
+                holder[:] = [held[i] for i in range(size)]
+            elif type(holder) is dict and id(holder) in modules:  # torch.export's own changes, it takes back
+                for key in [k for k, v in holder.items() if k not in held and _traced(v)]:
+                    del holder[key]
+            elif type(holder) is dict and len(held) == size:
+                for key in holder.keys() - held.keys():
+                    del holder[key]
+        for holder, key, value, _ in self._entries:
+            if type(holder) is dict and holder.get(key, self) is not value:
+                holder[key] = value
+            elif isinstance(holder, (reached.Cell, reached.ClassAttributes)) and holder[key] is not value:
+                holder[key] = value
 
     def _entry_differs(self):
         for holder, key, value, where in self._entries:
@@ -260,8 +348,30 @@ class Watched:
         return None
 
 
+def _traced(value):
+    return isinstance(value, torch.Tensor) and type(value) not in (
+        torch.Tensor,
+        torch.nn.Parameter,
+        torch.nn.Buffer,
+    )
+
+
+def _parts_of_callable(value):
+    """Attributes of a callable without attributes of its own that it calls with."""
+    if isinstance(value, functools.partial):
+        return "func", "args", "keywords"
+    return ("__self__",) if isinstance(value, types.MethodType) else ()
+
+
 def _code_of(function):
     return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
+def _look_of(tensor):
+    """What a change of a tensor changes, but for one of its values that PyTorch does not count (`.data`)."""
+    if tensor.layout is not torch.strided or _traced(tensor):
+        return tensor._version, tensor.layout, tensor.shape
+    return tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride()
 
 
 def _generator_state(value):

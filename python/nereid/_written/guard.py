@@ -283,6 +283,7 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
         modules = list(self.modules()) if is_module else []
         others = [(i, type(a), a) for i, a in enumerate(args) if not isinstance(a, torch.Tensor)]
         holders = [d for m in modules for d in (m._parameters, m._buffers) if d]
+        names = [name for d in holders for name in d]  # in this order: one may be taken out and put in again
         nests = [m._modules for m in modules if m._modules]
         inside = [m for d in nests for m in d.values()]
         modes = [m.__dict__ for m in modules] if verified["modes"] else []
@@ -305,6 +306,7 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
                 check,
                 others,
                 holders,
+                names,
                 nests,
                 inside,
                 modes,
@@ -327,7 +329,9 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
 
     def looks_the_same(known: tuple, args: tuple) -> list | None:
         """All tensors of the call and the module, or None."""
-        (given, count, check, others, holders, nests, inside, modes, training), gradient, device, _ = known
+        (given, count, check, others, holders, names, nests, inside, modes, training), gradient, device, _ = (
+            known
+        )
         if len(args) != given or (gradient and grad_enabled()) or autocasts():
             return None
         if others:
@@ -336,7 +340,7 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
                     return None
             args = [a for a in args if isinstance(a, torch.Tensor)]
         tensors = [*args, *[t for d in holders for t in d.values() if t is not None]]
-        if len(tensors) != count or not check(*tensors):
+        if len(tensors) != count or [name for d in holders for name in d] != names or not check(*tensors):
             return None
         if (modes and [d["training"] for d in modes] != training) or (
             nests and [m for d in nests for m in d.values()] != inside

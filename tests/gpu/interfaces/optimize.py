@@ -254,6 +254,12 @@ def time_of_a_call():
     times["replay alone"] = microseconds(graph.replay)
     times["optimize"] = microseconds(lambda: optimized()(x))
     times["cuda_graph=True"] = microseconds(lambda: graphed()(x))
+    fast = optimized()
+    times["its check"] = microseconds(lambda: fast._nereid_choice((x,), {}))
+    times["its check in Python"] = microseconds(lambda: fast._nereid_differs((x,), {}))
+    expect(fast._nereid_native.matched is not None, "calls are not checked natively")
+    expect(fast._nereid_direct is not None, "launches are not issued directly")
+    times["its launches"] = microseconds(lambda: fast._nereid_direct((x,), fast._nereid_original))
     text = ", ".join(f"{name} {value:.1f}" for name, value in times.items())
     over = min(times["optimize"], times["cuda_graph=True"]) - times["replay alone"]
     print(f"figure {torch.cuda.get_device_name()}: microseconds a call: {text}", flush=True)
