@@ -140,16 +140,18 @@ TEST(GenerationConfig, EndsWithItsOwnTokens) {
   ASSERT_TRUE(folder.ok());
   const auto config = parse_config(qwen3(), "");
   EXPECT_EQ(read_generation_config(folder->path(), *config)->eos_token_ids, std::vector<int64_t>{151645});
-  ASSERT_TRUE(write_file_atomically(
-                  folder->path() / "generation_config.json",
-                  R"({"eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95})")
-                  .ok());
+  ASSERT_TRUE(
+      write_file_atomically(
+          folder->path() / "generation_config.json",
+          R"({"eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95, "complete_sizes": true})")
+          .ok());
   const auto read = read_generation_config(folder->path(), *config);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->eos_token_ids, (std::vector<int64_t>{151645, 151643}));
   EXPECT_EQ(read->bos_token_id, 151643);
   EXPECT_EQ(read->top_k, 20);
   EXPECT_EQ(read->temperature, 0.6);
+  EXPECT_TRUE(read->complete_sizes);
 
   const auto with = [&](const char* word) {
     EXPECT_TRUE(write_file_atomically(folder->path() / "generation_config.json",

@@ -49,7 +49,7 @@ struct GenerateOptions : EngineOptions {
   double temperature = -1, top_p = -1, min_p = 0;
   uint64_t seed = 0;
   std::vector<std::string> stops;
-  std::optional<bool> complete_sizes;  // else as generation_config.json says
+  bool complete_sizes = false, no_complete_sizes = false;  // neither: as generation_config.json says
 };
 
 struct Prompt {
@@ -306,7 +306,7 @@ Result<Answer> generate(const GenerateOptions& options) {
       return input_error("prompt {}: {}", i, added.error().message);
   }
   Answers answers(options, tokenizer, generation, static_cast<int64_t>(prompts.size()) * options.samples,
-                  prompts, options.complete_sizes.value_or(said.complete_sizes));
+                  prompts, (options.complete_sizes || said.complete_sizes) && !options.no_complete_sizes);
   while (!generation.idle()) {
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     generation.step([&](const lm::Token& token) {
@@ -373,9 +373,11 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
 
-  command->add_flag("--complete-sizes,!--no-complete-sizes", options->complete_sizes,
-                    "Compute the sizes of traced steps in plans, instead of generating them (default: "
-                    "generation_config.json's complete_sizes)");
+  auto* sizes = command->add_flag("--complete-sizes", options->complete_sizes,
+                                  "Compute the sizes of traced steps in plans instead of generating them "
+                                  "(default: generation_config.json's complete_sizes)");
+  command->add_flag("--no-complete-sizes", options->no_complete_sizes, "Generate all of a plan")
+      ->excludes(sizes);
 
   command->option_defaults()->group("Model");
   add_model_option(*command, *options);
