@@ -189,11 +189,28 @@ std::set<trace::ValueId> Importer::views_among(const std::vector<trace::ValueId>
                          return value(other).storage == view.storage;
                        }) == 1;
     const bool whole = of.sizes == view.sizes && of.strides == view.strides;
-    if (!alone && !whole && !graph_.maker(holder)->special() &&
-        handed_out[view.storage] >= element_count(of.sizes))
+    const bool states = graph_.maker(holder)->recurrence.has_value();
+    if (states ? alone
+               : !alone && !whole && !graph_.maker(holder)->special() &&
+                     handed_out[view.storage] >= element_count(of.sizes))
       views.insert(id);
   }
   return views;
+}
+
+bool Importer::hold(trace::ValueId result, TensorId in, const std::vector<size_t>& dims) {
+  const TracedTensor& view = value(result);
+  Tensor& of = graph_.tensors[static_cast<size_t>(in)];
+  const bool whole = element_count(view.sizes) * trace::element_bytes(view.dtype) ==
+                     trace_.storages.at(static_cast<size_t>(view.storage)).bytes;
+  if (!whole || view.offset != 0 || view.dtype != of.type || current_.contains(view.storage) ||
+      allocated_.contains(view.storage))
+    return false;
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (view.strides[dims[d]] != of.strides[d] || (d > 0 && view.sizes[dims[d]] != of.sizes[d])) return false;
+  of.offset = (view.sizes[dims[0]] - of.sizes[0]) * of.strides[0];
+  current_[view.storage] = in;
+  return true;
 }
 
 // The value written out as it is in memory.

@@ -73,6 +73,9 @@ class Importer {
   Value operand(size_t position);
   const TracedTensor& result(size_t i = 0) const { return value(results().at(i)); }
 
+  // Makes a result of the call the last rows of what a node makes, dimension d of it being dims[d] of the
+  // result; false where the result's layout, or that it is part of something, does not allow it.
+  bool hold(trace::ValueId result, TensorId in, const std::vector<size_t>& dims);
   // Defines a result of the call by an expression of its dimensions.
   Status define(trace::ValueId result, ExprId body, std::string name);
   Status define_reduction(trace::ValueId result, Reduction reduction, const Extents& sizes,
@@ -118,7 +121,7 @@ class Importer {
   void name_results(const trace::Call* next, size_t first_node);
   Status outputs(const trace::Phase& forward);
   // Outputs that are handed out as views, for nothing would be computed by writing them: of what forward is
-  // given, next to others that are computed; and of a tensor of which all is handed out.
+  // given, next to others that are computed; of a tensor of which all is handed out; and of a layer's states.
   std::set<trace::ValueId> views_among(const std::vector<trace::ValueId>& outputs);
   Status leaf_of(trace::StorageId storage);
   TensorId add_leaf(trace::ValueId id, const std::string& name);

@@ -283,8 +283,14 @@ class Layers {
 
   Status results() {
     const Index t = Index::dimension(batch_first_ ? 1 : 0), sample = Index::dimension(batch_first_ ? 0 : 1);
-    NEREID_TRY_STATUS(import_.define(
-        import_.results()[0], below(t, sample, Index::dimension(2), import_.result().sizes), "sequence"));
+    // States are in memory as the sequence is, after the first.
+    const bool held =
+        directions_ == 1 && first_ == 0 &&
+        import_.hold(import_.results()[0], states_[0],
+                     batch_first_ ? std::vector<size_t>{1, 0, 2} : std::vector<size_t>{0, 1, 2});
+    if (!held)
+      NEREID_TRY_STATUS(import_.define(
+          import_.results()[0], below(t, sample, Index::dimension(2), import_.result().sizes), "sequence"));
     NEREID_TRY_STATUS(last(1, last_hidden_, {Index(time_ + first_)}, "last_hidden"));
     return cell_ == Cell::kLstm ? last(2, last_cell_, {}, "last_cell") : ok_status();
   }

@@ -224,6 +224,15 @@ class ForwardWriter {
     return ok_status();
   }
 
+  // The first of the rows of `of` that a view of these sizes and strides is the rest of.
+  static std::optional<Size> last_rows(Extents sizes, const Extents& strides, const Size& distance,
+                                       const Tensor& of) {
+    if (strides != of.strides || sizes.empty() || of.sizes[0] <= sizes[0]) return std::nullopt;
+    const Size first = of.sizes[0] - sizes[0];
+    sizes[0] = of.sizes[0];
+    return sizes == of.sizes && distance == first * of.strides[0] ? std::optional(first) : std::nullopt;
+  }
+
   // A value as a look at the tensor that holds it.
   Result<std::string> look(trace::ValueId id, TensorId holder) {
     NEREID_TRY(std::string name, name_of(holder));
@@ -231,6 +240,13 @@ class ForwardWriter {
     const Tensor& of = tensor(holder);
     if (of.sizes == view.sizes && of.strides == view.strides && of.offset == view.offset) return name;
     const Size further = along_strides(view.offset - of.offset, of.strides);
+    Extents sizes = view.sizes, strides = view.strides;
+    for (const char* turned : {"", ".transpose(0, 1)"}) {
+      if (const auto rows = last_rows(sizes, strides, view.offset - of.offset, of))
+        return fmt::format("{}[{}:]{}", name, rows->text(), turned);
+      if (sizes.size() < 2) break;
+      std::swap(sizes[0], sizes[1]), std::swap(strides[0], strides[1]);
+    }
     return fmt::format(
         "{}.as_strided({}, {}{})", name, sizes_text(view.sizes), sizes_text(view.strides),
         further == 0 ? ""
