@@ -51,6 +51,30 @@ CASES = [
         (256, 2048),
         mentions=SUM,
     ),
+    # Others read the product, too: the sum reads its factors instead, unless it is where the product's rows
+    # are held.
+    case(
+        "sum_of_product_that_stays",
+        "v = torch.einsum('bid,ijde->bije', x, y)\ns = v.mean(1)\nn = s.pow(2).sum(-1, keepdim=True)\n"
+        "(v * (s * n / (1 + n)).unsqueeze(1)).sum(-1)",
+        (256, 128, 8),
+        (128, 10, 8, 16),
+        mentions=SUM,
+    ),
+    case(
+        "sum_of_product_that_is_held",
+        "v = x @ y\nv - v.mean(1, keepdim=True)",
+        (2048, 16),
+        (16, 2048),
+        never=SUM,
+    ),
+    case(
+        "sum_of_product_and_its_norm",
+        "v = x @ y\nF.layer_norm(v, (2048,)), v",
+        (2048, 16),
+        (16, 2048),
+        never=SUM,
+    ),
     case("sum_of_batches", "torch.bmm(x, y).sum((0, 2))", (8, 256, 128), (8, 128, 512), mentions=SUM),
     case(
         "mean_of_area",

@@ -29,10 +29,12 @@ class LinearSums {
   // `readers`: of each tensor, reader_counts; both outlive this.
   LinearSums(Graph& graph, const std::vector<int>& readers) : graph_(graph), readers_(readers) {}
 
-  // What makes the tensor, where nothing else reads it; else null.
+  // What makes the tensor, where nothing else reads it; else null. Of a tensor that stays (keep), too.
   const Node* own(TensorId id) const {
-    return readers_[static_cast<size_t>(id)] == 1 ? graph_.maker(id) : nullptr;
+    return id == kept_ || readers_[static_cast<size_t>(id)] == 1 ? graph_.maker(id) : nullptr;
   }
+  // A sum that others read as well, which is taken apart for one reader; -1: none.
+  void keep(TensorId id) { kept_ = id; }
 
   // `body` in `type`, over `extents`. `steps` gets those of the maps that are looked through.
   Linear combination(ExprId body, DType type, const Extents& extents, std::set<int>& steps);
@@ -50,6 +52,7 @@ class LinearSums {
 
   Graph& graph_;
   const std::vector<int>& readers_;
+  TensorId kept_ = -1;
   DType type_ = DType::kF32;
   std::set<int> steps_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -15,9 +16,10 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr double kWorthIt = 0.95;    // of the time before
-constexpr double kCacheSpeed = 2.5;  // times that of device memory
-constexpr double kUsualShare = 0.5;  // of a tensor core's peak
+constexpr double kWorthIt = 0.95;      // of the time before
+constexpr double kWorthAnother = 0.7;  // of that of reading a product, which stays
+constexpr double kCacheSpeed = 2.5;    // times that of device memory
+constexpr double kUsualShare = 0.5;    // of a tensor core's peak
 constexpr int64_t kSharedRows =
     1 << 16;  // that may all sum the same few numbers again rather than cost a launch
 
@@ -39,7 +41,10 @@ class SumPusher {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (size_t n = 0; n < before.size(); ++n) {
-      if (!live[n] || !rewrite(before[n])) append(graph_, std::move(before[n]));
+      later_.clear();
+      for (size_t other = n + 1; other < before.size(); ++other)
+        if (live[other]) later_.push_back(&before[other]);
+      if (!live[n] || !(rewrite(before[n]) || sum_another(before[n]))) append(graph_, std::move(before[n]));
     }
     return changed_;
   }
@@ -62,6 +67,48 @@ class SumPusher {
         !is_contraction(graph_, *sums_.own(found.terms[0].tensor)) && !is_contraction(graph_, node))
       return merge_sums(node, found.terms[0]);
     return push(node, found);
+  }
+
+  // The sum of a product that others read, too, as a product of its own.
+  bool sum_another(const Node& node) {
+    const Expr load = exprs()[node.body];
+    if (node.special() || node.scan || !node.at.empty() || !node.low.empty() || node.taps || node.tf32 ||
+        node.reduction != Reduction::kSum || load.kind != Expr::Kind::kLoad || !load.args.empty() ||
+        load.type != DType::kF32)
+      return false;
+    const Node* maker = graph_.maker(load.tensor);
+    if (maker == nullptr || maker->special() || !is_contraction(graph_, *maker) ||
+        readers_[static_cast<size_t>(load.tensor)] < 2 || !is_read_apart(node, load.tensor))
+      return false;
+    sums_.keep(load.tensor);
+    type_ = load.type;
+    steps_ = node.steps;
+    const bool pushed = push(node, {.terms = {{-1, load.tensor, load.at}}}, kWorthAnother);
+    sums_.keep(-1);
+    return pushed;
+  }
+
+  // Nothing that reads the product, too, would hold its rows for the sum: no reduction of the same rows, and
+  // no map that needs the sum, unless after other reductions of that.
+  bool is_read_apart(const Node& node, TensorId product) const {
+    enum Follows : uint8_t { kNot, kByMaps, kByReductions };
+    std::map<TensorId, Follows> follows{{node.out, kByMaps}};
+    for (const Node* other : later_) {
+      const auto reads = graph_.reads(*other);
+      Follows how = kNot;
+      for (const TensorId id : reads)
+        if (const auto found = follows.find(id); found != follows.end()) how = std::max(how, found->second);
+      if (std::ranges::find(reads, product) != reads.end()) {
+        const bool same_rows = other->reduction != Reduction::kNone && other->sizes == node.sizes &&
+                               other->reduced == node.reduced;
+        if (same_rows || how == kByMaps) return false;
+      }
+      if (how == kNot) continue;
+      const Follows made = other->special() || other->reduction != Reduction::kNone ? kByReductions : how;
+      follows[other->out] = made;
+      for (const TensorId out : other->outs) follows[out] = made;
+    }
+    return true;
   }
 
   // Where each dimension of a node's body is, when element `at` of its tensor is computed.
@@ -262,7 +309,7 @@ class SumPusher {
     const auto sizes = used(body, product->kept), reduced = used(body, both(shared, product->terms));
     steps_.insert(maker.steps.begin(), maker.steps.end());
     Node smaller = over(body, sizes, reduced, product->extents, maker.name, maker.place);
-    seconds_before_ += seconds(maker);
+    if (readers_[static_cast<size_t>(term.tensor)] == 1) seconds_before_ += seconds(maker);
     return times(exprs(), outside, element(planned(std::move(smaller)), sizes), type_);
   }
 
@@ -325,7 +372,7 @@ class SumPusher {
            std::max(all - distinct, 0.0) / (kCacheSpeed * target_.bytes_per_second);
   }
 
-  bool push(const Node& node, const Linear& found) {
+  bool push(const Node& node, const Linear& found, double worth_it = kWorthIt) {
     planned_.clear();
     shared_ = 0;
     seconds_before_ = seconds(node);
@@ -343,7 +390,7 @@ class SumPusher {
       for (const ExprId rest : found.rest) add(rest_of(node, rest));
     double after = -target_.cost.launch_seconds * shared_;
     for (const Node& each : planned_) after += seconds(each);
-    if (!possible || after > kWorthIt * seconds_before_) {
+    if (!possible || after > worth_it * seconds_before_) {
       graph_.tensors.resize(tensors);
       readers_.resize(tensors, 0);
       return false;
@@ -423,8 +470,9 @@ class SumPusher {
   const Target& target_;
   std::vector<int> readers_;
   LinearSums sums_;
-  std::vector<Node> planned_;  // what a rewrite would add
-  int shared_ = 0;             // of these, that share another's launch
+  std::vector<const Node*> later_;  // nodes after the one that is rewritten
+  std::vector<Node> planned_;       // what a rewrite would add
+  int shared_ = 0;                  // of these, that share another's launch
   double seconds_before_ = 0;
   std::set<int> steps_;  // of what is being rewritten
   DType type_ = DType::kF32;
