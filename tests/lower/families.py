@@ -111,6 +111,30 @@ CASES = [
         mentions=ROWS,
         dtype="float16",
     ),
+    # A layer's states are its sequence, as views of what the steps write.
+    *(
+        (
+            Case(
+                f"family_states_{name}", forward, (("x", (6, 5, 8)),), f"self.f = {layer}", family="families"
+            ),
+            mentions,
+            never,
+        )
+        for name, layer, forward, mentions, never in (
+            ("handed_out", "nn.LSTM(8, 12)", "y, (h, c) = self.f(x)\ny, h, c", "[1:]", "sequence_kernel"),
+            (
+                "batch_first",
+                "nn.GRU(8, 140, batch_first=True)",
+                "self.f(x)[0]",
+                "[1:].transpose(0, 1)",
+                "sequence_kernel",
+            ),
+            ("read", "nn.RNN(8, 12)", "y = self.f(x)[0]\ny, y.softmax(-1), y[1:3]", None, None),
+            ("changed", "nn.LSTM(8, 12)", "y = self.f(x)[0]\ny[0] = 1\ny.relu_()", None, None),
+            ("twice", "nn.LSTM(8, 12)", "y = self.f(x)[0]\ny, y", None, None),
+            ("of_layers", "nn.LSTM(8, 12, num_layers=2)", "self.f(x)[0]", "[1:]", "sequence_kernel"),
+        )
+    ),
     # Windows: pooling, and depthwise convolutions, with the pointwise ones after them.
     case("pool_gaps", "nn.MaxPool1d(4, stride=5, padding=1)", (3, 7, 333), mentions=APART),
     case(
@@ -132,6 +156,47 @@ CASES = [
         (3, 11, 41, 37),
         mentions=APART,
     ),
+    # A program has a part of one channel's plane, whose weights are the same for all of its elements.
+    case(
+        "depthwise_planes",
+        "nn.Conv2d(7, 7, 3, padding=1, groups=7)",
+        (3, 7, 28, 29),
+        mentions="row = (tl.program_id(0) // tiles)",
+    ),
+    case(
+        "depthwise_wide_planes",
+        "nn.Conv2d(5, 5, 7, padding=(3, 6), dilation=(1, 2), groups=5)",
+        (2, 5, 41, 23),
+        mentions="row = (tl.program_id(0) // tiles)",
+    ),
+    case(
+        "depthwise_half_planes",
+        "nn.Sequential(nn.Conv2d(6, 6, 7, stride=2, padding=3, groups=6), nn.BatchNorm2d(6), nn.GELU())",
+        (2, 6, 64, 70),
+        mentions="row = (tl.program_id(0) // tiles)",
+        dtype="bfloat16",
+    ),
+    case(
+        "depthwise_space",
+        "nn.Conv3d(4, 4, 3, padding=1, groups=4)",
+        (2, 4, 7, 10, 11),
+        mentions="row = (tl.program_id(0) // tiles)",
+    ),
+    case("depthwise_small_planes", "nn.Conv2d(7, 7, 3, groups=7)", (3, 7, 12, 12), never="// tiles"),
+    # Larger windows element by element, one for all places at a time.
+    case(
+        "depthwise_window",
+        "nn.Conv2d(5, 5, 13, padding=6, groups=5)",
+        (2, 5, 50, 52),
+        mentions="of 169 a program, 1 at a time",
+    ),
+    case(
+        "depthwise_window_strided",
+        "nn.Conv1d(6, 6, 90, stride=3, padding=40, groups=6)",
+        (6, 6, 1801),
+    ),
+    case("pool_window", "nn.AvgPool2d(9, stride=1, padding=4)", (2, 5, 50, 53), mentions="1 at a time"),
+    case("pool_window_max", "nn.MaxPool2d((7, 11), stride=1, padding=(3, 5))", (2, 5, 40, 33)),
     case("depthwise_more", "nn.Conv1d(11, 33, 4, stride=3, padding=2, groups=11)", (3, 11, 241)),
     separable(
         "separable",
@@ -226,6 +291,44 @@ CASES = [
         (9, 16, 17000),
         (9, 16, 17000),
         mentions="which exchange what they reduce",
+    ),
+    # Moments of rows that nothing holds for later follow from those of their parts: one read, no exchange.
+    product("moments_in_parts", "torch.var_mean(x, -1)", (9, 300001), mentions="variance_parts"),
+    product("moments_of_all", "x.std()", (1500, 1501), mentions="variance_parts"),
+    product("moments_of_columns", "x.var(0, correction=2)", (70003, 40), mentions="variance_parts"),
+    product("moments_of_half", "torch.std_mean(x, -1)", (12, 180000), dtype="float16"),
+    # Rows that are held for what is made of them exchange their moments once.
+    product("norm_of_one_group", "F.group_norm(x, 1)", (6, 7, 33, 1601), mentions="Here 1 kernel moves"),
+    product(
+        "norm_of_norm",
+        "F.group_norm(F.instance_norm(x), 1)",
+        (6, 7, 33, 1600),
+        mentions="Here 3 kernels move",
+    ),
+    case(
+        "norm_in_training",
+        "nn.BatchNorm2d(5)",
+        (33, 5, 113, 127),
+        mentions="which exchange what they reduce",
+    ),
+    (
+        Case(
+            "family_norms_in_training",
+            "F.relu(self.f(x) + self.g(y))",
+            (("x", (33, 5, 113, 127)), ("y", (33, 5, 113, 127))),
+            "self.f = nn.BatchNorm2d(5)\nself.g = nn.BatchNorm2d(5)",
+            family="families",
+        ),
+        "variance_parts",
+        None,
+    ),
+    # Tensors that are small next to another do not say along which dimension a sum's rows lie.
+    product(
+        "weighted_rows",
+        "(torch.softmax(x, 2).unsqueeze(-1) * y.transpose(0, 1)).sum(1)",
+        (900, 70, 10),
+        (70, 900, 10, 16),
+        mentions="256 rows of 70 a program",
     ),
     # Deviations and scans along columns, whose rows are adjacent.
     product("held_columns", "x.std(0)", (300, 2200), mentions="16 rows of 300 a program"),

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/emit_reduction.h"
 #include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/codegen/tile.h"
+#include "nereid/compiler/transforms/moments.h"
 
 namespace nereid::compiler {
 namespace {
@@ -76,6 +78,11 @@ class TileEmitter {
       for (Index& index : flat.at) index = substitute(index, by, extents);
       members_.push_back(std::move(flat));
     }
+    if (tile_.parts == 1) return;
+    std::vector<const Node*> nodes;
+    for (const Member& member : members_) nodes.push_back(&node_of(member));
+    moments_ = moments_in(graph_, nodes);
+    for (Moments& each : moments_) each.element = graph_.exprs.substitute(each.element, by, extents);
   }
 
   bool is_wide() const { return rows_ * columns_ >= (int64_t{1} << 31); }
@@ -148,7 +155,9 @@ class TileEmitter {
 
   void in_one_block() {
     if (tile_.column_tiles > 1)
-      write_.line(fmt::format("column = tl.program_id(0) % tiles * BLOCK_COLUMNS + {}", column_range()));
+      write_.line(fmt::format("column = {}tl.program_id(0) % tiles * BLOCK_COLUMNS + {}{}",
+                              tile_.one_a_thread ? "tl.max_contiguous(" : "", column_range(),
+                              tile_.one_a_thread ? ", 1)" : ""));
     else if (has_columns_)
       write_.line(fmt::format("column = {}", column_range()));
     for (size_t m = 0; m < members_.size(); ++m) {
@@ -184,24 +193,32 @@ class TileEmitter {
     write_.line(fmt::format("part = tl.program_id(0) % {}", tile_.parts));
     write_.line(fmt::format("column = part * BLOCK_COLUMNS + {}", column_range()));
     write_.line(fmt::format("parts = tl.arange(0, {})", power_of_two(tile_.parts)));
+    if (!moments_.empty()) write_elements_of_parts();
     write_.begin_loop({kRow, kColumn});
     if (is_wide()) write_.line("row = turn.to(tl.int64)");
     std::vector<Partial> partials;
     for (size_t m = 0; m < members_.size(); ++m) {
       const Member& member = members_[m];
+      const Moments* moments = moments_of(member);
+      if (moments != nullptr && node_of(member).out != moments->rough) continue;  // made with the rough mean
       const auto reads = graph_.reads(node_of(member));
       if (std::ranges::any_of(partials, [&](const Partial& partial) {
-            return std::ranges::find(reads, node_of(*partial.member).out) != reads.end();
+            return std::ranges::any_of(made_of(partial), [&](TensorId made) {
+              return std::ranges::find(reads, made) != reads.end();
+            });
           }))
         exchange(partials);
       if (partials.empty()) write_earlier_steps(m);
       if (member.reduction == Reduction::kNone) {
         keep_result(member, write_.value(member.body));
-        continue;
+      } else if (moments != nullptr) {
+        add_moments(member, *moments, partials);
+      } else {
+        const std::string block = masked(member, wide(member)), name = identifier(node_of(member).name);
+        partials.push_back(
+            {&member, name,
+             write_.let(name + "_of_part", reduced_text(member.reduction, block, 0, out_.helpers))});
       }
-      const std::string block = masked(member, wide(member));
-      partials.push_back({&member, write_.let(identifier(node_of(member).name) + "_of_part",
-                                              reduced_text(member.reduction, block, 0, out_.helpers))});
     }
     exchange(partials);
     write_.end_loop(fmt::format("for {} in range(tl.program_id(0) // {}, {}, {}):",
@@ -211,8 +228,65 @@ class TileEmitter {
   // What a program reduced its part of a row to.
   struct Partial {
     const Member* member;
-    std::string text;
+    std::string name, text;
+    const Moments* moments =
+        nullptr;  // the mean of the part; of the partial after it: the squares about that
   };
+
+  const Moments* moments_of(const Member& member) const {
+    const TensorId out = node_of(member).out;
+    for (const Moments& each : moments_)
+      if (out == each.rough || out == each.rest || out == each.squares) return &each;
+    return nullptr;
+  }
+  const Member& maker_of(TensorId out) const {
+    return *std::ranges::find_if(members_, [&](const Member& member) { return node_of(member).out == out; });
+  }
+  std::vector<TensorId> made_of(const Partial& partial) const {
+    if (partial.moments == nullptr) return {node_of(*partial.member).out};
+    return {partial.moments->rough, partial.moments->rest, partial.moments->squares};
+  }
+
+  void write_elements_of_parts() {
+    names_.taken.insert({"share_of_part", "elements_of_parts"});
+    const std::string count = hole(columns_, Size::Place::kTerm);
+    write_.line(
+        fmt::format("share_of_part = 1.0 / tl.minimum({} - part * BLOCK_COLUMNS, BLOCK_COLUMNS)", count));
+    write_.line(
+        fmt::format("elements_of_parts = tl.minimum(tl.maximum({} - parts * BLOCK_COLUMNS, 0), "
+                    "BLOCK_COLUMNS).to(tl.float32)",
+                    count));
+  }
+
+  // The part's own mean, and the squares of the distances from that.
+  void add_moments(const Member& member, const Moments& moments, std::vector<Partial>& partials) {
+    const std::string x = write_.value(moments.element), divisor = write_.value(moments.divisor);
+    const auto add = [&](TensorId out, const std::string& text) {
+      const std::string name = identifier(node_of(maker_of(out)).name);
+      const std::string sum = fmt::format("tl.sum({}, axis=0)", masked(member, text));
+      partials.push_back({&member, name, write_.let(name + "_of_part", sum), &moments});
+    };
+    add(moments.rough, fmt::format("{} * share_of_part", x));
+    const std::string distance = write_.let("distance", fmt::format("{} - {}", x, partials.back().text));
+    add(moments.squares, fmt::format("{} * {} * {}", distance, divisor, distance));
+  }
+
+  // Those of the row, of its parts' means and squares.
+  void finish_moments(const Moments& moments, const std::vector<std::string>& parts) {
+    const auto keep = [&](TensorId out, const std::string& text) {
+      const std::string name =
+          write_.let(identifier(node_of(maker_of(out)).name), fmt::format("tl.sum({}, axis=0)", text));
+      keep_result(maker_of(out), name);
+      return name;
+    };
+    const std::string share = write_.value(moments.share), divisor = write_.value(moments.divisor);
+    const std::string mean =
+        keep(moments.rough, fmt::format("{} * (elements_of_parts * {})", parts[0], share));
+    const std::string distance = write_.let("distance_of_parts", fmt::format("{} - {}", parts[0], mean));
+    keep(moments.rest, fmt::format("{} * (elements_of_parts * {})", distance, share));
+    keep(moments.squares,
+         fmt::format("{} + {} * (elements_of_parts * {}) * {}", parts[1], distance, divisor, distance));
+  }
 
   // All partial results of the row, when all of its programs have stored theirs.
   void exchange(std::vector<Partial>& partials) {
@@ -233,16 +307,20 @@ class TileEmitter {
     write_.line(fmt::format("tl.atomic_add({}, 1, sem=\"release\")", counter));
     write_.line(fmt::format("while tl.atomic_add({}, 0, sem=\"acquire\") < {}:", counter, tile_.parts));
     write_.line("    pass");
+    std::vector<std::string> of_moments;
     for (size_t i = 0; i < partials.size(); ++i) {
-      const Member& member = *partials[i].member;
+      const auto& [of, name, text, moments] = partials[i];
       const bool all = power_of_two(tile_.parts) == tile_.parts;
       const std::string where =
-          all ? "" : fmt::format(", mask=parts < {}, other={}", tile_.parts, nothing(member));
-      const std::string block =
-          write_.let(identifier(node_of(member).name) + "_of_parts",
-                     fmt::format("tl.load({} + parts{}, cache_modifier=\".cg\")", place(i), where));
-      keep_result(member, write_.let(identifier(node_of(member).name),
-                                     reduced_text(member.reduction, block, 0, out_.helpers)));
+          all ? "" : fmt::format(", mask=parts < {}, other={}", tile_.parts, nothing(*of));
+      const std::string block = write_.let(
+          name + "_of_parts", fmt::format("tl.load({} + parts{}, cache_modifier=\".cg\")", place(i), where));
+      if (moments == nullptr) {
+        keep_result(*of, write_.let(name, reduced_text(of->reduction, block, 0, out_.helpers)));
+        continue;
+      }
+      of_moments.push_back(block);
+      if (of_moments.size() == 2) finish_moments(*moments, std::exchange(of_moments, {}));
     }
     partials.clear();
   }
@@ -437,112 +515,15 @@ class TileEmitter {
   KernelNames names_;
   ExprWriter write_;
   std::vector<Member> members_;
-  // Of a row's programs: partial results, counters of those that have stored theirs, and how many reductions
-  // have been exchanged.
+  // Of a row's programs: variances among the members, partial results, counters of those that have stored
+  // theirs, and how many reductions have been exchanged.
+  std::vector<Moments> moments_;
   TensorId parts_ = -1, arrived_ = -1;
   int64_t exchanged_ = 0;
   KernelText out_;
 };
 
 }  // namespace
-
-std::string blocks_text(const Size& count, int64_t block) {
-  if (count == 1) return "";
-  return block == 1 ? count.text(Size::Place::kTerm)
-                    : fmt::format("triton.cdiv({}, {})", count.text(), block);
-}
-
-std::string product_text(const std::vector<std::string>& factors) {
-  std::string text;
-  for (const auto& each : factors)
-    if (!each.empty() && each != "1") text += (text.empty() ? "" : " * ") + each;
-  return text.empty() ? "1" : text;
-}
-
-std::vector<StepWord> step_words_of(const Graph& graph, const TileKernel& kernel) {
-  std::vector<StepWord> work;
-  const auto add = [&](const StepWord& word) {
-    if (std::ranges::find(work, word) == work.end()) work.push_back(word);
-  };
-  for (const Member& member : kernel.members) {
-    const Node& node = graph.nodes[static_cast<size_t>(member.node)];
-    for (const auto& word : node.before) add(word);
-    add(node.word());
-  }
-  std::ranges::stable_sort(work, {}, &StepWord::step);
-  return work;
-}
-
-std::vector<std::string> words_of(const Graph& graph, const TileKernel& kernel) {
-  std::vector<std::string> words;
-  for (const auto& [step, word] : step_words_of(graph, kernel))
-    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
-  return words;
-}
-
-namespace {
-
-bool of_a_reduction(const Graph& graph, ExprId id) {
-  return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
-    const Expr& load = graph.exprs[under];
-    const Node* maker = load.kind == Expr::Kind::kLoad ? graph.maker(load.tensor) : nullptr;
-    return maker != nullptr && maker->reduction != Reduction::kNone;
-  });
-}
-
-// Whether what it computes must be what another kernel, or another line of its own, computes of the same, to
-// the last bit: extrema, and the distance from what a reduction gave.
-bool rounds_products(const Graph& graph, const TileKernel& kernel) {
-  const auto product = [&](ExprId id) {
-    return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
-      const Expr& expr = graph.exprs[under];
-      return expr.kind == Expr::Kind::kApply && (expr.fn == Fn::kMul || expr.fn == Fn::kDiv);
-    });
-  };
-  const auto distance = [&](ExprId id) {
-    const Expr& expr = graph.exprs[id];
-    return expr.kind == Expr::Kind::kApply && expr.fn == Fn::kSub &&
-           ((product(expr.args[0]) && of_a_reduction(graph, expr.args[1])) ||
-            (product(expr.args[1]) && of_a_reduction(graph, expr.args[0])));
-  };
-  return std::ranges::any_of(kernel.members, [&](const Member& member) {
-    const auto& flash = graph.nodes[static_cast<size_t>(member.node)].flash;
-    if (flash) return product(flash->score);
-    const bool sums = member.reduction == Reduction::kNone || member.reduction == Reduction::kSum ||
-                      member.reduction == Reduction::kProd;
-    return (!sums && product(member.body)) || std::ranges::any_of(graph.exprs.below(member.body), distance);
-  });
-}
-
-}  // namespace
-
-void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& names, const TileKernel& of,
-                  const std::vector<std::string>& lines) {
-  std::vector<std::string> parameters;
-  for (const auto& [name, tensor] : names.pointers) {
-    kernel.pointers.push_back({name, tensor});
-    parameters.push_back(name);
-  }
-  if (kernel.steps > 0) parameters.emplace_back("step");
-  for (const auto& constant : kernel.constants) parameters.push_back(constant.name + ": tl.constexpr");
-  kernel.comment = fmt::format("{}", fmt::join(words_of(graph, of), ", "));
-  kernel.fused_multiply_add = !rounds_products(graph, of);
-  const std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
-  const char* jit = kernel.steps > 0 ? "@triton.jit(do_not_specialize=[\"step\"])" : "@triton.jit";
-  kernel.text = fmt::format("{}\n{}\n    # {}\n", jit, head, kernel.comment);
-  for (const auto& line : lines) kernel.text += "    " + line + "\n";
-  for (const auto& helper : function_helpers())
-    if (kernel.text.find(helper + "(") != std::string::npos) kernel.helpers.push_back(helper);
-}
-
-void spread(std::vector<Index>& by, const Extents& sizes, const std::vector<int>& dims, int dimension,
-            const Extents& extents) {
-  Extents own;
-  for (const int d : dims) own.push_back(sizes[static_cast<size_t>(d)]);
-  const auto parts = unravel(Index::dimension(dimension), own, extents);
-  for (size_t i = 0; i < dims.size(); ++i)
-    by[static_cast<size_t>(dims[i])] = own[i] == 1 ? Index() : parts[i];
-}
 
 Result<KernelText> emit(Graph& graph, const Fused& fused, const TileKernel& kernel, const std::string& name,
                         const KernelChoice& choice, const Target& target) {

@@ -14,6 +14,12 @@ constexpr int64_t kTileElements = 2048;  // elements of a block
 // Where rows are adjacent in memory: of a block of many, and columns that are read but once.
 constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
 // Where a row is read in several turns, of a block that holds it: columns, and rows that are whole sectors.
+// Of a block of windows that are gone over element by element.
+constexpr int64_t kWindowRows = 1024, kLeastWindowRows = 128;
+// Columns of a block of a plane, its elements of a warp, and how many lanes of all may be without one.
+constexpr int64_t kPlaneColumns = 512, kLeastPlaneColumns = 128, kPlaneByWarp = 128;
+constexpr double kPlaneWaste = 1.25;
+constexpr size_t kLeastWeights = 4;  // of a window's: fewer are as well loaded for each element
 constexpr int64_t kHeldInnerColumns = 2048, kHeldInnerElements = 8192, kSectorRows = 8;
 // Of a block of a scan along columns: what a thread goes over in its own registers; and elements a thread of
 // a scan along a row, for every warp adds what all before it have.
@@ -73,6 +79,36 @@ bool reads_unaligned(const Graph& graph, const TileKernel& kernel) {
   return unaligned.size() > static_cast<size_t>(kUnalignedLoads);
 }
 
+// Columns of a block of a plane of so many elements; 0 where too many of its lanes would have none.
+int64_t plane_columns(int64_t elements) {
+  int64_t best = 0, least = static_cast<int64_t>(kPlaneWaste * static_cast<double>(elements));
+  for (int64_t columns = kPlaneColumns; columns >= kLeastPlaneColumns; columns /= 2)
+    if (const int64_t all = (elements + columns - 1) / columns * columns;
+        all < least || (all == least && best == 0))
+      best = columns, least = all;
+  return best;
+}
+
+// Whether the rows' elements are of windows that overlap: where a load is, rows and columns say together, and
+// the next row's begins before the last one's ends.
+bool is_window(const Graph& graph, const TileKernel& kernel) {
+  const auto rank = static_cast<int>(kernel.rows.size());
+  const auto overlap = [&](const Index& index) {
+    if (rank == 0) return false;
+    const int64_t step = std::abs(index.stride(rank - 1).value_or(0).value());
+    int64_t reach = 0;
+    for (int c = 0; c < static_cast<int>(kernel.columns.size()); ++c)
+      reach +=
+          std::abs(index.stride(rank + c).value_or(0).value()) * (kernel.columns[static_cast<size_t>(c)] - 1);
+    return step > 0 && reach >= step;
+  };
+  for (const Member& member : kernel.members)
+    for (const ExprId id : graph.exprs.below(member.body))
+      if (graph.exprs[id].kind == Expr::Kind::kLoad && std::ranges::any_of(graph.exprs[id].at, overlap))
+        return true;
+  return false;
+}
+
 double instructions_of(const Expr& expr) {
   if (expr.kind == Expr::Kind::kLoad) return kLoadWork;
   if (expr.kind != Expr::Kind::kApply) return 0;
@@ -88,13 +124,17 @@ class TileCutter {
       if (const auto tile = in_parts(graph, kernel, choice)) return *tile;
     by_default(graph, kernel);
     if (!kernel.columns.empty() && !only_maps(kernel)) kept_short(graph, kernel);
+    if (kernel.planes) {
+      columns_ = plane_columns(kernel.column_count()), rows_ = 1;
+      warps_ = static_cast<int>(columns_ / kPlaneByWarp);
+    }
     if (choice.rows > 0 || choice.columns > 0) warps_ = 0;
     if (choice.rows > 0) rows_ = power_of_two(choice.rows);
     if (choice.columns > 0 && !kernel.columns.empty()) columns_ = power_of_two(choice.columns);
     if (choice.warps > 0) warps_ = choice.warps;
     Tile made{
         .rows = rows_, .columns = columns_, .warps = warps_ > 0 ? warps_ : usual_warps(rows_ * columns_)};
-    made.one_a_thread = reads_unaligned(graph, kernel);
+    made.one_a_thread = kernel.planes || reads_unaligned(graph, kernel);
     made.looped = !kernel.columns.empty() && columns_ < kernel.column_count();
     if (made.looped && only_maps(kernel)) {
       made.column_tiles = (kernel.column_count() + columns_ - 1) / columns_;
@@ -195,7 +235,11 @@ class TileCutter {
           (rows_ > columns_ ? rows_ : columns_) /= 2;
         return;
       }
-      if (in_one_turn(graph, kernel)) {
+      if (in_one_turn(graph, kernel) && is_window(graph, kernel)) {
+        // One element of all windows at a time: its place is the same number for all.
+        columns_ = 1, rows_ = std::min<int64_t>(power_of_two(all_rows), kWindowRows);
+        while (rows_ > kLeastWindowRows && all_rows / rows_ < 4 * processors_) rows_ /= 2;
+      } else if (in_one_turn(graph, kernel)) {
         // Rows in the lanes and columns in the registers of one: nothing is exchanged for a sum.
         for (; rows_ < kMostRows && columns_ > kLeastColumns && all_rows / (2 * rows_) >= 4 * processors_;
              rows_ *= 2)
@@ -315,13 +359,39 @@ bool is_long_code(const Graph& graph, const std::set<ExprId>& bodies, double ele
   return instructions * elements > kLongCode;
 }
 
-int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
+size_t planes_from(const Graph& graph, ExprId body, const Extents& rows) {
+  const size_t rank = rows.size();
+  const TileKernel map{.rows = rows, .columns = {}, .members = {{.node = -1, .body = body, .at = {}}}};
+  if (!reads_unaligned(graph, map)) return rank;
+  std::vector<size_t> firsts;  // of each load: behind the last dimension that it depends on
+  for (const ExprId id : graph.exprs.below(body)) {
+    if (graph.exprs[id].kind != Expr::Kind::kLoad) continue;
+    size_t first = rank;
+    while (first > 0 && !graph.exprs.uses(id, static_cast<int>(first) - 1)) --first;
+    firsts.push_back(first);
+  }
+  for (size_t first = 1; first < rank; ++first) {
+    const auto weights =
+        static_cast<size_t>(std::ranges::count_if(firsts, [&](size_t f) { return f <= first; }));
+    if (weights < kLeastWeights || firsts.size() - weights < kLeastWeights) continue;
+    const Extents plane(rows.begin() + static_cast<ptrdiff_t>(first), rows.end());
+    return plane_columns(element_count(plane)) > 0 ? first : rank;
+  }
+  return rank;
+}
+
+namespace {
+
+// Votes of the loads of a kernel, of tensors of at least so many elements.
+int votes_for_rows(const Graph& graph, const TileKernel& kernel, int64_t least) {
   int votes = 0;
   const auto rank = static_cast<int>(kernel.rows.size());
   for (const Member& member : kernel.members)
     for (const ExprId id : graph.exprs.below(member.body)) {
       const Expr& expr = graph.exprs[id];
-      if (expr.kind != Expr::Kind::kLoad) continue;
+      if (expr.kind != Expr::Kind::kLoad ||
+          element_count(graph.tensors[static_cast<size_t>(expr.tensor)].sizes) < least)
+        continue;
       bool of_columns = false;  // else it is read once a row, whichever way that is cut
       for (size_t c = 0; c < kernel.columns.size(); ++c)
         of_columns = of_columns || graph.exprs.uses(id, rank + static_cast<int>(c));
@@ -338,6 +408,14 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
       votes += weight * ((rows == 1 && (columns != 1 || window) ? 1 : 0) - (columns == 1 && !window ? 1 : 0));
     }
   return votes;
+}
+
+}  // namespace
+
+int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
+  // What is small next to all that is read comes from a cache.
+  const int votes = votes_for_rows(graph, kernel, kernel.row_count() * kernel.column_count() / kSmallShare);
+  return votes != 0 ? votes : votes_for_rows(graph, kernel, 0);
 }
 
 int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {

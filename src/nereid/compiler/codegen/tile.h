@@ -38,6 +38,10 @@ bool is_shared_row(int64_t rows, int64_t columns, const Target& target);
 bool has_short_runs(const Graph& graph, ExprId body, const Extents& rows, const Extents& columns,
                     const Target& target);
 
+// Of a map `body` over `rows`: the first of the dimensions that no weight of its window depends on, where it
+// has several weights and these dimensions fill the blocks of planes (TileKernel::planes); else their number.
+size_t planes_from(const Graph& graph, ExprId body, const Extents& rows);
+
 // Votes of what a kernel loads for its rows (positive) or its columns being adjacent in memory.
 int rows_are_inner(const Graph& graph, const TileKernel& kernel);
 

@@ -410,4 +410,41 @@ std::vector<Index> unravel(const Index& linear, const Extents& sizes, const Exte
   return at;
 }
 
+std::optional<std::pair<int, int64_t>> group_of(const Index& index, const Extents& sizes, int64_t size) {
+  if (index.constant() != 0 || index.terms().size() != 1) return std::nullopt;
+  const auto& [atom, factor] = index.terms()[0];
+  if (atom.kind != Atom::Kind::kQuotient || factor != 1) return std::nullopt;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (*atom.of == Index::dimension(static_cast<int>(d)) && sizes[d] == size * atom.by)
+      return std::pair(static_cast<int>(d), atom.by);
+  return std::nullopt;
+}
+
+std::vector<std::pair<int, int64_t>> digits_of(const Index& index, const Extents& sizes, int64_t size) {
+  std::vector<std::pair<int, int64_t>> digits;
+  if (index.constant() != 0) return {};
+  for (const auto& [atom, stride] : index.terms()) {
+    if (atom.kind != Atom::Kind::kDimension) return {};
+    digits.emplace_back(atom.dimension, stride);
+  }
+  std::ranges::sort(digits, {}, [](const auto& digit) { return digit.second; });
+  int64_t below = 1;
+  for (const auto& [dimension, stride] : digits) {
+    if (stride != below) return {};
+    below *= sizes[static_cast<size_t>(dimension)];
+  }
+  if (digits.size() > 1 && below != size) return {};
+  return digits;
+}
+
+bool refines(const Extents& sizes, const Extents& columns) {
+  size_t next = 0;
+  for (const Size& column : columns) {
+    int64_t product = 1;
+    while (product < column && next < sizes.size()) product *= sizes[next++];
+    if (product != column) return false;
+  }
+  return next == sizes.size();
+}
+
 }  // namespace nereid::compiler

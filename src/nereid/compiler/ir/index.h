@@ -99,4 +99,14 @@ std::string to_string(const Index& index, const std::function<std::string(int)>&
 // Where a dense tensor of these sizes, laid out row-major, has its element number `linear`.
 std::vector<Index> unravel(const Index& linear, const Extents& sizes, const Extents& extents);
 
+// The dimension that an index says the group of, and the group's length: a channel's in a group norm.
+std::optional<std::pair<int, int64_t>> group_of(const Index& index, const Extents& sizes, int64_t size);
+
+// The dimensions whose digits an index is, which goes over all of `size`, each with its stride: of a reshape
+// several. Empty where it is something else.
+std::vector<std::pair<int, int64_t>> digits_of(const Index& index, const Extents& sizes, int64_t size);
+
+// Whether each of `columns` is a product of neighbours among `sizes`.
+bool refines(const Extents& sizes, const Extents& columns);
+
 }  // namespace nereid::compiler

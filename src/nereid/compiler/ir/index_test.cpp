@@ -156,5 +156,13 @@ TEST(Index, TheNormalFormHasTheSameValues) {
   }
 }
 
+TEST(Index, RefinesWhereNeighboursMakeEachColumn) {
+  EXPECT_TRUE(refines({7, 33, 2000}, {7, 66000}));
+  EXPECT_TRUE(refines({2, 3}, {6}));
+  EXPECT_FALSE(refines({6}, {2, 3}));
+  EXPECT_FALSE(refines({4, 6}, {6, 4}));  // as many elements, in another order
+  EXPECT_FALSE(refines({7, 33}, {7}));
+}
+
 }  // namespace
 }  // namespace nereid::compiler

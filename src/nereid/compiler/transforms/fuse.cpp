@@ -90,6 +90,13 @@ class Fuser {
       if (across) {
         map[static_cast<size_t>(*across)] = Index::dimension(static_cast<int>(kernel.rows.size()));
         kernel.columns = {each.sizes[static_cast<size_t>(*across)]};
+      } else if (const auto first =
+                     planes_from(graph_, exprs().substitute(each.body, map, kernel.rows), kernel.rows);
+                 first < kernel.rows.size()) {
+        const auto columns = kernel.rows.begin() + static_cast<ptrdiff_t>(first);
+        kernel.columns.assign(columns, kernel.rows.end());
+        kernel.rows.erase(columns, kernel.rows.end());
+        kernel.planes = true;
       }
     }
     kernel.members.push_back(member(kernel, id, map));
@@ -160,6 +167,8 @@ class Fuser {
 
   bool joins(TileKernel& kernel, NodeId id) {
     if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
+    // Of a reduction a program has a whole row, so it would do a window for many elements a thread.
+    if (kernel.planes && node(id).reduction != Reduction::kNone) return false;
     const Node& first = node(kernel.members.front().node);
     if (first.special() || part_of(first, cuts_) != part_of(node(id), cuts_)) return false;
     if (fusion_ != Fusion::kFree && (!joins_plainly(kernel, node(id)) || splits_call(kernel, id)))
@@ -179,7 +188,7 @@ class Fuser {
     }
     Member made = member(kernel, id, *map);
     if (!in_one_pass(kernel, made) || scatters(kernel, made) || ends_sharing(kernel, made) ||
-        crosses(kernel, made))
+        updates_shared_row(kernel, made) || crosses(kernel, made))
       return false;
     kernel.members.push_back(std::move(made));
     return true;
@@ -224,6 +233,14 @@ class Fuser {
     TileKernel with = kernel;
     with.members.push_back(made);
     return wide_loads(graph_, with) > kSharedTensors;
+  }
+
+  // State of a row, as a batch norm's running mean: one program must change it (update_in_place.h), and those
+  // that share the row would all read it.
+  bool updates_shared_row(const TileKernel& kernel, const Member& made) {
+    return !made.whole && is_shared_row(kernel.row_count(), kernel.column_count(), target_) &&
+           std::ranges::any_of(graph_.updates,
+                               [&](const Update& u) { return u.from == node(made.node).out; });
   }
 
   // It is of a call that the kernel does already, or of one more, and plain.
@@ -284,18 +301,6 @@ class Fuser {
   };
   using Known = std::vector<KnownDimension>;
 
-  // The dimension that an index says the group of, and the group's length: a channel's in a group norm.
-  static std::optional<std::pair<int, int64_t>> group_of(const Index& index, const Extents& sizes,
-                                                         int64_t size) {
-    if (index.constant() != 0 || index.terms().size() != 1) return std::nullopt;
-    const auto& [atom, factor] = index.terms()[0];
-    if (atom.kind != Atom::Kind::kQuotient || factor != 1) return std::nullopt;
-    for (size_t d = 0; d < sizes.size(); ++d)
-      if (*atom.of == Index::dimension(static_cast<int>(d)) && sizes[d] == size * atom.by)
-        return std::pair(static_cast<int>(d), atom.by);
-    return std::nullopt;
-  }
-
   // Which of the kernel's dimensions each of the node's is.
   std::optional<std::vector<Index>> mapping(const TileKernel& kernel, NodeId id) {
     const Node& each = node(id);
@@ -340,26 +345,6 @@ class Fuser {
     }
     return follows ? complete(kernel, each, known, after_contraction)
                    : horizontal(kernel, each, after_contraction);
-  }
-
-  // The dimensions whose digits an index is, which goes over all of `size`, each with its stride: of a
-  // reshape several. Empty where it is something else.
-  static std::vector<std::pair<int, int64_t>> digits_of(const Index& index, const Extents& sizes,
-                                                        int64_t size) {
-    std::vector<std::pair<int, int64_t>> digits;
-    if (index.constant() != 0) return {};
-    for (const auto& [atom, stride] : index.terms()) {
-      if (atom.kind != Atom::Kind::kDimension) return {};
-      digits.emplace_back(atom.dimension, stride);
-    }
-    std::ranges::sort(digits, {}, [](const auto& digit) { return digit.second; });
-    int64_t below = 1;
-    for (const auto& [dimension, stride] : digits) {
-      if (stride != below) return {};
-      below *= sizes[static_cast<size_t>(dimension)];
-    }
-    if (digits.size() > 1 && below != size) return {};
-    return digits;
   }
 
   // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
@@ -411,7 +396,8 @@ class Fuser {
       for (size_t c = 0; c < sizes.size(); ++c) all.push_back(Index::dimension(first + static_cast<int>(c)));
       return all;
     }
-    if (!folded || element_count(sizes) != kernel.column_count()) return std::nullopt;
+    if (element_count(sizes) != kernel.column_count() || !(folded || refines(sizes, kernel.columns)))
+      return std::nullopt;
     Index linear;
     const auto strides = row_major(kernel.columns);
     for (size_t c = 0; c < strides.size(); ++c)

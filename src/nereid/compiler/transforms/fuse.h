@@ -28,6 +28,9 @@ struct TileKernel {
   std::vector<Member> members;  // each after those it reads
   // Nothing but an operator that stays PyTorch's, or a tensor whose parts other kernels make: no launch.
   NodeId kept = -1;
+  // Of maps of windows: what their weights do not depend on is the columns, adjacent in memory. A program has
+  // a part of one row's, so that it loads each weight once.
+  bool planes = false;
 
   Extents extents() const;
   Size row_count() const { return element_count(rows); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "nereid/compiler/codegen/tile.h"
@@ -10,6 +11,7 @@
 #include "nereid/compiler/ir/value.h"
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/moments.h"
 
 namespace nereid::compiler {
 namespace {
@@ -19,6 +21,7 @@ constexpr int64_t kLongRow = 16384;  // elements that are worth a second stage
 constexpr int64_t kSplits = 256;
 constexpr int64_t kFewParts = 64;
 constexpr int64_t kHeldPart = 8192;        // elements of a part that one program holds in registers
+constexpr int64_t kHeldColumn = 128;       // and of one that it holds of rows that are adjacent in memory
 constexpr int64_t kReductionChunk = 1024;  // of one dimension that is cut: a block, of a customary size
 // Where rows are adjacent in memory, a program takes so many of them at once.
 constexpr int64_t kAdjacentRows = 32, kLongColumn = 1024, kLeastChunk = 128;
@@ -31,6 +34,7 @@ class RowSplitter {
       : graph_(graph), target_(target), anywhere_(anywhere) {}
 
   void run() {
+    const std::vector<bool> live = live_nodes(graph_);
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     std::map<TensorId, std::vector<TensorId>> readers;  // what those that read a tensor read, too
@@ -47,9 +51,16 @@ class RowSplitter {
             largest->body == of->element && largest->sizes == node.sizes && largest->reduced == node.reduced)
           shifts_.insert(of->largest);
       }
+    std::vector<const Node*> used;
+    for (size_t n = 0; n < before.size(); ++n)
+      if (live[n]) used.push_back(&before[n]);
+    if (anywhere_) find_moments(used, readers);
     for (Node& node : before) {
-      if (is_shared(node, readers[node.out])) shared_.insert(node.out);
-      if (shared_.contains(node.out))
+      const auto moments = moments_.find(node.out);
+      if (moments == moments_.end() && is_shared(node, readers[node.out])) shared_.insert(node.out);
+      if (moments != moments_.end())
+        split_moments(std::move(node), moments->second);
+      else if (shared_.contains(node.out))
         add(std::move(node));
       else
         place(std::move(node));
@@ -167,6 +178,98 @@ class RowSplitter {
     const Value sum(exprs, exprs.load(part, of_parts(rows), exprs[whole].type)),
         own(exprs, exprs.load(largest, of_parts(rows), exprs[whole].type));
     node.body = (sum * (own - Value(exprs, of.shift)).apply(Fn::kExp)).id();
+    place(std::move(node));
+  }
+
+  // Of a row's moments, those of its parts, each of which a program holds.
+  struct Parts {
+    Moments of;
+    int64_t chunk = 1;
+    TensorId means = -1, squares = -1;
+  };
+
+  // Variances of long rows that no kernel holds for what comes after.
+  void find_moments(const std::vector<const Node*>& nodes,
+                    const std::map<TensorId, std::vector<TensorId>>& readers) {
+    for (const Moments& found : moments_in(graph_, nodes)) {
+      const Node& node = **std::ranges::find(nodes, found.rough, &Node::out);
+      const bool shared = is_shared(node, readers.at(node.out));
+      const bool long_row = element_count(node.reduced) > kLongRow && parts_of(node) > 1;
+      if (shared ? is_held(nodes, node, found) : !long_row) continue;
+      const auto parts = std::make_shared<Parts>(Parts{.of = found, .chunk = chunk_of(node)});
+      for (const TensorId each : {found.rough, found.rest, found.squares}) moments_[each] = parts;
+    }
+  }
+
+  // A map of the whole rows reads these moments last of all that it needs, and few enough tensors that it is
+  // of their kernel (ends_sharing in fuse.cpp).
+  bool is_held(const std::vector<const Node*>& nodes, const Node& row, const Moments& moments) const {
+    const int64_t elements = element_count(row.extents());
+    return std::ranges::any_of(nodes, [&](const Node* node) {
+      if (node->special() || node->reduction != Reduction::kNone || element_count(node->sizes) != elements)
+        return false;
+      TensorId last = -1;
+      int64_t wide = 0;
+      for (const TensorId id : graph_.reads(*node)) {
+        if (element_count(graph_.tensors[static_cast<size_t>(id)].sizes) >= elements) ++wide;
+        const auto maker = std::ranges::find(nodes, id, &Node::out);
+        if (maker != nodes.end() && is_row_reduction(**maker)) last = std::max(last, id);
+      }
+      return wide <= kSharedTensors &&
+             (last == moments.rough || last == moments.rest || last == moments.squares);
+    });
+  }
+
+  // A length of parts that fits a program: one of equal parts of whole vectors, if there is one.
+  int64_t chunk_of(const Node& node) const {
+    const int64_t most = rows_are_inner(node) ? kHeldColumn : kHeldPart, count = element_count(node.reduced);
+    for (int64_t chunk = most; chunk > most * 3 / 4; chunk -= 4)
+      if (count % chunk == 0) return chunk;
+    return most;
+  }
+
+  // The mean of each part and the squares of the distances from it, of elements that are read once; then the
+  // row's, from those (moments.h).
+  void split_moments(Node node, const std::shared_ptr<Parts>& parts) {
+    Exprs& exprs = graph_.exprs;
+    const int64_t count = element_count(node.reduced), chunk = parts->chunk,
+                  last = count - count / chunk * chunk;
+    const size_t rows = node.sizes.size();
+    // Of part `dimension`, with `scale`: its elements times that, or one over that.
+    const auto elements = [&](int dimension, const Extents& extents,
+                              const std::function<double(int64_t)>& scale) {
+      const Value full(exprs, exprs.constant(scale(chunk)));
+      if (last == 0) return full;
+      const Value inside(exprs, exprs.within(Index::dimension(dimension), 0, count / chunk, extents));
+      return inside.where(full, full.constant(scale(last)));
+    };
+    if (node.out == parts->of.rough) {
+      Node part = node;
+      part.body = parts->of.element;
+      Extents extents = node.sizes;
+      extents.insert(extents.begin(), (count + chunk - 1) / chunk);
+      extents.push_back(chunk);
+      const Value share = elements(0, extents, [](int64_t n) { return 1 / static_cast<double>(n); });
+      parts->means = part_by(part, chunk, [&](Value x) { return x * share; }, 0);
+      const Value mean(exprs, exprs.load(parts->means, dimensions(rows + 1), DType::kF32));
+      const Value divisor(exprs, parts->of.divisor);
+      part.name = "variance";
+      parts->squares = part_by(part, chunk, [&](Value x) { return (x - mean) * divisor * (x - mean); }, 0);
+    }
+    node.reduced = {graph_.tensors[static_cast<size_t>(parts->means)].sizes[0]};
+    const auto weighted = [&](ExprId by) {
+      const double number = exprs[by].number;
+      return elements(static_cast<int>(rows), node.extents(),
+                      [&](int64_t n) { return static_cast<double>(n) * number; });
+    };
+    const Value means(exprs, exprs.load(parts->means, of_parts(rows), DType::kF32));
+    const Value squares(exprs, exprs.load(parts->squares, of_parts(rows), DType::kF32));
+    const Value distance = means - Value(exprs, exprs.load(parts->of.rough, dimensions(rows), DType::kF32));
+    const Value share = weighted(parts->of.share);
+    node.body = (node.out == parts->of.rough  ? means * share
+                 : node.out == parts->of.rest ? distance * share
+                                              : squares + distance * weighted(parts->of.divisor) * distance)
+                    .id();
     place(std::move(node));
   }
 
@@ -343,7 +446,8 @@ class RowSplitter {
   Graph& graph_;
   const Target& target_;
   bool anywhere_;
-  std::set<TensorId> shared_ = {};          // results of rows that programs share
+  std::map<TensorId, std::shared_ptr<Parts>> moments_ = {};  // by what they make: a mean, a rest, squares
+  std::set<TensorId> shared_ = {};                           // results of rows that programs share
   std::set<TensorId> shifts_ = {};          // largest elements that sums of exponentials are shifted by
   std::map<TensorId, TensorId> held_ = {};  // of those that are split, the largest of each part
 };
