@@ -34,10 +34,20 @@ struct EntryPoint {
   unsigned threads;
 };
 constexpr EntryPoint kEntryPoints[kernels::kKernels] = {
-    {"nereid_scale", kernels::kThreads},     {"nereid_own_error", kernels::kThreads},
-    {"nereid_got_error", kernels::kThreads}, {"nereid_runs", kernels::kThreads},
-    {"nereid_columns", kernels::kThreads},   {"nereid_values", kernels::kValueThreads},
-    {"nereid_fold", kernels::kThreads},      {"nereid_agree", kernels::kThreads},
+    {"nereid_scale", kernels::kThreads},
+    {"nereid_own_error", kernels::kThreads},
+    {"nereid_got_error", kernels::kThreads},
+    {"nereid_both_errors", kernels::kThreads},
+    {"nereid_tail", kernels::kThreads},
+    {"nereid_close", kernels::kThreads},
+    {"nereid_agree", kernels::kThreads},
+    {"nereid_runs", kernels::kThreads},
+    {"nereid_columns", kernels::kThreads},
+    {"nereid_values", kernels::kValueThreads},
+    {"nereid_all_runs", kernels::kThreads},
+    {"nereid_all_columns", kernels::kThreads},
+    {"nereid_all_values", kernels::kValueThreads},
+    {"nereid_fold", kernels::kThreads},
 };
 
 // Machine code runs on GPUs of its own major version and a minor one as high or higher.

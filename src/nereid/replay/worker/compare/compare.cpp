@@ -57,7 +57,7 @@ class Comparer {
         own_(flat(tensors.own)),
         truth_(flat(tolerance.kernelbench ? tensors.own : tensors.truth)),
         agreed_(tensors.agreed),
-        fused_(fused_metrics({got_, own_, truth_}) != nullptr),
+        fused_(fused_metrics({got_, own_, truth_})),
         largest_(largest_finite(tensors.dtype)) {
     out_.dtype = trace::to_string(tensors.dtype);
     out_.sizes = tensors.own.sizes().vec();
@@ -134,21 +134,26 @@ class Comparer {
     return tensors_.tf32 ? ErrorStatistics::Sample::kShift : ErrorStatistics::Sample::kNoise;
   }
 
-  // Null where the truth is no better than the reference's own.
-  ErrorStatistics* statistics_with_own(double scale) {
+  // Null where the truth is no better than the reference's own. `got`: gets the sums of the candidate's error
+  // where the same passes give them.
+  ErrorStatistics* statistics_with_own(double scale, std::optional<ErrorStatistics::Sums>* got = nullptr) {
     if (!tensors_.upcast) return nullptr;
     if (tensors_.statistics) return tensors_.statistics.get();
     auto sizes = tensors_.own.sizes().vec();
     if (tensors_.own.is_complex()) sizes.push_back(2);
     auto made = std::make_shared<ErrorStatistics>(std::move(sizes), tensors_.dtype, scale);
-    auto own = made->zeros();
+    auto own = made->zeros(), of_got = made->zeros();
     for_each_range(
         [&](const ElementRange& range, int64_t first) {
           if (!is_sampled(first)) return;
+          if (got != nullptr && made->add_all(range, own, of_got)) {
+            *got = std::move(of_got);
+            return;
+          }
           made->add_truth(range, first);
           made->add_error(own, range, range.own, first);
         },
-        false);
+        got != nullptr);
     made->add_sample(own, usual_sample());
     tensors_.statistics = std::move(made);
     return tensors_.statistics.get();
@@ -206,13 +211,16 @@ class Comparer {
 
   ReferenceErrors& reference_errors() {
     auto& known = tensors_.reference_errors;
-    const auto &own = tensors_.own, &truth = tensors_.truth, &agreed = tensors_.agreed;
-    if (known && known->own_output.is_same(own) && known->truth.is_same(truth) &&
-        known->agreed.is_same(agreed))
-      return *known;
+    if (known_errors(tensors_) != nullptr) return *known;
     known = std::make_shared<ReferenceErrors>(
-        ReferenceErrors{.own_output = own, .truth = truth, .agreed = agreed});
-    for_each_range([&](const ElementRange& range, int64_t) { known->scale.add(scale_of(range)); }, false);
+        ReferenceErrors{.own_output = tensors_.own, .truth = tensors_.truth, .agreed = tensors_.agreed});
+    for_each_range(
+        [&](const ElementRange& range, int64_t) {
+          if (!fused_) return known->scale.add(scale_of(range));
+          const auto whole = fused_->whole_scale(range);
+          known->scale = whole.scale, known->whole_truth = whole.truth, known->own_finite = whole.own_finite;
+        },
+        false);
     const auto& [squared, count, undefined] = known->scale;
     known->unit = count > 0 ? std::sqrt(squared / static_cast<double>(count)) : 0;
     // Squares of float64 numbers may be beyond float64: elements are then compared each by its own size.
@@ -231,6 +239,21 @@ class Comparer {
     return *known.own;
   }
 
+  // By kernels of our own, the reference's error and the candidate's in one pass.
+  void measure_both() {
+    auto& known = reference_errors();
+    if (!fused_ || known.own) return;
+    for_each_range([&](const ElementRange& s, int64_t) {
+      const auto both = fused_->both_errors(s, known.unit);
+      known.own = both.own, got_error_ = both.got;
+    });
+  }
+  // The candidate's. Where none is above the limit, no element is wrong.
+  GotError got_error(const ElementRange& range, double unit, double limit) const {
+    const bool none = got_error_ && std::isfinite(limit) && got_error_->largest <= limit;
+    return none ? *got_error_ : scaled_error(range, unit, limit);
+  }
+
   void scaled() {
     const auto truth = reference_errors().scale;
     const double scale = reference_errors().unit;
@@ -240,6 +263,7 @@ class Comparer {
                             ? std::sqrt(truth.squared)
                             : scale * std::sqrt(std::max(static_cast<double>(truth.count), 1.0));
 
+    measure_both();
     auto own = references_own_error();
     own.widen(tensors_.nearby);
     out_.own_error = own.largest;
@@ -270,11 +294,12 @@ class Comparer {
 
     const double unit = scale;
     const double slack = own_inputs ? 1 : tensors_.saturated ? 0 : tensors_.statistics_slack;
-    auto* statistics = slack > 0 && many ? statistics_with_own(unit) : nullptr;
-    auto got = statistics ? statistics->zeros() : ErrorStatistics::Sums();
+    std::optional<ErrorStatistics::Sums> summed;  // of the candidate's error
+    auto* statistics = slack > 0 && many ? statistics_with_own(unit, &summed) : nullptr;
+    auto got = summed ? *std::move(summed) : statistics ? statistics->zeros() : ErrorStatistics::Sums();
     for_each_range([&](const ElementRange& range, int64_t first) {
-      sum_.add(scaled_error(range, unit, out_.error_limit), first);
-      if (statistics && is_sampled(first)) statistics->add_error(got, range, range.got, first);
+      sum_.add(got_error(range, unit, out_.error_limit), first);
+      if (statistics && !summed && is_sampled(first)) statistics->add_error(got, range, range.got, first);
     });
     take_sum();
     if (has_norm) out_.norm_error = std::sqrt(sum_.squared) / norm;
@@ -363,39 +388,14 @@ class Comparer {
   const int64_t chunk_;
   at::Tensor got_, own_, truth_;
   at::Tensor agreed_;
-  bool fused_;  // kernels of our own read the whole tensors
+  const FusedMetrics* fused_;  // where kernels of our own read the whole tensors
   double largest_;
+  std::optional<GotError> got_error_;  // where it was measured with the reference's own
   GotError sum_;
   OutputComparison out_;
 };
 
 }  // namespace
-
-double floor_ulps(trace::DType type) {
-  switch (type) {
-    case trace::DType::kF32:
-    case trace::DType::kC64:
-      return 16;
-    case trace::DType::kF64:
-    case trace::DType::kC128:
-      return 1024;  // float64 cannot measure its own error
-    default:
-      return 1;
-  }
-}
-
-double norm_floor_ulps(trace::DType type) {
-  switch (type) {
-    case trace::DType::kF32:
-    case trace::DType::kC64:
-      return 4;
-    case trace::DType::kF64:
-    case trace::DType::kC128:
-      return 256;
-    default:
-      return 0.25;
-  }
-}
 
 Scale scale_of(const at::Tensor& tensor) {
   const auto t = flat(tensor);
@@ -410,23 +410,7 @@ Scale scale_of(const at::Tensor& tensor) {
   return sum;
 }
 
-double rms(const at::Tensor& tensor) {
-  const auto sum = scale_of(tensor);
-  return sum.count > 0 ? std::sqrt(sum.squared / static_cast<double>(sum.count)) : 0;
-}
-
-std::optional<double> saturated_at(const at::Tensor& truth) {
-  constexpr int64_t kSample = 4096;
-  constexpr double kOneNumber = 1e-6;
-  if (!c10::isFloatingType(truth.scalar_type()) || truth.numel() < 2) return std::nullopt;
-  const auto all = truth.reshape({-1});
-  const auto sample = all.slice(0, 0, std::nullopt, std::max<int64_t>(1, all.numel() / kSample) | 1)
-                          .to(at::kCPU, c10::kDouble);
-  const double middle = sample.median().item().toDouble();
-  if (middle == 0 || !std::isfinite(middle)) return std::nullopt;
-  const auto near = sample.sub(middle).abs().le(std::abs(middle) * kOneNumber).sum().item().toLong();
-  return 2 * near >= sample.numel() ? std::optional(middle) : std::nullopt;
-}
+double rms(const at::Tensor& tensor) { return rms(scale_of(tensor)); }
 
 OutputComparison compare(const OutputTensors& tensors, const Tolerance& tolerance, int64_t chunk) {
   return Comparer(tensors, tolerance, chunk).run();

@@ -20,6 +20,10 @@ struct ReferenceErrors {
   Scale scale = {};
   double unit = 1;  // that errors are measured in
   std::optional<OwnError> own = {};
+  // Of the truth's finite elements, and how many `own_output` has, whatever the other is: where kernels of
+  // our own measured them in the same pass.
+  std::optional<Scale> whole_truth = {};
+  std::optional<int64_t> own_finite = {};
 };
 
 // One output, all of one shape. It is looked at a few million elements at a time, or on a GPU as a whole by
@@ -101,5 +105,9 @@ double norm_floor_ulps(trace::DType type);
 Scale scale_of(const at::Tensor& tensor);
 // Their root mean square.
 double rms(const at::Tensor& tensor);
+double rms(const Scale& scale);
+
+// What is known of these tensors as they are, or null.
+const ReferenceErrors* known_errors(const OutputTensors& tensors);
 
 }  // namespace nereid::replay

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -53,6 +54,14 @@ GotError scaled_error(const ElementRange& range, double scale, double limit);
 // Wrong: |got - own| > rtol |own| + atol; `largest` is |got - own|. With `of_got`: rtol |got|.
 GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got = false);
 
+// counts[k]: the elements whose |error| / max(|truth|, scale) is at least 2^-k. Elements that are not finite
+// are left out.
+struct ErrorTail {
+  static constexpr int kPowers = 64;
+  std::array<int64_t, kPowers> counts{};
+  void add(const ErrorTail& other);
+  void widen(const ErrorTail& other);  // the larger of each
+};
 // The same by PyTorch's operators, whatever the device: what the loops are tested against.
 namespace by_operators {
 Scale scale_of(const ElementRange& range);

@@ -206,23 +206,39 @@ void ErrorStatistics::walk(std::vector<Sum>& into, const ElementRange& range, in
     for (size_t g = 0; g < into.size(); ++g) add_to(into[g], table[g]);
 }
 
-template <typename Add>
-bool ErrorStatistics::add_fused(const ElementRange& range, const at::Tensor& answer, int64_t first,
-                                Add add) const {
+template <typename Body>
+bool ErrorStatistics::with_kernels(const ElementRange& range, const at::Tensor& answer, int64_t first,
+                                   Body body) const {
   const auto* metrics = by_operators_ ? nullptr : fused_metrics({range.own, range.truth, answer});
   if (metrics == nullptr || first != 0 || range.truth.numel() != elements_) return false;
   std::vector<FusedMetrics::Family> families;
   for (const auto& f : families_)
     families.push_back({f.inner, f.size, f.per, f.groups, f.kind == Family::Kind::kValues});
-  const auto sums =
-      metrics->group_sums(range, answer, families, scale_, {epsilon(type_), smallest_ulp(type_)});
-  for (size_t g = 0; g < sums.size(); ++g) add(g, sums[g]);
+  body(*metrics, families, FusedMetrics::Ulps{epsilon(type_), smallest_ulp(type_)});
   return true;
 }
 
+namespace {
+void add_groups(std::vector<TruthSums>& into, const FusedMetrics::GroupSums& sums) {
+  for (size_t g = 0; g < sums.size(); ++g) add_to(into[g], {sums[g][0], sums[g][1], sums[g][2], sums[g][3]});
+}
+void add_groups(std::vector<ErrorSums>& into, const FusedMetrics::GroupSums& sums) {
+  for (size_t g = 0; g < sums.size(); ++g)
+    add_to(into[g], {sums[g][0], sums[g][1], sums[g][2], sums[g][3], sums[g][4]});
+}
+}  // namespace
+
+bool ErrorStatistics::add_all(const ElementRange& range, Sums& own, Sums& got) {
+  return with_kernels(range, range.got, 0, [&](const auto& metrics, const auto& families, auto ulps) {
+    const auto sums = metrics.all_sums(range, families, scale_, ulps);
+    add_groups(truth_, sums.truth), add_groups(own, sums.own), add_groups(got, sums.got);
+  });
+}
+
 void ErrorStatistics::add_truth(const ElementRange& range, int64_t first) {
-  if (add_fused(range, {}, first,
-                [&](size_t g, const auto& sums) { add_to(truth_[g], {sums[0], sums[1], sums[2], sums[3]}); }))
+  if (with_kernels(range, {}, first, [&](const auto& metrics, const auto& families, auto ulps) {
+        add_groups(truth_, metrics.group_sums(range, {}, families, scale_, ulps));
+      }))
     return;
   if (by_operators_ || !range.truth.is_cpu()) return add_on_device(truth_, range, first);
   const Pointers p(range);
@@ -239,8 +255,9 @@ void ErrorStatistics::add_truth(const ElementRange& range, int64_t first) {
 
 void ErrorStatistics::add_error(Sums& sums, const ElementRange& range, const at::Tensor& answer,
                                 int64_t first) const {
-  if (add_fused(range, answer, first,
-                [&](size_t g, const auto& of) { add_to(sums[g], {of[0], of[1], of[2], of[3], of[4]}); }))
+  if (with_kernels(range, answer, first, [&](const auto& metrics, const auto& families, auto ulps) {
+        add_groups(sums, metrics.group_sums(range, answer, families, scale_, ulps));
+      }))
     return;
   if (by_operators_ || !range.truth.is_cpu()) return add_on_device(sums, range, answer, first);
   const Pointers p(range);

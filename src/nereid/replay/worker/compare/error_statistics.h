@@ -61,6 +61,9 @@ class ErrorStatistics {
   using Sums = std::vector<ErrorSums>;
   Sums zeros() const { return Sums(truth_.size()); }
   void add_error(Sums& sums, const ElementRange& range, const at::Tensor& answer, int64_t first) const;
+  // add_truth, and add_error of the range's own and of its got, in the same passes. False, and nothing added,
+  // where no kernels of our own can.
+  bool add_all(const ElementRange& range, Sums& own, Sums& got);
 
   // An answer that is right. `kNoise`: its errors are rounding of any sign. `kShift`: it may err to one side,
   // as truncated TF32 operands and rounded scalars do: a sum between its own and the truth's is right, too,
@@ -105,10 +108,10 @@ class ErrorStatistics {
   void walk(std::vector<Sum>& into, const ElementRange& range, int64_t first, Row row) const;
   template <typename Sum, typename Row>
   void walk_part(std::vector<Sum>& into, int64_t begin, int64_t end, int64_t first, Row row) const;
-  // By kernels of our own, where the range is the whole output: calls add(group, sums). False where they
-  // cannot.
-  template <typename Add>
-  bool add_fused(const ElementRange& range, const at::Tensor& answer, int64_t first, Add add) const;
+  // By kernels of our own, where the range is the whole output: calls body(kernels, families). False where
+  // they cannot.
+  template <typename Body>
+  bool with_kernels(const ElementRange& range, const at::Tensor& answer, int64_t first, Body body) const;
   // By PyTorch's operators, where the tensors are on a GPU.
   at::Tensor groups_of(const Family& family, const ElementRange& range, int64_t first) const;
   void add_on_device(std::vector<TruthSums>& into, const ElementRange& range, int64_t first) const;

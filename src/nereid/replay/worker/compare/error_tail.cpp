@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nereid/replay/worker/compare/error_terms.h"
+#include "nereid/replay/worker/compare/fused_metrics.h"
 #include "nereid/replay/worker/operators.h"
 
 namespace nereid::replay {
@@ -85,6 +86,8 @@ void ErrorTail::widen(const ErrorTail& other) {
 }
 
 ErrorTail error_tail(const ElementRange& range, const at::Tensor& answer, double scale) {
+  if (const auto* metrics = fused_metrics({range.own, range.truth, answer}))
+    return metrics->tail(range, answer, scale, {});
   const bool plain = range.truth.is_cpu() && range.own.scalar_type() == c10::kDouble &&
                      range.truth.scalar_type() == c10::kDouble && answer.scalar_type() == c10::kDouble;
   return plain ? by_loops(range, answer, scale) : by_torch(range, answer, scale);
@@ -109,6 +112,11 @@ std::optional<TailExcess> excess(const ErrorTail& answer, const ErrorTail& refer
 }
 
 void SampleErrors::add(const ElementRange& range, const at::Tensor& answer, double scale, int64_t elements) {
+  const auto* metrics = fused_metrics({range.own, range.truth, answer});
+  if (metrics != nullptr && elements <= kMostLocal && range.truth.numel() == elements) {
+    largest = at::empty({elements}, range.truth.options().dtype(c10::kFloat));
+    return tail.add(metrics->tail(range, answer, scale, largest));
+  }
   tail.add(error_tail(range, answer, scale));
   if (elements > kMostLocal) return;
   for_each_part(range, answer, scale, [&](const at::Tensor& error, int64_t) {

@@ -14,16 +14,8 @@
 
 namespace nereid::replay {
 
-// counts[k]: the elements whose |error| / max(|truth|, scale) is at least 2^-k. Elements that are not finite
-// are left out.
-struct ErrorTail {
-  static constexpr int kPowers = 64;
-  std::array<int64_t, kPowers> counts{};
-  void add(const ErrorTail& other);
-  void widen(const ErrorTail& other);  // the larger of each
-};
-// `answer` against the range's truth. By plain loops over float64 on a CPU, else by PyTorch's operators, at
-// eight parts of 4 million elements at most.
+// `answer` against the range's truth. By plain loops over float64 on a CPU, by kernels of our own on a GPU,
+// else by PyTorch's operators, at eight parts of 4 million elements at most.
 ErrorTail error_tail(const ElementRange& range, const at::Tensor& answer, double scale);
 
 struct TailExcess {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "nereid/replay/worker/operators.h"
 
@@ -18,7 +19,8 @@ constexpr int64_t kLeastSpan = 4096;  // elements that a block is worth
 constexpr int64_t kMostColumns =
     65536;  // groups of longer periods are at least kMostColumns / 4096 elements long
 constexpr int64_t kColumnThreads = int64_t{1} << 18;
-constexpr int64_t kLeastRows = 16;  // that a thread of the columns kernel adds up
+constexpr int64_t kLeastRows = 16;     // that a thread of the columns kernel adds up
+constexpr int64_t kLeastPiece = 1024;  // elements whose sums are worth a block
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -85,10 +87,13 @@ std::vector<Part> FusedMetrics::parts(Kernel kernel, kernels::MetricParameters p
   return out;
 }
 
-Scale FusedMetrics::scale_of(const ElementRange& s) const {
-  Scale sum;
-  for (const auto& part : parts<kernels::ScalePart>(Kernel::kScale, {.in = inputs(s, {})}, s.truth))
-    sum.add({part.squared, part.count, part.undefined});
+FusedMetrics::WholeScale FusedMetrics::whole_scale(const ElementRange& s) const {
+  WholeScale sum;
+  for (const auto& part : parts<kernels::ScalePart>(Kernel::kScale, {.in = inputs(s, {})}, s.truth)) {
+    sum.scale.add({part.squared, part.count, part.undefined});
+    sum.truth.add({part.truth_squared, part.truth_finite, 0});
+    sum.own_finite += part.own_finite;
+  }
   return sum;
 }
 
@@ -100,12 +105,57 @@ OwnError FusedMetrics::own_error(const ElementRange& s, const at::Tensor& other,
   return sum;
 }
 
+namespace {
+void add_part(GotError& sum, const kernels::GotPart& part) {
+  sum.add({part.wrong, part.first, part.worst, part.largest, part.absolute, part.relative, part.squared}, 0);
+}
+}  // namespace
+
 GotError FusedMetrics::got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const {
   GotError sum;
-  for (const auto& part : parts<kernels::GotPart>(Kernel::kGotError, parameters, like))
-    sum.add({part.wrong, part.first, part.worst, part.largest, part.absolute, part.relative, part.squared},
-            0);
+  for (const auto& part : parts<kernels::GotPart>(Kernel::kGotError, parameters, like)) add_part(sum, part);
   return sum;
+}
+
+FusedMetrics::BothErrors FusedMetrics::both_errors(const ElementRange& s, double scale) const {
+  BothErrors sum;
+  for (const auto& part : parts<kernels::BothParts>(
+           Kernel::kBothErrors, {.in = inputs(s, s.got), .scale = scale, .limit = kInfinity}, s.truth))
+    sum.own.add({part.own.largest, part.own.squared}), add_part(sum.got, part.got);
+  return sum;
+}
+
+ErrorTail FusedMetrics::tail(const ElementRange& s, const at::Tensor& answer, double scale,
+                             const at::Tensor& errors) const {
+  static_assert(ErrorTail::kPowers == kernels::kPowers);
+  const auto counts = at::zeros({kernels::kPowers}, s.truth.options().dtype(c10::kLong));
+  kernels::TailParameters p{.in = inputs(s, answer), .scale = scale};
+  p.span = span_of(p.in.count, kMetricBlocks, kLeastSpan);
+  p.counts = reinterpret_cast<unsigned long long*>(counts.mutable_data_ptr<int64_t>());
+  if (errors.defined()) p.errors = errors.mutable_data_ptr<float>();
+  if (p.in.count > 0) launch(Kernel::kTail, divide_up(p.in.count, p.span), p);
+  const auto here = counts.cpu();
+  ErrorTail tail;
+  int64_t sum = 0;
+  for (size_t k = 0; k < tail.counts.size(); ++k) tail.counts[k] = sum += here.const_data_ptr<int64_t>()[k];
+  return tail;
+}
+
+bool FusedMetrics::all_close(const at::Tensor& first, const at::Tensor& second, double rtol, double atol,
+                             bool equal_nan) const {
+  const auto others = at::zeros({1}, first.options().dtype(c10::kLong));
+  kernels::CloseParameters p{
+      .first = elements(first),
+      .second = elements(second),
+      .count = first.numel(),
+      .span = span_of(first.numel(), kMetricBlocks, kLeastSpan),
+      .second_stride = second.numel() == 1 ? 0 : 1,
+      .rtol = rtol,
+      .atol = atol,
+      .equal_nan = equal_nan,
+      .others = reinterpret_cast<unsigned long long*>(others.mutable_data_ptr<int64_t>())};
+  if (p.count > 0) launch(Kernel::kClose, divide_up(p.count, p.span), p);
+  return others.item().toLong() == 0;
 }
 
 GotError FusedMetrics::scaled_error(const ElementRange& s, double scale, double limit) const {
@@ -121,15 +171,21 @@ GotError FusedMetrics::plain_error(const ElementRange& s, double rtol, double at
                    s.truth);
 }
 
-// The launches that fill one table of sums; their scratch memory lives until the table is read.
+// The launches that fill one table of sums, of one quantity or of all three; their scratch memory lives until
+// the table is read.
 class FusedMetrics::Summing {
  public:
-  Summing(const FusedMetrics& metrics, const kernels::SumParameters& parameters, int64_t groups,
-          const at::Tensor& like)
+  Summing(const FusedMetrics& metrics, const kernels::SumParameters& parameters, bool all,
+          const std::vector<Family>& families, const at::Tensor& like)
       : metrics_(metrics),
         parameters_(parameters),
-        like_(like),
-        out_(at::zeros({groups, kernels::kSums}, like.options().dtype(c10::kDouble))) {}
+        all_(all),
+        many_(all ? kernels::kAllSums : kernels::kSums),
+        like_(like) {
+    int64_t groups = 0;
+    for (const auto& family : families) groups += family.groups;
+    out_ = at::zeros({groups, many_}, like.options().dtype(c10::kDouble));
+  }
 
   // One pass for all families whose groups repeat within a few columns.
   void columns(const std::vector<std::pair<Family, int64_t>>& families) {
@@ -140,8 +196,9 @@ class FusedMetrics::Summing {
     const auto rows = divide_up(p.in.count, p.width);
     auto workers = std::clamp<int64_t>(kColumnThreads / p.width, 1, divide_up(rows, kLeastRows));
     p.rows = divide_up(rows, workers), workers = divide_up(rows, p.rows);
-    p.sums = scratch(workers * p.width * kernels::kSums);
-    metrics_.launch(Kernel::kColumns, workers * divide_up(p.width, kernels::kThreads), p);
+    p.sums = scratch(workers * p.width * many_);
+    metrics_.launch(all_ ? Kernel::kAllColumns : Kernel::kColumns,
+                    workers * divide_up(p.width, kernels::kThreads), p);
     for (const auto& [family, first] : families) {
       const auto period = family.inner * family.size;
       TORCH_CHECK(p.width % period == 0, "error statistics: periods ", p.width, " and ", period,
@@ -150,52 +207,70 @@ class FusedMetrics::Summing {
             .workers = workers,
             .width = p.width,
             .period = period,
-            .length = family.inner * family.per,
-            .count = kernels::kSums},
+            .length = family.inner * family.per},
            first);
     }
   }
 
-  // One pass for one family, whose groups are runs of many adjacent elements.
-  void runs(const Family& family, int64_t first) {
+  // One pass for families whose groups are runs of many adjacent elements: over the pieces that all of their
+  // runs are made of, where these are long, else for each family.
+  void runs(const std::vector<std::pair<Family, int64_t>>& families) {
+    int64_t piece = 0;
+    for (const auto& [family, first] : families) {
+      const auto period = family.inner * family.size;
+      piece = std::gcd(piece, family.inner * family.per);
+      if (period < parameters_.in.count) piece = std::gcd(piece, period);
+    }
+    if (families.size() > 1 && piece < kLeastPiece) {
+      for (const auto& family : families) runs({family});
+      return;
+    }
+    const bool single = families.size() == 1;
     auto p = parameters_;
-    p.length = family.inner * family.per, p.period = family.inner * family.size;
+    p.length = single ? families[0].first.inner * families[0].first.per : piece;
+    p.period =
+        single ? families[0].first.inner * families[0].first.size : divide_up(p.in.count, piece) * piece;
     const auto groups = divide_up(p.period, p.length);
     const auto elements = divide_up(p.in.count, p.period) * p.length;  // of a group
     p.workers = std::clamp<int64_t>(divide_up(kSumBlocks, groups), 1, divide_up(elements, kLeastSpan));
     p.span = divide_up(elements, p.workers);
-    p.sums = scratch(groups * p.workers * kernels::kSums);
-    metrics_.launch(Kernel::kRuns, groups * p.workers, p);
-    fold({.sums = p.sums,
-          .workers = 1,
-          .width = groups * p.workers,
-          .period = groups * p.workers,
-          .length = p.workers,
-          .count = kernels::kSums},
-         first);
+    p.sums = scratch(groups * p.workers * many_);
+    metrics_.launch(all_ ? Kernel::kAllRuns : Kernel::kRuns, groups * p.workers, p);
+    for (const auto& [family, first] : families) {
+      const auto length = family.inner * family.per, period = family.inner * family.size;
+      fold({.sums = p.sums,
+            .workers = 1,
+            .width = groups * p.workers,
+            .period = single ? groups * p.workers : divide_up(period, piece) * p.workers,
+            .length = single ? p.workers : length / piece * p.workers},
+           first);
+    }
   }
 
   void values(int64_t first) {
     auto p = parameters_;
     constexpr int64_t kGroups = 2 * kernels::kExponents;
+    const int many = all_ ? kernels::kAllValueSums : kernels::kValueSums;
     p.span = span_of(p.in.count, kValueBlocks, kLeastSpan);
     const auto blocks = divide_up(p.in.count, p.span);
-    p.sums = scratch(blocks * kGroups * 2);
-    metrics_.launch(Kernel::kValues, blocks, p);
-    fold({.sums = p.sums,
-          .workers = blocks,
-          .width = kGroups,
-          .period = kGroups,
-          .length = 1,
-          .count = 2,
-          .place = {0, p.of_truth != 0 ? 3 : 1}},
-         first);
+    p.sums = scratch(blocks * kGroups * many);
+    metrics_.launch(all_ ? Kernel::kAllValues : Kernel::kValues, blocks, p);
+    kernels::FoldParameters f{
+        .sums = p.sums, .workers = blocks, .width = kGroups, .period = kGroups, .length = 1, .count = many};
+    constexpr int kError = kernels::kSums;  // the first sum of an error, where all are summed
+    f.place[1] = all_ || p.of_truth != 0 ? 3 : 1;
+    for (const int answer : {1, 2})
+      if (all_) f.place[2 * answer] = answer * kError, f.place[2 * answer + 1] = answer * kError + 1;
+    add_fold(f, first);
   }
 
-  GroupSums take() const {
-    const auto here = out_.cpu();
-    GroupSums sums(static_cast<size_t>(here.size(0)));
-    std::memcpy(sums.data(), here.const_data_ptr(), sums.size() * sizeof(sums[0]));
+  // Of the quantity whose sums begin at `from`.
+  GroupSums take(int64_t from = 0) {
+    if (!here_.defined()) here_ = out_.cpu();
+    GroupSums sums(static_cast<size_t>(here_.size(0)));
+    const auto* numbers = here_.const_data_ptr<double>() + from;
+    for (size_t g = 0; g < sums.size(); ++g, numbers += many_)
+      std::copy_n(numbers, kernels::kSums, sums[g].begin());
     return sums;
   }
 
@@ -205,54 +280,87 @@ class FusedMetrics::Summing {
     return static_cast<double*>(kept_.back().mutable_data_ptr());
   }
   void fold(kernels::FoldParameters p, int64_t first) {
-    p.out = out_.mutable_data_ptr<double>() + first * kernels::kSums;
+    p.count = many_;
+    for (int k = 0; k < many_; ++k) p.place[k] = k;
+    add_fold(p, first);
+  }
+  void add_fold(kernels::FoldParameters p, int64_t first) {
+    p.stride = many_;
+    p.out = out_.mutable_data_ptr<double>() + first * many_;
     metrics_.launch(Kernel::kFold, divide_up(p.period, p.length), p);
   }
 
   const FusedMetrics& metrics_;
   kernels::SumParameters parameters_;
+  bool all_;
+  int many_;
   const at::Tensor& like_;
-  at::Tensor out_;
+  at::Tensor out_, here_;
   std::vector<at::Tensor> kept_;
 };
+
+// Of a family of one group among several: the sums of one that covers all elements, added up.
+void FusedMetrics::sum_families(Summing& summing, const std::vector<Family>& families,
+                                int64_t elements) const {
+  if (elements == 0) return;
+  std::vector<std::pair<Family, int64_t>> columns, runs;
+  int64_t first = 0;
+  for (const auto& family : families) {
+    const auto period = family.inner * family.size;
+    const bool whole = family.groups == 1 && families.size() > 2;
+    if (family.by_value)
+      summing.values(first);
+    else if (!whole)
+      (period < elements && period <= kMostColumns ? columns : runs).emplace_back(family, first);
+    first += family.groups;
+  }
+  if (!columns.empty()) summing.columns(columns);
+  if (!runs.empty()) summing.runs(runs);
+}
+
+namespace {
+// Fills in what sum_families leaves out.
+void add_up_whole(FusedMetrics::GroupSums& sums, const std::vector<FusedMetrics::Family>& families) {
+  int64_t first = 0, whole = -1, complete = -1;
+  const FusedMetrics::Family* covering = nullptr;
+  for (const auto& family : families) {
+    if (!family.by_value && family.groups == 1 && families.size() > 2)
+      whole = first;
+    else if (!family.by_value && covering == nullptr)
+      covering = &family, complete = first;
+    first += family.groups;
+  }
+  if (whole < 0 || covering == nullptr) return;
+  for (int64_t g = 0; g < covering->groups; ++g)
+    for (size_t k = 0; k < kernels::kSums; ++k)
+      sums[static_cast<size_t>(whole)][k] += sums[static_cast<size_t>(complete + g)][k];
+}
+}  // namespace
 
 FusedMetrics::GroupSums FusedMetrics::group_sums(const ElementRange& s, const at::Tensor& answer,
                                                  const std::vector<Family>& families, double scale,
                                                  Ulps ulps) const {
-  int64_t groups = 0;
-  for (const auto& family : families) groups += family.groups;
   Summing summing(*this,
                   {.in = inputs(s, answer),
                    .of_truth = !answer.defined(),
                    .epsilon = ulps.epsilon,
                    .smallest_ulp = ulps.smallest,
                    .scale = scale},
-                  groups, s.truth);
-  if (s.truth.numel() == 0) return summing.take();
-  std::vector<std::pair<Family, int64_t>> columns;
-  int64_t first = 0, whole = -1, complete = -1;  // families of one group, and one that covers all elements
-  const Family* covering = nullptr;
-  for (const auto& family : families) {
-    if (family.by_value) {
-      summing.values(first);
-    } else if (family.groups == 1 && families.size() > 2) {
-      whole = first;
-    } else {
-      if (covering == nullptr) covering = &family, complete = first;
-      const auto period = family.inner * family.size;
-      if (period < s.truth.numel() && period <= kMostColumns)
-        columns.emplace_back(family, first);
-      else
-        summing.runs(family, first);
-    }
-    first += family.groups;
-  }
-  if (!columns.empty()) summing.columns(columns);
+                  false, families, s.truth);
+  sum_families(summing, families, s.truth.numel());
   auto sums = summing.take();
-  if (whole >= 0 && covering != nullptr)
-    for (int64_t g = 0; g < covering->groups; ++g)
-      for (size_t k = 0; k < kernels::kSums; ++k)
-        sums[static_cast<size_t>(whole)][k] += sums[static_cast<size_t>(complete + g)][k];
+  add_up_whole(sums, families);
+  return sums;
+}
+
+FusedMetrics::AllSums FusedMetrics::all_sums(const ElementRange& s, const std::vector<Family>& families,
+                                             double scale, Ulps ulps) const {
+  Summing summing(
+      *this, {.in = inputs(s, s.got), .epsilon = ulps.epsilon, .smallest_ulp = ulps.smallest, .scale = scale},
+      true, families, s.truth);
+  sum_families(summing, families, s.truth.numel());
+  AllSums sums{summing.take(), summing.take(kernels::kSums), summing.take(2 * kernels::kSums)};
+  for (auto* of : {&sums.truth, &sums.own, &sums.got}) add_up_whole(*of, families);
   return sums;
 }
 

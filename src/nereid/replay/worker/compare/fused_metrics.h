@@ -1,6 +1,7 @@
-// Error metrics of whole tensors by the kernels of error_metrics_kernels.h: one pass each, over tensors in
-// their own dtypes. The numbers are those of `by_operators` (error_metrics.h): counts and positions exactly,
-// sums but for the order of their terms. docs/tolerance.md says which of them a verdict uses.
+// Error metrics of whole tensors by the kernels of error_metrics_kernels.h and error_sums_kernels.h: one pass
+// each, over tensors in their own dtypes. The numbers are those of `by_operators` (error_metrics.h): counts
+// and positions exactly, sums but for the order of their terms. docs/tolerance.md says which of them a
+// verdict uses.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +13,7 @@
 
 #include "nereid/replay/worker/compare/error_metrics.h"
 #include "nereid/replay/worker/compare/error_metrics_kernels.h"
+#include "nereid/replay/worker/compare/error_sums_kernels.h"
 
 namespace nereid::replay {
 
@@ -30,10 +32,29 @@ class FusedMetrics {
   static bool reads(c10::ScalarType type);
 
   // As in error_metrics.h. A range's tensors are contiguous, of dtypes that the kernels read.
-  Scale scale_of(const ElementRange& range) const;
+  Scale scale_of(const ElementRange& range) const { return whole_scale(range).scale; }
+  // In the same pass: of the truth's finite elements, and how many the reference's own has, each whatever the
+  // other is.
+  struct WholeScale {
+    Scale scale, truth;
+    int64_t own_finite = 0;
+  };
+  WholeScale whole_scale(const ElementRange& range) const;
   OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale) const;
   GotError scaled_error(const ElementRange& range, double scale, double limit) const;
   GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) const;
+  // Of the range's own and of its got, in one pass. An error is wrong where it is infinite.
+  struct BothErrors {
+    OwnError own;
+    GotError got;
+  };
+  BothErrors both_errors(const ElementRange& range, double scale) const;
+  // As in error_tail.h, of all elements. `errors`: float32, each element's, or undefined.
+  ErrorTail tail(const ElementRange& range, const at::Tensor& answer, double scale,
+                 const at::Tensor& errors) const;
+  // Whether all elements are close, as at::isclose has it. `second` has as many elements, or one.
+  bool all_close(const at::Tensor& first, const at::Tensor& second, double rtol, double atol,
+                 bool equal_nan) const;
 
   // Element i is in group (i / inner) % size / per, of `groups`; or, where `by_value`, in the group of its
   // sign and exponent (terms::exponent_group). Periods (inner * size) that are shorter than the tensor divide
@@ -51,6 +72,12 @@ class FusedMetrics {
   using GroupSums = std::vector<std::array<double, kernels::kSums>>;
   GroupSums group_sums(const ElementRange& range, const at::Tensor& answer,
                        const std::vector<Family>& families, double scale, Ulps ulps) const;
+  // Of the truth, of the error of the range's own and of that of its got, in the same passes.
+  struct AllSums {
+    GroupSums truth, own, got;
+  };
+  AllSums all_sums(const ElementRange& range, const std::vector<Family>& families, double scale,
+                   Ulps ulps) const;
 
   // Clears `agreed` (bool) where other differs from the truth by more than `limit` of it.
   void keep_agreeing(const at::Tensor& agreed, const at::Tensor& truth, const at::Tensor& other,
@@ -62,6 +89,7 @@ class FusedMetrics {
   std::vector<Part> parts(kernels::Kernel kernel, kernels::MetricParameters parameters,
                           const at::Tensor& like) const;
   GotError got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const;
+  void sum_families(Summing& summing, const std::vector<Family>& families, int64_t elements) const;
   template <typename Parameters>
   void launch(kernels::Kernel kernel, int64_t blocks, const Parameters& parameters) const {
     launcher_->launch(kernel, blocks, &parameters, sizeof parameters);

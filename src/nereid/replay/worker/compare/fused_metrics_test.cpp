@@ -7,62 +7,13 @@
 
 #include "nereid/replay/worker/compare/compare.h"
 #include "nereid/replay/worker/compare/error_statistics.h"
+#include "nereid/replay/worker/compare/error_tail.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
+#include "tests/support/host_kernels.h"
 
 namespace nereid::replay {
 namespace {
-
-using kernels::Kernel;
-
-// Runs blocks one after the other, on the CPU's tensors.
-class HostLauncher final : public KernelLauncher {
- public:
-  void launch(Kernel kernel, int64_t blocks, const void* parameters, size_t) const override {
-    for (int64_t b = 0; b < blocks; ++b) run(kernel, b, parameters);
-  }
-
- private:
-  template <typename T>
-  static const T& as(const void* parameters) {
-    return *static_cast<const T*>(parameters);
-  }
-  static void run(Kernel kernel, int64_t index, const void* parameters) {
-    using namespace kernels;
-    const HostBlock<kThreads> block{index};
-    Sums sums[kThreads];
-    switch (kernel) {
-      case Kernel::kScale: {
-        ScalePart slots[kThreads];
-        return scale_block(block, as<MetricParameters>(parameters), slots);
-      }
-      case Kernel::kOwnError: {
-        OwnPart slots[kThreads];
-        return own_error_block(block, as<MetricParameters>(parameters), slots);
-      }
-      case Kernel::kGotError: {
-        GotPart slots[kThreads];
-        return got_error_block(block, as<MetricParameters>(parameters), slots);
-      }
-      case Kernel::kRuns:
-        return runs_block(block, as<SumParameters>(parameters), sums);
-      case Kernel::kColumns:
-        return columns_block(block, as<SumParameters>(parameters));
-      case Kernel::kValues: {
-        std::vector<ValueSums> tables(2 * kExponents * kTables);
-        return values_block(HostBlock<kValueThreads>{index}, as<SumParameters>(parameters), tables.data());
-      }
-      case Kernel::kFold:
-        return fold_block(block, as<FoldParameters>(parameters), sums);
-      case Kernel::kAgree:
-        return agree_block(block, as<AgreeParameters>(parameters));
-    }
-  }
-};
-
-std::unique_ptr<FusedMetrics> on_the_host() {
-  return std::make_unique<FusedMetrics>(std::make_unique<HostLauncher>());
-}
 
 // Numbers of a dtype with everything odd among them.
 ElementRange odd_elements(int64_t count, c10::ScalarType type, c10::ScalarType truth_type, bool agreed,
@@ -131,12 +82,57 @@ TEST_P(FusedMetricsTest, KernelsGiveTheOperatorsNumbers) {
         EXPECT_EQ(own.largest, own_expected.largest);
         expect_equal_sum(own.squared, own_expected.squared, own_expected.squared);
       }
+      const auto both = fused_->both_errors(s, 0.7);
+      EXPECT_EQ(both.own.largest, fused_->own_error(s, s.own, 0.7).largest);
+      EXPECT_EQ(both.own.squared, fused_->own_error(s, s.own, 0.7).squared);
+      expect_equal(both.got, fused_->scaled_error(s, 0.7, kInfinity));
+      const auto whole = fused_->whole_scale(s);
+      const auto of_truth = by_operators::scale_of({d.truth, d.truth, d.truth, {}, 1.7e308}),
+                 of_own = by_operators::scale_of({d.own, d.own, d.own, {}, 1.7e308});
+      EXPECT_EQ(whole.truth.count, of_truth.count);
+      expect_equal_sum(whole.truth.squared, of_truth.squared, of_truth.squared);
+      EXPECT_EQ(whole.own_finite, of_own.count);
       for (const double limit : {0.0, 1e-6, 1e-2, 1e3})
         expect_equal(fused_->scaled_error(s, 0.7, limit), by_operators::scaled_error(d, 0.7, limit));
       for (const bool of_got : {false, true})
         expect_equal(fused_->plain_error(s, 1e-3, 1e-4, of_got),
                      by_operators::plain_error(d, 1e-3, 1e-4, of_got));
     }
+}
+
+TEST_P(FusedMetricsTest, TailsAreTheLoops) {
+  for (const int64_t count : {1, 4096, 20001})
+    for (const bool agreed : {false, true}) {
+      const auto s = odd_elements(count, GetParam().type, GetParam().truth, agreed, 9);
+      const auto d = in_double(s);
+      SampleErrors expected;
+      expected.add(d, d.got, 0.7, count);
+      const auto errors = at::empty({count}, at::kFloat);
+      EXPECT_EQ(fused_->tail(s, s.got, 0.7, errors).counts, expected.tail.counts);
+      EXPECT_TRUE(errors.equal(expected.largest));
+      EXPECT_EQ(fused_->tail(s, s.got, 0.7, {}).counts, error_tail(d, d.got, 0.7).counts);
+    }
+}
+
+TEST_P(FusedMetricsTest, ClosenessIsTheOperators) {
+  int close = 0, other = 0;
+  for (const int64_t count : {1, 256, 5003})
+    for (const double odd : {0.0, 1.0}) {
+      auto s = odd_elements(count, GetParam().type, GetParam().truth, false, 9);
+      if (odd == 0) s.own = at::randn({count}, at::kDouble).to(GetParam().type), s.truth = s.own.clone();
+      const auto d = in_double(s);
+      for (const auto& [rtol, atol] : {std::pair(0.0, 0.0), {1e-3, 0.0}, {0.0, 1e-1}, {1.0, 1e6}})
+        for (const bool equal_nan : {false, true}) {
+          const auto expected = at::isclose(d.own, d.truth, rtol, atol, equal_nan).all().item().toBool();
+          EXPECT_EQ(fused_->all_close(s.own, s.truth, rtol, atol, equal_nan), expected);
+          const auto one = d.own.narrow(0, 0, 1);
+          const auto all_one = at::isclose(d.own, one.expand_as(d.own), rtol, atol, equal_nan).all().item();
+          EXPECT_EQ(fused_->all_close(s.own, s.own.narrow(0, 0, 1), rtol, atol, equal_nan), all_one.toBool());
+          (expected ? close : other) += 1;
+        }
+    }
+  EXPECT_GT(close, 0);
+  EXPECT_GT(other, 0);
 }
 
 TEST_P(FusedMetricsTest, AgreeingIsTheOperators) {
@@ -196,21 +192,28 @@ void expect_equal_sums(const std::vector<int64_t>& sizes, c10::ScalarType type, 
   const auto operators = sums(d, d.own, d.got, true);
   use_fused_metrics(on_the_host(), c10::kCPU);
   const auto kernels = sums(s, s.own, s.got, false);
+  ErrorStatistics statistics(sizes, dtype_of(type), 0.9);
+  auto of_own = statistics.zeros(), of_got = statistics.zeros();
+  ASSERT_TRUE(statistics.add_all(s, of_own, of_got));
+  statistics.add_sample(of_own);
+  const auto found = statistics.check(of_got, {.energy = 0, .bias_ulps = 0, .small_energy = 0, .residue = 0});
   use_fused_metrics(nullptr);
+  EXPECT_EQ(found ? found->text : "", operators.second);
   EXPECT_EQ(kernels.second, operators.second);
   ASSERT_EQ(kernels.first.size(), operators.first.size());
   const size_t by_value = kernels.first.size() - 2 * kernels::kExponents;
   const auto& most = operators.first[0];
-  for (size_t g = 0; g < kernels.first.size(); ++g) {
-    const auto &a = kernels.first[g], &b = operators.first[g];
+  for (size_t g = 0; g < 2 * kernels.first.size(); ++g) {
+    const auto at = g / 2;
+    const auto &a = g % 2 == 0 ? kernels.first[at] : of_got[at], &b = operators.first[at];
     // Hundreds of thousands of groups: an EXPECT for each would take longer than the sums.
     const bool errors =
         equal_sums(a.e, b.e, std::sqrt(most.e2 * static_cast<double>(count))) && equal_sums(a.e2, b.e2, b.e2);
     const bool products =
-        g >= by_value || (equal_sums(a.et, b.et, std::sqrt(most.e2t2 * static_cast<double>(count))) &&
-                          equal_sums(a.e2t2, b.e2t2, b.e2t2));
+        at >= by_value || (equal_sums(a.et, b.et, std::sqrt(most.e2t2 * static_cast<double>(count))) &&
+                           equal_sums(a.e2t2, b.e2t2, b.e2t2));
     if (!errors || !products)
-      ADD_FAILURE() << "group " << g << ": got e " << a.e << ", e2 " << a.e2 << ", et " << a.et << ", e2t2 "
+      ADD_FAILURE() << "group " << at << ": got e " << a.e << ", e2 " << a.e2 << ", et " << a.et << ", e2t2 "
                     << a.e2t2 << ", expected " << b.e << ", " << b.e2 << ", " << b.et << ", " << b.e2t2;
   }
 }
@@ -224,6 +227,9 @@ TEST(FusedMetricsSumsTest, EverySliceHasTheOperatorsSums) {
       SCOPED_TRACE(fmt::format("[{}]", fmt::join(sizes, ", ")));
       expect_equal_sums(sizes, at::kBFloat16, agreed);
     }
+  // Runs of several families that are made of the same pieces.
+  expect_equal_sums({16, 64, 2048}, at::kHalf, false);
+  expect_equal_sums({3, 1024, 1024}, at::kFloat, true);
   expect_equal_sums({64, 512}, at::kFloat, false);
   expect_equal_sums({64, 512}, at::kDouble, false);
 }

@@ -165,7 +165,11 @@ void TrialJudge::degenerate(Comparison& comparison, const std::vector<OutputTens
   if (!earlier_.empty() || bytes > kMaxRemembered) return;
   for (const auto& output : outputs) {
     earlier_.push_back(output.truth.clone());
-    usual_scales_.push_back(trace::is_integral(dtype_of(output.truth.scalar_type())) ? 0 : rms(output.truth));
+    const auto* known = known_errors(output);
+    const bool integral = trace::is_integral(dtype_of(output.truth.scalar_type()));
+    usual_scales_.push_back(integral                      ? 0
+                            : known && known->whole_truth ? rms(*known->whole_truth)
+                                                          : rms(output.truth));
   }
 }
 
