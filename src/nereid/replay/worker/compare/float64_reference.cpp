@@ -219,7 +219,7 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
       move_exponents(made, of.mapped().numbers, of.mapped().logarithm, real_of(*was), generator);
   });
   replay_->exchange_operands([=, this](int step, ValueId id, const at::Tensor& operand) {
-    if (coarse) keep_attention(step, id, operand, *attentions);
+    keep_attention(step, id, operand, *attentions);
     const auto was = upcast_.was[upcast_.trace.values[id].storage];
     const auto* call = was ? call_on(step, id) : nullptr;
     auto moved = operand;

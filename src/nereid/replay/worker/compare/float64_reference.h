@@ -31,7 +31,7 @@ struct Change {
   // Of what operators make, up or down (`round_by_chance`). What they take a mean of is moved by half an ulp
   // besides: of rows that are all one number the mean is that number, exactly, in float64 alone. A softmax
   // may subtract a maximum that is rounded from what is not (`move_exponents`). Where the result is fp16,
-  // what tanh.approx may stand in for errs by 2^-11 of one besides. Coarse attention rounds its probabilities
+  // what tanh.approx may stand in for errs by 2^-11 of one besides. Attention rounds its probabilities
   // (`round_probabilities`).
   std::optional<at::Generator> rounding = {};
   // Normalisations with a weight or a bias are taken in two steps, each rounded to the output's dtype: the

@@ -206,15 +206,20 @@ at::Tensor Places::wrong(const at::Tensor& got, const at::Tensor& want, bool odd
   return right.logical_not().logical_or(repeated.logical_and(open.logical_not()));
 }
 
+namespace {
+// What was chosen for each row, or of several in each, in the shape of the maker's result.
+at::Tensor in_shape_of(const at::Tensor& result, const IndexMaker& maker, const at::Tensor& chosen) {
+  if (!maker.dim || result.dim() == 0 || result.numel() == chosen.size(0))
+    return chosen.reshape(result.sizes());
+  auto sizes = result.movedim(*maker.dim, -1).sizes().vec();
+  return chosen.reshape(sizes).movedim(-1, *maker.dim);
+}
+}  // namespace
+
 at::Tensor other_choice(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
                         int choice, at::Generator generator) {
   const auto rows = as_rows(values, maker);
-  const auto back = [&](const at::Tensor& chosen) {
-    if (!maker.dim || result.dim() == 0 || result.numel() == chosen.size(0))
-      return chosen.reshape(result.sizes());
-    auto sizes = result.movedim(*maker.dim, -1).sizes().vec();
-    return chosen.reshape(sizes).movedim(-1, *maker.dim);
-  };
+  const auto back = [&](const at::Tensor& chosen) { return in_shape_of(result, maker, chosen); };
   if (maker.one) {
     const auto best = rows.gather(1, result.reshape({-1, 1}));
     const auto equal = rows.eq(best);
@@ -251,6 +256,24 @@ bool has_ties(const IndexMaker& maker, const at::Tensor& values) {
   if (rows.size(1) < 2) return false;
   const auto sorted = std::get<0>(rows.sort(1));
   return sorted.slice(1, 1).eq(sorted.slice(1, 0, -1)).any().item().toBool();
+}
+
+at::Tensor choice_within(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
+                         double within, bool last) {
+  const auto rows = as_rows(values, maker);
+  const auto best = rows.gather(1, result.reshape({-1, 1}));
+  auto near = rows.eq(best).logical_or_(rows.sub(best).abs_().le(best.abs().mul_(within)));
+  if (last) near = near.flip(1);
+  const auto place = near.to(c10::kByte).argmax(1);
+  return in_shape_of(result, maker, last ? place.neg().add_(rows.size(1) - 1) : place);
+}
+
+bool has_near_ties(const IndexMaker& maker, const at::Tensor& values, double within) {
+  const auto rows = as_rows(values, maker);
+  if (rows.size(1) < 2) return false;
+  const auto sorted = std::get<0>(rows.sort(1));
+  const auto low = sorted.slice(1, 0, -1), high = sorted.slice(1, 1);
+  return high.sub(low).le(at::maximum(low.abs(), high.abs()).mul_(within)).any().item().toBool();
 }
 
 }  // namespace nereid::replay

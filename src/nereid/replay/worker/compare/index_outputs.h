@@ -72,4 +72,10 @@ at::Tensor in_order(const IndexMaker& maker, const at::Tensor& result, const at:
 // Whether there is anything to choose.
 bool has_ties(const IndexMaker& maker, const at::Tensor& values);
 
+// The same for a maker of one place, among numbers that differ by `within` of their size at most: the first
+// or the last of those that are as near to the one that `result` points to.
+at::Tensor choice_within(const IndexMaker& maker, const at::Tensor& values, const at::Tensor& result,
+                         double within, bool last);
+bool has_near_ties(const IndexMaker& maker, const at::Tensor& values, double within);
+
 }  // namespace nereid::replay

@@ -72,6 +72,25 @@ TEST(IndexOutputsTest, OtherChoicesAreAmongEquals) {
   EXPECT_EQ(second[2].item().toLong(), 0);
 }
 
+TEST(IndexOutputsTest, NumbersThatRoundingMakesEqualAreChosenByTheirOrder) {
+  constexpr double kUlp = 0x1p-23;
+  IndexMaker maker{.step = 0, .operand = 0, .result = 1, .dim = -1, .one = true};
+  const auto values =
+      at::tensor({-0.5, -1 + kUlp, -1.0, -1 + 0.1 * kUlp, -0.9, 3.0, 2.0, 1.0, 4.0, 5.0}, at::kDouble)
+          .view({2, 5});
+  const auto least = at::tensor({2, 2}, at::kLong);
+  EXPECT_TRUE(has_near_ties(maker, values, 0.25 * kUlp));
+  EXPECT_FALSE(has_near_ties(maker, values.narrow(0, 1, 1), 0.25 * kUlp));
+  const auto chosen = [&](double ulps, bool last) {
+    const auto places = choice_within(maker, values, least, ulps * kUlp, last);
+    return std::pair(places[0].item().toLong(), places[1].item().toLong());
+  };
+  EXPECT_EQ(chosen(0.05, false), (std::pair<int64_t, int64_t>(2, 2)));
+  EXPECT_EQ(chosen(0.25, false), (std::pair<int64_t, int64_t>(2, 2)));
+  EXPECT_EQ(chosen(0.25, true), (std::pair<int64_t, int64_t>(3, 2)));
+  EXPECT_EQ(chosen(1, false), (std::pair<int64_t, int64_t>(1, 2)));
+}
+
 // max(x, 2) of three dimensions leaves two: the axis is one of the operand's alone.
 TEST(IndexOutputsTest, OtherChoicesOfAResultWithoutTheAxis) {
   TopK top(2);

@@ -1,6 +1,9 @@
 #include "nereid/replay/worker/trial/index_choices.h"
 
 #include <algorithm>
+#include <functional>
+
+#include "nereid/replay/worker/types.h"
 
 namespace nereid::replay {
 
@@ -9,6 +12,8 @@ using trace::ValueId;
 
 namespace {
 constexpr int kChoices = 15;  // among equals that are tried
+// How far from the best a number may be, in ulps, to be equal to it once it is rounded.
+constexpr double kUlpsOfEquals[] = {0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4};
 }  // namespace
 
 void find_places(TrialForward& forward, const Comparison& comparison, std::vector<OutputTensors>& outputs,
@@ -59,27 +64,68 @@ bool follow_order(TrialForward& forward, const Comparison& comparison, std::vect
   return true;
 }
 
+namespace {
+
+// The float64 reference with other choices of these makers: choose(maker, what it made).
+void adopt_choice(TrialForward& forward, const std::vector<const IndexMaker*>& makers,
+                  std::vector<OutputTensors>& outputs,
+                  const std::function<at::Tensor(const IndexMaker&, const at::Tensor&)>& choose) {
+  const auto others = forward.recompute(*forward.references.in_float64(),
+                                        {.watch = [&](StorageId storage, const at::Tensor& made) {
+                                          for (const auto* maker : makers)
+                                            if (forward.trace().values[maker->result].storage == storage)
+                                              made.copy_(choose(*maker, made));
+                                        }});
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!outputs[i].places) adopt_nearest(outputs[i], others[i]);
+}
+
+// Makers of one place among numbers that rounding may make equal: no inputs, which are what they are.
+std::vector<const IndexMaker*> made_equal_by_rounding(const TrialForward& forward,
+                                                      const IndexOperands& values,
+                                                      const IndexOperands& own_values, double most) {
+  std::vector<const IndexMaker*> makers;
+  for (const auto& maker : forward.makers) {
+    if (!maker.one || !values.contains(maker.step) || !own_values.contains(maker.step)) continue;
+    const auto& exact = values.at(maker.step);
+    const bool rounded = !exact.equal(own_values.at(maker.step));
+    const double eps = epsilon(forward.trace().values[maker.operand].dtype);
+    if (rounded && has_near_ties(maker, exact, most * eps)) makers.push_back(&maker);
+  }
+  return makers;
+}
+
+}  // namespace
+
 bool choose_among_equals(TrialForward& forward, const Trial& trial, const Comparison& comparison,
-                         std::vector<OutputTensors>& outputs, const IndexOperands& values) {
+                         std::vector<OutputTensors>& outputs, const IndexOperands& values,
+                         const IndexOperands& own_values) {
   auto* recomputed =
       comparison.oracle == Oracle::kFloat64 && !forward.frugal ? forward.references.in_float64() : nullptr;
+  const bool all_places =
+      std::ranges::all_of(outputs, [](const OutputTensors& o) { return o.places != nullptr; });
+  if (!recomputed || all_places) return false;
   std::vector<const IndexMaker*> open;
   for (const auto& maker : forward.makers)
     if (!maker.stable && values.contains(maker.step) && has_ties(maker, values.at(maker.step)))
       open.push_back(&maker);
-  if (!recomputed || open.empty()) return false;
-  for (int choice = 1; choice <= kChoices; ++choice) {
+  for (int choice = 1; choice <= kChoices && !open.empty(); ++choice) {
     auto generator = make_generator(trial.seed + 7777 + choice);
-    const auto choose = [&](StorageId storage, const at::Tensor& made) {
-      for (const auto* maker : open)
-        if (forward.trace().values[maker->result].storage == storage)
-          made.copy_(other_choice(*maker, values.at(maker->step), made, choice, generator));
-    };
-    const auto others = forward.recompute(*recomputed, {.watch = choose});
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (!outputs[i].places) adopt_nearest(outputs[i], others[i]);
+    adopt_choice(forward, open, outputs, [&](const IndexMaker& maker, const at::Tensor& made) {
+      return other_choice(maker, values.at(maker.step), made, choice, generator);
+    });
   }
-  return true;
+  const double most = forward.coarse ? 1 : std::end(kUlpsOfEquals)[-1];
+  const auto rounded = made_equal_by_rounding(forward, values, own_values, most);
+  for (const double ulps : kUlpsOfEquals) {
+    if (rounded.empty() || ulps > most) break;
+    for (const bool last : {false, true})
+      adopt_choice(forward, rounded, outputs, [&](const IndexMaker& maker, const at::Tensor& made) {
+        const double within = ulps * epsilon(forward.trace().values[maker.operand].dtype);
+        return choice_within(maker, values.at(maker.step), made, within, last);
+      });
+  }
+  return !open.empty() || !rounded.empty();
 }
 
 }  // namespace nereid::replay

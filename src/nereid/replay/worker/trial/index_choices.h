@@ -20,8 +20,11 @@ bool follow_order(TrialForward& forward, const Comparison& comparison, std::vect
                   const IndexOperands& values);
 
 // Where a choice among equal numbers decides what is computed from it, any choice is right: elements take
-// what another choice makes of them, if that is what the candidate has.
+// what another choice makes of them, if that is what the candidate has. Equal are also numbers that rounding
+// may make so, a saturated tanh for instance: there the first or the last of those within some ulps of the
+// best.
 bool choose_among_equals(TrialForward& forward, const Trial& trial, const Comparison& comparison,
-                         std::vector<OutputTensors>& outputs, const IndexOperands& values);
+                         std::vector<OutputTensors>& outputs, const IndexOperands& values,
+                         const IndexOperands& own_values);
 
 }  // namespace nereid::replay

@@ -56,7 +56,7 @@ TrialJudge::Judgement TrialJudge::judge(const Trial& trial, const Tolerance& tol
   set_expectations(forward_, trial, tolerance, outputs);
   take_tf32(forward_, tolerance, comparison, outputs);
   if (comparison.oracle == Oracle::kOwn) move_inputs(forward_, inputs_, trial, comparison, outputs);
-  compare_until_agreed(trial, tolerance, paths, outputs, values, comparison);
+  compare_until_agreed(trial, tolerance, paths, outputs, values, own_values, comparison);
   if (trial.distribution == InputDistribution::kOwn) comparison.finite = finite_share(outputs);
   degenerate(comparison, outputs);
   keep_judged(outputs, comparison);
@@ -67,7 +67,7 @@ TrialJudge::Judgement TrialJudge::judge(const Trial& trial, const Tolerance& tol
 void TrialJudge::compare_until_agreed(const Trial& trial, const Tolerance& tolerance,
                                       const std::vector<std::string>& paths,
                                       std::vector<OutputTensors>& outputs, const IndexOperands& values,
-                                      Comparison& comparison) {
+                                      const IndexOperands& own_values, Comparison& comparison) {
   const auto compare_again = [&] { compare_all(comparison, tolerance, paths, outputs); };
   compare_again();
   // What is equal in conventions, too, needs no float64 replay that finds them.
@@ -85,7 +85,7 @@ void TrialJudge::compare_until_agreed(const Trial& trial, const Tolerance& toler
     if (!comparison.agrees && leave_out_near_ties(forward_, trial, comparison, outputs)) compare_again();
   }
   if (tolerance.fixed()) return;
-  if (!comparison.agrees && choose_among_equals(forward_, trial, comparison, outputs, values))
+  if (!comparison.agrees && choose_among_equals(forward_, trial, comparison, outputs, values, own_values))
     compare_again();
   // An output that its inputs' own rounding moves that far cannot be asked for more.
   if (!comparison.agrees && !comparison.conditioned) {

@@ -43,7 +43,8 @@ class TrialJudge {
   void compute_truth(std::vector<OutputTensors>& outputs, Comparison& comparison, IndexOperands& values);
   void compare_until_agreed(const Trial& trial, const Tolerance& tolerance,
                             const std::vector<std::string>& paths, std::vector<OutputTensors>& outputs,
-                            const IndexOperands& values, Comparison& comparison);
+                            const IndexOperands& values, const IndexOperands& own_values,
+                            Comparison& comparison);
   void degenerate(Comparison& comparison, const std::vector<OutputTensors>& outputs);
   void keep_judged(std::vector<OutputTensors>& outputs, const Comparison& comparison);
 
