@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "nereid/replay/memory_plan.h"
 #include "nereid/replay/worker/launch_work.h"
 #include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/types.h"
@@ -16,28 +17,6 @@ namespace nereid::replay {
 
 using trace::StorageId;
 using trace::ValueId;
-
-namespace {
-
-// Sets bits [first, last) of a bitmap, LSB first.
-void set_bits(uint8_t* bits, int64_t first, int64_t last) {
-  while (first < last && first % 8) bits[first / 8] |= 1 << (first % 8), ++first;
-  if (last - first >= 8)
-    std::memset(bits + first / 8, 0xFF, (last - first) / 8), first += (last - first) / 8 * 8;
-  while (first < last) bits[first / 8] |= 1 << (first % 8), ++first;
-}
-
-// Sets the bits of a view's bytes, one run of adjacent elements at a time.
-void set_bits_of(uint8_t* bits, const trace::Value& value, int64_t element, size_t dim, int64_t offset) {
-  int64_t run = 1;
-  size_t d = value.sizes.size();
-  while (d > dim && (value.strides[d - 1] == run || value.sizes[d - 1] == 1)) run *= value.sizes[--d];
-  if (d == dim) return set_bits(bits, offset * element, (offset + run) * element);
-  for (int64_t i = 0; i < value.sizes[dim]; ++i)
-    set_bits_of(bits, value, element, dim + 1, offset + i * value.strides[dim]);
-}
-
-}  // namespace
 
 Replay::Replay(const Program& program, Machine& machine, Position* position)
     : program_(program),
@@ -125,7 +104,11 @@ void Replay::run_step(size_t p, int i, const RunOptions& options) {
   };
   try {
     if (options.deadline.passed()) throw Failed(Failure::Kind::kTimedOut, "the time limit passed");
-    if (const auto* prepared_call = std::get_if<PreparedCall>(&prepared.steps[i])) run_call(*prepared_call);
+    if (const auto* prepared_call = std::get_if<PreparedCall>(&prepared.steps[i])) {
+      run_call(*prepared_call);
+      if (p == program_.judged() && stream_writes_ && !prepared_call->allocates())
+        stream_writes_->end_call(i, *prepared_call, findings_, finding_count_);
+    }
     if (const auto* launch = std::get_if<PreparedLaunch>(&prepared.steps[i]))
       run_launch(*launch, i, p == program_.judged(), options);
   } catch (const Failed& failed) {
@@ -207,7 +190,10 @@ void Replay::run_alternative(const PreparedLaunch& launch, size_t index, int ste
   if (judged && options.count_work)
     if (const auto work = launch_work(program_.trace(), request, device_bytes(alternative)))
       work_.push_back({step, work->flops, work->bytes});
+  const bool watched = judged && stream_writes_;
+  if (watched) stream_writes_->begin(alternative, request);
   program_.launcher().launch(request, findings_, finding_count_);
+  if (watched) stream_writes_->end_launch(step, findings_, finding_count_);
 }
 
 uint64_t Replay::digest_of_written(int step) {
@@ -255,6 +241,9 @@ void Replay::ready_judged(const RunOptions& options) {
   left_.clear();
   track_ = options.sanitize && machine_.tracks_written();
   poisoned_truth_ = options.poisoned_truth;
+  const auto& phase = *program_.phases()[program_.judged()].phase;
+  stream_writes_.reset();
+  if (track_ && StreamWrites::has_streams(phase)) stream_writes_.emplace(program_.trace(), phase);
   for (const auto storage : program_.workspace()) create(storage, type_in(storage));
 }
 
@@ -378,10 +367,10 @@ void Replay::bind_storage(StorageId id, c10::Storage bytes) {
   storages_[id].storage = std::move(bytes);
 }
 
-void Replay::create(StorageId id, trace::DType type) {
+void Replay::create(StorageId id, trace::DType type, bool overwritten) {
   const auto& storage = program_.trace().storages[id];
   auto bytes = machine_.allocate(storage.bytes, storage.device);
-  if (poison_) poison(bytes, storage.bytes, type, poisoned_truth_);
+  if (poison_ && !overwritten) poison(bytes, storage.bytes, type, poisoned_truth_);
   auto saved = std::move(storages_[id].saved);
   auto saved_written = std::move(storages_[id].saved_written);
   bind_storage(id, std::move(bytes));
@@ -418,7 +407,7 @@ void Replay::bind(ValueId id, at::Tensor result) {
     if (watcher_) watcher_(value.storage, values_[id]);
     return;
   }
-  if (!entry.storage) create(value.storage, value.dtype);
+  if (!entry.storage) create(value.storage, value.dtype, is_whole(trace, id));
   this->value(id).copy_(result);
   if (watcher_) watcher_(value.storage, this->value(id));
   mark_written(id);

@@ -20,6 +20,7 @@
 
 #include "nereid/replay/worker/memory_digest.h"
 #include "nereid/replay/worker/program.h"
+#include "nereid/replay/worker/stream_writes.h"
 
 namespace nereid::replay {
 
@@ -93,7 +94,8 @@ class Replay : private Operands {
   bool bound(trace::StorageId storage) const { return storages_[storage].storage.has_value(); }
   const c10::Storage& storage(trace::StorageId storage) const;
   void bind_storage(trace::StorageId storage, c10::Storage bytes);  // all of it counts as written
-  void create(trace::StorageId storage, trace::DType type);         // poisoned; nothing counts as written
+  // Poisoned, unless all of it is about to be overwritten; nothing counts as written.
+  void create(trace::StorageId storage, trace::DType type, bool overwritten = false);
   void mark_written(trace::ValueId value);
 
   // The indices of those values whose storage's bytes differ from what they were at begin_judged.
@@ -164,6 +166,7 @@ class Replay : private Operands {
   std::map<std::string, at::Generator> generators_;
   std::map<std::string, at::Tensor> generators_before_judged_;   // their states at begin_judged
   std::map<int64_t, std::vector<at::Tensor>> generator_states_;  // nereid::save_generator
+  std::optional<StreamWrites> stream_writes_;                    // of the run under way
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;
   std::vector<int> communicating_;

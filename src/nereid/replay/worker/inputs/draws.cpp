@@ -39,7 +39,8 @@ at::Tensor up_or_down(const at::Tensor& like, const at::Generator& generator) {
 }
 
 at::Tensor uniform(const at::Tensor& like, double low, double high, const at::Generator& generator) {
-  return at::rand(like.sizes(), generator, options_of(like, c10::kFloat)).mul_(high - low).add_(low);
+  const auto drawn = at::rand(like.sizes(), generator, options_of(like, c10::kFloat));
+  return low == 0 && high == 1 ? drawn : drawn.mul_(high - low).add_(low);
 }
 
 }  // namespace nereid::replay

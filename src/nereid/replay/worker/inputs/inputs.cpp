@@ -117,10 +117,16 @@ at::Tensor factors_of_rows(const at::Tensor& tensor, int64_t width, double low, 
   const auto made = at::rand({tensor.numel() / width}, generator, options);
   return made.mul_(high - low).add_(low).exp2_().to(tensor.device());
 }
-at::Tensor of_rows(const at::Tensor& numbers, const at::Tensor& part, int64_t first, int64_t width) {
-  return numbers.index_select(0, rows_of(part, first, width).reshape({-1}))
-      .view(part.sizes())
-      .to(part.scalar_type());
+// Changes a part by what each of its rows has: change(part, numbers of its elements), both of one shape or
+// one that broadcasts. `numbers` has one for each row of the tensor.
+template <typename F>
+void for_rows(const at::Tensor& numbers, at::Tensor part, int64_t first, int64_t width, F change) {
+  const int64_t rows = part.numel() / width;
+  if (part.is_contiguous() && first % width == 0 && rows * width == part.numel())
+    return change(part.view({rows, width}), numbers.narrow(0, first / width, rows).unsqueeze(1));
+  if (first / width == (first + part.numel() - 1) / width)
+    return change(part, numbers.narrow(0, first / width, 1));
+  change(part, numbers.index_select(0, rows_of(part, first, width).reshape({-1})).view(part.sizes()));
 }
 int64_t width_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? tensor.size(-1) : tensor.numel(); }
 
@@ -131,11 +137,15 @@ void scale_rows(at::Tensor tensor, const Range& range, bool half, const at::Gene
   const auto width = width_of(tensor);
   const auto factors = factors_of_rows(tensor, width, 1, half ? 3 : 7, generator);
   const auto local = generator_on(tensor, generator);
+  const auto odd = at::arange(factors.numel(), factors.options().dtype(c10::kLong)).remainder_(2).eq(1);
   for_parts(tensor, [&](at::Tensor part, int64_t first) {
-    part.mul_(of_rows(factors, part, first, width));
+    for_rows(factors, part, first, width,
+             [](at::Tensor of, const at::Tensor& by) { of.mul_(by.to(of.scalar_type())); });
     if (!range.never_negative()) return;
-    const auto signs = uniform(part, -1, 1, local).sign_().to(part.scalar_type());
-    part.copy_(at::where(rows_of(part, first, width).remainder_(2).eq(1), part.mul(signs), part));
+    for_rows(odd, part, first, width, [&](at::Tensor of, const at::Tensor& signed_rows) {
+      const auto signs = uniform(of, -1, 1, local).sign_().to(of.scalar_type());
+      of.copy_(at::where(signed_rows, of.mul(signs), of));
+    });
   });
 }
 
@@ -144,7 +154,10 @@ bool shift_rows(at::Tensor tensor, const at::Generator& generator) {
   if (!(scale > 0) || !std::isfinite(scale)) return false;
   const auto width = width_of(tensor);
   const auto shifts = factors_of_rows(tensor, width, kLeastShift, kMostShift, generator).mul_(scale);
-  for_parts(tensor, [&](at::Tensor part, int64_t first) { part.add_(of_rows(shifts, part, first, width)); });
+  for_parts(tensor, [&](at::Tensor part, int64_t first) {
+    for_rows(shifts, part, first, width,
+             [](at::Tensor of, const at::Tensor& by) { of.add_(by.to(of.scalar_type())); });
+  });
   return true;
 }
 
@@ -172,7 +185,8 @@ bool put_far(at::Tensor tensor, const Range& range, const DistributionContext& c
     const auto size = part.to(c10::kFloat).abs().add_(half ? 1.5 : 1);
     size.mul_(half ? kFarAwayInHalf : kFarAway);
     if (half) size.clamp_max_(kMostInHalf);
-    part.copy_(at::where(indices(part, first).lt(below), size.neg(), size));
+    const bool all = first + part.numel() <= below, none = first >= below;
+    part.copy_(all ? size.neg_() : none ? size : at::where(indices(part, first).lt(below), size.neg(), size));
   });
   return true;
 }
@@ -221,7 +235,9 @@ void make_ramp(at::Tensor tensor, const Range& range) {
   const double high = range.low + (range.high - range.low) * (range.never_negative() ? kSteep : 1);
   const double step = (high - range.low) / static_cast<double>(tensor.numel() - 1);
   for_parts(tensor, [&](at::Tensor part, int64_t first) {
-    part.copy_(indices(part, first).to(c10::kDouble).mul_(step).add_(range.low).clamp_(range.low, high));
+    const auto place =
+        at::arange(first, first + part.numel(), options_of(part, c10::kDouble)).view(part.sizes());
+    part.copy_(place.mul_(step).add_(range.low).clamp_(range.low, high));
   });
 }
 

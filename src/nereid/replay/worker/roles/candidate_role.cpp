@@ -23,6 +23,7 @@
 #include <utility>
 
 #include "nereid/base/deadline.h"
+#include "nereid/replay/memory_plan.h"
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/cast_check.h"
 #include "nereid/replay/worker/compare/order_difference.h"
@@ -135,7 +136,7 @@ class CandidateRole : public Role {
   void put(const at::Tensor& block, ValueId id, size_t place) {
     auto& replay = *loaded_.replay;
     const auto& value = loaded_.trace.values[id];
-    if (!replay.bound(value.storage)) replay.create(value.storage, value.dtype);
+    if (!replay.bound(value.storage)) replay.create(value.storage, value.dtype, is_whole(loaded_.trace, id));
     replay.value(id).copy_(in_layout_.at(block, place));
     replay.mark_written(id);
   }
