@@ -117,3 +117,15 @@ function(nereid_program name folder)
   target_precompile_headers(${name} REUSE_FROM ${precompiled})
   target_compile_options(${name} PRIVATE -fPIC)  # as what was precompiled
 endfunction()
+
+# nereid_embedded(FOLDER FILE ...): files of this folder as string literals that the folder's library
+# includes: page.html of src/nereid/serve is "nereid/serve/page.html.inc".
+function(nereid_embedded folder)
+  foreach(file ${ARGN})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} NEREID_EMBEDDED)
+    file(RELATIVE_PATH place ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    configure_file(${CMAKE_SOURCE_DIR}/cmake/embedded.inc.in ${CMAKE_BINARY_DIR}/embedded/${place}.inc @ONLY)
+  endforeach()
+  target_include_directories(nereid_${folder} PRIVATE ${CMAKE_BINARY_DIR}/embedded)
+endfunction()
