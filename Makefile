@@ -4,8 +4,9 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
-# Two tests more than there are cores: some of them wait. So OpenMP's threads sleep where they would spin for a core that another test has.
-CTEST := OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 2)
+# Three tests more than there are cores: some of them wait. So OpenMP's threads sleep where they would spin for
+# a core that another test has.
+CTEST := OMP_WAIT_POLICY=passive ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(shell expr $(JOBS) + 3)
 
 # One part of the tests: make test PART=compiler (`ctest --test-dir build/release --print-labels` lists the parts).
 PART ?=
@@ -41,9 +42,10 @@ format: setup-tests
 	@$(CPP) | xargs .venv/bin/clang-format -i
 	@.venv/bin/ruff check --fix -q . && .venv/bin/ruff format -q .
 	@tools/wrap
-lint: setup-tests ; @tools/lint
-# clang-tidy with the checks of .clang-tidy: make tidy PART=verify (a folder of src/nereid; minutes each).
+# Formatting, words and sizes, then clang-tidy (.clang-tidy) over what has changed since it was clean.
+lint: setup-tests build
+	@tools/lint && tools/tidy $(BUILD) --jobs $(JOBS)
+# clang-tidy over everything, or one part: make tidy PART=verify.
 tidy: setup-tests build
-	@git ls-files 'src/nereid/$(PART)*.cpp' | grep -v _fuzz | xargs -P $(JOBS) -n 4 .venv/bin/clang-tidy --quiet -p $(BUILD) \
-		--extra-arg=-Wno-unused-command-line-argument  # the flags are GCC's
+	@tools/tidy $(BUILD) --all --part '$(PART)' --jobs $(JOBS)
 clean: ; rm -rf build dist

@@ -33,7 +33,7 @@ Mutant mutant_of(const trace::Kernel& kernel, int id, const Text& text, KernelFa
   mutant.source = line_of_source(kernel, mutant.line);
   for (const auto& edit : fault.edits) {
     for (int i = 0; i < edit.count; ++i)
-      mutant.before.push_back(text->lines()[static_cast<size_t>(edit.first + i)]);
+      mutant.before.push_back(text->lines()[static_cast<size_t>(edit.first) + static_cast<size_t>(i)]);
     mutant.after.insert(mutant.after.end(), edit.lines.begin(), edit.lines.end());
   }
   mutant.apply = [id, text, edits = std::move(fault.edits)](trace::Trace& trace) {

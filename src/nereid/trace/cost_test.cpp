@@ -65,7 +65,7 @@ TEST_F(CostTest, AttentionIsTwoProducts) {
 
 TEST_F(CostTest, RecurrentLayersCountTheirWeights) {
   List weights;
-  for (auto sizes : std::vector<std::vector<int64_t>>{{12, 5}, {12, 3}, {12}, {12}})
+  for (const auto& sizes : std::vector<std::vector<int64_t>>{{12, 5}, {12, 3}, {12}, {12}})
     weights.items.push_back(tensor(sizes));
   EXPECT_EQ(of("aten::lstm.input", {tensor({7, 2, 5}), Arg{}, Arg{weights}}, tensor({7, 2, 3})).flops,
             2.0 * 14 * (12 * 5 + 12 * 3));

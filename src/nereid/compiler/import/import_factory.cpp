@@ -53,14 +53,14 @@ Status arange(Importer& import) {
 // From both ends, as PyTorch counts: the second half from the end.
 Status linspace(Importer& import) {
   const double start = import.number(import.arg(0, "start"), 0), end = import.number(import.arg(1, "end"), 0);
-  const int64_t steps = import.result().sizes[0];
+  const int64_t steps = import.result().sizes[0], half = steps / 2;
   const DType type = compute_type(import.result().dtype);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   const Value i = index_of(import, 0);
   const Value first = i.cast(type) * step + start;
   const Value second =
       number(import, end) - (i.constant(static_cast<double>(steps - 1)) - i).cast(type) * step;
-  return import.define(import.results()[0], (i < static_cast<double>(steps / 2)).where(first, second).id(),
+  return import.define(import.results()[0], (i < static_cast<double>(half)).where(first, second).id(),
                        "linspace");
 }
 

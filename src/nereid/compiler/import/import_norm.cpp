@@ -29,10 +29,10 @@ Result<Statistics> normalise(Importer& import, trace::ValueId x, const Axes& axe
 }
 
 // A vector of weights, at the index that `at` gives of the whole; -1 where there is none.
-ExprId weight(Importer& import, const trace::Arg* arg, std::vector<Index> at, const Extents& extents,
+ExprId weight(Importer& import, const trace::Arg* arg, const std::vector<Index>& at, const Extents& extents,
               DType type) {
   const auto id = import.tensor(arg);
-  return id ? import.exprs().cast(import.read(*id, std::move(at), extents), type) : -1;
+  return id ? import.exprs().cast(import.read(*id, at, extents), type) : -1;
 }
 
 Status layer_norm(Importer& import) {

@@ -134,7 +134,8 @@ void add_approximations(const Site& s) {
   const bool table = o.op == "arith.divf" || o.op == "math.sqrt" || o.op == "math.rsqrt" ||
                      o.op == "math.log" || o.op == "math.log2" || o.op == "math.exp2" || o.op == "math.exp";
   if (!table) return;
-  const string narrowed = with_element(type, "bf16"), from = s.operand(s.operands() - 1);
+  const string narrowed = with_element(type, "bf16");
+  const string& from = s.operand(s.operands() - 1);
   Operation changed = o;
   changed.middle = o.op == "arith.divf" ? s.operand(0) + ", %nereid_wide" : "%nereid_wide";
   s.replace(

@@ -48,5 +48,9 @@ class Choices {
   Number sum_{0};
   std::vector<Number> sums_;
 };
+template <>
+int Choices<double>::choose(Rng& rng) const;
+template <>
+int Choices<Natural>::choose(Rng& rng) const;
 
 }  // namespace nereid::synth
