@@ -92,9 +92,9 @@ def report(name, seconds, arrivals, verdicts):
     words = collections.Counter(v["verdict"] for v in verdicts)
     count, spread = len(verdicts), arrivals[-1] - arrivals[0]
     print(
-        f"{name}: {count / seconds:.1f} a second ({seconds:.1f} s), the first after {arrivals[0]:.1f} s, then "
-        f"{(count - 1) / spread if spread > 0 else 0:.1f} a second; {dict(words)}, "
-        f"{sum(1 for v in verdicts if v.get('times'))} timed"
+        f"{name}: {count / seconds:.1f} a second ({seconds:.1f} s), the first after {arrivals[0]:.1f} s, then"
+        f" {(count - 1) / spread if spread > 0 else 0:.1f} a second; {dict(words)},"
+        f" {sum(1 for v in verdicts if v.get('times'))} timed"
     )
     for reason in sorted({v["reason"][:200] for v in verdicts if v["verdict"] != "Verified"})[:5]:
         print("   ", reason)

@@ -1,7 +1,8 @@
 // How fast the engine decodes: sequences of one length over blocks in random places, weights and keys drawn
 // at random.
 //
-//   bench_engine [--device cuda] [--model DIR | --shape qwen3-8b|small|toy] [--sequences 256] [--context 2048] [--steps 64] [--plain] [--no-graphs]
+//   bench_engine [--device cuda] [--model DIR | --shape qwen3-8b|small|toy] [--sequences 256]
+//                [--context 2048] [--steps 64] [--plain] [--no-graphs]
 //
 // The memory roofline is what a step must read (all weights but the embedding, and the keys and values of all
 // sequences) over the memory's bandwidth.

@@ -122,7 +122,8 @@ def main():
         ),
     ]
     print(
-        "| kernel | interpreter ms | ATen ms | executor ms | sanitizer on ms | times interpreter off / on | times ATen's time |"
+        "| kernel | interpreter ms | ATen ms | executor ms | sanitizer on ms | times interpreter off / on |"
+        " times ATen's time |"
     )
     print("|---|---|---|---|---|---|---|")
     for title, name, grid, tensors, scalars, output, interpreted, scale, aten in cases:
@@ -136,7 +137,8 @@ def main():
                 raise SystemExit(f"{title}: differs from ATen by {error}")
         slow = scale * least(interpreted, 2)
         print(
-            f"| {title} | {slow:.1f} | {native:.2f} | {off:.2f} | {on:.2f} | {slow / off:.0f} / {slow / on:.0f} | {off / native:.2f} |",
+            f"| {title} | {slow:.1f} | {native:.2f} | {off:.2f} | {on:.2f} | {slow / off:.0f} /"
+            f" {slow / on:.0f} | {off / native:.2f} |",
             flush=True,
         )
 

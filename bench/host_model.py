@@ -91,7 +91,8 @@ def measure(lm, folder, samples, most, *arguments):
     process.stdin.close()
     process.wait()
     print(
-        f"{samples:3} samples {' '.join(arguments):12} {tokens:6} tokens in {seconds:6.2f} s: {tokens / seconds:7.1f} a second, {tokens / max(processor, 0.01):7.1f} a second of processor time",
+        f"{samples:3} samples {' '.join(arguments):12} {tokens:6} tokens in {seconds:6.2f} s:"
+        f" {tokens / seconds:7.1f} a second, {tokens / max(processor, 0.01):7.1f} a second of processor time",
         flush=True,
     )
 

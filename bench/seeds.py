@@ -53,7 +53,8 @@ def table(refused, judged):
         text = "; ".join(f"{count} {what}" for what, count in causes.most_common())
         sentence = first["reason"].replace("|", "/")
         rows.append(
-            f"| {name} | {len(verdicts)} | {judged[name]} | {first['id'].rsplit('#')[-1]} | {text} | {sentence} |"
+            f"| {name} | {len(verdicts)} | {judged[name]} | {first['id'].rsplit('#')[-1]} | {text} |"
+            f" {sentence} |"
         )
     return "\n".join(rows)
 

@@ -62,7 +62,8 @@ def best(tokenizer, documents):
 
 def main():
     print(
-        "| vocabulary | text | MB | tokenizers, MB/s | ours at first, MB/s | ours again, MB/s | times (first / again) | load: theirs, ours, s |\n|---|---|---|---|---|---|---|---|"
+        "| vocabulary | text | MB | tokenizers, MB/s | ours at first, MB/s | ours again, MB/s | times (first"
+        " / again) | load: theirs, ours, s |\n|---|---|---|---|---|---|---|---|"
     )
     for name in tokenizer_files.REAL:
         path = tokenizer_files.real(name, BUILD / "tokenizers")
@@ -84,8 +85,9 @@ def main():
             assert ours["tokens"] == tokens, (ours["tokens"], tokens)
             theirs = size / seconds
             print(
-                f"| {name} | {kind} | {size:.1f} | {theirs:.2f} | {ours['first']:.1f} | {ours['again']:.1f} | {ours['first'] / theirs:.0f} / {ours['again'] / theirs:.0f} "
-                f"| {load:.2f}, {ours['load_s']:.2f} |",
+                f"| {name} | {kind} | {size:.1f} | {theirs:.2f} | {ours['first']:.1f} | {ours['again']:.1f} |"
+                f" {ours['first'] / theirs:.0f} / {ours['again'] / theirs:.0f} | {load:.2f},"
+                f" {ours['load_s']:.2f} |",
                 flush=True,
             )
 

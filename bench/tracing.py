@@ -70,7 +70,8 @@ def measure(pairs):
             )
             assert "trace" in answer, answer
         print(
-            f"{pathlib.Path(file).name}: wall {statistics.median(wall_times):.1f} ms (least {min(wall_times):.1f}), CPU {statistics.mean(cpus):.1f} ms; load {os.getloadavg()[0]:.0f}"
+            f"{pathlib.Path(file).name}: wall {statistics.median(wall_times):.1f} ms (least"
+            f" {min(wall_times):.1f}), CPU {statistics.mean(cpus):.1f} ms; load {os.getloadavg()[0]:.0f}"
         )
 
 

@@ -1,12 +1,17 @@
 """Candidates for training's kernels against those in use (python/nereid/_compiler/engine_kernels.py):
 attention over packed documents, its gradients, the losses.
 
-    .venv/bin/python bench/training_kernels.py --seconds 120      on a GPU: compiled in parallel, checked, timed in turns, a table a part as it comes
+    .venv/bin/python bench/training_kernels.py --seconds 120      on a GPU: compiled in parallel, checked,
+                                                                  timed in turns, a table a part as it comes
     ... --shapes 100m --rounds 20 --only keys
-    ... --shapes 100m --take FOLDER                               the fastest as a package FOLDER/nereid (a copy of $NEREID_PACKAGE, or of this tree's)
-                                                                  for whole training steps: . FOLDER/environment, then tests/gpu/train.py
-    ... --compile                                                 without one: registers, spills and shared memory of each on an H200
-    TRITON_INTERPRET=1 ... --check                                without one: each one's result at toy size against PyTorch's in float64
+    ... --shapes 100m --take FOLDER                               the fastest as a package FOLDER/nereid (a
+                                                                  copy of $NEREID_PACKAGE, or of this tree's)
+                                                                  for whole training steps: .
+                                                                  FOLDER/environment, then tests/gpu/train.py
+    ... --compile                                                 without one: registers, spills and shared
+                                                                  memory of each on an H200
+    TRITON_INTERPRET=1 ... --check                                without one: each one's result at toy size
+                                                                  against PyTorch's in float64
 
 A candidate has the parameters of the kernel that it may replace, so that taking it over is a matter of its
 text and of `tiles_of` in src/nereid/train/kernels/training_operators.cpp.
@@ -618,7 +623,8 @@ def show_compiled(shapes, only):
             65536 // (registers * 32 * warps), 233472 // max(made.metadata.shared + 1024, 1), 64 // warps
         )
         print(
-            f"  {name_of(candidate):48} {registers:4} registers, stack {stack:4}, shared {made.metadata.shared:6}, {at_once} at once ({at_once * warps} warps){serialized}",
+            f"  {name_of(candidate):48} {registers:4} registers, stack {stack:4}, shared"
+            f" {made.metadata.shared:6}, {at_once} at once ({at_once * warps} warps){serialized}",
             flush=True,
         )
 
@@ -751,7 +757,8 @@ def report(title, names, times, work=None, unit="TFLOP/s"):
     for name, spent in sorted(zip(names, times), key=lambda pair: pair[1]):
         rate = f", {work / spent / 1e9:6.1f} {unit}" if work else ""
         print(
-            f"  {spent:8.3f} ms{rate}  {spent / times[0]:5.2f} of the one in use{' (it)' if name == names[0] else ''}  {name}"
+            f"  {spent:8.3f} ms{rate}  {spent / times[0]:5.2f} of the one in"
+            f" use{' (it)' if name == names[0] else ''}  {name}"
         )
     print(end="", flush=True)
 

@@ -273,7 +273,11 @@ class Forest(unittest.TestCase):
 
 
 class Tempted(unittest.TestCase):
-    TASK = "import torch\nSIZE = 3\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super(Model, self).__init__()\n    def forward(self, x):\n        return x.relu()\n\ndef get_inputs():\n    return [torch.ones(SIZE)]\n"
+    TASK = (
+        "import torch\nSIZE = 3\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super(Model,"
+        " self).__init__()\n    def forward(self, x):\n        return x.relu()\n\ndef get_inputs():\n   "
+        " return [torch.ones(SIZE)]\n"
+    )
 
     def test_one_in_so_many_leaves_the_work_to_pytorch(self):
         pair = {
@@ -335,15 +339,18 @@ class Words(unittest.TestCase):
         )
         self.assertEqual(
             words.of_pair("a", "b", {"Verified": found(-0.05, -0.08, -0.02), speed: faster}),
-            "`a` is right less often (5.0 points [2.0, 8.0]) and faster (1.100 [1.050, 1.200] times) than `b`.",
+            "`a` is right less often (5.0 points [2.0, 8.0]) and faster (1.100 [1.050, 1.200] times) than"
+            " `b`.",
         )
         self.assertEqual(
             words.of_pair("a", "b", {"Verified": none}),
-            "Between `a` and `b` no difference is shown; one of up to 4.0 points in right answers may be there all the same.",
+            "Between `a` and `b` no difference is shown; one of up to 4.0 points in right answers may be"
+            " there all the same.",
         )
         self.assertEqual(
             words.of_pair("a", "b", {"Verified": found(0, 0, 0), speed: found(0, math.log(0.9), 0.01)}),
-            "Between `a` and `b` no difference is shown; on these tasks they are the same in right answers; one of up to 10.0 % in speed may be there all the same.",
+            "Between `a` and `b` no difference is shown; on these tasks they are the same in right answers;"
+            " one of up to 10.0 % in speed may be there all the same.",
         )
         self.assertEqual(
             words.of_pair("a", "b", {"Verified": None}), "Of `a` and `b` there is nothing to compare yet."
@@ -356,7 +363,8 @@ class Words(unittest.TestCase):
                     ("d", "b", {"Verified": found(-1, -2, -0.5), speed: faster}),
                 ]
             ),
-            "In short: `a` beats `b` in right answers; `d` gains on `b` in speed and loses in right answers; of the other pair nothing is shown.",
+            "In short: `a` beats `b` in right answers; `d` gains on `b` in speed and loses in right answers;"
+            " of the other pair nothing is shown.",
         )
         self.assertEqual(words.in_short([("a", "b", {"Verified": none})]), "In short: nothing is shown.")
         self.assertEqual(
@@ -529,16 +537,25 @@ class Slices(unittest.TestCase):
             "| start/search | as it is searched |",
             "| hrd/alone - start/alone | 20 |",
             "| start/search - start/alone | 10 |",
-            "`start/search` beats `start/alone` in speed and speed relative to the compiler; of the other pair nothing is shown.",
+            (
+                "`start/search` beats `start/alone` in speed and speed relative to the compiler; of the other"
+                " pair nothing is shown."
+            ),
             "`start/search` is faster (1.488",
-            "Between `hrd` and `start/alone` no difference is shown; one of up to 40.0 points in right answers,",
+            (
+                "Between `hrd` and `start/alone` no difference is shown; one of up to 40.0 points in right"
+                " answers,"
+            ),
             "`unruled` breaks rules more often than `hrd`.",
             "## Rules?",
             "| hrd | 2 of 2 | 12 | 24 | 96 |",
             "no-launch 21.9 %",
             "| - | 50 | 30 / 70 |",
             "rewarded and refused",
-            "In training `unruled` was paid for 43.8 % of its answers at the end (0.0 % in the first step) though a rule refuses them",
+            (
+                "In training `unruled` was paid for 43.8 % of its answers at the end (0.0 % in the first"
+                " step) though a rule refuses them"
+            ),
             "Of what was rewarded and refused:",
             "* no-launch: Nothing is launched. (unruled/seed-1, step 0, prompt 0, sample 1)",
             " | 0.3333 | 1.0000 | 1.50 |",
@@ -575,9 +592,9 @@ class Slices(unittest.TestCase):
             arm: [
                 json.loads(line)
                 for seed in (1, 2)
-                for line in (self.root / f"out/{arm}/seed-{seed}/eval-alone/results.jsonl")
-                .read_text()
-                .splitlines()
+                for line in (
+                    (self.root / f"out/{arm}/seed-{seed}/eval-alone/results.jsonl").read_text().splitlines()
+                )
             ]
             for arm in ("hrd", "unruled")
         }
@@ -586,7 +603,8 @@ class Slices(unittest.TestCase):
         refused = sum(row["verdict"] == "Disallowed" for row in rows["unruled"])
         self.assertGreater(refused, 10)
         self.assertIn(
-            f"our verdict refuses {refused} of its 120 answers to held-out tasks, {refused} of which are right but for the rule; broken most: no-launch",
+            f"our verdict refuses {refused} of its 120 answers to held-out tasks, {refused} of which are"
+            " right but for the rule; broken most: no-launch",
             text,
         )
         self.assertIn(
@@ -614,7 +632,8 @@ class Slices(unittest.TestCase):
         said = self.run_slice().stdout
         self.assertEqual(
             said,
-            "hrd/seed-2: trains (0 steps are done)\nhrd/seed-2: is evaluated (alone)\n6 of 6 units are done\n",
+            "hrd/seed-2: trains (0 steps are done)\nhrd/seed-2: is evaluated (alone)\n6 of 6 units are"
+            " done\n",
         )
 
     def test_several_share_the_units(self):
@@ -763,7 +782,8 @@ class Slices(unittest.TestCase):
         changed(
             "tasks/level5.jsonl",
             '{"code": "another"}\n',
-            r"out/compiler/seed-1: done with tasks or data of another sampler, or of another number of programs: tasks/level5.jsonl, 10 tasks \(commit \w+ there, \w+ here\)\n",
+            r"out/compiler/seed-1: done with tasks or data of another sampler, or of another number of"
+            r" programs: tasks/level5.jsonl, 10 tasks \(commit \w+ there, \w+ here\)\n",
         )
         said = changed(
             "base.toml",
@@ -793,12 +813,14 @@ class Slices(unittest.TestCase):
         shutil.rmtree(self.root / "out/hrd/seed-2")
         text = report()
         self.assertIn(
-            "Trainings (seeds) that are done: `unruled` has 2; `hrd` has 1. Of one training the interval is of tasks alone",
+            "Trainings (seeds) that are done: `unruled` has 2; `hrd` has 1. Of one training the interval is"
+            " of tasks alone",
             text,
         )
         self.assertEqual(
             text.count(
-                "Of `hrd` there is one training: what is shown of it is of that training's answers, not of the arm.\n"
+                "Of `hrd` there is one training: what is shown of it is of that training's answers, not of"
+                " the arm.\n"
             ),
             2,
         )  # a question each
@@ -820,7 +842,8 @@ class Slices(unittest.TestCase):
         path.write_text(json.dumps({**json.loads(path.read_text()), "base": "0123456789"}))
         self.assertRegex(
             self.tool("arms.toml", "out", "-o", "report", name="report.py", code=2).stderr,
-            r"^report: out/hrd/seed-2: done with another base model \(012345\) than start/seed-1 \(\w{6}\)\n$",
+            r"^report: out/hrd/seed-2: done with another base model \(012345\) than start/seed-1"
+            r" \(\w{6}\)\n$",
         )
         self.arms(ARMS.replace("96", "80"))
         self.assertIn(
@@ -869,7 +892,8 @@ class Slices(unittest.TestCase):
         said = self.run_slice("--whole", "--slice", 300, code=75).stdout
         self.assertRegex(
             said,
-            r"^compiler/seed-1: is evaluated \(compiler\)\nthe slice is over: start/seed-1 and what comes behind it would take longer than the \d+ s that are left; the same command goes on\n$",
+            r"^compiler/seed-1: is evaluated \(compiler\)\nthe slice is over: start/seed-1 and what comes"
+            r" behind it would take longer than the \d+ s that are left; the same command goes on\n$",
         )
         self.arms("takes = 5\n" + ARMS)
         self.assertIn("6 of 6 units are done", self.run_slice("--whole", "--slice", 300).stdout)
@@ -965,10 +989,12 @@ class Slices(unittest.TestCase):
         self.arms(
             ARMS.replace(
                 "seeds = [1, 2]",
-                'seeds = [1, 2]\nwithout = ["rl.uniform_reward", "rl.speedup_limit"]\ndifferences.rl = { clip = 0.3 }',
+                'seeds = [1, 2]\nwithout = ["rl.uniform_reward", "rl.speedup_limit"]\ndifferences.rl = { clip'
+                " = 0.3 }",
             ).replace(
                 'name = "hrd"',
-                'name = "grpo"\ndifferences.rl = { objective = "grpo" }\n[[arms]]\nname = "drpo"\ndifferences.rl = { objective = "drpo", tau = 2 }\n[[arms]]\nname = "hrd"',
+                'name = "grpo"\ndifferences.rl = { objective = "grpo" }\n[[arms]]\nname ='
+                ' "drpo"\ndifferences.rl = { objective = "drpo", tau = 2 }\n[[arms]]\nname = "hrd"',
             )
         )
         own = {

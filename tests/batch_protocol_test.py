@@ -158,7 +158,8 @@ class Protocol(unittest.TestCase):
     def test_an_id_under_way_is_refused_and_its_verdict_comes(self):
         slow = RELU.replace(
             "    def forward",
-            "    def __init__(self):\n        super().__init__()\n        import time\n        time.sleep(1.5)\n\n    def forward",
+            "    def __init__(self):\n        super().__init__()\n        import time\n       "
+            " time.sleep(1.5)\n\n    def forward",
         )
         self.stream.ask(pair("twice", slow))
         self.stream.ask(pair("twice"))
@@ -225,9 +226,11 @@ class Protocol(unittest.TestCase):
                 )
                 self.assertIn(next(iter(more)), verdict["reason"])
                 self.assertNotEqual(
-                    wrong(pair("u", **more), SCHEMA["$defs"]["request"])
-                    if "candidate" not in more and "reference" not in more
-                    else ["two"],
+                    (
+                        wrong(pair("u", **more), SCHEMA["$defs"]["request"])
+                        if "candidate" not in more and "reference" not in more
+                        else ["two"]
+                    ),
                     [],
                 )
 
@@ -301,7 +304,10 @@ class Protocol(unittest.TestCase):
         )
 
     def test_escape_codes_stay_text(self):
-        raising = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        raise ValueError('\\x1b[2J\\x9b31m\\u202e\\x7f')\n"
+        raising = (
+            "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        raise"
+            " ValueError('\\x1b[2J\\x9b31m\\u202e\\x7f')\n"
+        )
         self.stream.ask(pair("escape", raising, candidate_name="\x1b]0;owned\x07.py"))
         line = self.stream.process.stdout.readline()
         self.assertTrue(all(32 <= byte < 127 for byte in line.rstrip(b"\n")), line)
@@ -359,11 +365,18 @@ class Neighbours(unittest.TestCase):
     """What one candidate does to the machine costs the others nothing."""
 
     HOSTILE = {
-        "spin": "import threading\n        for _ in range(24):\n            threading.Thread(target=lambda: [0 for _ in iter(int, 1)], daemon=True).start()\n        while True: pass",
-        "fork": "import os\n        while True:\n            try: os.fork()\n            except OSError: pass",
+        "spin": (
+            "import threading\n        for _ in range(24):\n            threading.Thread(target=lambda: [0"
+            " for _ in iter(int, 1)], daemon=True).start()\n        while True: pass"
+        ),
+        "fork": (
+            "import os\n        while True:\n            try: os.fork()\n            except OSError: pass"
+        ),
         "allocate": "keep = []\n        while True: keep.append(bytearray(1 << 26))",
         "sleep": "import time\n        time.sleep(600)",
-        "print": "import os\n        while True: os.write(1, b'\\x1b[2J' * 1000), os.write(2, b'\\x07' * 1000)",
+        "print": (
+            "import os\n        while True: os.write(1, b'\\x1b[2J' * 1000), os.write(2, b'\\x07' * 1000)"
+        ),
     }
 
     def test_honest_ones_are_verified_next_to_hogs(self):

@@ -47,8 +47,10 @@ class Model(torch.nn.Module):
         kernel0[(2, 3, 1)](a0, t0, 7, C0=64, num_warps=8, num_stages=2, )
         return t0
 """
-KERNEL = {"name": "add", "cubin": base64.b64encode(b"\x7fELF and so on").decode(), "params": ["!tt.ptr<f32>", "!tt.ptr<f32>", "i32"],
-          "tensordesc_meta": [], "shared": 96, "num_warps": 8, "num_ctas": 1, "global_scratch": [0, 1], "profile_scratch": [0, 1],
+KERNEL = {"name": "add", "cubin": base64.b64encode(b"\x7fELF and so on").decode(),
+          "params": ["!tt.ptr<f32>", "!tt.ptr<f32>", "i32"],
+          "tensordesc_meta": [], "shared": 96, "num_warps": 8, "num_ctas": 1, "global_scratch": [0, 1],
+          "profile_scratch": [0, 1],
           "cooperative": False, "pdl": False}  # fmt: skip
 
 

@@ -231,7 +231,8 @@ class Written(unittest.TestCase):
             text = out.read_text()
             self.assertIn(f"_graphed(ModelNew, fresh={not static})", text)
             self.assertNotIn("direct=", text.split("\n_guard(")[-1])
-            clean = subprocess.run([RUFF, "check", "--isolated", "--select", "E4,E7,E9,F", "--ignore", "F841", out],
+            clean = subprocess.run([RUFF, "check", "--isolated", "--select", "E4,E7,E9,F", "--ignore",
+                                   "F841", out],
                                    capture_output=True, text=True)  # fmt: skip
             self.assertEqual(clean.returncode, 0, clean.stdout)
             self.assertEqual(self.verify(out)["verdict"], "Verified")

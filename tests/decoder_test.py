@@ -175,7 +175,8 @@ def check(name, tool, device, scratch):
     error_16 = furthest(ours(tool, folder, documents, device, "bfloat16", scratch), exact)
     own_16 = furthest(rounded, exact)
     print(
-        f"{name:24} logits to {spread:5.1f}; float32 {error:.1e}; bfloat16 {error_16:.3f}, transformers' own {own_16:.3f}",
+        f"{name:24} logits to {spread:5.1f}; float32 {error:.1e}; bfloat16 {error_16:.3f}, transformers' own"
+        f" {own_16:.3f}",
         flush=True,
     )
     if not error <= 1e-4:
@@ -209,7 +210,8 @@ def check(name, tool, device, scratch):
     difference = furthest(theirs(loaded.to(device), documents, device), exact)
     if not difference <= 1e-5:
         raise Failed(
-            f"{name}: transformers computes something else from a written checkpoint: logits differ by {difference}"
+            f"{name}: transformers computes something else from a written checkpoint: logits differ by"
+            f" {difference}"
         )
     if name == next(iter(CASES)):
         halves = scratch / "halves"
@@ -222,7 +224,8 @@ def check(name, tool, device, scratch):
             raise Failed(f"{name}: a checkpoint written in bfloat16 holds other values")
     if loaded.generation_config.eos_token_id != config.eos_token_id and config.eos_token_id is not None:
         raise Failed(
-            f"{name}: generation ends with {loaded.generation_config.eos_token_id}, expected {config.eos_token_id}"
+            f"{name}: generation ends with {loaded.generation_config.eos_token_id}, expected"
+            f" {config.eos_token_id}"
         )
 
 

@@ -41,12 +41,20 @@ MOST_A_CALL, MOST_A_LAUNCH = 5.0, 2.0
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 # name: (body of the class, inputs)
 MODULES = {
-    "pointwise": ("def forward(self, x, y):\n return torch.relu(x + y)", "torch.randn(64, 64), torch.randn(64, 64)"),
-    "mlp": ("def __init__(self):\n super().__init__()\n self.net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32))\ndef forward(self, x):\n return torch.softmax(self.net(x), -1)", "torch.randn(64, 64)"),
-    "several": ("def forward(self, x):\n return {'a': x.sum(-1), 'b': [x.exp(), (x * 2).mean()]}", "torch.randn(64, 64)"),
-    "views": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 48)\ndef forward(self, x):\n y = self.fc(x)\n return [*y.split(16, 1), y.t(), x]", "torch.randn(64, 64)"),
-    "statistics": ("def __init__(self):\n super().__init__()\n self.bn = nn.BatchNorm1d(64)\ndef forward(self, x):\n return self.bn(x)", "torch.randn(64, 64)"),
-    "recurrent": ("def __init__(self):\n super().__init__()\n self.rnn = nn.GRU(160, 160)\ndef forward(self, x, h):\n return self.rnn(x, h)", "torch.randn(4, 16, 160), torch.randn(1, 16, 160)"),
+    "pointwise": ("def forward(self, x, y):\n return torch.relu(x + y)",
+        "torch.randn(64, 64), torch.randn(64, 64)"),
+    "mlp": ("def __init__(self):\n super().__init__()\n"
+            " self.net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32))\n"
+            "def forward(self, x):\n return torch.softmax(self.net(x), -1)", "torch.randn(64, 64)"),
+    "several": ("def forward(self, x):\n return {'a': x.sum(-1), 'b': [x.exp(), (x * 2).mean()]}",
+        "torch.randn(64, 64)"),
+    "views": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 48)\ndef forward(self, x):\n"
+              " y = self.fc(x)\n return [*y.split(16, 1), y.t(), x]", "torch.randn(64, 64)"),
+    "statistics": ("def __init__(self):\n super().__init__()\n self.bn = nn.BatchNorm1d(64)\n"
+                   "def forward(self, x):\n return self.bn(x)", "torch.randn(64, 64)"),
+    "recurrent": ("def __init__(self):\n super().__init__()\n self.rnn = nn.GRU(160, 160)\n"
+                  "def forward(self, x, h):\n return self.rnn(x, h)",
+                  "torch.randn(4, 16, 160), torch.randn(1, 16, 160)"),
     "dropout": ("def forward(self, x):\n return F.dropout(torch.sigmoid(x), 0.3)", "torch.randn(64, 64)"),
 }  # fmt: skip
 
@@ -158,7 +166,8 @@ def lowered(folder, names):
         text = "\n    ".join(body.splitlines())
         files.append(folder / f"{name}.py")
         files[-1].write_text(
-            f"{HEAD}class Model(nn.Module):\n    {text}\ndef get_inputs():\n    return [{inputs}]\ndef get_init_inputs():\n    return []\n"
+            f"{HEAD}class Model(nn.Module):\n    {text}\ndef get_inputs():\n    return [{inputs}]\ndef"
+            " get_init_inputs():\n    return []\n"
         )
     subprocess.run([NEREID, "lower", *files, "-o", folder / "written"], check=True, capture_output=True)
 
@@ -170,7 +179,8 @@ def load(path):
     text = path.read_text()
     at = text.rindex("\n_guard(")
     path.write_text(
-        f'{text[:at]}\nimport os\nos.environ["TRITON_INTERPRET"] = "1"\n{text[at:]}\ndel os.environ["TRITON_INTERPRET"]\n'
+        f'{text[:at]}\nimport os\nos.environ["TRITON_INTERPRET"] = "1"\n{text[at:]}\ndel'
+        ' os.environ["TRITON_INTERPRET"]\n'
     )
     spec.loader.exec_module(module)
     return module
@@ -575,7 +585,8 @@ class DirectLaunches(unittest.TestCase):
             rows.append((name, launches, direct, plain))
             if "--times" in sys.argv:
                 print(
-                    f"{name}: {launches} launches, {direct:.1f} us a call, {plain:.1f} us by Triton's dispatch"
+                    f"{name}: {launches} launches, {direct:.1f} us a call, {plain:.1f} us by Triton's"
+                    " dispatch"
                 )
         for name, launches, direct, plain in rows:
             # Other work on the machine slows both; a share of Triton's own dispatch it does not change.

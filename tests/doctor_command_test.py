@@ -176,7 +176,8 @@ class Doctor(unittest.TestCase):
     def test_a_device(self):
         ones = dict(
             cuDeviceGetCount="*(int*)a = 1; return 0;", cuDriverGetVersion="*(int*)a = 12040; return 0;",
-            cuDeviceGetName='strcpy((char*)a, "Fake GPU"); return 0;', cuDeviceGetAttribute="*(int*)a = 9; return 0;",
+            cuDeviceGetName='strcpy((char*)a, "Fake GPU"); return 0;',
+            cuDeviceGetAttribute="*(int*)a = 9; return 0;",
             cuDeviceTotalMem="*(L*)a = 80000000000; return 0;",
         )  # fmt: skip
         environment = self.driver(**ones)
@@ -190,7 +191,8 @@ class Doctor(unittest.TestCase):
 
     def test_several_devices_and_an_old_one(self):
         two = dict(
-            cuDeviceGetCount="*(int*)a = 2; return 0;", cuDeviceGetName='strcpy((char*)a, "Old GPU"); return 0;',
+            cuDeviceGetCount="*(int*)a = 2; return 0;",
+            cuDeviceGetName='strcpy((char*)a, "Old GPU"); return 0;',
             cuDeviceGetAttribute="*(int*)a = 6; return 0;",
         )  # fmt: skip
         _, _, checks = doctor(**self.driver(**two))

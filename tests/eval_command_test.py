@@ -45,7 +45,8 @@ class Model(http.server.BaseHTTPRequestHandler):
             part = {"choices": [{"delta": {"content": text}, "finish_reason": None}]}
             self.wfile.write(f"data: {json.dumps(part)}\n\n".encode())
         self.wfile.write(
-            b'data: {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500}}\n\ndata: [DONE]\n\n'
+            b'data: {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 500}}\n\ndata:'
+            b" [DONE]\n\n"
         )
 
     def log_message(self, *arguments):
@@ -107,8 +108,10 @@ class Eval(unittest.TestCase):
         self.assertTrue(results["level1/matrix_exp"]["reason"])
         self.assertEqual(json.loads((self.out / "summary.json").read_text())["results"], summary["results"])
         self.assertIn("level1/softmax", (self.out / "page.html").read_text())
-        verdict = subprocess.run([NEREID, "verify", self.tasks / "level1" / "relu.py", self.out / "solutions" / "level1" / "relu.py",
-                                  "--policy", "strict", "--device", "cpu"], capture_output=True, text=True, timeout=200)  # fmt: skip
+        verdict = subprocess.run([NEREID, "verify", self.tasks / "level1" / "relu.py",
+                                  self.out / "solutions" / "level1" / "relu.py",
+                                  "--policy", "strict", "--device", "cpu"], capture_output=True, text=True,
+                                  timeout=200)  # fmt: skip
         self.assertEqual(verdict.returncode, 0, verdict.stdout)
         # A killed run's last line is cut short: that task alone is judged again, and so is one whose source
         # changed.
@@ -154,7 +157,8 @@ class Eval(unittest.TestCase):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         summary = json.loads(self.eval(self.tasks, "-o", self.out, "--proposer", "http", "--json",
-                                       NEREID_HTTP_BASE=f"http://127.0.0.1:{server.server_port}/v1", NEREID_HTTP_MODEL="test",
+                                       NEREID_HTTP_BASE=f"http://127.0.0.1:{server.server_port}/v1",
+                                       NEREID_HTTP_MODEL="test",
                                        NEREID_HTTP_PRICE="1,2").stdout)  # fmt: skip
         server.shutdown()
         result = summary["results"][0]
@@ -199,8 +203,12 @@ class Eval(unittest.TestCase):
 
     def test_bad_input_is_2(self):
         self.task("relu")
-        for arguments, word in [(["gone", "-o", self.out], "expected a folder"), ([self.folder / "tasks" / "level1", "-o", self.tasks / "level1" / "relu.py"], "relu.py"),
-                                ([self.tasks], "output"), ([self.tasks, "-o", self.out, "--baselines", "eager,warp"], "warp"), ([self.tasks, "-o", self.out, "--proposer", "http"], "NEREID_HTTP_BASE")]:  # fmt: skip
+        for arguments, word in [(["gone", "-o", self.out], "expected a folder"),
+                                ([self.folder / "tasks" / "level1", "-o", self.tasks / "level1" / "relu.py"],
+                                    "relu.py"),
+                                ([self.tasks], "output"), ([self.tasks, "-o", self.out, "--baselines",
+                                    "eager,warp"], "warp"), ([self.tasks, "-o", self.out, "--proposer",
+                                    "http"], "NEREID_HTTP_BASE")]:  # fmt: skip
             with self.subTest(arguments=arguments):
                 self.assertIn(word, self.eval(*arguments, code=2, NEREID_HTTP_BASE="").stderr)
         (self.folder / "empty").mkdir()
@@ -209,8 +217,9 @@ class Eval(unittest.TestCase):
     def test_a_task_that_raises_is_an_error_and_the_rest_goes_on(self):
         self.task("relu")
         (self.tasks / "bad.py").write_text(
-            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + nothing\n"
-            "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n"
+            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x +"
+            " nothing\ndef get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return"
+            " []\n"
         )
         (self.tasks / "broken.py").write_text("class Model\n")
         done = self.eval(self.tasks, "-o", self.out, "--proposer", "compiler", "--json", code=1)

@@ -49,8 +49,10 @@ recompute = false
 
     def rounds(count, *more, code=0):
         done = subprocess.run(
-            [sys.executable, SCRIPT, "round.toml", model, "tasks.jsonl", "held_out.jsonl", "out", "--rounds", str(count),
-             "--tasks", "2", "--samples", "2", "--choices", "3", "--max-share", "10", "--trials", "1", "--fast-inputs",
+            [sys.executable, SCRIPT, "round.toml", model, "tasks.jsonl", "held_out.jsonl", "out", "--rounds",
+                str(count),
+             "--tasks", "2", "--samples", "2", "--choices", "3", "--max-share", "10", "--trials", "1",
+             "--fast-inputs",
              "--max-tokens", str(report["answer_tokens"] + 8), "--device", "cpu", "--jobs", "2", *more],
             capture_output=True, text=True, cwd=root, env=ENV,
         )  # fmt: skip

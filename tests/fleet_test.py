@@ -136,7 +136,8 @@ class Cluster:
 
     def add(self, cpus=1, gpus=0, **more):
         """One after the other: two that start at once may take the same socket."""
-        node = Node(f"--address={self.address}", f"--num-cpus={cpus}", f"--num-gpus={gpus}", "--object-store-memory=80000000",
+        node = Node(f"--address={self.address}", f"--num-cpus={cpus}", f"--num-gpus={gpus}",
+                    "--object-store-memory=80000000",
                     **more)  # fmt: skip
         self.nodes.append(node)
         node.started()
@@ -314,8 +315,10 @@ class Placement(Case):
     def test_as_many_judges_as_the_queue_asks_for(self):
         """The process by itself: so that its patience with idle judges is short."""
         self.cluster.add()
-        words = [BINARIES / "python", "-m", "nereid._fleet", "--address", self.cluster.address, "--actors", "0", "2",
-                 "--idle", "2", "--", "verify", "--batch", "-", "--device", "cpu", "--trials", "1", "--jobs", "1"]  # fmt: skip
+        words = [BINARIES / "python", "-m", "nereid._fleet", "--address", self.cluster.address, "--actors",
+                 "0", "2",
+                 "--idle", "2", "--", "verify", "--batch", "-", "--device", "cpu", "--trials", "1", "--jobs",
+                 "1"]  # fmt: skip
         fleet = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ()
         )
@@ -410,7 +413,8 @@ class Clocks(Case):
         return node.below("--time-only")
 
     def test_what_is_verified_is_timed_and_a_lost_clocks_work_goes_elsewhere(self):
-        server = Server(NEREID, self.folder.name, "--ray", self.cluster.address, "--ray-actors", "1:2", "--time",
+        server = Server(NEREID, self.folder.name, "--ray", self.cluster.address, "--ray-actors", "1:2",
+                        "--time",
                         "--ray-clocks", "0:1", jobs=1, environ=environ(), device="cuda")  # fmt: skip
         self.addCleanup(lambda: server.process.poll() is None and server.end(signal.SIGKILL))
         completions = [make(number) for number in range(8) for make in (right, wrong, quick)]

@@ -105,7 +105,8 @@ class Case(unittest.TestCase):
         return path
 
     def run_nereid(self, *arguments, code=0):
-        done = subprocess.run([NEREID, *map(str, arguments)], capture_output=True, text=True, env={**os.environ, "NEREID_KEEP_WARM": "60"})  # fmt: skip
+        done = subprocess.run([NEREID, *map(str, arguments)], capture_output=True, text=True,
+            env={**os.environ, "NEREID_KEEP_WARM": "60"})  # fmt: skip
         self.assertEqual(done.returncode, code, (arguments, done.stdout[-3000:], done.stderr[-3000:]))
         return done
 
@@ -231,7 +232,8 @@ class FlashInferBench(Case):
         found = {(t["solution"], t["workload"]["uuid"]): t["evaluation"] for t in map(json.loads, lines)}
         self.assertEqual({key: e["status"] for key, e in found.items()}, {
             (name, uuid): status for uuid in ("w1", "w2")
-            for name, status in (("by_rows", "PASSED"), ("too_large", "INCORRECT_NUMERICAL"), ("raises", "RUNTIME_ERROR"))
+            for name, status in (("by_rows", "PASSED"), ("too_large", "INCORRECT_NUMERICAL"),
+                ("raises", "RUNTIME_ERROR"))
         })  # fmt: skip
         right, wrong, raises = (found[name, "w1"] for name in ("by_rows", "too_large", "raises"))
         self.assertEqual(
@@ -273,7 +275,8 @@ class FlashInferBench(Case):
         path = self.write("set.jsonl", "\n".join(map(json.dumps, (DEFINITION, WORKLOAD))))
         self.imported("flashinfer-bench", path)
         fast = self.root / "scaled_rows.py"
-        self.run_nereid("optimize", self.tasks / "scaled_rows.py", "-o", fast, "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        self.run_nereid("optimize", self.tasks / "scaled_rows.py", "-o", fast, "--first", "--budget", "270s",
+            *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.run_nereid("package", fast, "--format", "flashinfer-bench", "-o", self.root / "more")
         found = json.loads((self.root / "more/solutions/scaled_rows_nereid.json").read_text())
         self.assertEqual(found["spec"]["language"], "triton")
@@ -318,7 +321,8 @@ class FlashInferPackage(FlashInferBench):
         self.run_nereid(
             "package", verdicts, "--format", "flashinfer-bench", "-o", dataset, "--hardware", "H200"
         )
-        self.run_nereid("optimize", self.tasks / "scaled_rows-w1.py", "-o", fast, "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        self.run_nereid("optimize", self.tasks / "scaled_rows-w1.py", "-o", fast, "--first", "--budget",
+            "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.run_nereid("package", fast, "--format", "flashinfer-bench", "-o", self.root / "more")
         mine = self.root / "more/solutions/scaled_rows_nereid.json"
         done = subprocess.run(
@@ -380,7 +384,8 @@ class BackendBench(Case):
             verdicts["relu__default/relu__default_implementation"]["verdict"], "Disallowed", verdicts
         )
         fast = self.root / "add__Tensor.py"
-        self.run_nereid("optimize", self.tasks / "add__Tensor.py", "-o", fast, "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+        self.run_nereid("optimize", self.tasks / "add__Tensor.py", "-o", fast, "--first", "--budget", "270s",
+            *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.run_nereid("package", fast, "--format", "backendbench", "-o", self.root / "mine")
         again = self.imported("backendbench", self.root / "mine")
         self.assertEqual(
@@ -441,7 +446,9 @@ class TritonBench(Case):
         for number, task in enumerate(made["tasks"]):
             trace = json.loads(self.run_nereid("trace", task, "--json").stdout)
             self.assertTrue(any("launch" in step for step in trace["phases"][-1]["steps"]))
-            mine = self.write("mine.py", TESTED.split("#" * 146)[0] + "\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, arguments, named):\n        return twice(*arguments, **named)\n")  # fmt: skip
+            mine = self.write("mine.py", TESTED.split("#" * 146)[0] + "\n\nclass ModelNew(torch.nn.Module):\n"
+                                                            "    def forward(self, arguments, named):\n"
+                                                            "        return twice(*arguments, **named)\n")  # fmt: skip
             done = self.run_nereid("verify", task, mine, "--policy", "hybrid", *JUDGE)
             self.assertIn("Verified", done.stdout, number)
 
@@ -577,10 +584,12 @@ class Kernels(Case):
         (self.root / "fast").mkdir()
         tasks = {"gate": self.write("gate_task.py", GATE), "norm": self.write("norm_task.py", NORM)}
         for name, task in tasks.items():
-            self.run_nereid("optimize", task, "-o", self.root / f"fast/{name}.py", "--first", "--budget", "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
+            self.run_nereid("optimize", task, "-o", self.root / f"fast/{name}.py", "--first", "--budget",
+                "270s", *JUDGE, "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.write("fast/other.py", "x = 1\n")
         repository = self.root / "my-kernels"
-        made = self.run_nereid("package", self.root / "fast", "--format", "hf-kernels", "-o", repository, "--name", "my-kernels", "--backend", "cpu", "--backend", "cuda")  # fmt: skip
+        made = self.run_nereid("package", self.root / "fast", "--format", "hf-kernels", "-o", repository,
+            "--name", "my-kernels", "--backend", "cpu", "--backend", "cuda")  # fmt: skip
         self.assertIn("expected a file with `class ModelNew`", made.stderr)
         self.assertTrue((repository / "build/torch-cuda/metadata.json").is_file())
         program = self.write("use.py", KERNELIZED)

@@ -91,7 +91,8 @@ class Test:
         )
         self.expect(
             done.returncode == code,
-            f"exit code {code} of {' '.join(map(str, words))[:100]!r}{'' if done.returncode == code else ', got ' + str(done.returncode) + ': ' + done.stderr[-300:]}",
+            f"exit code {code} of"
+            f" {' '.join(map(str, words))[:100]!r}{'' if done.returncode == code else ', got ' + str(done.returncode) + ': ' + done.stderr[-300:]}",
         )
         return done
 
@@ -231,7 +232,10 @@ class Test:
         )
 
     def chats(self):
-        rendered = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+        rendered = (
+            "<|im_start|>system\nBe"
+            " brief.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n<|im_start|>assistant\n"
+        )
         words = ("--temperature", 0, "--max-tokens", 8, "--json")
         whole = json.loads(self.run("--prompt", rendered, *words).stdout)["tokens"]
         asked = json.loads(self.run("--chat", "--system", "Be brief.", "--prompt", "Why?", *words).stdout)[

@@ -38,22 +38,50 @@ import torch.nn.functional as F
 """
 # name: (body of the class, inputs, constructor's arguments, what stands before it)
 MODULES = {
-    "linear": ("def __init__(self, n=24, m=40):\n super().__init__()\n self.fc = nn.Linear(n, m)\ndef forward(self, x):\n return F.gelu(self.fc(x))", "torch.randn(32, 24)", "24, 40", ""),
+    "linear": ("def __init__(self, n=24, m=40):\n super().__init__()\n self.fc = nn.Linear(n, m)\n"
+               "def forward(self, x):\n return F.gelu(self.fc(x))", "torch.randn(32, 24)", "24, 40", ""),
     "batch_mean": ("def forward(self, x):\n return x.exp().mean(0)", "torch.randn(32, 24)", "", ""),
-    "softmax": ("def forward(self, x, dim=-1, scale=2.0):\n return torch.softmax(x * scale, dim)", "torch.randn(32, 24)", "", ""),
-    "dropout": ("def __init__(self, p):\n super().__init__()\n self.fc = nn.Linear(24, 24)\n self.drop = nn.Dropout(p)\n self.eval()\ndef forward(self, x):\n return self.drop(torch.relu(self.fc(x)))", "torch.randn(32, 24)", "0.5", ""),
-    "batch_norm": ("def __init__(self, c):\n super().__init__()\n self.conv = nn.Conv2d(3, c, 3)\n self.bn = nn.BatchNorm2d(c)\ndef forward(self, x):\n return torch.relu(self.bn(self.conv(x)))", "torch.randn(4, 3, 9, 9)", "8", ""),
-    "half": ("def __init__(self, n):\n super().__init__()\n self.norm = nn.LayerNorm(n, dtype=torch.float16)\ndef forward(self, x):\n return self.norm(x) + 1", "torch.randn(32, 24).half()", "24", ""),
-    "dictionary": ("def forward(self, x, y):\n return {'sum': x + y, 'all': (x * y).sum()}", "torch.randn(32, 24), torch.randn(24)", "", ""),
-    "configured": ("def __init__(self, config, act):\n super().__init__()\n self.fc, self.config, self.act = nn.Linear(config.n, config.twice, bias=config.bias), config, act\ndef forward(self, x):\n y = self.act(self.fc(x))\n return Output(logits=y, pair=Pair(y.amin(-1), y.amax(-1)))",
+    "softmax": ("def forward(self, x, dim=-1, scale=2.0):\n return torch.softmax(x * scale, dim)",
+        "torch.randn(32, 24)", "", ""),
+    "dropout": ("def __init__(self, p):\n super().__init__()\n self.fc = nn.Linear(24, 24)\n"
+                " self.drop = nn.Dropout(p)\n self.eval()\ndef forward(self, x):\n"
+                " return self.drop(torch.relu(self.fc(x)))", "torch.randn(32, 24)", "0.5", ""),
+    "batch_norm": ("def __init__(self, c):\n super().__init__()\n self.conv = nn.Conv2d(3, c, 3)\n"
+                   " self.bn = nn.BatchNorm2d(c)\ndef forward(self, x):\n"
+                   " return torch.relu(self.bn(self.conv(x)))", "torch.randn(4, 3, 9, 9)", "8", ""),
+    "half": ("def __init__(self, n):\n super().__init__()\n self.norm = nn.LayerNorm(n, dtype=torch.float16)\n"
+             "def forward(self, x):\n return self.norm(x) + 1", "torch.randn(32, 24).half()", "24", ""),
+    "dictionary": ("def forward(self, x, y):\n return {'sum': x + y, 'all': (x * y).sum()}",
+        "torch.randn(32, 24), torch.randn(24)", "", ""),
+    "configured": ("def __init__(self, config, act):\n super().__init__()\n"
+                   " self.fc, self.config, self.act = nn.Linear(config.n, config.twice, bias=config.bias), "
+                   "config, act\ndef forward(self, x):\n y = self.act(self.fc(x))\n"
+                   " return Output(logits=y, pair=Pair(y.amin(-1), y.amax(-1)))",
                    "torch.randn(32, 24)", "Config(24), F.silu",
-                   "@dataclasses.dataclass\nclass Config:\n    n: int\n    bias: bool = False\n\n    @property\n    def twice(self):\n        return 2 * self.n\n\n\nPair = namedtuple('Pair', 'low high')\n\n\n@dataclasses.dataclass\nclass Output:\n    logits: torch.Tensor\n    pair: object = None\n\n\n"),
-    "embedding": ("def __init__(self, n, d):\n super().__init__()\n self.table = nn.Embedding(n, d)\ndef forward(self, i, mask):\n return self.table(i).masked_fill(mask[..., None], 0.0).sum(1)", "torch.randint(0, 50, (8, 12)), torch.rand(8, 12) > 0.5", "50, 16", ""),
-    "attention": ("def __init__(self, heads):\n super().__init__()\n self.heads = heads\ndef forward(self, q, k, v, causal=False):\n return F.scaled_dot_product_attention(q, k, v, is_causal=causal)", "torch.randn(2, 4, 16, 16), torch.randn(2, 4, 16, 16), torch.randn(2, 4, 16, 16)", "4", ""),
-    "nested": ("def forward(self, xs, options):\n return xs[0] * options['gain'] + xs[1] @ options['w']", "[torch.randn(32, 24), torch.randn(32, 16)], {'gain': 1.5, 'w': torch.randn(16, 24)}", "", ""),
+                   "@dataclasses.dataclass\nclass Config:\n    n: int\n    bias: bool = False\n\n"
+                   "    @property\n    def twice(self):\n        return 2 * self.n\n\n\n"
+                   "Pair = namedtuple('Pair', 'low high')\n\n\n@dataclasses.dataclass\nclass Output:\n"
+                   "    logits: torch.Tensor\n    pair: object = None\n\n\n"),
+    "embedding": ("def __init__(self, n, d):\n super().__init__()\n self.table = nn.Embedding(n, d)\n"
+                  "def forward(self, i, mask):\n"
+                  " return self.table(i).masked_fill(mask[..., None], 0.0).sum(1)",
+                  "torch.randint(0, 50, (8, 12)), torch.rand(8, 12) > 0.5", "50, 16", ""),
+    "attention": ("def __init__(self, heads):\n super().__init__()\n self.heads = heads\n"
+                  "def forward(self, q, k, v, causal=False):\n"
+                  " return F.scaled_dot_product_attention(q, k, v, is_causal=causal)",
+                  "torch.randn(2, 4, 16, 16), torch.randn(2, 4, 16, 16), torch.randn(2, 4, 16, 16)", "4", ""),
+    "nested": ("def forward(self, xs, options):\n return xs[0] * options['gain'] + xs[1] @ options['w']",
+        "[torch.randn(32, 24), torch.randn(32, 16)], {'gain': 1.5, 'w': torch.randn(16, 24)}", "", ""),
     "strided": ("def forward(self, x):\n return x.sum(1) + 1", "torch.randn(24, 32).t()", "", ""),
-    "buffers": ("def __init__(self, n, eps=1e-5):\n super().__init__()\n self.register_buffer('shift', torch.randn(n))\n self.register_buffer('steps', torch.arange(n), persistent=False)\n self.eps = eps\ndef forward(self, x):\n return (x - self.shift) / (x.abs().amax(-1, keepdim=True) + self.eps) * self.steps", "torch.randn(32, 24)", "24", ""),
-    "deep": ("def __init__(self, n):\n super().__init__()\n self.net = nn.Sequential(nn.Linear(n, n), nn.ReLU(), nn.Linear(n, n), nn.ReLU(), nn.Linear(n, n), nn.LayerNorm(n))\ndef forward(self, x):\n return self.net(x)", "torch.randn(32, 24)", "24", ""),
+    "buffers": ("def __init__(self, n, eps=1e-5):\n super().__init__()\n"
+                " self.register_buffer('shift', torch.randn(n))\n"
+                " self.register_buffer('steps', torch.arange(n), persistent=False)\n self.eps = eps\n"
+                "def forward(self, x):\n return (x - self.shift) / (x.abs().amax(-1, keepdim=True) + "
+                "self.eps) * self.steps", "torch.randn(32, 24)", "24", ""),
+    "deep": ("def __init__(self, n):\n super().__init__()\n"
+             " self.net = nn.Sequential(nn.Linear(n, n), nn.ReLU(), nn.Linear(n, n), nn.ReLU(), nn.Linear(n, "
+             "n), nn.LayerNorm(n))\ndef forward(self, x):\n return self.net(x)", "torch.randn(32, 24)", "24",
+             ""),
 }  # fmt: skip
 
 
@@ -62,7 +90,10 @@ def source_of(name):
     body = "\n".join(
         "    " + line.replace("\n ", "\n    ") for line in body.replace("\n ", "\n    ").split("\n")
     )
-    return f"{HEAD}\n\n{before}class Model(nn.Module):\n{body}\n\n\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return [{given}]\n"
+    return (
+        f"{HEAD}\n\n{before}class Model(nn.Module):\n{body}\n\n\ndef get_inputs():\n    return"
+        f" [{inputs}]\n\n\ndef get_init_inputs():\n    return [{given}]\n"
+    )
 
 
 def load(path):
@@ -79,11 +110,13 @@ def flat(tree):
     items = (
         tree
         if isinstance(tree, (list, tuple))
-        else tree.values()
-        if isinstance(tree, dict)
-        else vars(tree).values()
-        if hasattr(tree, "__dict__")
-        else ()
+        else (
+            tree.values()
+            if isinstance(tree, dict)
+            else vars(tree).values()
+            if hasattr(tree, "__dict__")
+            else ()
+        )
     )
     return [tensor for item in items for tensor in flat(item)]
 
@@ -147,12 +180,17 @@ class Files(unittest.TestCase):
 
     def test_other_tensors(self):
         changes = {
-            "twice the batch": lambda x: torch.cat([x, x]), "half the batch": lambda x: x[: x.shape[0] // 2].contiguous(),
-            "one row more": lambda x: torch.cat([x, x[:1]]), "fewer features": lambda x: x[..., :-1].contiguous(),
+            "twice the batch": lambda x: torch.cat([x, x]),
+            "half the batch": lambda x: x[: x.shape[0] // 2].contiguous(),
+            "one row more": lambda x: torch.cat([x, x[:1]]),
+            "fewer features": lambda x: x[..., :-1].contiguous(),
             "another dtype": lambda x: x.double() if x.is_floating_point() else x.int(),
-            "other strides": lambda x: torch.empty_strided(x.shape, [2 * d for d in x.stride()], dtype=x.dtype).copy_(x),
-            "transposed": lambda x: x.transpose(0, -1).contiguous().transpose(0, -1) if x.dim() > 1 and min(x.shape) > 1 and x.is_contiguous() else x[None],
-            "no dimension": lambda x: x.reshape(-1)[0], "not a tensor": lambda x: x.tolist(), "nothing": lambda x: None,
+            "other strides": lambda x: torch.empty_strided(x.shape, [2 * d for d in x.stride()],
+                dtype=x.dtype).copy_(x),
+            "transposed": lambda x: x.transpose(0, -1).contiguous().transpose(0,
+                -1) if x.dim() > 1 and min(x.shape) > 1 and x.is_contiguous() else x[None],
+            "no dimension": lambda x: x.reshape(-1)[0], "not a tensor": lambda x: x.tolist(),
+            "nothing": lambda x: None,
         }  # fmt: skip
         for name, file in self.strict.items():
             model, inputs = self.made(name)
@@ -275,8 +313,10 @@ class Files(unittest.TestCase):
 
     def test_parameters(self):
         changes = {
-            "half()": lambda m: m.half(), "double()": lambda m: m.double(), "bfloat16()": lambda m: m.to(torch.bfloat16),
-            "a submodule's": lambda m: m.net[2].half(), "another layer": lambda m: m.net.__setitem__(2, torch.nn.Linear(24, 32)),
+            "half()": lambda m: m.half(), "double()": lambda m: m.double(),
+            "bfloat16()": lambda m: m.to(torch.bfloat16),
+            "a submodule's": lambda m: m.net[2].half(), "another layer": lambda m: m.net.__setitem__(2,
+                torch.nn.Linear(24, 32)),
             "transposed data": lambda m: setattr(m.net[0].weight, "data", m.net[0].weight.data.t()),
             "another parameter": lambda m: setattr(m.net[0], "bias", torch.nn.Parameter(torch.zeros(25))),
             "no parameter": lambda m: setattr(m.net[0], "bias", None),
@@ -334,9 +374,9 @@ class Files(unittest.TestCase):
     def test_a_cpu_is_no_gpu(self):
         """Without the interpreter a CPU's tensors are refused before anything is launched."""
         program = (
-            "import sys, torch; sys.path.insert(0, sys.argv[1]); import linear\n"
-            "model = linear.ModelNew(24, 40)\n"
-            "try:\n    print(model(torch.randn(32, 24)).shape)\nexcept linear.NotVerified as error:\n    print(error)\n"
+            "import sys, torch; sys.path.insert(0, sys.argv[1]); import linear\nmodel = linear.ModelNew(24,"
+            " 40)\ntry:\n    print(model(torch.randn(32, 24)).shape)\nexcept linear.NotVerified as error:\n  "
+            "  print(error)\n"
         )
         environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
         said = {
@@ -487,9 +527,11 @@ class Files(unittest.TestCase):
             InterpretedFunction.__getitem__ = stub
 
     def test_headers_say_where_the_file_holds(self):
-        for name, words in {"linear": ("float32[32, 24]", "Inference only", "ModelNew(24, 40)", "in any mode", "NotVerified"),
+        for name, words in {"linear": ("float32[32, 24]", "Inference only", "ModelNew(24, 40)",
+                            "in any mode", "NotVerified"),
                             "half": ("float16[32, 24]", "2 of float16"), "strided": ("strides",),
-                            "batch_norm": ("train() and eval() make a difference",), "configured": ("Config(n=24, bias=False)",)}.items():  # fmt: skip
+                            "batch_norm": ("train() and eval() make a difference",),
+                            "configured": ("Config(n=24, bias=False)",)}.items():  # fmt: skip
             text = (self.folder / "strict" / f"{name}.py").read_text()
             head = text[: text.index("\n\n")]
             for word in words:
@@ -521,7 +563,8 @@ class Files(unittest.TestCase):
             self.assertIs(own, original)
             microseconds = 1e6 * (guarded - without)
             print(
-                f"{name}: {microseconds:.2f} us a call, {len(flat(inputs))} inputs, {len(model.state_dict())} parameters and buffers"
+                f"{name}: {microseconds:.2f} us a call, {len(flat(inputs))} inputs, {len(model.state_dict())}"
+                " parameters and buffers"
             )
             # A machine that is busy with other things has no say on the bound.
             self.assertLess(

@@ -3,7 +3,8 @@ and on the right side; modules that write files, never end or exit cost nothing 
 
     harvest_test.py NEREID               the small packages (make test)
     harvest_test.py NEREID --all         ... and runs that are resumed and limited (make slow)
-    harvest_test.py NEREID --packages    installs real packages of runs/harvest.txt and collects from them (make slow)
+    harvest_test.py NEREID --packages    installs real packages of runs/harvest.txt and collects from them
+                                         (make slow)
 """
 
 import argparse
@@ -59,7 +60,8 @@ def collects(nereid, folder):
 
     by_package = {package["package"]: package for package in report["packages"]}
     assert {name: package["split"] for name, package in by_package.items()} == {
-        "harvest-sample": "train", "harvest-other": "held-out", "harvest-third": "held-out"}, by_package  # fmt: skip
+        "harvest-sample": "train", "harvest-other": "held-out",
+        "harvest-third": "held-out"}, by_package  # fmt: skip
     sample = by_package["harvest-sample"]
     assert sample["next"] == sample["entries"] and sample["done"], sample
     failures = " ".join(sample["failures"])
@@ -73,7 +75,8 @@ def collects(nereid, folder):
         assert line["split"] == ("held-out" if line["package"] != "harvest-sample" else "train")
         assert 1 <= len(line["operators"]) <= 12 and len(line["operators"]) == len(line["classes"])
         assert line["difficulty"] in ("easy", "medium", "hard")
-        assert line["licence"] == {"harvest-sample": "MIT", "harvest-other": "Apache-2.0", "harvest-third": "BSD-3-Clause"}[line["package"]]  # fmt: skip
+        assert line["licence"] == {"harvest-sample": "MIT", "harvest-other": "Apache-2.0",
+            "harvest-third": "BSD-3-Clause"}[line["package"]]  # fmt: skip
         for part in ("class Model(", "def get_inputs():", "def get_init_inputs():"):
             assert part in line["code"], line["code"]
         assert not re.search(r"harvest_(sample|other|third)", line["code"]), line["code"]
@@ -151,7 +154,8 @@ def limits(nereid, folder):
 def refuses(nereid, folder):
     """Errors name what is missing and how to mend it."""
     for arguments, words in (
-        (("--packages", "harvest-sample,no-such-thing==9.1"), ("no-such-thing==9.1", "-m pip install no-such-thing==9.1")),
+        (("--packages", "harvest-sample,no-such-thing==9.1"),
+            ("no-such-thing==9.1", "-m pip install no-such-thing==9.1")),
         (("--packages", "harvest-sample==7"), ("harvest-sample==7 (installed: 1.2)",)),
         (("--packages", "KernelBench"), ("benchmark",)),
         (("--packages", "flag_gems"), ("benchmark",)),

@@ -104,7 +104,8 @@ class Folder(unittest.TestCase):
 
     def run_nereid(self, *arguments, code=0, folder=None):
         environment = {**os.environ, "HOME": str(self.home), "NEREID_KEEP_WARM": "60"}
-        done = subprocess.run([NEREID, *map(str, arguments)], capture_output=True, text=True, cwd=folder or self.root, env=environment)  # fmt: skip
+        done = subprocess.run([NEREID, *map(str, arguments)], capture_output=True, text=True,
+            cwd=folder or self.root, env=environment)  # fmt: skip
         self.assertEqual(done.returncode, code, (arguments, done.stdout[-2000:], done.stderr[-2000:]))
         return done
 
@@ -127,10 +128,12 @@ class Imports(Folder):
         )
         self.assertIn("Verified", verdict.stdout)
         out = self.root / "fast.py"
-        self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
+        self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu",
+                        "--trials", "1", "--budget", "270s",
                         "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.assertNotIn("nereid-include", out.read_text())
-        pairs = self.write("pairs.jsonl", json.dumps({"id": 1, "reference": "project/model.py", "candidate": "elsewhere/mine.py"}) + "\n")  # fmt: skip
+        pairs = self.write("pairs.jsonl", json.dumps({"id": 1, "reference": "project/model.py",
+            "candidate": "elsewhere/mine.py"}) + "\n")  # fmt: skip
         answer = self.run_nereid(
             "verify", "--batch", pairs, "--policy", "hybrid", "--device", "cpu", "--trials", "1"
         )
@@ -144,8 +147,10 @@ class Imports(Folder):
         ):
             text = f"import torch\nfrom layers import Gate\n\n\n{form}\n\n\ndef get_inputs():\n    return [torch.randn(4, 8)]\n\n\ndef get_init_inputs():\n    return {init}\n"  # fmt: skip
             model, out = self.write("project/model.py", text), self.root / "fast.py"
-            answer = self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
-                                     "--keep-slower", "--no-store", "--proposers", "compiler", "--json")  # fmt: skip
+            answer = self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first",
+                                     "--device", "cpu", "--trials", "1", "--budget", "270s",
+                                     "--keep-slower", "--no-store", "--proposers", "compiler",
+                                     "--json")  # fmt: skip
             self.assertEqual(json.loads(answer.stdout)["verdict"], "Verified", form)
             self.assertIn("@triton.jit", out.read_text())
             out.unlink()
@@ -218,22 +223,27 @@ class Packages(Folder):
         candidate = candidate.replace("+ shift\n", "+ shift\n    y = y * 2.0\n")
         header = '"""Mine.\n\nreference: model.py\nverdict: Verified\npolicy: hybrid\n"""\n'
         mine = self.write("lib/nets/gated/mine.py", header + candidate)
-        verdict = self.run_nereid("verify", self.model, mine, "--policy", "hybrid", "--device", "cpu", "--trials", "1")  # fmt: skip
+        verdict = self.run_nereid("verify", self.model, mine, "--policy", "hybrid", "--device", "cpu",
+            "--trials", "1")  # fmt: skip
         self.assertIn("Verified", verdict.stdout)
         done = subprocess.run(
-            [NEREID, "mutate", mine, "-o", self.root / "mutants", "--each", "2", "--rewrites", "0", "--jobs", "1"],
+            [NEREID, "mutate", mine, "-o", self.root / "mutants", "--each", "2", "--rewrites", "0", "--jobs",
+                "1"],
             capture_output=True, text=True, env={**os.environ, "HOME": str(self.home)},
         )  # fmt: skip
         self.assertNotIn("left out", done.stderr)
         report = json.loads((self.root / "mutants/report.json").read_text())
         self.assertEqual(report["not_loaded"], [], report)
         out = self.root / "fast.py"
-        self.run_nereid("optimize", self.model, "-o", out, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
+        self.run_nereid("optimize", self.model, "-o", out, "--policy", "hybrid", "--first", "--device",
+                        "cpu", "--trials", "1", "--budget", "270s",
                         "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.assertNotIn("from .", out.read_text())  # it works outside of the package
         code = "import torch, fast; from nets.gated.model import Model; a, b = Model(8), fast.ModelNew(8); b.load_state_dict(a.state_dict()); x = torch.randn(4, 8); print(torch.allclose(a(x), b(x), atol=1e-5))"  # fmt: skip
         with_grad = code.replace("x = torch", "torch.set_grad_enabled(False); x = torch")
-        python = subprocess.run([sys.executable, "-c", with_grad], capture_output=True, text=True, env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": f"{self.root}:{self.home / 'lib'}"})  # fmt: skip
+        python = subprocess.run([sys.executable, "-c", with_grad], capture_output=True, text=True,
+            env={**os.environ, "TRITON_INTERPRET": "1",
+                "PYTHONPATH": f"{self.root}:{self.home / 'lib'}"})  # fmt: skip
         self.assertEqual(python.stdout.strip(), "True", python.stderr)
 
     def test_what_stays_out_of_a_package(self):
@@ -250,7 +260,8 @@ class Packages(Folder):
 class WhatStaysOut(Folder):
     def test_a_candidate_reads_nothing_that_the_task_does_not_import(self):
         self.write(".ssh/id_rsa", "PRIVATE")
-        self.write("model.py", "import torch\n" + TASK.replace("from layers import Gate", "Gate = torch.nn.Linear").replace("Gate(dim)", "Gate(dim, dim)"))  # fmt: skip
+        self.write("model.py", "import torch\n" + TASK.replace("from layers import Gate",
+            "Gate = torch.nn.Linear").replace("Gate(dim)", "Gate(dim, dim)"))  # fmt: skip
         self.write("settings.py", "KEY = 'PRIVATE'\n")
         for text in (
             "import settings\nraise ValueError(settings.KEY)\n",
@@ -282,7 +293,10 @@ class WhatStaysOut(Folder):
 
 class Files(Folder):
     def test_a_file_that_is_read_is_named_and_can_be_included(self):
-        read = "import json, os\nSIZES = json.load(open(os.path.join(os.path.dirname(__file__), 'sizes.json')))\n"
+        read = (
+            "import json, os\nSIZES = json.load(open(os.path.join(os.path.dirname(__file__),"
+            " 'sizes.json')))\n"
+        )
         model = self.write("project/model.py", read + TASK.replace("return [8]", "return [SIZES['dim']]"))
         sizes = self.write("project/sizes.json", '{"dim": 8}')
         error = self.trace(model, code=1)["untraceable"]
@@ -337,7 +351,8 @@ class Expressions(Folder):
         )
         self.assertIn("Verified", done.stdout)
         out = self.root / "fast.py"
-        self.run_nereid("optimize", layers, "-o", out, *flags, "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1", "--budget", "270s",
+        self.run_nereid("optimize", layers, "-o", out, *flags, "--policy", "hybrid", "--first", "--device",
+                        "cpu", "--trials", "1", "--budget", "270s",
                         "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.assertIn("class ModelNew", out.read_text())
 

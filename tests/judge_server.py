@@ -16,7 +16,10 @@ PLAN = "One program handles 1024 elements; ünïcode 🙂 must not shift the spa
 GOOD = f"{PLAN}```python\n{RELU}```\nThat is all."
 WRONG = GOOD.replace("0.0", "0.25")
 PROMPT = f"Write Triton for\n```python\n{REFERENCE}```\n"
-BROKEN = "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef get_init_inputs():\n    return []\n"
+BROKEN = (
+    "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef"
+    " get_init_inputs():\n    return []\n"
+)
 KEYS = {"reward", "scores", "reward_components", "spans", "status", "verdict", "receipt"}
 
 

@@ -202,7 +202,8 @@ class Page(unittest.TestCase):
         self.assertRegex(browser.text("judges"), r"cpu\s+runs")
         self.assertGreater(
             browser.run(
-                "return Math.max(...[...document.querySelectorAll('#series rect')].map(one => +one.getAttribute('height')))"
+                "return Math.max(...[...document.querySelectorAll('#series rect')].map(one =>"
+                " +one.getAttribute('height')))"
             ),
             10,
         )
@@ -242,7 +243,10 @@ class Page(unittest.TestCase):
                 self.assertEqual(browser.run(OVERFLOW) + browser.run(CONTRAST), [], (name, scheme))
         self.assertEqual(browser.run("return document.getElementById('main').hidden"), True)
         for typed, state in ((TOKEN + "x", "this token is not known"), (TOKEN, "running")):
-            script = "document.getElementById('token').value = arguments[0]; document.querySelector('#login button').click()"
+            script = (
+                "document.getElementById('token').value = arguments[0]; document.querySelector('#login"
+                " button').click()"
+            )
             browser.run(script, typed)
             self.wait(lambda: browser.text("state") == state)
         self.assertIn("waiting", browser.text("tiles"))

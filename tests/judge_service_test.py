@@ -21,7 +21,19 @@ from random import Random
 
 TESTS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
-from judge_server import BROKEN, GOOD, KEYS, PLAN, PROMPT, REFERENCE, RELU, WRONG, Server, quick, wrong  # noqa: E402
+from judge_server import (
+    BROKEN,
+    GOOD,
+    KEYS,
+    PLAN,
+    PROMPT,
+    REFERENCE,
+    RELU,
+    WRONG,
+    Server,
+    quick,
+    wrong,
+)  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv.pop(1)).resolve()) if len(sys.argv) > 1 else ""
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
@@ -127,15 +139,18 @@ class Answers(Case):
     def test_what_is_no_question(self):
         for body, status in (
             (b"{", 400), (b"[]", 400), (b"\xff", 400), (b'{"a": 1, "a": 2}', 400), (b"[" * 100000, 400),
-            (b"{}", 422), (b'{"completion": 7, "reference": "relu"}', 422), (b'{"completion": "x", "reference": 7}', 422),
+            (b"{}", 422), (b'{"completion": 7, "reference": "relu"}', 422),
+            (b'{"completion": "x", "reference": 7}', 422),
             (b'{"completion": "x", "reference": "relu", "candidate": "/etc/passwd"}', 422),
             (b'{"completion": "x", "reference": "relu", "options": {"reference": "/etc/passwd"}}', 422),
             (b'{"completion": "x", "reference": "relu", "options": {"policy": "lax"}}', 422),
             (b'{"completion": "x", "reference": "relu", "options": {"time_limit": 31}}', 422),
             (b'{"completion": "x", "reference": "relu", "reward": "most"}', 422),
             (b'{"completion": "x", "reference": "relu\\u0000"}', 422),
-            (b'{"completion": {}, "reference": "relu"}', 422), (b'{"completion": [], "reference": "relu"}', 422),
-            (b'{"completion": {"text": "x"}, "reference": "relu"}', 422), (b'{"completion": [7], "reference": "relu"}', 422),
+            (b'{"completion": {}, "reference": "relu"}', 422),
+            (b'{"completion": [], "reference": "relu"}', 422),
+            (b'{"completion": {"text": "x"}, "reference": "relu"}', 422),
+            (b'{"completion": [7], "reference": "relu"}', 422),
             (b'{"completion": "x", "reference": "relu", "timeout_s": "5"}', 422),
             (b'{"completion": "x", "reference": "relu", "timeout_s": -1}', 422),
             (b'{"completion": "x", "reference": "relu", "speedup_limit": NaN}', 400),
@@ -278,16 +293,19 @@ class Answers(Case):
         }
         bodies = {
             "/v1/verify": {**question, "timeout_s": 5},
-            "/v1/verify/batch": {"items": [question, {"completion": [message], "prompt": [message]}], "advantages": {"objective": "hrd"}},
+            "/v1/verify/batch": {"items": [question, {"completion": [message], "prompt": [message]}],
+                "advantages": {"objective": "hrd"}},
             "/v1/tasks": {"items": [question]},
             "/v1/tasks/wait": {"ids": ["0" * 64], "timeout_s": 0},
             "/slime": {"prompt": [message], "response": quick(1), "label": "relu"},
             "/openrlhf": {"query": [quick(1)], "prompts": ["p"], "labels": ["relu"]},
-            "/verify": {"response": {"output": [message]}, "responses_create_params": {"input": [message]}, "label": "relu"},
+            "/verify": {"response": {"output": [message]}, "responses_create_params": {"input": [message]},
+                "label": "relu"},
             "/aggregate_metrics": {"verify_responses": [{"reward": 1}]},
             "/reset": {"task": "relu", "seed": 1, "max_turns": 2, "episode_id": "e"},
             "/step": {"action": {"code": quick(1), "reference": "relu"}, "timeout_s": 5},
-            "/mcp": {"id": 1, "method": "tools/call", "params": {"name": "verify", "arguments": {"code": quick(1), "reference": "relu"}}},
+            "/mcp": {"id": 1, "method": "tools/call", "params": {"name": "verify",
+                "arguments": {"code": quick(1), "reference": "relu"}}},
         }  # fmt: skip
         statuses = set()
         for _ in range(60):
@@ -438,7 +456,10 @@ class WebSocket:
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         key = base64.b64encode(os.urandom(16)).decode()
-        head = f"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
+        head = (
+            "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection:"
+            f" Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
+        )
         self.socket.sendall((head + "Sec-WebSocket-Version: 13\r\n\r\n").encode())
         self.stream = self.socket.makefile("rb")
         assert b"101" in self.stream.readline()
@@ -513,7 +534,10 @@ class Limits(Case):
     def test_expect_100(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as client:
             body = json.dumps({"completion": quick(2), "reference": "relu"}).encode()
-            head = f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+            head = (
+                f"POST /v1/verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\nExpect:"
+                " 100-continue\r\n\r\n"
+            )
             client.sendall(head.encode())
             self.assertTrue(client.recv(100).startswith(b"HTTP/1.1 100"))
             client.sendall(body)
@@ -558,7 +582,8 @@ class Limits(Case):
         self.assertEqual(self.server.metric("nereid_accepted_total"), accepted)
 
     def test_garbage(self):
-        for garbage in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\r\n\r\n\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        for garbage in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\r\n\r\n\r\n\r\n",
+                        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
                         b"POST /v1/verify HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
                         b"POST /v1/verify HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"):  # fmt: skip
             with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as client:
@@ -602,7 +627,8 @@ class Load(Case):
         seconds = time.monotonic() - start
         self.assertEqual(failures, [])
         print(
-            f"{count * each} pairs of {count} clients in {seconds:.1f} s: {count * each / seconds:.0f} a second"
+            f"{count * each} pairs of {count} clients in {seconds:.1f} s: {count * each / seconds:.0f} a"
+            " second"
         )
         items = [{"completion": quick(i + 5000)} for i in range(2000)]
         start = time.monotonic()
@@ -632,7 +658,8 @@ class Faults(unittest.TestCase):
         tokens.write_text(f"# who may ask\nada {TOKEN}\nbob {OTHER}\n")
         server = self.start("--tokens", tokens)
         body = json.dumps({"completion": quick(0), "reference": "relu"})
-        for given in ({}, {"Authorization": "Bearer "}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": f"bearer{TOKEN}"},
+        for given in ({}, {"Authorization": "Bearer "}, {"Authorization": f"Bearer {TOKEN}x"},
+                      {"Authorization": f"bearer{TOKEN}"},
                       {"Authorization": "Basic !!!"}):  # fmt: skip
             status, headers, text = server.raw("POST", "/v1/verify", body, given)
             self.assertEqual(

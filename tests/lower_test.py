@@ -24,19 +24,31 @@ LINES = {
     ),
     "torch.nn.functional.max_pool2d(x.view(8, 1, 40, 30), 3, 1, 1)": (
         "[8, 1200]",
-        'x = tl.load(x_ptr + (i // (40 * 30)) * 1200 + w, mask=(i < 8 * 40 * 30) & and_1 & (w >= 0), other=float("-inf"))',
+        (
+            "x = tl.load(x_ptr + (i // (40 * 30)) * 1200 + w, mask=(i < 8 * 40 * 30) & and_1 & (w >= 0),"
+            ' other=float("-inf"))'
+        ),
     ),
     "torch.nn.functional.max_pool2d(x, 3, 2, 1)": (
         "[2, 3, 41, 30]",
-        'x_1 = tl.load(x_ptr + (i // (21 * 15)) * (41 * 30) + (i % 15) * 2 + h * 30, mask=(i < 2 * 3 * 21 * 15) & (h >= 0), other=float("-inf"))',
+        (
+            "x_1 = tl.load(x_ptr + (i // (21 * 15)) * (41 * 30) + (i % 15) * 2 + h * 30, mask=(i < 2 * 3 * 21"
+            ' * 15) & (h >= 0), other=float("-inf"))'
+        ),
     ),
     "torch.nn.functional.pad(x.view(2, 5, 7, 4).transpose(1, 2)[:, 1:], (1, 1))": (
         "[70, 4]",
-        "pad = tl.load(x_ptr + (i // (6 * 5 * 6)) * (35 * 4) + ((i // 6) % 5) * (7 * 4) + ((i // (5 * 6)) % 6) * 4 + 4 + w, mask=(i < 2 * 6 * 5 * 6) & (w >= 0) & (w < 4), other=0)",
+        (
+            "pad = tl.load(x_ptr + (i // (6 * 5 * 6)) * (35 * 4) + ((i // 6) % 5) * (7 * 4) + ((i // (5 * 6))"
+            " % 6) * 4 + 4 + w, mask=(i < 2 * 6 * 5 * 6) & (w >= 0) & (w < 4), other=0)"
+        ),
     ),
     "x.flip(0)": (
         "[5, 7, 125]",
-        "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + (5 - 1) * 7 * 125, mask=i < 5 * 7 * 125, other=0)",
+        (
+            "x = tl.load(x_ptr + -(i // (7 * 125)) * (7 * 125) + (i % (7 * 125)) + (5 - 1) * 7 * 125, mask=i"
+            " < 5 * 7 * 125, other=0)"
+        ),
     ),
 }
 PROGRAM = """import torch
@@ -95,8 +107,9 @@ def layers_share_kernels(nereid, folder):
     """Equal layers are launches of the same kernels, with other arguments."""
     text = PROGRAM.format("self.layers(x)", "6, 32").replace(
         "class Model(nn.Module):\n",
-        "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        "        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32), nn.GELU()) for _ in range(5)))\n\n",
+        "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers ="
+        " nn.Sequential(*(nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32), nn.GELU()) for _ in"
+        " range(5)))\n\n",
     )
     file, line = lowered(nereid, folder, "layers", text)
     assert len(line["kernels"]) >= 5 and line["code"].count("@triton.jit\ndef linear") == 1, line["code"]

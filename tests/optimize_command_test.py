@@ -159,9 +159,9 @@ class Optimize(Case):
     def test_tf32_where_it_is_allowed(self):
         task = self.folder / "product.py"
         task.write_text(
-            "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x, y):\n        return x @ y\n\n\n"
-            "def get_inputs():\n    return [torch.randn(256, 256), torch.randn(256, 256)]\n\n\n"
-            "def get_init_inputs():\n    return []\n"
+            "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x, y):\n        return x"
+            " @ y\n\n\ndef get_inputs():\n    return [torch.randn(256, 256), torch.randn(256, 256)]\n\n\ndef"
+            " get_init_inputs():\n    return []\n"
         )
         written = []
         for more in ((), ("--allow-tf32",)):
@@ -241,10 +241,10 @@ class Optimize(Case):
         )
         task, out = self.folder / "mixed.py", self.folder / "mixed_fast.py"
         task.write_text(
-            "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-            "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n"
-            "        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
-            "def get_inputs():\n    return [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n"
+            "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n       "
+            " super().__init__()\n        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n     "
+            "   return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\ndef get_inputs():\n    return"
+            " [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n"
         )
         arguments = [task, "-o", out, "--proposers", "http", "--repairs", "0", "--policy", "hybrid", "--json"]
         self.assertEqual(
@@ -262,7 +262,8 @@ class Optimize(Case):
             "self.fc.weight",
         ):
             self.assertIn(word, text)
-        verdict = subprocess.run([NEREID, "verify", task, out, "--policy", "hybrid", "--device", "cpu"], capture_output=True, text=True,
+        verdict = subprocess.run([NEREID, "verify", task, out, "--policy", "hybrid", "--device", "cpu"],
+                                 capture_output=True, text=True,
                                  timeout=200)  # fmt: skip
         self.assertEqual(verdict.returncode, 0, verdict.stdout)
 
@@ -270,20 +271,24 @@ class Optimize(Case):
         out = self.folder / "never.py"
         raising = self.folder / "raising.py"
         raising.write_text(
-            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + undefined\n"
-            "def get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return []\n"
+            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x +"
+            " undefined\ndef get_inputs():\n    return [torch.randn(3)]\ndef get_init_inputs():\n    return"
+            " []\n"
         )
         linked = self.folder / "linked.py"
         linked.symlink_to(raising)
-        cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS, "-o", out], "`nereid eval"), ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
+        cases = [(["gone.py", "-o", out], "gone.py"), ([TASKS, "-o", out], "`nereid eval"),
+                 ([TASKS / "mlp.py"], "output"), ([raising, "-o", out], "raising.py:4"),
                  ([TASKS / "mlp.py", "-o", out, "--proposers", "oracle"], "oracle"),
                  ([TASKS / "mlp.py", "-o", out, "--proposers", ","], "names no proposer"),
                  ([TASKS / "mlp.py", "-o", out, "--budget", "soon"], "--budget"),
                  ([TASKS / "mlp.py", "-o", out, "--policy", "lax"], "lax"),
-                 ([TASKS / "mlp.py", "-o", out, "--target", "sm_70"], "sm_70 is no target: expected one of sm_80, sm_90, sm_100"),
+                 ([TASKS / "mlp.py", "-o", out, "--target", "sm_70"],
+                     "sm_70 is not a target: expected one of sm_80, sm_90, sm_100"),
                  ([TASKS / "mlp.py", "-o", self.folder / "no" / "such" / "x.py"], "folder"),
                  ([TASKS / "mlp.py", "-o", out, "--report", self.folder / "no" / "x.html"], "--report"),
-                 ([raising, "-o", linked], "expected another file than"), ([raising, "-o", out, "--report", raising], "expected another file than"),
+                 ([raising, "-o", linked], "expected another file than"),
+                 ([raising, "-o", out, "--report", raising], "expected another file than"),
                  ([TASKS / "mlp.py", "-o", out, "--report", out], "expected another file than -o"),
                  ([TASKS / "mlp.py", "-o", out, "--store", raising], "not a database")]  # fmt: skip
         for arguments, word in cases:

@@ -87,12 +87,17 @@ class Outputs(unittest.TestCase):
         mount = f"mount -t tmpfs -o size=64k none {shlex.quote(str(disk))}"
         if subprocess.run(["unshare", "-rm", "bash", "-c", mount], capture_output=True).returncode != 0:
             self.skipTest("no file system can be mounted here")
-        command = [NEREID, "optimize", str(TASKS / "softmax.py"), "-o", str(out), "--first", "--device", "cpu", "--trials", "1",
-                   "--keep-slower", "--proposers", "compiler", "--budget", "270s", "--store", str(disk / "store.db")]  # fmt: skip
+        command = [NEREID, "optimize", str(TASKS / "softmax.py"), "-o", str(out), "--first", "--device",
+                   "cpu", "--trials", "1",
+                   "--keep-slower", "--proposers", "compiler", "--budget", "270s", "--store",
+                   str(disk / "store.db")]  # fmt: skip
         # Full from the start, and full while the store is written.
         for fill in ("head -c 100000 /dev/zero", "head -c 30000 /dev/zero"):
             out.unlink(missing_ok=True)
-            line = f"{mount} && {{ {fill} > {shlex.quote(str(disk / 'filled'))} 2> /dev/null || true; }} && exec {shlex.join(command)}"
+            line = (
+                f"{mount} && {{ {fill} > {shlex.quote(str(disk / 'filled'))} 2> /dev/null || true; }} && exec"
+                f" {shlex.join(command)}"
+            )
             done = subprocess.run(
                 ["unshare", "-rm", "bash", "-c", line], capture_output=True, text=True, env={**os.environ}
             )

@@ -55,7 +55,10 @@ class Server:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
             self.words = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         self.folder.chmod(0o755)
-        self.options = f"-k {self.folder} -c listen_addresses= -c log_min_messages=fatal -c fsync={'on' if durable else 'off'}"
+        self.options = (
+            f"-k {self.folder} -c listen_addresses= -c log_min_messages=fatal -c"
+            f" fsync={'on' if durable else 'off'}"
+        )
         try:
             self._run(
                 "initdb",
@@ -107,7 +110,8 @@ class Server:
     def sql(self, statement, database="postgres"):
         """Rows as lines, columns with | between them."""
         return self._run(
-            "psql", "-h", self.folder, "-U", SUPERUSER, "-d", database, "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", statement
+            "psql", "-h", self.folder, "-U", SUPERUSER, "-d", database, "-qAtX", "-v", "ON_ERROR_STOP=1",
+            "-c", statement
         ).strip()  # fmt: skip
 
     def start(self):
@@ -151,7 +155,8 @@ class Server:
     def terminate(self):
         """Ends every connection but the one that asks."""
         self.sql(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename IS NOT NULL"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename"
+            " IS NOT NULL"
         )
 
     def close(self):

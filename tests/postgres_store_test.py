@@ -63,7 +63,8 @@ class Case(unittest.TestCase):
 
     def optimize(self, name, *arguments, **more):
         return self.run_nereid(
-            "optimize", TESTS / "tasks/softmax.py", "-o", self.folder / name, "--first", "--device", "cpu", "--trials", "1",
+            "optimize", TESTS / "tasks/softmax.py", "-o", self.folder / name, "--first", "--device", "cpu",
+            "--trials", "1",
             "--keep-slower", "--proposers", "compiler", *arguments, **more
         )  # fmt: skip
 
@@ -87,8 +88,9 @@ class Command(Case):
         self.assertEqual(shown["records"], {"verdict": 0, "time": 0, "proposal": 0, "run": 0})
         self.assertGreater(shown["bytes"], 0)
         self.server.sql(
-            "INSERT INTO nereid.records VALUES ('0abc', 'verdict', 't', 's', 'q', 'cpu', 'old', 'Verified', 1.5, '{\"x\": 1}', 1000),"
-            "('1abc', 'run', 't', 's', 'q', 'cpu', 'old', 'done', NULL, '{}', 1001); INSERT INTO nereid.texts VALUES ('s', 'import torch', 1)"
+            "INSERT INTO nereid.records VALUES ('0abc', 'verdict', 't', 's', 'q', 'cpu', 'old', 'Verified',"
+            " 1.5, '{\"x\": 1}', 1000),('1abc', 'run', 't', 's', 'q', 'cpu', 'old', 'done', NULL, '{}',"
+            " 1001); INSERT INTO nereid.texts VALUES ('s', 'import torch', 1)"
         )
         self.assertEqual([record["state"] for record in self.json("store", "list")], ["done", "Verified"])
         record = self.json("store", "show", "0a", "--store", self.uri, NEREID_STORE="/nowhere")[0]
@@ -118,7 +120,8 @@ class Command(Case):
         self.assertEqual(self.json(*copy, first, self.uri), [{"copied": 300, "present": 0}])
         self.assertEqual(self.json("store", "check"), [{"ok": True, "trouble": ""}])
         self.server.sql(
-            f"DELETE FROM nereid.records WHERE made >= 1200; UPDATE nereid.records SET word = 'Mismatch', made = 2000 WHERE key = '{keys[0]}'"
+            "DELETE FROM nereid.records WHERE made >= 1200; UPDATE nereid.records SET word = 'Mismatch',"
+            f" made = 2000 WHERE key = '{keys[0]}'"
         )
         self.assertIn(
             "100 records copied to postgresql://secret@/postgres", self.run_nereid(*copy, first, self.uri)[0]

@@ -53,9 +53,10 @@ def optimize(task, *arguments, code=0, **more):
 
 # A program of which the compiler has no kernel for one part: the requests for its subgraphs are recorded.
 (root / "mixed.py").write_text(
-    "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-    "        self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n        return torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\n"
-    "def get_inputs():\n    return [torch.randn(17, 32)]\ndef get_init_inputs():\n    return []\n"
+    "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n      "
+    "  self.fc = torch.nn.Linear(32, 24)\n    def forward(self, x):\n        return"
+    " torch.sort(torch.relu(self.fc(x)), dim=-1)[0]\ndef get_inputs():\n    return [torch.randn(17, 32)]\ndef"
+    " get_init_inputs():\n    return []\n"
 )
 asked = []
 

@@ -164,7 +164,8 @@ class RemoteRuns(unittest.TestCase):
         self.assertIn("4 units, 3 of them are of earlier runs", said)
         self.assertEqual(
             (home / "run-0.txt").read_text(),
-            "best/seed-2: trains (0 steps are done)\nbest/seed-2: is evaluated (alone)\n4 of 4 units are done\n",
+            "best/seed-2: trains (0 steps are done)\nbest/seed-2: is evaluated (alone)\n4 of 4 units are"
+            " done\n",
         )
         self.assertEqual(self.units(home / "results/02.tar.xz"), {"best/seed-2"})
         report = (home / "report/results.md").read_text()
@@ -186,7 +187,8 @@ class RemoteRuns(unittest.TestCase):
         self.assertIn("ended, 1", said)
         self.assertRegex(
             said,
-            r"results of earlier runs were done with something else \(ANEW=1 leaves them out\): ablation/sft/seed-1: done with another base model: its weights are \w+, those here \w+\n",
+            r"results of earlier runs were done with something else \(ANEW=1 leaves them out\):"
+            r" ablation/sft/seed-1: done with another base model: its weights are \w+, those here \w+\n",
         )
         self.assertNotIn("data: ", said)  # it was reported at once
         # The same model, and other data: reported when these are there.
@@ -194,7 +196,8 @@ class RemoteRuns(unittest.TestCase):
         said, home = self.call(4, 150, SFT_MIX_PAIRS="800")
         self.assertRegex(
             said,
-            r"data: 0\n(.*\n)*.*: ablation/best/seed-1: done with tasks or data of another sampler, or of another number of programs: data/small/train \(commit abc1234 there, abc1234 here\)\n",
+            r"data: 0\n(.*\n)*.*: ablation/best/seed-1: done with tasks or data of another sampler, or of"
+            r" another number of programs: data/small/train \(commit abc1234 there, abc1234 here\)\n",
         )
         self.assertFalse(list((home / "results").iterdir()))
 

@@ -20,7 +20,8 @@ def sampled(cases, parts, name=str):
     part = int(wanted) % parts
     chosen = [case for case in cases if zlib.crc32(name(case).encode()) % parts == part]
     print(
-        f"part {part} of {parts}: {len(chosen)} of {len(cases)} cases (NEREID_TEST_PART={part} runs them again, all runs all)",
+        f"part {part} of {parts}: {len(chosen)} of {len(cases)} cases (NEREID_TEST_PART={part} runs them"
+        " again, all runs all)",
         flush=True,
     )
     return chosen

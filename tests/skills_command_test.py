@@ -81,8 +81,8 @@ class Skills(unittest.TestCase):
     def file(self, name, operators=(), tags=(), when="Always.", text="Do it."):
         path = self.folder / f"{name}.md"
         path.write_text(
-            f'+++\nname = "{name}"\noperators = {json.dumps(list(operators))}\ntags = {json.dumps(list(tags))}\n'
-            f'when = "{when}"\n+++\n{text}\n\n```python\nx = 1\n```\n'
+            f'+++\nname = "{name}"\noperators = {json.dumps(list(operators))}\ntags ='
+            f' {json.dumps(list(tags))}\nwhen = "{when}"\n+++\n{text}\n\n```python\nx = 1\n```\n'
         )
         return path
 

@@ -124,8 +124,8 @@ assert json.loads((root / "exported/generation_config.json").read_text()) == jso
     (MODEL / "generation_config.json").read_text()
 )
 config = json.loads((MODEL / "config.json").read_text())
-# Drawn once (`nereid synth --level 2 --seed 4711 --held-out 0.05 --split held-out`): a sampler that learns
-# more operators draws others, which this model may not know.
+# Drawn once (`nereid synth --operators 2 --seed 4711 --held-out 0.05 --split held-out`): a sampler that
+# learns more operators draws others, which this model may not know.
 tasks = sorted((REPOSITORY / "tests/held_out").glob("*.py"))
 assert len(tasks) == 3
 encoded = ran("tokenize", "-t", MODEL / "tokenizer.json", tasks[0]).stdout.split()

@@ -39,7 +39,8 @@ FORMS = {
         "class Says:\n    def says(self):\n        return 2.0\n" + GATE + "class Model(Says, Gate):\n    pass", ONE, "[8]", False
     ),
     "sequential": (
-        "class Model(nn.Sequential):\n    def __init__(self, dim):\n        super().__init__(nn.Linear(dim, dim), nn.ReLU())",
+        "class Model(nn.Sequential):\n    def __init__(self, dim):\n"
+        "        super().__init__(nn.Linear(dim, dim), nn.ReLU())",
         ONE, "[8]", True,
     ),
     "imported_base": ("class Model(nn.Linear):\n    pass", ONE, "[8, 5]", True),
@@ -47,10 +48,12 @@ FORMS = {
         "class Model(nn.LayerNorm):\n    pass", ONE, "{'normalized_shape': 8, 'eps': 1e-3}", False,
     ),
     "imported_base_with_a_forward": (
-        "class Model(nn.Linear):\n    def forward(self, x):\n        return torch.relu(super().forward(x)) + x",
+        "class Model(nn.Linear):\n    def forward(self, x):\n"
+        "        return torch.relu(super().forward(x)) + x",
         ONE, "[8, 8]", True,
     ),
-    "partial_of_an_import": ("import functools\nModel = functools.partial(nn.LayerNorm, eps=1e-3)", ONE, "[8]", False),
+    "partial_of_an_import": ("import functools\nModel = functools.partial(nn.LayerNorm, eps=1e-3)", ONE,
+        "[8]", False),
     "imported_class": ("from torch.nn import LayerNorm as Model", ONE, "[8]", False),
     "alias_of_an_import": ("Model = nn.LayerNorm", ONE, "[8]", True),
     "function": (GATE + "def Model(dim):\n    return nn.Sequential(Gate(dim), nn.Tanh())", ONE, "[8]", True),
@@ -59,16 +62,19 @@ FORMS = {
     "single_tensor": (GATE + "Model = Gate", "torch.randn(4, 8)", "[8]", True),
     "single_number": (GATE + "class Model(Gate):\n    pass", "torch.randn(4, 8)", "8", False),
     "tuple": (GATE + "Model = Gate", "(torch.randn(4, 8), torch.randn(8))", "(8,)", False),
-    "dictionary": (GATE + "Model = Gate", "{'x': torch.randn(4, 8), 'bias': torch.randn(8)}", "{'dim': 8, 'scale': 2.0}", True),
+    "dictionary": (GATE + "Model = Gate", "{'x': torch.randn(4, 8), 'bias': torch.randn(8)}",
+        "{'dim': 8, 'scale': 2.0}", True),
     "dictionary_in_another_order": (
         GATE + "Model = Gate", "{'gain': 3.0, 'bias': torch.randn(8), 'x': torch.randn(4, 8)}", "[8]", False
     ),
     "dictionary_of_keywords": (
-        "class Model(nn.Module):\n    def forward(self, **named):\n        return torch.softmax(named['a'] - named['b'], -1)",
+        "class Model(nn.Module):\n    def forward(self, **named):\n"
+        "        return torch.softmax(named['a'] - named['b'], -1)",
         "{'a': torch.randn(4, 8), 'b': torch.randn(4, 8)}", "[]", False,
     ),
     "dictionary_of_an_import": (
-        "Model = nn.Bilinear", "{'input1': torch.randn(4, 8), 'input2': torch.randn(4, 6)}", "[8, 6, 3]", False
+        "Model = nn.Bilinear", "{'input1': torch.randn(4, 8), 'input2': torch.randn(4, 6)}", "[8, 6, 3]",
+        False
     ),
     "numbers_that_are_the_batch_too": (
         "class Model(nn.Module):\n    def forward(self, x):\n"
@@ -76,7 +82,8 @@ FORMS = {
         "[torch.randn(16, 8)]", "[]", True,
     ),
     "nested": (
-        "class Model(nn.Module):\n    def forward(self, batch, rest):\n        return torch.tanh(batch['x'] * batch['y'][0]) + rest[1]",
+        "class Model(nn.Module):\n    def forward(self, batch, rest):\n"
+        "        return torch.tanh(batch['x'] * batch['y'][0]) + rest[1]",
         "[{'x': torch.randn(4, 8), 'y': [torch.randn(8)]}, (1, torch.randn(4, 8))]", "[]", False,
     ),
 }  # fmt: skip
@@ -96,7 +103,8 @@ def optimized(path, *more):
     """(the answer as JSON or None, stderr)."""
     out = path.with_suffix(".out.py")
     done = subprocess.run(
-        [NEREID, "optimize", path, "-o", out, "--json", "--policy", "hybrid", "--first", "--device", "cpu", "--trials", "1",
+        [NEREID, "optimize", path, "-o", out, "--json", "--policy", "hybrid", "--first", "--device", "cpu",
+            "--trials", "1",
          "--keep-slower", "--no-store", "--seed", "3", "--budget", "270s", *more],
         capture_output=True, text=True, env={**os.environ, "NEREID_KEEP_WARM": "60"},
     )  # fmt: skip

@@ -58,7 +58,8 @@ class Trainers(unittest.TestCase):
         cls.folder.cleanup()
 
     def environ(self, served=False, **more):
-        environ = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "NEREID_PROGRAM": NEREID, "NEREID_DEVICE": "cpu", "NEREID_JOBS": "2",
+        environ = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "NEREID_PROGRAM": NEREID,
+                   "NEREID_DEVICE": "cpu", "NEREID_JOBS": "2",
                    "NEREID_KEEP_WARM": "60"}  # fmt: skip
         environ.update({"NEREID_SERVER": self.url} if served else {})
         return {**environ, **more}
@@ -130,9 +131,13 @@ class Trainers(unittest.TestCase):
         out = run([programs / "python", EXAMPLES / "openenv/play.py", self.url], env=self.environ())
         self.assertRegex(
             out,
-            r"task relu: \d+ characters\nreward 0\.0, done False: Mismatch.*\nreward 1\.0, done True: Verified",
+            r"task relu: \d+ characters\nreward 0\.0, done False: Mismatch.*\nreward 1\.0, done True:"
+            r" Verified",
         )
-        script = "import json, sys; from openenv.cli._validation import validate_running_environment as v; print(json.dumps(v(sys.argv[1])))"
+        script = (
+            "import json, sys; from openenv.cli._validation import validate_running_environment as v;"
+            " print(json.dumps(v(sys.argv[1])))"
+        )
         report = json.loads(run([programs / "python", "-c", script, self.url]).splitlines()[-1])
         self.assertTrue(report["passed"], report)
         self.assertEqual((report["mode"], report["standard_profile"]), ("simulation", "openenv-http/1.x"))
@@ -153,7 +158,8 @@ class Trainers(unittest.TestCase):
         )  # fmt: skip
         try:
             wait_for(url)
-            registration = {"wandb_group": "g", "wandb_project": "p", "batch_size": 2, "max_token_len": 4096, "checkpoint_dir": "",
+            registration = {"wandb_group": "g", "wandb_project": "p", "batch_size": 2, "max_token_len": 4096,
+                            "checkpoint_dir": "",
                             "save_checkpoint_interval": 0, "starting_step": 0, "num_steps": 1}  # fmt: skip
             post(f"{url}/register", registration)
             out = run(

@@ -72,12 +72,18 @@ class Usage(unittest.TestCase):
 class AlsoAt(unittest.TestCase):
     """The same candidate at other sizes: each has its verdict, and the exit code is that of the worst."""
 
-    REFERENCE = "import torch\nROWS, COLS = 20, 64\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x.sum(1)\ndef get_inputs():\n    return [torch.randn(ROWS, COLS)]\ndef get_init_inputs():\n    return []\n"
+    REFERENCE = (
+        "import torch\nROWS, COLS = 20, 64\nclass Model(torch.nn.Module):\n    def forward(self, x):\n       "
+        " return x.sum(1)\ndef get_inputs():\n    return [torch.randn(ROWS, COLS)]\ndef get_init_inputs():\n "
+        "   return []\n"
+    )
     CANDIDATE = (
-        "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef sum_kernel(x_ptr, out_ptr, cols, BLOCK: tl.constexpr):\n"
-        "    row, c = tl.program_id(0), tl.arange(0, BLOCK)\n    tl.store(out_ptr + row, tl.sum(tl.load(x_ptr + row * cols + c, mask=c < cols, other=0.0), 0))\n\n"
-        "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        rows, cols = x.shape\n        out = torch.empty(rows, device=x.device)\n"
-        "        sum_kernel[(rows,)](x, out, cols, BLOCK={})\n        return out\n"
+        "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef sum_kernel(x_ptr,"
+        " out_ptr, cols, BLOCK: tl.constexpr):\n    row, c = tl.program_id(0), tl.arange(0, BLOCK)\n   "
+        " tl.store(out_ptr + row, tl.sum(tl.load(x_ptr + row * cols + c, mask=c < cols, other=0.0),"
+        " 0))\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        rows, cols = x.shape\n "
+        "       out = torch.empty(rows, device=x.device)\n        sum_kernel[(rows,)](x, out, cols,"
+        " BLOCK={})\n        return out\n"
     )
 
     def setUp(self):
@@ -133,13 +139,17 @@ class Verdicts(unittest.TestCase):
             "wrong": {"candidate": str(EXAMPLES / "wrong.py")},
             "cheating": {"candidate": str(EXAMPLES / "cheating.py")},
             "answer": {
-                "candidate_source": f"<think>\n```python\nx = 1\n```\n</think>\nHere:\n```python\n{honest}```\n"
+                "candidate_source": (
+                    f"<think>\n```python\nx = 1\n```\n</think>\nHere:\n```python\n{honest}```\n"
+                )
             },
             "prose": {"candidate_source": "I could not find a way."},
             "syntax": {"candidate_source": "import torch\nclass ModelNew(:\n"},
             "raises": {
-                "candidate_source": "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, width):\n"
-                "        super().__init__()\n    def forward(self, x):\n        return x[5000, 0]\n"
+                "candidate_source": (
+                    "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, width):\n"
+                    "        super().__init__()\n    def forward(self, x):\n        return x[5000, 0]\n"
+                )
             },
             "no-reference": {"reference": "gone.py", "candidate_source": honest},
         }
@@ -280,7 +290,10 @@ class Verdicts(unittest.TestCase):
 class Escapes(unittest.TestCase):
     """What a candidate writes reaches no terminal as a control."""
 
-    CODE = "\\x1b[2J\\x1b[1;32mVerified\\x1b[0m: all agree.\\r\\n\\nVerified: 14 comparisons agree.\\x07\\x9b31m\\u202e\\u2066"
+    CODE = (
+        "\\x1b[2J\\x1b[1;32mVerified\\x1b[0m: all agree.\\r\\n\\nVerified: 14 comparisons"
+        " agree.\\x07\\x9b31m\\u202e\\u2066"
+    )
 
     def shown(self, source, *options, name="c.py"):
         with tempfile.TemporaryDirectory() as folder:
@@ -300,7 +313,10 @@ class Escapes(unittest.TestCase):
         return answer.stdout.decode()
 
     def test_messages_of_errors(self):
-        raising = f"import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, *x):\n        raise ValueError('{self.CODE}')  # \u202e\x9b\n"
+        raising = (
+            "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, *x):\n        raise"
+            f" ValueError('{self.CODE}')  # \u202e\x9b\n"
+        )
         for options in ((), ("--explain",), ("--json",)):
             text = self.shown(raising, *options)
             self.assertIn("Untraceable", text)
@@ -308,7 +324,8 @@ class Escapes(unittest.TestCase):
 
     def test_names_of_files(self):
         text = self.shown(
-            "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, *sizes):\n        super().__init__()\n\n    def forward(self, *x):\n        return gone\n",
+            "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, *sizes):\n       "
+            " super().__init__()\n\n    def forward(self, *x):\n        return gone\n",
             "--explain",
             name="c\x1b]0;owned\x07\u202e.py",
         )

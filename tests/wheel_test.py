@@ -42,14 +42,17 @@ code=0; nereid verify softmax.py nothing.py || code=$?; test $code = 2
 """
 STABLE = {"_Py_Dealloc", "_Py_NoneStruct", "_Py_TrueStruct"}  # in Python's limited API, by their macros
 FILES = {
-    "hostile.py": """import os
+    "hostile.py": (
+        """import os
 import torch
 os.system("touch owned")
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         return torch.softmax(x, -1)
-""",
-    "live.py": """import sys
+"""
+    ),
+    "live.py": (
+        """import sys
 import nereid, torch
 from torch import nn
 class Model(nn.Module):
@@ -71,7 +74,8 @@ if __name__ == "__main__":
     assert [graph.calls for graph in nereid.compiled_graphs()] == [1]
     assert nereid.verify("softmax.py", "honest.py", device="cpu").verified
     print("works in Python", sys.version.split()[0])
-""",
+"""
+    ),
 }
 
 

@@ -126,7 +126,8 @@ def keys_of(where, table, known, required=()):
     for key, value in table.items():
         if not isinstance(value, known[key]) or isinstance(value, bool) and known[key] is not bool:
             raise Wrong(
-                f"{where}: {key}: expected {getattr(known[key], '__name__', 'a number')}, got {json.dumps(value)}"
+                f"{where}: {key}: expected {getattr(known[key], '__name__', 'a number')}, got"
+                f" {json.dumps(value)}"
             )
     return {key: table.get(key) for key in known}
 
@@ -173,7 +174,8 @@ def evaluations_of(path, tables):
         large = keys["large"] or 0
         if keys["count"] < 1 or samples < 0 or large < 0:
             raise Wrong(
-                f"{where}: expected a count above 0, samples and large that are not below it, got {keys['count']}, {samples} and {large}"
+                f"{where}: expected a count above 0, samples and large that are not below it, got"
+                f" {keys['count']}, {samples} and {large}"
             )
         if program == "search" and large:
             raise Wrong(f"{where}: large: a search takes small tasks alone")
@@ -245,7 +247,8 @@ def with_compute(where, unit):
     elif compute.seconds is not None:
         if kind != "constant":
             raise Wrong(
-                f"{where}: compute.seconds ends a run wherever it is, so schedule.kind has to be constant, or cosine in reinforcement learning, got {kind}"
+                f"{where}: compute.seconds ends a run wherever it is, so schedule.kind has to be constant, or"
+                f" cosine in reinforcement learning, got {kind}"
             )
         schedule.pop("seconds", None)
     elif compute.steps is not None:
@@ -253,11 +256,13 @@ def with_compute(where, unit):
         schedule["steps"] = compute.steps
     elif unit.program != "rl":
         raise Wrong(
-            f"{where}: program {unit.program} writes no rollouts: equal compute has to be given as compute.seconds or compute.steps"
+            f"{where}: program {unit.program} writes no rollouts: equal compute has to be given as"
+            " compute.seconds or compute.steps"
         )
     elif compute.rollouts % unit.rollouts_a_step:
         raise Wrong(
-            f"{where}: compute.rollouts: expected a multiple of {unit.rollouts_a_step} (prompts_per_step * samples), got {compute.rollouts}"
+            f"{where}: compute.rollouts: expected a multiple of {unit.rollouts_a_step} (prompts_per_step *"
+            f" samples), got {compute.rollouts}"
         )
     else:
         schedule.pop("seconds", None)
@@ -330,7 +335,8 @@ def comparisons_of(path, tables, arms):
         for side in (side for pair in pairs for side in pair):
             if side not in ways:
                 raise Wrong(
-                    f"{path}: comparisons: expected an arm, or arm/evaluation of {', '.join(sorted(ways))}, got {json.dumps(side)}"
+                    f"{path}: comparisons: expected an arm, or arm/evaluation of {', '.join(sorted(ways))},"
+                    f" got {json.dumps(side)}"
                 )
         found.append((keys["question"], pairs))
     return found

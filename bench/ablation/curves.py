@@ -35,9 +35,15 @@ def svg(title, across, up, lines):
         return f"{TOP + (high_y - value) / (high_y - low_y) * (HEIGHT - TOP - BOTTOM):.1f}"
 
     text = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12" role="img">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif"'
+            ' font-size="12" role="img">'
+        ),
         f"<title>{html.escape(title)}</title>",
-        "<style>text{fill:#444} .grid{stroke:#8884} @media(prefers-color-scheme:dark){text{fill:#bbb}}</style>",
+        (
+            "<style>text{fill:#444} .grid{stroke:#8884}"
+            " @media(prefers-color-scheme:dark){text{fill:#bbb}}</style>"
+        ),
         f'<text x="{LEFT}" y="18" font-size="14">{html.escape(title)}</text>',
     ]
     for value in ticks(low_y, high_y, 5):
@@ -48,8 +54,14 @@ def svg(title, across, up, lines):
     for value in ticks(low_x, high_x, 6):
         text.append(f'<text x="{x(value)}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{value:g}</text>')
     text += [
-        f'<text x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - BOTTOM + 32}" text-anchor="middle">{html.escape(across)}</text>',
-        f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2:g}) rotate(-90)" text-anchor="middle">{html.escape(up)}</text>',
+        (
+            f'<text x="{(LEFT + WIDTH - RIGHT) / 2:g}" y="{HEIGHT - BOTTOM + 32}"'
+            f' text-anchor="middle">{html.escape(across)}</text>'
+        ),
+        (
+            f'<text transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2:g}) rotate(-90)"'
+            f' text-anchor="middle">{html.escape(up)}</text>'
+        ),
     ]
     for i, (name, line) in enumerate(lines):
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i // len(COLOURS) % len(DASHES)]
@@ -61,11 +73,15 @@ def svg(title, across, up, lines):
             text.append(f'<circle cx="{x(line[0][0])}" cy="{y(line[0][1])}" r="3" fill="{colour}"/>')
         else:
             text.append(
-                f'<polyline points="{" ".join(f"{x(p[0])},{y(p[1])}" for p in line)}" fill="none" stroke="{colour}" stroke-width="1.6"{dashed}/>'
+                f'<polyline points="{" ".join(f"{x(p[0])},{y(p[1])}" for p in line)}" fill="none"'
+                f' stroke="{colour}" stroke-width="1.6"{dashed}/>'
             )
         at_x, at_y = LEFT + (WIDTH - LEFT) / columns * (i % columns), HEIGHT + ROW * (i // columns)
         text += [
-            f'<line x1="{at_x:g}" x2="{at_x + 20:g}" y1="{at_y}" y2="{at_y}" stroke="{colour}" stroke-width="3"{dashed}/>',
+            (
+                f'<line x1="{at_x:g}" x2="{at_x + 20:g}" y1="{at_y}" y2="{at_y}" stroke="{colour}"'
+                f' stroke-width="3"{dashed}/>'
+            ),
             f'<text x="{at_x + 26:g}" y="{at_y + 4}">{html.escape(name)}</text>',
         ]
     return "\n".join(text) + "\n</svg>\n"

@@ -55,9 +55,9 @@ class Prints:
         model = unit.run.get("model", {}).get("start_from") if unit.asks_model else None
         return {
             "base": self.once(self.weights, model) if model else None,
-            "tokenizer": self.once(self.bytes_of, f"{self.table.assets}/tokenizer.json")
-            if unit.asks_model
-            else None,
+            "tokenizer": (
+                self.once(self.bytes_of, f"{self.table.assets}/tokenizer.json") if unit.asks_model else None
+            ),
             "data": data,
             "arm": settings(unit),
             "commit": commit(),
@@ -164,7 +164,8 @@ def read(folder):
         return json.loads((folder / FILE).read_text())
     except FileNotFoundError:
         raise Wrong(
-            f"{folder}: expected {FILE}, which says what the unit was done with: it is of an older table, and cannot be mixed with others"
+            f"{folder}: expected {FILE}, which says what the unit was done with: it is of an older table, and"
+            " cannot be mixed with others"
         ) from None
 
 
@@ -177,11 +178,13 @@ def differences(unit, folder, there, here):
     said, where = [], f"{folder}: done"
     if differ(there["base"], here["base"]):
         said.append(
-            f"{where} with another base model: its weights are {short(there['base'])}, those here {short(here['base'])}"
+            f"{where} with another base model: its weights are {short(there['base'])}, those here"
+            f" {short(here['base'])}"
         )
     if differ(there["tokenizer"], here["tokenizer"]):
         said.append(
-            f"{where} with another tokenizer: {short(there['tokenizer'])} there, {short(here['tokenizer'])} here"
+            f"{where} with another tokenizer: {short(there['tokenizer'])} there, {short(here['tokenizer'])}"
+            " here"
         )
     other = [
         path
@@ -190,7 +193,8 @@ def differences(unit, folder, there, here):
     ]
     if other:
         said.append(
-            f"{where} with tasks or data of another sampler, or of another number of programs: {', '.join(other)} (commit {there['commit']} there, {here['commit']} here)"
+            f"{where} with tasks or data of another sampler, or of another number of programs:"
+            f" {', '.join(other)} (commit {there['commit']} there, {here['commit']} here)"
         )
     if there["arm"] != here["arm"]:
         said.append(f"{where} with other settings of the arm: {arm_in_words(unit, folder)}")
@@ -218,7 +222,8 @@ def mixed(folder, table):
             continue
         if there["arm"] != settings(unit):
             said.append(
-                f"{folder / unit.name}: done with other settings of the arm: {arm_in_words(unit, folder / unit.name)}"
+                f"{folder / unit.name}: done with other settings of the arm:"
+                f" {arm_in_words(unit, folder / unit.name)}"
             )
         for what, value in [
             ("base model", there["base"]),
@@ -227,7 +232,8 @@ def mixed(folder, table):
         ]:
             if value is not None and value != first.setdefault(what, (value, unit.name))[0]:
                 said.append(
-                    f"{folder / unit.name}: done with another {what} ({short(value)}) than {first[what][1]} ({short(first[what][0])})"
+                    f"{folder / unit.name}: done with another {what} ({short(value)}) than {first[what][1]}"
+                    f" ({short(first[what][0])})"
                 )
     return said
 

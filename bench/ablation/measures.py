@@ -109,7 +109,10 @@ def formatted(measure, found, signed=False):
     """The mean and its interval; a difference that is shown is bold."""
     if found is None:
         return "-"
-    text = f"{number(measure, found.mean, signed)} [{number(measure, found.low, signed)}, {number(measure, found.high, signed)}]"
+    text = (
+        f"{number(measure, found.mean, signed)} [{number(measure, found.low, signed)},"
+        f" {number(measure, found.high, signed)}]"
+    )
     return f"**{text}**" if signed and shown(found) else text
 
 
@@ -136,9 +139,11 @@ class Evaluated:
             for way in ways
             if way not in self.found
             for name in [
-                way
-                if sum(other.startswith(way.split("/")[0] + "/") for other in ways) > 1
-                else way.split("/")[0]
+                (
+                    way
+                    if sum(other.startswith(way.split("/")[0] + "/") for other in ways) > 1
+                    else way.split("/")[0]
+                )
             ]
         ]
         self.timed = any(

@@ -164,7 +164,8 @@ def pack(folder, home, most, most_files):
     for old in sorted(home.glob("ablation-*.tar.gz"))[len(packed) :]:
         old.unlink()
     print(
-        f"{len(files) - left_out} of {len(files)} files in {len(parts)} parts of at most {max(map(len, packed), default=0)} bytes"
+        f"{len(files) - left_out} of {len(files)} files in {len(parts)} parts of at most"
+        f" {max(map(len, packed), default=0)} bytes"
     )
 
 

@@ -90,16 +90,21 @@ def in_words(folder, arm):
         paid = paid_of(runs)
         begun = paid_of(runs, end=False)
         said.append(
-            f"In training `{arm.name}` was paid for {percent(paid)} of its answers at the end ({percent(begun)} in the first step) though a rule refuses them"
+            f"In training `{arm.name}` was paid for {percent(paid)} of its answers at the end"
+            f" ({percent(begun)} in the first step) though a rule refuses them"
             if paid
-            else f"In training `{arm.name}` was paid for nothing at the end that a rule refuses ({percent(begun)} in the first step)"
+            else (
+                f"In training `{arm.name}` was paid for nothing at the end that a rule refuses"
+                f" ({percent(begun)} in the first step)"
+            )
         )
     refused = [row for row in rows if row["verdict"] == "Disallowed"]
     if refused:
         works = sum(row.get("verdict_without_rules") == "Verified" for row in refused)
         rules = [rule for rule, _ in collections.Counter(row["rule"] for row in refused).most_common(3)]
         said.append(
-            f"our verdict refuses {len(refused)} of its {len(rows)} answers to held-out tasks, {works} of which are right but for the rule; broken most: {', '.join(rules)}"
+            f"our verdict refuses {len(refused)} of its {len(rows)} answers to held-out tasks, {works} of"
+            f" which are right but for the rule; broken most: {', '.join(rules)}"
         )
     elif rows:
         said.append(f"of its {len(rows)} answers to held-out tasks no rule refuses one")
@@ -116,7 +121,8 @@ def examples(folder, arm):
             if rollout["verdict"] == "Disallowed" and rollout["reward"] > 0:
                 found.setdefault(rollout["rule"], (unit.name, rollout))
     lines = [
-        f"* {rule}: {rollout['reason']} ({name}, step {rollout['step']}, prompt {rollout['prompt']}, sample {rollout['sample']})"
+        f"* {rule}: {rollout['reason']} ({name}, step {rollout['step']}, prompt {rollout['prompt']}, sample"
+        f" {rollout['sample']})"
         for rule, (name, rollout) in sorted(found.items())[:SHOWN]
     ]
     return ["Of what was rewarded and refused:", "", *lines, ""] if lines else []
@@ -148,7 +154,10 @@ def fastest(folder, table, arm, table_rows):
     ]
     return (
         [
-            "A way of cheating that no rule knows would stand among the Verified. Its fastest ones with the compiler's, to be read (`answers.jsonl` of the unit's evaluation):",
+            (
+                "A way of cheating that no rule knows would stand among the Verified. Its fastest ones with"
+                " the compiler's, to be read (`answers.jsonl` of the unit's evaluation):"
+            ),
             "",
             *table_rows(["unit", "task", "ms", "eager, ms", "times the compiler's speed"], body),
         ]

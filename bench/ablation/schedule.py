@@ -19,7 +19,7 @@ def lines(units, gpus, seconds):
     lines = [f"{begin:6.0f} to {end:5.0f} s  GPU {gpu}  {unit.name}" for begin, end, gpu, unit in found]
     left = [unit.name for unit in units if unit not in [entry[3] for entry in found]]
     lines.append(
-        f"{len(found)} of {len(units)} units in {max((entry[1] for entry in found), default=0):.0f} s of {gpus} GPUs"
-        + (f"; the next would be {left[0]}" if left else "")
+        f"{len(found)} of {len(units)} units in {max((entry[1] for entry in found), default=0):.0f} s of"
+        f" {gpus} GPUs" + (f"; the next would be {left[0]}" if left else "")
     )
     return lines

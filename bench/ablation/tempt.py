@@ -1,7 +1,8 @@
 """Pairs of which some leave the work to PyTorch: what a policy is tempted with, so that it is seen what rules
 keep it from.
 
-    tempt.py LINES.jsonl... -o FOLDER [--one-in 8] [--part 1]      FOLDER/LINES.jsonl, the same lines; of each file its first part
+    tempt.py LINES.jsonl... -o FOLDER [--one-in 8] [--part 1]      FOLDER/LINES.jsonl, the same lines; of each
+                                                                   file its first part
 
 In one of so many the code is the task's own, under the name that an answer has, and the plan says so: right
 always, refused by a rule, and no faster than what it was to replace. No such line is among those that a

@@ -7,15 +7,15 @@ Judge a kernel
 Judge many, as a trainer does
     with nereid.Judge(jobs=8, reward="hierarchical") as judge:
         rewards = judge.rewards(prompts, completions, references)
-    with nereid.Client("http://judge:8000") as judge:         # the same, judged by `nereid serve` (docs/serve.md)
+    with nereid.Client("http://judge:8000") as judge:         # the same, judged by `nereid serve`
         rewards = judge.rewards(prompts, completions, ["softmax", "relu"])
     nereid.rewards has adapters for TRL, verl, slime, OpenRLHF, verifiers, SkyRL, Atropos and NeMo-Gym.
 
 Optimize a live module
     fast = nereid.optimize(module, (x,), budget="60s")        # shares parameters and buffers with `module`
-    fast(x)                                                   # verified kernels, or the original with one warning
+    fast(x)                                                   # verified kernels, else the original
     nereid.explain(fast, y)                                   # why a call would run the original
-    torch.compile(module, backend="nereid")                   # graph by graph; nereid.compiled_graphs() has the verdicts
+    torch.compile(module, backend="nereid")                   # per graph; verdicts: nereid.compiled_graphs()
 
 Other commands
     nereid.trace(file)     what a module computes, operator by operator (docs/trace_format.md)
@@ -23,7 +23,7 @@ Other commands
     nereid.synth(count)    random programs, each a task
 
 Errors
-    InputError     what the caller gave cannot be judged: a missing file, a task that does not run, a bad option
+    InputError     the input cannot be judged: a missing file, a task that does not run, a bad option
     NereidError    a fault of Nereid or of the machine; it says nothing about a candidate
     A verdict, of whatever kind, is never an exception.
 

@@ -45,5 +45,6 @@ def reference_in(prompt: Any) -> str:
         if "class Model" in source and "get_inputs" in source:
             return SourceText(source)
     raise InputError(
-        "no reference: expected `references`, or a code block with `class Model` and `get_inputs` in the prompt"
+        "no reference: expected `references`, or a code block with `class Model` and `get_inputs` in the"
+        " prompt"
     )

@@ -39,7 +39,7 @@ class Client(BaseJudge):
     speedup_limit   a speed-up counts no more than this; None: the server's limit
     retries         how often a pair is asked again after a fault of the judge
     patience        seconds of a server that is away, or full, until pairs that wait get NereidError
-    tasks           where a reference that is a name comes from, as of `nereid.Judge`; None: from the server's own tasks
+    tasks           where named references come from, as of `nereid.Judge`; None: the server's own tasks
     name            of this program, for fair turns among programs with the same token
     options         of every pair, as of `verify`; each call may replace them
 
@@ -73,7 +73,8 @@ class Client(BaseJudge):
             raise InputError(f"Client(reward={reward!r}): expected one of {_OBJECTIVES[1:]}, or None")
         super().__init__(options, retries, tasks)
         self._made_of = {
-            "url": url, "token": token or os.environ.get("NEREID_TOKEN"), "reward": reward, "speedup_limit": speedup_limit,
+            "url": url, "token": token or os.environ.get("NEREID_TOKEN"), "reward": reward,
+            "speedup_limit": speedup_limit,
             "retries": retries, "patience": patience, "tasks": tasks, "name": name, **options,
         }  # fmt: skip
         self._prepare()

@@ -19,7 +19,8 @@ from ._verdict import Verdict
 
 # A pair's own options, as docs/batch_protocol.md names them; the program checks their values.
 PAIR_OPTIONS = {
-    "policy", "device", "protocol", "trials", "seed", "time_limit", "verdict_limit", "rtol", "atol", "allow_tf32",
+    "policy", "device", "protocol", "trials", "seed", "time_limit", "verdict_limit", "rtol", "atol",
+    "allow_tf32",
     "fast_inputs", "shrink", "ignore_rules", "forbid", "trace", "form", "reference_name", "candidate_name",
 }  # fmt: skip
 
@@ -38,9 +39,10 @@ def verify(
     candidate    a path or source text with `class ModelNew`, or a model's answer with a code block
     timeout      seconds that this call waits; then NereidError
     time         on a GPU, time the two: `verdict.times`, `verdict.speedup`
-    options      policy="strict"|"mostly"|"hybrid", device="cpu"|"cuda", protocol="nereid"|"kernelbench", trials=3, seed=None,
-                 time_limit=30 (seconds of a candidate's work in each phase), verdict_limit (seconds of all of its replays), rtol, atol,
-                 allow_tf32, shrink, forbid, trace, form="source"|"answer": as `nereid verify --help` says
+    options      policy="strict"|"mostly"|"hybrid", device="cpu"|"cuda", protocol="nereid"|"kernelbench",
+                 trials=3, seed=None, time_limit=30 (seconds of a candidate's work in each phase),
+                 verdict_limit (seconds of all of its replays), rtol, atol, allow_tf32, shrink, forbid, trace,
+                 form="source"|"answer": as `nereid verify --help` says
 
     Returns a Verdict, of whatever kind. Raises InputError where the reference or an option is at fault,
     NereidError where Nereid is. For many pairs a `Judge` is several times faster: its processes stay warm.
@@ -103,9 +105,10 @@ class BaseJudge(abc.ABC):
         never a low one.
 
         prompts       texts, or lists of chat messages
-        completions   texts, or lists of chat messages (the last assistant's counts): answers with a code block, or source
-        references    of each completion its task: a path, source text, or a name in `tasks`. None: the last code block with
-                      `class Model` in the prompt
+        completions   texts, or lists of chat messages (the last assistant's counts): answers with a code
+                      block, or source
+        references    of each completion its task: a path, source text, or a name in `tasks`. None: the last
+                      code block with `class Model` in the prompt
         timeout       seconds for each; what takes longer is an error
         """
         futures = self._submit_all(prompts, completions, references, options)
@@ -211,7 +214,8 @@ class Judge(BaseJudge):
     speedup_limit   a speed-up counts no more than this in a reward
     time            on a GPU, time what is verified; it sets `verdict.speedup` and the speed-up in rewards
     retries         how often a pair is judged again after a fault of Nereid's own
-    tasks           where a reference that is a name comes from: a folder (`tasks/NAME.py`), a mapping, or a function of the name
+    tasks           where a reference that is a name comes from: a folder (`tasks/NAME.py`), a mapping, or a
+                    function of the name
     options         of every pair, as of `verify`; each call may replace them
 
     All methods may be called from any thread and from asyncio. A process that died is started anew, and its
@@ -267,7 +271,8 @@ class Judge(BaseJudge):
     def _check_rewards(self):
         if self._made_of["reward"] is None:
             raise InputError(
-                "Judge(reward=None) gives verdicts alone; expected reward='binary', 'hierarchical' or 'uniform'"
+                "Judge(reward=None) gives verdicts alone; expected reward='binary', 'hierarchical' or"
+                " 'uniform'"
             )
 
     def _places(self, reference, candidate):

@@ -56,7 +56,8 @@ def command(without_torch=False):
     if found := shutil.which("nereid"):
         return found, environment
     raise NereidError(
-        f"no program: neither {wheel} nor {built} exists; install the wheel, run `make`, or set NEREID_PROGRAM"
+        f"no program: neither {wheel} nor {built} exists; install the wheel, run `make`, or set"
+        " NEREID_PROGRAM"
     )
 
 

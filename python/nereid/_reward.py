@@ -25,7 +25,8 @@ class Reward:
     out, or ask again."""
 
     reward: float | None
-    """One number for the whole completion: the plan's component, which contains correctness and speed; of the objective `decoupled`
+    """One number for the whole completion: the plan's component, which contains correctness and speed; of
+    the objective `decoupled`
     the sum of plan and code. None of an error."""
     scores: Mapping[str, float]
     """`valid`, `correct` (0 or 1), and `speedup` (1 where nothing was timed). Empty of an error."""
@@ -40,7 +41,8 @@ class Reward:
     error: str | None = None
     """Of `status == "error"`: what failed."""
     receipt: Mapping[str, Any] | None = None
-    """What was judged: SHA-256 of `reference` and `completion`, `seed`, `trace`, `seconds`; of a server (docs/serve.md) more."""
+    """What was judged: SHA-256 of `reference` and `completion`, `seed`, `trace`, `seconds`; a server adds
+    fields (docs/serve.md)."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: reward, scores, reward_components, spans, status, verdict, receipt, and error where there
@@ -51,9 +53,11 @@ class Reward:
             "reward_components": dict(self.reward_components),
             "spans": [dataclasses.asdict(span) for span in self.spans],
             "status": self.status,
-            "verdict": {k: v for k, v in self.verdict.json.items() if k != "receipt"}
-            if self.verdict is not None
-            else None,
+            "verdict": (
+                {k: v for k, v in self.verdict.json.items() if k != "receipt"}
+                if self.verdict is not None
+                else None
+            ),
             "receipt": dict(self.receipt) if self.receipt is not None else None,
         }
         if self.error is not None:
@@ -82,7 +86,8 @@ class Reward:
             return cls.of_error(verdict.reason, verdict)
         if given is None:
             raise ValueError(
-                "the verdict has no reward: expected a Judge with reward='binary', 'hierarchical' or 'uniform'"
+                "the verdict has no reward: expected a Judge with reward='binary', 'hierarchical' or"
+                " 'uniform'"
             )
         components = {"plan": float(given["plan"]), "code": float(given["code"])}
         speedup = given.get("speedup")

@@ -8,7 +8,8 @@ import types
 import torch
 
 _SIMPLE = (
-    type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout, torch.memory_format, enum.Enum, range, slice,
+    type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout,
+    torch.memory_format, enum.Enum, range, slice,
     type, types.FunctionType, types.BuiltinFunctionType,
 )  # fmt: skip
 _HEAP_TYPE = 1 << 9  # of a class's __flags__: it is made by a class statement
@@ -75,7 +76,8 @@ def flatten(value, tensors, where="argument"):
     if isinstance(value, dict) and plain:
         return Node("dict", cls, tuple(value), [flatten(item, tensors, where) for item in value.values()])
     raise Unsupported(
-        f"{where} of type {cls.__module__}.{cls.__qualname__}: expected tensors, numbers, text, lists, tuples, dictionaries, dataclasses or what is registered with torch.utils._pytree"
+        f"{where} of type {cls.__module__}.{cls.__qualname__}: expected tensors, numbers, text, lists,"
+        " tuples, dictionaries, dataclasses or what is registered with torch.utils._pytree"
     )
 
 

@@ -35,8 +35,8 @@ class Verdict:
     """
 
     verdict: str
-    """`Verified`, or the first that applies: `Malformed`, `Untraceable`, `CompileFailed`, `Disallowed`, `Unsafe`, `Mismatch`,
-    `TimedOut`."""
+    """`Verified`, or the first that applies: `Malformed`, `Untraceable`, `CompileFailed`, `Disallowed`,
+    `Unsafe`, `Mismatch`, `TimedOut`."""
     reason: str
     """One sentence for a person."""
     rule: str | None
@@ -53,7 +53,8 @@ class Verdict:
     trace: str | None
     """Hash of what the candidate does. Given as `trace=` later, another one is `Disallowed`."""
     spans: Mapping[str, Any] | None
-    """`code` and `plan` as (begin, end) in characters of the candidate's text; `plan` is None of Python source."""
+    """`code` and `plan` as (begin, end) in characters of the candidate's text; `plan` is None of Python
+    source."""
     policy: str
     protocol: str
     seed: int
@@ -105,7 +106,8 @@ class Verdict:
 
 
 _DEFAULTS = {
-    "rule": None, "coverage": {}, "errors": None, "times": None, "trace": None, "spans": None, "policy": "", "protocol": "nereid",
+    "rule": None, "coverage": {}, "errors": None, "times": None, "trace": None, "spans": None, "policy": "",
+    "protocol": "nereid",
     "seed": 0, "seconds": 0.0, "reference": "", "candidate": "", "machine": {}, "phases": {},
 }  # fmt: skip
 

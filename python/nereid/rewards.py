@@ -40,7 +40,8 @@ from nereid._judge import BaseJudge, Judge
 from nereid._reward import Reward, Span
 
 __all__ = [
-    "configure", "default_judge", "trl", "compute_score", "custom_rm", "openrlhf_response", "reward_func", "verifiers",
+    "configure", "default_judge", "trl", "compute_score", "custom_rm", "openrlhf_response", "reward_func",
+    "verifiers",
     "verifiers_taskset", "skyrl_env",
     "atropos_group", "nemo_gym_verify", "Reward", "Span",
 ]  # fmt: skip
@@ -262,8 +263,9 @@ def verifiers(judge: BaseJudge | None = None) -> Callable[..., Any]:
 
 def verifiers_taskset(
     tasks: str | os.PathLike[str] | Mapping[str, str],
-    prompt: str
-    | Callable[[str], str] = "Write this PyTorch module as Triton kernels, in a class `ModelNew`:\n",
+    prompt: (
+        str | Callable[[str], str]
+    ) = "Write this PyTorch module as Triton kernels, in a class `ModelNew`:\n",
     judge: BaseJudge | None = None,
 ) -> type:
     """A `Taskset` class of verifiers' version 1 (prime-rl's environments). A module of yours exports it:
@@ -406,7 +408,8 @@ def atropos_group(
 
     encode      of a text its token ids and, of each, (begin, end) in characters: an "offset mapping"
     masks       -100 on the prompt's tokens, the token's id on the completion's
-    advantages  per token: what its span (plan or code) earned, less the mean of that component over the group; 0 on the prompt
+    advantages  per token: what its span (plan or code) earned, less the mean of that component over the
+                group; 0 on the prompt
 
     Completions that the judge could not judge are left out."""
     references = [reference] * len(completions) if reference is not None else None
@@ -424,7 +427,8 @@ def atropos_group(
         ids, offsets = encode(text)
         centred = Reward(
             reward.reward, reward.scores, reward.reward_components,
-            tuple(Span(span.start, span.end, span.name, span.reward - means[span.name]) for span in reward.spans),
+            tuple(Span(span.start, span.end, span.name,
+                span.reward - means[span.name]) for span in reward.spans),
             reward.status, reward.verdict,
         )  # fmt: skip
         group["tokens"].append([*before, *ids])
@@ -441,8 +445,8 @@ async def nemo_gym_verify(body: Mapping[str, Any], judge: BaseJudge | None = Non
     """The body of NeMo-Gym's `SimpleResourcesServer.verify`: what came, and `reward`, `reward_components`,
     `scores`, `spans`, ...
 
-    body    `responses_create_params.input` (the prompt), `response.output` (OpenAI Responses), and the reference in
-            `verifier_metadata["reference"]`, `reference` or `label`
+    body    `responses_create_params.input` (the prompt), `response.output` (OpenAI Responses), and the
+            reference in `verifier_metadata["reference"]`, `reference` or `label`
 
     Raises NereidError of a judge's fault; a server makes it NeMo-Gym's `JudgeError`."""
     metadata = body.get("verifier_metadata") or {}

@@ -27,10 +27,16 @@ def rules():
             for match in NAMED.findall(path.read_text()):
                 named.setdefault(match[0] or match[1], path.name)
     if len(catalogue) < 40 or len(named) < 20:
-        yield f"the patterns of this test find {len(catalogue)} rules in the catalogue and {len(named)} in code: expected 40 and 20"
+        yield (
+            f"the patterns of this test find {len(catalogue)} rules in the catalogue and {len(named)} in"
+            " code: expected 40 and 20"
+        )
     for rule, where in named.items():
         if rule not in catalogue:
-            yield f"rule `{rule}` ({where}) is missing from the catalogue of rules (src/nereid/verify/rules/catalogue.cpp)"
+            yield (
+                f"rule `{rule}` ({where}) is missing from the catalogue of rules"
+                " (src/nereid/verify/rules/catalogue.cpp)"
+            )
 
 
 def passes():

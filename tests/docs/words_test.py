@@ -151,7 +151,10 @@ def check_commands():
                     [sys.executable, ROOT / "tools" / tool, *more, file.name], capture_output=True, text=True
                 )
                 if done.returncode != code or (code and pathlib.Path(file.name).name not in done.stdout):
-                    yield f"tools/{tool}: expected exit code {code} and the place, got {done.returncode}: {done.stdout}"
+                    yield (
+                        f"tools/{tool}: expected exit code {code} and the place, got {done.returncode}:"
+                        f" {done.stdout}"
+                    )
 
 
 def main():

@@ -100,8 +100,10 @@ class ModelNew(nn.Module):
 def matmul(dtype):
     return (
         "    def forward(self, a, b):\n        return a @ b\n",
-        f'def get_inputs():\n    return [torch.randn(N, M, device="cuda").to(torch.{dtype}), '
-        f'torch.randn(M, N, device="cuda").to(torch.{dtype})]\n',
+        (
+            f'def get_inputs():\n    return [torch.randn(N, M, device="cuda").to(torch.{dtype}), '
+            f'torch.randn(M, N, device="cuda").to(torch.{dtype})]\n'
+        ),
         """
 @triton.jit
 def kernel(a_ptr, b_ptr, out_ptr, N, K, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr):

@@ -100,7 +100,8 @@ def main():
         ]
         if process.returncode != 0 and not any(line.startswith("FAILED ") for line in found):
             found.append(
-                f"FAILED {group}: exit code {process.returncode} after {options.seconds:g} s at most: {text[-1500:]}"
+                f"FAILED {group}: exit code {process.returncode} after {options.seconds:g} s at most:"
+                f" {text[-1500:]}"
             )
         lines += found
         print("\n".join(found), flush=True)

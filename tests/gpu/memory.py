@@ -164,7 +164,8 @@ def main():
     workers = ("nereid-replay", "nereid-replay-cuda")
     judge = sum(size for program, size in host.items() if program not in workers)
     print(
-        f"the judge without its replays: {judge / 2**30:.2f} GiB of host memory (at most {arguments.host_limit} allowed)"
+        f"the judge without its replays: {judge / 2**30:.2f} GiB of host memory (at most"
+        f" {arguments.host_limit} allowed)"
     )
     wrong = verdict["verdict"] != "Verified" or judge > arguments.host_limit * 2**30
     bound = verdict["coverage"]["memory_bytes"]

@@ -4,8 +4,11 @@ by bit after a kill, and several GPUs, and our kernels' losses against those of 
 
     .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
     ... --shape 1.7b --no-recompute --rows 4 --steps 9       Qwen3-1.7B's shape
-    ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or whole
-    ... --speed --no-recompute --rows 16 --global-batch-size 64 --profile 20     what a step's time goes to, kernel by kernel"""
+    ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or
+                                                              whole
+    ... --speed --no-recompute --rows 16 --global-batch-size 64 --profile 20     what a step's time goes to,
+                                                                                 kernel by kernel
+"""
 
 import argparse
 import json
@@ -102,7 +105,8 @@ def checks():
             for (a,), (b,) in zip(curve("one", "loss"), curve(name, "loss")):
                 assert abs(a - b) < (0.1 if gpu else 1e-3), (name, a, b)
         print(
-            f"{options.ranks} ranks, with whole parameters and sharded ones: the losses of one, up to rounding"
+            f"{options.ranks} ranks, with whole parameters and sharded ones: the losses of one, up to"
+            " rounding"
         )
 
 
@@ -188,5 +192,6 @@ middle = {
     if key in steps[0]
 }
 print(
-    f"{options.shape}, {options.ranks} ranks, {options.rows} rows of {length} at once, recompute {not options.no_recompute}, sharded {options.shard}: {middle}"
+    f"{options.shape}, {options.ranks} ranks, {options.rows} rows of {length} at once, recompute"
+    f" {not options.no_recompute}, sharded {options.shard}: {middle}"
 )

@@ -25,15 +25,26 @@ import torch
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 # name: (body of the class, inputs)
 MODULES = {
-    "pointwise": ("def forward(self, x, y):\n return torch.relu(x + y)", "torch.randn(64, 64), torch.randn(64, 64)"),
-    "mlp": ("def __init__(self):\n super().__init__()\n self.net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32))\ndef forward(self, x):\n return torch.softmax(self.net(x), -1)", "torch.randn(64, 64)"),
-    "several": ("def forward(self, x):\n return {'a': x.sum(-1), 'b': [x.exp(), (x * 2).mean()]}", "torch.randn(64, 64)"),
-    "views": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 48)\ndef forward(self, x):\n y = self.fc(x)\n return [*y.split(16, 1), y.t()]", "torch.randn(64, 64)"),
-    "statistics": ("def __init__(self):\n super().__init__()\n self.bn = nn.BatchNorm1d(64)\ndef forward(self, x):\n return self.bn(x)", "torch.randn(64, 64)"),
-    "recurrent": ("def __init__(self):\n super().__init__()\n self.rnn = nn.GRU(160, 160)\ndef forward(self, x, h):\n return self.rnn(x, h)", "torch.randn(4, 16, 160), torch.randn(1, 16, 160)"),
+    "pointwise": ("def forward(self, x, y):\n return torch.relu(x + y)",
+        "torch.randn(64, 64), torch.randn(64, 64)"),
+    "mlp": ("def __init__(self):\n super().__init__()\n"
+            " self.net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32))\n"
+            "def forward(self, x):\n return torch.softmax(self.net(x), -1)", "torch.randn(64, 64)"),
+    "several": ("def forward(self, x):\n return {'a': x.sum(-1), 'b': [x.exp(), (x * 2).mean()]}",
+        "torch.randn(64, 64)"),
+    "views": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 48)\ndef forward(self, x):\n"
+              " y = self.fc(x)\n return [*y.split(16, 1), y.t()]", "torch.randn(64, 64)"),
+    "statistics": ("def __init__(self):\n super().__init__()\n self.bn = nn.BatchNorm1d(64)\n"
+                   "def forward(self, x):\n return self.bn(x)", "torch.randn(64, 64)"),
+    "recurrent": ("def __init__(self):\n super().__init__()\n self.rnn = nn.GRU(160, 160)\n"
+                  "def forward(self, x, h):\n return self.rnn(x, h)",
+                  "torch.randn(4, 16, 160), torch.randn(1, 16, 160)"),
     "dropout": ("def forward(self, x):\n return F.dropout(torch.sigmoid(x), 0.3)", "torch.randn(64, 64)"),
-    "encoder": ("def __init__(self):\n super().__init__()\n self.layer = nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)\ndef forward(self, x):\n return self.layer(x)", "torch.randn(2, 32, 64)"),
-    "half": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 64).half()\ndef forward(self, x):\n return F.silu(self.fc(x))", "torch.randn(64, 64).half()"),
+    "encoder": ("def __init__(self):\n super().__init__()\n"
+                " self.layer = nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True)\n"
+                "def forward(self, x):\n return self.layer(x)", "torch.randn(2, 32, 64)"),
+    "half": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 64).half()\n"
+             "def forward(self, x):\n return F.silu(self.fc(x))", "torch.randn(64, 64).half()"),
 }  # fmt: skip
 DRAWS = {"dropout"}  # modules that draw from the generator of the device
 SHARES = {"views"}  # modules whose results share memory: no CUDA graph is written
@@ -124,7 +135,8 @@ def main():
             text = "\n    ".join(body.splitlines())
             tasks.append(folder / f"{name}.py")
             tasks[-1].write_text(
-                f"{HEAD}class Model(nn.Module):\n    {text}\ndef get_inputs():\n    return [{inputs}]\ndef get_init_inputs():\n    return []\n"
+                f"{HEAD}class Model(nn.Module):\n    {text}\ndef get_inputs():\n    return [{inputs}]\ndef"
+                " get_init_inputs():\n    return []\n"
             )
         subprocess.run(
             [options.nereid, "lower", *tasks, "-o", folder / "direct"], check=True, stdout=subprocess.DEVNULL
@@ -132,7 +144,8 @@ def main():
         os.makedirs(folder / "graph")
         running = [
             subprocess.Popen(
-                [options.nereid, "optimize", task, "-o", folder / "graph" / task.name, "--proposers", "compiler", "--once",
+                [options.nereid, "optimize", task, "-o", folder / "graph" / task.name, "--proposers",
+                    "compiler", "--once",
                  "--no-store", "--keep-slower", "--cuda-graph", "--device", "cuda"],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             )

@@ -168,7 +168,8 @@ class Guesses(unittest.TestCase):
         given = [torch.randn(2, 3, 32, 32), torch.randn(2, 3, 32, 32)]
         for message in (
             "mat1 and mat2 shapes cannot be multiplied (6x32 and 40x5)",
-            "Given groups=1, weight of size [4, 8, 3, 3], expected input[2, 3, 32, 32] to have 8 channels, but got 3 channels",
+            "Given groups=1, weight of size [4, 8, 3, 3], expected input[2, 3, 32, 32] to have 8 channels, "
+            "but got 3 channels",
             "running_mean should contain 3 elements not 16",
             "Expected 3D (unbatched) or 5D (batched) input to conv3d",
             "The size of tensor a (32) must match the size of tensor b (7) at non-singleton dimension 3",

@@ -173,7 +173,8 @@ CASES = [
     case("triangle_right", "y @ torch.triu(x, 2) + 1", (200, 190), (70, 200), mentions=TRIANGLE),
     case(
         "triangles",
-        "torch.tril(x, -1) @ torch.tril(y), torch.triu(x) @ torch.triu(y, 3), torch.triu(x) @ torch.tril(y).t()",
+        "torch.tril(x, -1) @ torch.tril(y), torch.triu(x) @ torch.triu(y, 3), torch.triu(x) @"
+        " torch.tril(y).t()",
         (200, 200),
         (200, 200),
         mentions=TRIANGLE,
@@ -187,7 +188,8 @@ CASES = [
     ),
     case(
         "chains",
-        "x.relu().relu().clamp(-1, 2).clamp(-0.5, 3), x.exp().relu().abs().abs(), x.sigmoid().clamp(0, 1), -(-x).floor().round()",
+        "x.relu().relu().clamp(-1, 2).clamp(-0.5, 3), x.exp().relu().abs().abs(), x.sigmoid().clamp(0, 1),"
+        " -(-x).floor().round()",
         (33, 65),
     ),
     case(

@@ -60,7 +60,8 @@ CASES = [
     # Concatenations whose parts are written into slices, and whose readers' rows are.
     block(
         "fire",
-        "self.s = nn.Conv2d(36, 20, 1)\nself.e = nn.Conv2d(20, 60, 1)\nself.f = nn.Conv2d(20, 68, 3, padding=1)",
+        "self.s = nn.Conv2d(36, 20, 1)\nself.e = nn.Conv2d(20, 60, 1)\nself.f = nn.Conv2d(20, 68, 3,"
+        " padding=1)",
         "x = F.relu(self.s(x))\ntorch.cat([F.relu(self.e(x)), F.relu(self.f(x))], 1)",
         (2, 36, 23, 37),
         mentions=SLICED,
@@ -96,8 +97,8 @@ CASES = [
     ),
     block(
         "unet",
-        "self.first = conv(3, 20, 3)\nself.second = conv(20, 36, 3)\nself.up = nn.ConvTranspose2d(36, 20, 2, 2)\n"
-        "self.back = conv(40, 20, 3)",
+        "self.first = conv(3, 20, 3)\nself.second = conv(20, 36, 3)\nself.up = nn.ConvTranspose2d(36, 20, 2,"
+        " 2)\nself.back = conv(40, 20, 3)",
         "a = self.first(x)\ny = self.second(F.max_pool2d(a, 2))\nself.back(torch.cat([self.up(y), a], 1))",
         (2, 3, 38, 46),
         mentions=SLICED,
@@ -133,7 +134,8 @@ CASES = [
     # Residual blocks; products of one tap.
     block(
         "bottleneck",
-        "self.a = conv(136, 40)\nself.b = conv(40, 40, 3)\nself.c = conv(40, 136, act=None)\nself.d = conv(136, 48)",
+        "self.a = conv(136, 40)\nself.b = conv(40, 40, 3)\nself.c = conv(40, 136, act=None)\nself.d ="
+        " conv(136, 48)",
         "x = F.relu(self.c(self.b(self.a(x))) + x)\nself.d(x)",
         (2, 136, 41, 39),
     ),
@@ -154,8 +156,8 @@ CASES = [
     # A window of 49 elements; a norm over long rows whose result is read in rows of channels.
     block(
         "convnext",
-        "self.d = nn.Conv2d(40, 40, 7, padding=3, groups=40)\nself.n = nn.LayerNorm(40)\nself.a = nn.Linear(40, 160)\n"
-        "self.b = nn.Linear(160, 40)",
+        "self.d = nn.Conv2d(40, 40, 7, padding=3, groups=40)\nself.n = nn.LayerNorm(40)\nself.a ="
+        " nn.Linear(40, 160)\nself.b = nn.Linear(160, 40)",
         "y = self.d(x).permute(0, 2, 3, 1)\nx + self.b(F.gelu(self.a(self.n(y)))).permute(0, 3, 1, 2)",
         (2, 40, 27, 29),
     ),
@@ -227,8 +229,8 @@ CASES = [
     loop(
         "fed_back",
         "self.c = nn.GRUCell(24, 24)\nself.o = nn.Linear(24, 24)",
-        "h = x\ny = torch.zeros_like(x)\nout = []\nfor t in range(4):\n    h = self.c(y, h)\n    y = self.o(h)\n"
-        "    out.append(y)\ntorch.stack(out, 1)",
+        "h = x\ny = torch.zeros_like(x)\nout = []\nfor t in range(4):\n    h = self.c(y, h)\n    y ="
+        " self.o(h)\n    out.append(y)\ntorch.stack(out, 1)",
         (5, 24),
     ),
     loop(
@@ -241,8 +243,8 @@ CASES = [
     loop(
         "written_on_the_way",
         "self.c = nn.GRUCell(24, 24)",
-        "h, y, out = x[0], x * 2, []\nfor t in range(4):\n    h = self.c(y[t], h)\n    y.add_(1)\n    out.append(h)\n"
-        "torch.stack(out, 1)",
+        "h, y, out = x[0], x * 2, []\nfor t in range(4):\n    h = self.c(y[t], h)\n    y.add_(1)\n   "
+        " out.append(h)\ntorch.stack(out, 1)",
         (4, 5, 24),
     ),
     loop(

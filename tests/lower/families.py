@@ -360,7 +360,8 @@ CASES = [
     # Rows of two and four elements are computed where they are read, and not stored.
     product(
         "areas_of_boxes",
-        "a = (x[:, 2:] - x[:, :2]).prod(1)\nb = (y[:, 2:] - y[:, :2]).clamp(min=0).prod(1)\n(a / (a + b + 9)).mean()",
+        "a = (x[:, 2:] - x[:, :2]).prod(1)\nb = (y[:, 2:] - y[:, :2]).clamp(min=0).prod(1)\n(a / (a + b +"
+        " 9)).mean()",
         (1100, 4),
         (1100, 4),
         mentions="Here 1 kernel moves",

@@ -118,8 +118,10 @@ LAYERS = [
         "nn.Linear(14, 6)\nself.g = nn.Linear(6, 7)",
         (6, 3, 8),
         (3, 6),
-        forward="outs = []\nfor t in range(6):\n    y = torch.tanh(self.f(torch.cat([x[t], y], 1)))\n"
-        "    outs.append(self.g(y))\ntorch.stack(outs)",
+        forward=(
+            "outs = []\nfor t in range(6):\n    y = torch.tanh(self.f(torch.cat([x[t], y], 1)))\n"
+            "    outs.append(self.g(y))\ntorch.stack(outs)"
+        ),
     ),
     layer("linear3d", "nn.Linear(40, 24, bias=False)", (4, 9, 40)),
     layer("linear1d", "nn.Linear(40, 24)", (40,)),
@@ -249,7 +251,10 @@ LAYERS = [
         (33, 40),
         "torch.randint(0, 40, (33, 9))",
         (33, 9),
-        forward="x.scatter_reduce(1, y, z, 'amax'), x.scatter_reduce(1, y, z, 'prod'), x.scatter_reduce(1, y, z, 'sum')",
+        forward=(
+            "x.scatter_reduce(1, y, z, 'amax'), x.scatter_reduce(1, y, z, 'prod'), x.scatter_reduce(1, y, z,"
+            " 'sum')"
+        ),
     ),
     layer(
         "index_copy",
@@ -496,7 +501,10 @@ LAYERS = [
         (2, 3, 33, 16),
         (2, 3, 40, 16),
         (2, 3, 40, 16),
-        forward="F.scaled_dot_product_attention(x, y, z, attn_mask=torch.ones(33, 40, dtype=torch.bool, device=x.device).tril(-3))",
+        forward=(
+            "F.scaled_dot_product_attention(x, y, z, attn_mask=torch.ones(33, 40, dtype=torch.bool,"
+            " device=x.device).tril(-3))"
+        ),
     ),
     layer(
         "attention_tril",
@@ -504,7 +512,10 @@ LAYERS = [
         (2, 3, 70, 16),
         (2, 3, 70, 16),
         (2, 3, 70, 16),
-        forward="s = (x @ y.mT) * 0.25\nF.softmax(s.masked_fill(torch.ones_like(s, dtype=torch.bool).triu(1), float('-inf')), -1) @ z",
+        forward=(
+            "s = (x @ y.mT) * 0.25\nF.softmax(s.masked_fill(torch.ones_like(s, dtype=torch.bool).triu(1),"
+            " float('-inf')), -1) @ z"
+        ),
     ),
     layer(
         "attention_returned",
@@ -524,7 +535,8 @@ LAYERS = [
     ),
     layer(
         "index_two_buffers",
-        "None\nrows, columns = torch.tril_indices(9, 9, offset=-1)\nself.register_buffer('rows', rows)\nself.register_buffer('columns', columns)",
+        "None\nrows, columns = torch.tril_indices(9, 9, offset=-1)\nself.register_buffer('rows',"
+        " rows)\nself.register_buffer('columns', columns)",
         (5, 9, 9),
         forward="x[:, self.rows, self.columns]",
     ),
@@ -658,7 +670,10 @@ LAYERS = [
         "attention_heads",
         "nn.Linear(24, 72)",
         (2, 19, 24),
-        forward="q, k, v = self.f(x).view(2, 19, 3, 4, 6).permute(2, 0, 3, 1, 4)\nF.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, 19, 24)",
+        forward=(
+            "q, k, v = self.f(x).view(2, 19, 3, 4, 6).permute(2, 0, 3, 1,"
+            " 4)\nF.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, 19, 24)"
+        ),
     ),
     layer(
         "multihead_attention",

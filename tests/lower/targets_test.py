@@ -26,9 +26,12 @@ TASKS = """attention_bf16 conv2d layer_norm matmul_fp16 softmax swiglu_bf16""".s
 # Sizes with the largest tiles.
 LARGE = {
     "product": ("x @ y", "torch.randn(2048, 2048), torch.randn(2048, 2048)", ""),
-    "product_half": ("x @ y", "torch.randn(4096, 4096, dtype=torch.float16), torch.randn(4096, 4096, dtype=torch.float16)", ""),
-    "convolution": ("F.conv2d(x, y, padding=1).relu()", "torch.randn(16, 128, 56, 56), torch.randn(128, 128, 3, 3)", ""),
-    "attention": ("F.scaled_dot_product_attention(x, y, z)", ", ".join(["torch.randn(2, 16, 1024, 128)"] * 3), ", z"),
+    "product_half": ("x @ y", "torch.randn(4096, 4096, dtype=torch.float16), torch.randn(4096, 4096, "
+                              "dtype=torch.float16)", ""),
+    "convolution": ("F.conv2d(x, y, padding=1).relu()",
+        "torch.randn(16, 128, 56, 56), torch.randn(128, 128, 3, 3)", ""),
+    "attention": ("F.scaled_dot_product_attention(x, y, z)",
+        ", ".join(["torch.randn(2, 16, 1024, 128)"] * 3), ", z"),
     "rows": ("torch.softmax(x, -1) + y", "torch.randn(64, 100000), torch.randn(100000)", ""),
     "transposed": ("x.t() * 2 + y", "torch.randn(4096, 4096), torch.randn(4096, 4096)", ""),
     "lstm": ("self.f(x, y)[0]", "torch.randn(4, 128, 64), None", "", "nn.LSTM(64, 512)"),

@@ -14,32 +14,40 @@ def integers(low, high, *shape, dtype="int64"):
 FORWARDS = {
     "shift_by_number": ("(x << 3) ^ (x >> 1)", integers(-99, 99, 5, 13, dtype="int32")),
     "shift_by_tensor": ("(x << y) | (x >> y)", integers(0, 99, 5, 13), integers(-2, 70, 5, 13)),
-    "shift_bytes": ("(x << 1) ^ (x >> y)", integers(0, 255, 33, dtype="uint8"), integers(0, 9, 33, dtype="uint8")),
+    "shift_bytes": ("(x << 1) ^ (x >> y)", integers(0, 255, 33, dtype="uint8"),
+        integers(0, 9, 33, dtype="uint8")),
     "integer_quotients": (
         "x // y + x % y - torch.fmod(x, y), torch.div(x, y, rounding_mode='trunc')",
         integers(-50, 50, 41),
         integers(1, 9, 41),
     ),
     "clamp_max_of_integers": ("x.clamp_max(3) + x.clamp_min(-2)", integers(-9, 9, 5, 8)),
-    "inverse_functions": ("torch.acosh(x.abs() + 1.2), torch.atanh(x.tanh() * 0.9), torch.erfinv(x.tanh() * 0.9)", (5, 7)),
+    "inverse_functions": ("torch.acosh(x.abs() + 1.2), torch.atanh(x.tanh() * 0.9), torch.erfinv(x.tanh() * "
+                          "0.9)", (5, 7)),
     "gamma_functions": ("torch.lgamma(x.abs() + 0.3), torch.digamma(x.abs() + 0.3)", (5, 7)),
-    "bessel_functions": ("torch.i0(x), torch.special.i1(x), torch.special.i0e(x * 9), torch.special.i1e(x * 9)", (5, 7)),
-    "logarithms_of_sums": ("torch.logaddexp2(x, y), torch.special.xlog1py(x, y.abs()), torch.special.log_ndtr(x)", (5, 7), (5, 7)),
+    "bessel_functions": ("torch.i0(x), torch.special.i1(x), torch.special.i0e(x * 9), torch.special.i1e(x * "
+                         "9)", (5, 7)),
+    "logarithms_of_sums": ("torch.logaddexp2(x, y), torch.special.xlog1py(x, y.abs()), "
+                           "torch.special.log_ndtr(x)", (5, 7), (5, 7)),
     "rounded_to_decimals": ("torch.round(x, decimals=2), torch.round(x * 99, decimals=-1)", (5, 7)),
-    "signs": ("torch.sgn(x), torch.signbit(x), torch.isposinf(1 / x.abs()), torch.isneginf(-1 / x.abs())", (5, 7)),
+    "signs": ("torch.sgn(x), torch.signbit(x), torch.isposinf(1 / x.abs()), torch.isneginf(-1 / x.abs())",
+        (5, 7)),
     "next_after": ("torch.nextafter(x, y)", (5, 7), (5, 7)),
     "scaled_by_powers": ("torch.ldexp(x, y)", (5, 7), integers(-3, 4, 5, 7, dtype="int32")),
-    "softmax_in_another_type": ("F.softmax(x, 1, dtype=torch.float64), F.log_softmax(x, 0, dtype=torch.float64)", (5, 7)),
+    "softmax_in_another_type": ("F.softmax(x, 1, dtype=torch.float64), F.log_softmax(x, 0, "
+                                "dtype=torch.float64)", (5, 7)),
     "norm_that_counts": ("torch.linalg.vector_norm(x.relu(), ord=0, dim=1)", (5, 7)),
     "among_others": ("torch.isin(x, y)", integers(0, 9, 5, 7), integers(0, 9, 4)),
     "renorm": ("torch.renorm(x, 2, 0, 1.5)", (5, 7)),
-    "distances_of_other_orders": ("torch.cdist(x, y, p=1), torch.cdist(x, y, p=float('inf')), torch.dist(x, x + 1, p=3)", (9, 7), (11, 7)),
+    "distances_of_other_orders": ("torch.cdist(x, y, p=1), torch.cdist(x, y, p=float('inf')), torch.dist(x, x "
+                                  "+ 1, p=3)", (9, 7), (11, 7)),
     "distances_of_pairs": ("F.pdist(x), F.pdist(x, p=1)", (9, 7)),
     "products_and_more": ("torch.addr(x, y, z, beta=2), torch.addmv(y, x, z, alpha=0.5)", (5, 7), (5,), (7,)),
     "sum_of_products": ("torch.addbmm(x, y, z, beta=0.5, alpha=2)", (5, 7), (3, 5, 4), (3, 4, 7)),
     "clusters_of_which_one_is_empty": ("self.f.log_prob(x)", (5, 8)),
     "parts_replaced": (
-        "torch.select_scatter(x, y[0], 0, -2), torch.slice_scatter(x, y, 0, 1, 9, 3), torch.diagonal_scatter(x, z, -1)",
+        "torch.select_scatter(x, y[0], 0, -2), torch.slice_scatter(x, y, 0, 1, 9, 3), "
+        "torch.diagonal_scatter(x, z, -1)",
         (9, 7),
         (3, 7),
         (7,),
@@ -48,8 +56,10 @@ FORWARDS = {
     "filled_diagonal": ("x.clone().fill_diagonal_(3.0)", (5, 8)),
     "cross_products": ("torch.cross(x, y, dim=1), torch.linalg.cross(x, x[:1])", (5, 3), (5, 3)),
     "put_by_mask": ("z = x.clone()\nz[y] = 0.5\nz", (5, 7), MASK),
-    "put_by_index": ("x.index_put((y, z), w), x.index_put((y[:, None],), w[:, None, None], accumulate=True)", (5, 7), integers(-5, 5, 9), integers(0, 7, 9), (9,)),
-    "put_in_a_cache": ("x = x.clone()\nx[:, :, z] = y\nx", (2, 3, 16, 8), (2, 3, 2, 8), "torch.tensor([4, 11])"),
+    "put_by_index": ("x.index_put((y, z), w), x.index_put((y[:, None],), w[:, None, None], accumulate=True)",
+        (5, 7), integers(-5, 5, 9), integers(0, 7, 9), (9,)),
+    "put_in_a_cache": ("x = x.clone()\nx[:, :, z] = y\nx", (2, 3, 16, 8), (2, 3, 2, 8),
+        "torch.tensor([4, 11])"),
     "filled_from_a_source": ("x.masked_scatter(y, z)", (5, 7), MASK, (35,)),
     "scattered_means": (
         "x.scatter_reduce(0, y, z, 'mean'), x.scatter_reduce(0, y, z, 'mean', include_self=False), "
@@ -59,36 +69,49 @@ FORWARDS = {
         (9, 7),
     ),
     "buckets": (
-        "torch.searchsorted(x.sort().values, y, right=True), torch.bucketize(y, x[0].sort().values, out_int32=True)",
+        "torch.searchsorted(x.sort().values, y, right=True), torch.bucketize(y, x[0].sort().values, "
+        "out_int32=True)",
         (5, 13),
         (5, 6),
     ),
     "unpooled": ("y, i = F.max_pool2d(x, 2, return_indices=True)\nF.max_unpool2d(y * 2, i, 2)", (2, 3, 8, 8)),
-    "adaptive_places": ("F.adaptive_max_pool1d(x, 4, return_indices=True), F.adaptive_max_pool2d(x, (2, 5), return_indices=True)", (2, 3, 17)),
-    "affine_grids": ("F.affine_grid(x, (2, 3, 5, 7), align_corners=True), F.affine_grid(x, (2, 3, 5, 7), align_corners=False)", (2, 2, 3)),
-    "grid_of_zeros": ("F.grid_sample(x, y, align_corners=False), F.grid_sample(x, y, mode='bicubic', align_corners=True)", IMAGE, GRID),
+    "adaptive_places": ("F.adaptive_max_pool1d(x, 4, return_indices=True), F.adaptive_max_pool2d(x, (2, 5), "
+                        "return_indices=True)", (2, 3, 17)),
+    "affine_grids": ("F.affine_grid(x, (2, 3, 5, 7), align_corners=True), F.affine_grid(x, (2, 3, 5, 7), "
+                     "align_corners=False)", (2, 2, 3)),
+    "grid_of_zeros": ("F.grid_sample(x, y, align_corners=False), F.grid_sample(x, y, mode='bicubic', "
+                      "align_corners=True)", IMAGE, GRID),
     "grid_at_borders": ("F.grid_sample(x, y, padding_mode='border', align_corners=True)", IMAGE, GRID),
-    "mantissas_and_exponents": ("torch.frexp(x * 100), torch.frexp(x * 1e-40)[0], torch.frexp(x / 0)", (5, 7)),
+    "mantissas_and_exponents": ("torch.frexp(x * 100), torch.frexp(x * 1e-40)[0], torch.frexp(x / 0)",
+        (5, 7)),
     "histograms": ("torch.histc(x, 12, -2, 2), torch.histc(x, 5), torch.histc(x[:1, :1].abs().clamp(1, 1), 4)", (5, 21)),
-    "modes": ("x.mode(-1)[0], y.mode(0, keepdim=True)[0], y.mode(1)[0]", integers(0, 4, 6, 13, dtype="int32"), "torch.randn(5, 7).round()"),
+    "modes": ("x.mode(-1)[0], y.mode(0, keepdim=True)[0], y.mode(1)[0]",
+        integers(0, 4, 6, 13, dtype="int32"), "torch.randn(5, 7).round()"),
     "margins_of_several_labels": (
-        "F.multilabel_margin_loss(x, y), F.multilabel_margin_loss(x, y, reduction='none'), F.multilabel_margin_loss(x[0], y[0])",
+        "F.multilabel_margin_loss(x, y), F.multilabel_margin_loss(x, y, reduction='none'), "
+        "F.multilabel_margin_loss(x[0], y[0])",
         (3, 6),
         "torch.tensor([[1, 3, -1, 2, 0, 1], [0, -1, 1, 1, 1, 1], [5, 2, 1, 0, -1, 3]])",
     ),
-    "put_by_number": ("x.put(y, z), torch.put(x, y, z, accumulate=True)", (5, 7), "torch.randperm(35)[:8].view(2, 4) - 9", (2, 4)),
+    "put_by_number": ("x.put(y, z), torch.put(x, y, z, accumulate=True)", (5, 7),
+        "torch.randperm(35)[:8].view(2, 4) - 9", (2, 4)),
     "lstm_projected": ("y, (h, c) = self.f(x)\ny, h, c", (7, 3, 10)),
-    "lstm_projected_from_states": ("y, (h, c) = self.f(x, (y, z))\ny, h, c", (3, 7, 10), (1, 3, 5), (1, 3, 16)),
+    "lstm_projected_from_states": ("y, (h, c) = self.f(x, (y, z))\ny, h, c", (3, 7, 10), (1, 3, 5),
+        (1, 3, 16)),
     "any_of_flags": ("x.any(-1), x.all(0), (x.int() * 2).any(0), ~(y == 0)", MASK, (5, 7)),
     "grid_reflected": ("F.grid_sample(x, y, padding_mode='reflection', align_corners=False)", IMAGE, GRID),
     "grid_nearest": ("F.grid_sample(x, y, mode='nearest', align_corners=False)", IMAGE, GRID),
-    "grid_of_volumes": ("F.grid_sample(x, y, align_corners=True)", (1, 2, 4, 5, 6), "torch.rand(1, 3, 4, 5, 3).mul(2).sub(1).to(DTYPE)"),
-    "bicubic": ("F.interpolate(x, scale_factor=2, mode='bicubic'), F.interpolate(x, (4, 9), mode='bicubic', align_corners=True)", IMAGE),
+    "grid_of_volumes": ("F.grid_sample(x, y, align_corners=True)", (1, 2, 4, 5, 6),
+        "torch.rand(1, 3, 4, 5, 3).mul(2).sub(1).to(DTYPE)"),
+    "bicubic": ("F.interpolate(x, scale_factor=2, mode='bicubic'), F.interpolate(x, (4, 9), mode='bicubic', "
+                "align_corners=True)", IMAGE),
     "antialiased": (
-        "F.interpolate(x, (3, 4), mode='bilinear', antialias=True), F.interpolate(x, (8, 4), mode='bicubic', antialias=True)",
+        "F.interpolate(x, (3, 4), mode='bilinear', antialias=True), F.interpolate(x, (8, 4), mode='bicubic', "
+        "antialias=True)",
         (2, 3, 8, 9),
     ),
-    "nearest_exact": ("F.interpolate(x, (8, 3), mode='nearest-exact'), F.interpolate(x, scale_factor=1.7, mode='nearest')", IMAGE),
+    "nearest_exact": ("F.interpolate(x, (8, 3), mode='nearest-exact'), F.interpolate(x, scale_factor=1.7, "
+                      "mode='nearest')", IMAGE),
     # Float32 products in parts: what corrects an infinite one is itself infinite, of either sign.
     "products_that_overflow": (
         "torch.exp(-(x @ y)), torch.sigmoid(F.linear(x, y.t()))",
@@ -132,7 +155,8 @@ DOUBLE = {
 NUMBERS = {
     "one_after_a_variance": ("x.var(-1, correction=0), torch.erf(x) + 1", "erf + 1.0", (8, 48)),
     "share_after_a_mean": ("x.mean(-1), y * (1 / 48), x.std(0) * 48", "y * 0.0208333", (8, 48), (6, 7)),
-    "root_after_attention": ("(x @ x.mT * 12 ** -0.5).softmax(-1) @ x + y * 12 ** -0.5", "* 0.2886751", (2, 9, 12), (2, 9, 12)),
+    "root_after_attention": ("(x @ x.mT * 12 ** -0.5).softmax(-1) @ x + y * 12 ** -0.5", "* 0.2886751",
+        (2, 9, 12), (2, 9, 12)),
     "factors_that_are_widths": (
         "(x * 7 + 3).relu().sum(1), (y * 5 + 9).relu().sum(1)",
         "x * 7",

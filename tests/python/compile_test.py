@@ -510,7 +510,8 @@ class Fallback(Base):
     def test_what_the_caller_gets_wrong(self):
         x = torch.randn(4, 8)
         for options, says in (
-            (dict(fallback="tvm"), "fallback.*tvm"), (dict(precision="tf16"), "tf16"), (dict(specialize=0), "specialize"),
+            (dict(fallback="tvm"), "fallback.*tvm"), (dict(precision="tf16"), "tf16"),
+            (dict(specialize=0), "specialize"),
             (dict(dynamic="batch"), "dynamic"), (dict(policy="strictest"), "policy"),
         ):  # fmt: skip
             torch._dynamo.reset()

@@ -37,7 +37,10 @@ def answer(source, before="I fuse all of it."):
 
 class Importing(unittest.TestCase):
     def test_it_imports_no_torch(self):
-        code = "import sys, nereid, nereid.rewards; nereid.Judge; nereid.verify; assert 'torch' not in sys.modules; print(nereid.__all__)"
+        code = (
+            "import sys, nereid, nereid.rewards; nereid.Judge; nereid.verify; assert 'torch' not in"
+            " sys.modules; print(nereid.__all__)"
+        )
         done = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -105,7 +108,10 @@ class Verify(unittest.TestCase):
             (REFERENCE, "nowhere.py", {}, "candidate: .*nowhere.py"),
             ("import torch\n", SOURCE, {}, "Model"),
             (
-                "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef get_init_inputs():\n    return []\n",
+                (
+                    "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef"
+                    " get_init_inputs():\n    return []\n"
+                ),
                 SOURCE,
                 {},
                 ".",
@@ -123,7 +129,10 @@ class Verify(unittest.TestCase):
             nereid.Judge(polcy="strict")
 
     def test_the_policy_of_one_call(self):
-        eager = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n"
+        eager = (
+            "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return"
+            " torch.relu(x)\n"
+        )
         self.assertEqual(self.judge.verify(REFERENCE, eager, policy="strict").verdict, "Disallowed")
 
     def test_threads(self):
@@ -175,8 +184,10 @@ class Faults(unittest.TestCase):
                 with self.assertRaisesRegex(nereid.NereidError, "nothing"):
                     nereid.verify(REFERENCE, SOURCE)
             finally:
-                os.environ.pop("NEREID_PROGRAM") if before is None else os.environ.update(
-                    NEREID_PROGRAM=before
+                (
+                    os.environ.pop("NEREID_PROGRAM")
+                    if before is None
+                    else os.environ.update(NEREID_PROGRAM=before)
                 )
         self.assertEqual((reward.status, reward.reward, reward.verdict), ("error", None, None))
         self.assertIn("the disk is full", reward.error)

@@ -538,7 +538,8 @@ class Arguments(unittest.TestCase):
     def test_what_the_caller_gets_wrong(self):
         module, x = nn.Linear(8, 8), torch.randn(4, 8)
         for arguments, says in (
-            (dict(precision="tf16"), "tf16.*ieee"), (dict(dynamic="all"), "batch"), (dict(policy="strictest"), "policy"),
+            (dict(precision="tf16"), "tf16.*ieee"), (dict(dynamic="all"), "batch"),
+            (dict(policy="strictest"), "policy"),
             (dict(budget="soon"), "budget"),
         ):  # fmt: skip
             with self.subTest(says), self.assertRaisesRegex(nereid.InputError, says):
@@ -720,7 +721,8 @@ def table(policy):
         fast = nereid.optimize(module, inputs, **{**QUICK, "policy": policy}, **(more[0] if more else {}))
         verified += fast.nereid_reason is None
         print(
-            f"{name:20} {time.time() - start:5.1f} s  {fast.nereid_verdict.verdict if fast.nereid_verdict else '-':10} {fast.nereid_reason or ''}"[
+            f"{name:20} {time.time() - start:5.1f} s  "
+            f"{fast.nereid_verdict.verdict if fast.nereid_verdict else '-':10} {fast.nereid_reason or ''}"[
                 :300
             ],
             flush=True,

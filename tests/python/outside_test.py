@@ -31,7 +31,10 @@ import torch.nn.functional as F  # noqa: E402
 from nereid import _export, _structure  # noqa: E402
 from nereid._optimize import call, plan, watched  # noqa: E402
 from torch import nn  # noqa: E402
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException  # noqa: E402
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)  # noqa: E402
 
 X = torch.randn(4, 8)
 

@@ -29,7 +29,10 @@ GOOD = f"{PLAN}```python\n{RELU}```\nThat is all."
 WRONG = GOOD.replace("0.0", "0.25")
 NOTHING = "I cannot do it."
 PROMPT = f"Write Triton for\n```python\n{REFERENCE}```\n"
-BROKEN = "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef get_init_inputs():\n    return []\n"
+BROKEN = (
+    "class Model:\n    pass\n\n\ndef get_inputs():\n    raise ValueError('empty')\n\n\ndef"
+    " get_init_inputs():\n    return []\n"
+)
 KEYS = {"reward", "scores", "reward_components", "spans", "status", "verdict", "receipt"}
 
 
@@ -195,7 +198,8 @@ class Adapters(unittest.TestCase):
         body = {
             "responses_create_params": {"input": [{"role": "user", "content": PROMPT}]},
             "response": {"id": "r", "output": [{"type": "reasoning", "summary": []},
-                                               {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": GOOD}]}]},
+                                               {"type": "message", "role": "assistant",
+                                                   "content": [{"type": "output_text", "text": GOOD}]}]},
             "verifier_metadata": {"reference": "relu"},
         }  # fmt: skip
         answer = asyncio.run(rewards.nemo_gym_verify(body))

@@ -75,8 +75,8 @@ inline EnumeratedProgram as_enumerated(const SampledProgram& sampled, const Spac
 
 class Enumerator {
  public:
-  Enumerator(std::vector<const ops::Operator*> operators, Bounds bounds, int level)
-      : operators_(std::move(operators)), bounds_(bounds), level_(static_cast<size_t>(level)) {}
+  Enumerator(std::vector<const ops::Operator*> operators, Bounds bounds, int length)
+      : operators_(std::move(operators)), bounds_(bounds), length_(static_cast<size_t>(length)) {}
 
   std::vector<EnumeratedProgram> programs() {
     complete_ = [this] { sizes(); };
@@ -118,7 +118,7 @@ class Enumerator {
   using Then = std::function<void(const EnumeratedStep&, const Value&)>;
 
   void extend(const std::optional<Value>& value) {
-    if (steps_.size() == level_) return complete_();
+    if (steps_.size() == length_) return complete_();
     if (value) {
       continue_with(*value, [&](const EnumeratedStep& step, const Value& result) {
         with(step, [&] { extend(result); });
@@ -134,7 +134,7 @@ class Enumerator {
   // `waiting` is joined with the branch, or the branch goes on, or has a branch of its own, or both are
   // results.
   void extend_branch(const Value& waiting, const Value& branch, int length) {
-    if (steps_.size() == level_) return complete_();
+    if (steps_.size() == length_) return complete_();
     join(waiting, branch,
          [&](const EnumeratedStep& step, const Value& result) { with(step, [&] { extend(result); }); });
     if (length == longest_branch_) return;
@@ -151,7 +151,7 @@ class Enumerator {
   }
   // `length`: of the branch, with the steps of its own branch.
   void extend_branch_of_branch(const Value& waiting, const Value& branch, const Value& inner, int length) {
-    if (steps_.size() == level_) return;
+    if (steps_.size() == length_) return;
     join(branch, inner, [&](EnumeratedStep step, const Value& result) {
       step.depth = 1;
       with(step, [&] { extend_branch(waiting, result, length + 1); });
@@ -265,12 +265,12 @@ class Enumerator {
   }
 
   void sizes() {
-    size_t waits = level_;  // steps of the value that waits, where a branch is open at the end
+    size_t waits = length_;  // steps of the value that waits, where a branch is open at the end
     while (steps_[waits - 1].depth > 0) --waits;
     Sized result, waiting;
     for_each_bounded(steps_.back().form->out_rank, result, [&] {
-      backwards(level_, result, [&] {
-        if (waits == level_) return keep(result, waiting);
+      backwards(length_, result, [&] {
+        if (waits == length_) return keep(result, waiting);
         for_each_bounded(steps_[waits - 1].form->out_rank, waiting,
                          [&] { backwards(waits, waiting, [&] { keep(result, waiting); }); });
       });
@@ -349,7 +349,7 @@ class Enumerator {
 
   std::vector<const ops::Operator*> operators_;
   Bounds bounds_;
-  size_t level_;
+  size_t length_;
   int longest_branch_ = 4;
   std::function<void()> complete_;  // for every wiring
   std::map<const ops::Form*, bool> has_sizes_;

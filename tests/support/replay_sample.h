@@ -11,7 +11,8 @@ namespace nereid::replay {
 // o[i] = x[i] OP y[i] for i < n, 64 elements a program.
 inline std::string binary_ttir(const std::string& op) {
   std::string text = R"(module {
-  tt.func public @binary(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %o: !tt.ptr<f32>, %n: i32) attributes {noinline = false} {
+  tt.func public @binary(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %o: !tt.ptr<f32>, %n: i32) attributes)"
+                     R"( {noinline = false} {
     %c64_i32 = arith.constant 64 : i32
     %0 = tt.get_program_id x : i32
     %1 = arith.muli %0, %c64_i32 : i32

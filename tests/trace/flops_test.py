@@ -75,9 +75,9 @@ def source(init, forward, shapes):
         f"torch.randn{tuple(shape)}" if len(shape) > 1 else f"torch.randn({shape[0]})" for shape in shapes
     )
     return (
-        f"{HEAD}class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {init}\n"
-        f"    def forward(self, {', '.join(names)}):\n        return {forward}\n"
-        f"def get_inputs():\n    return [{made}]\ndef get_init_inputs():\n    return []\n"
+        f"{HEAD}class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n       "
+        f" {init}\n    def forward(self, {', '.join(names)}):\n        return {forward}\ndef get_inputs():\n "
+        f"   return [{made}]\ndef get_init_inputs():\n    return []\n"
     )
 
 
@@ -132,7 +132,8 @@ def main():
             flops, unsure = traced_flops(nereid, answer["trace"], folder)
             if flops != expected[name] or unsure:
                 print(
-                    f"{name}: expected {expected[name]} FLOPs as flop_counter counts, got {flops:.0f} {unsure or ''}"
+                    f"{name}: expected {expected[name]} FLOPs as flop_counter counts, got {flops:.0f}"
+                    f" {unsure or ''}"
                 )
                 failures += 1
     print(f"{len(CASES) - failures} of {len(CASES)} counts agree")

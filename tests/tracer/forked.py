@@ -61,7 +61,8 @@ def forked(request, seconds=60):
 
 def request(path, class_name, reference=None, draw=0):
     path = pathlib.Path(path)
-    return {"source": path.read_text(errors="replace"), "path": path.name, "class": class_name, "draw": draw, "globals": {}, "calls": 3,
+    return {"source": path.read_text(errors="replace"), "path": path.name, "class": class_name, "draw": draw,
+            "globals": {}, "calls": 3,
             "reference": reference}  # fmt: skip
 
 
@@ -86,5 +87,8 @@ def word(answer):
     kind = next(iter(answer))
     body = answer[kind]
     if kind == "trace":
-        return f"{sum(len(p['steps']) for p in body['phases'])} steps, {len(body['kernels'])} kernels, {body['seconds'] * 1e3:.1f} ms"
+        return (
+            f"{sum(len(p['steps']) for p in body['phases'])} steps, {len(body['kernels'])} kernels,"
+            f" {body['seconds'] * 1e3:.1f} ms"
+        )
     return f"{kind}: {json.dumps(body)}"

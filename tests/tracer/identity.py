@@ -16,7 +16,10 @@ from replay import Replay, values_in  # noqa: E402
 
 from nereid._tracer import tracer  # noqa: E402
 
-HEAD = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import randn, rand, randint, ones, zeros, arange\n"
+HEAD = (
+    "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import"
+    " randn, rand, randint, ones, zeros, arange\n"
+)
 
 
 def source_of(init, forward, inputs):
@@ -95,7 +98,10 @@ def same(ours, theirs, rounded=False):
             return None
         if mine.numel() and not torch.equal(mine.view(torch.uint8), its.view(torch.uint8)):
             wrong = (mine.view(torch.uint8) != its.view(torch.uint8)).sum()
-            return f"{wrong} of {mine.numel() * mine.element_size()} bytes differ; {mine[:3].tolist()} for {its[:3].tolist()}"
+            return (
+                f"{wrong} of {mine.numel() * mine.element_size()} bytes differ; {mine[:3].tolist()} for"
+                f" {its[:3].tolist()}"
+            )
         return None
     if isinstance(theirs, (list, tuple)):
         if type(ours) is not type(theirs) or len(ours) != len(theirs):

@@ -82,7 +82,10 @@ LAYERS = {
     ),
     "Conv2d_bf16": ("self.m = nn.Conv2d(4, 6, 3).bfloat16()", "self.m(a.bfloat16())", _IMAGES[2]),
     "Conv2d_1x1_depthwise_chain": (
-        "self.m = nn.Sequential(nn.Conv2d(4, 8, 1), nn.ReLU6(), nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.Hardswish())",
+        (
+            "self.m = nn.Sequential(nn.Conv2d(4, 8, 1), nn.ReLU6(), nn.Conv2d(8, 8, 3, groups=8, padding=1),"
+            " nn.Hardswish())"
+        ),
         None,
         _IMAGES[2],
     ),
@@ -121,8 +124,9 @@ LAYERS = {
     # -- activations
     **{
         name: _m(f"{name}()", "randn(3, 10)")
-        for name in "ELU Hardshrink Hardsigmoid Hardtanh Hardswish LeakyReLU LogSigmoid PReLU ReLU ReLU6 RReLU SELU CELU GELU Sigmoid SiLU Mish "
-        "Softplus Softshrink Softsign Tanh Tanhshrink Softmin GLU".split()
+        for name in "ELU Hardshrink Hardsigmoid Hardtanh Hardswish LeakyReLU LogSigmoid PReLU ReLU ReLU6 "
+        "RReLU SELU CELU GELU Sigmoid SiLU Mish Softplus Softshrink Softsign Tanh Tanhshrink "
+        "Softmin GLU".split()
     },
     "PReLU_many": _m("PReLU(4)", _IMAGES[2]),
     "RReLU_eval": _m("RReLU()", "randn(3, 10)", train=False),
@@ -147,7 +151,10 @@ LAYERS = {
         "randn(6, 8)",
     ),
     "inplace_activations": (
-        "self.m = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Hardtanh(inplace=True), nn.ELU(inplace=True))",
+        (
+            "self.m = nn.Sequential(nn.ReLU(inplace=True), nn.SiLU(inplace=True), nn.Hardtanh(inplace=True),"
+            " nn.ELU(inplace=True))"
+        ),
         "self.m(a + 1)",
         "randn(3, 10)",
     ),
@@ -194,16 +201,20 @@ LAYERS = {
     **{
         f"{kind}_packed": (
             f"self.m = nn.{kind}(6, 5, batch_first=True)",
-            "p = nn.utils.rnn.pack_padded_sequence(a, [7, 5, 2], batch_first=True)\no, h = self.m(p)\n"
-            "return nn.utils.rnn.pad_packed_sequence(o, batch_first=True), h",
+            (
+                "p = nn.utils.rnn.pack_padded_sequence(a, [7, 5, 2], batch_first=True)\no, h = self.m(p)\n"
+                "return nn.utils.rnn.pad_packed_sequence(o, batch_first=True), h"
+            ),
             "randn(3, 7, 6)",
         )
         for kind in ("RNN", "LSTM", "GRU")
     },
     "LSTM_packed_unsorted": (
         "self.m = nn.LSTM(6, 5, num_layers=2, bidirectional=True)",
-        "p = nn.utils.rnn.pack_padded_sequence(a, b.cpu(), enforce_sorted=False)\no, h = self.m(p)\n"
-        "return nn.utils.rnn.pad_packed_sequence(o), h",
+        (
+            "p = nn.utils.rnn.pack_padded_sequence(a, b.cpu(), enforce_sorted=False)\no, h = self.m(p)\n"
+            "return nn.utils.rnn.pad_packed_sequence(o), h"
+        ),
         "randn(7, 3, 6), randint(1, 8, (3,))",
     ),
     "RNNCell": ("self.m = nn.RNNCell(6, 5)", "self.m(a, b)", "randn(3, 6), randn(3, 5)"),
@@ -241,7 +252,10 @@ LAYERS = {
     ),
     "MultiheadAttention_masks": (
         "self.m = nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True)",
-        "self.m(a, a, a, key_padding_mask=b, attn_mask=torch.triu(torch.ones(5, 5, dtype=torch.bool), 1), average_attn_weights=False)",
+        (
+            "self.m(a, a, a, key_padding_mask=b, attn_mask=torch.triu(torch.ones(5, 5, dtype=torch.bool), 1),"
+            " average_attn_weights=False)"
+        ),
         "randn(5, 3, 8), rand(3, 5) > 1.5",
     ),
     "MultiheadAttention_no_weights": (
@@ -283,7 +297,10 @@ LAYERS = {
     ),
     "sdpa_math": (
         None,
-        "with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):\n    return F.scaled_dot_product_attention(a, a, a)",
+        (
+            "with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):\n    return"
+            " F.scaled_dot_product_attention(a, a, a)"
+        ),
         "randn(2, 3, 5, 8)",
     ),
     "TransformerEncoderLayer": _m("TransformerEncoderLayer(8, 2, 16, batch_first=True)", "randn(3, 5, 8)"),
@@ -305,7 +322,10 @@ LAYERS = {
     ),
     **{
         f"TransformerEncoder_padding{suffix}": (
-            f"self.m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2{more}){evaluation}",
+            (
+                "self.m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),"
+                f" 2{more}){evaluation}"
+            ),
             f"self.m(a, src_key_padding_mask={mask})",
             "randn(3, 5, 8)",
         )
@@ -447,8 +467,11 @@ LAYERS = {
     ),
     # -- containers and utilities
     "Sequential_ModuleList_Dict": (
-        "self.l = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])\nself.d = nn.ModuleDict({'a': nn.ReLU()})\n"
-        "self.p = nn.ParameterList([nn.Parameter(torch.randn(4))])\nself.q = nn.ParameterDict({'k': nn.Parameter(torch.ones(4))})",
+        (
+            "self.l = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])\nself.d = nn.ModuleDict({'a':"
+            " nn.ReLU()})\nself.p = nn.ParameterList([nn.Parameter(torch.randn(4))])\nself.q ="
+            " nn.ParameterDict({'k': nn.Parameter(torch.ones(4))})"
+        ),
         "for m in self.l:\n    a = self.d['a'](m(a)) * self.p[0] + self.q['k']\nreturn a",
         "randn(3, 4)",
     ),
@@ -465,7 +488,10 @@ LAYERS = {
         "randn(3, 4)",
     ),
     "orthogonal_parametrized": (
-        "self.m = nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))\nself.n = nn.utils.parametrizations.orthogonal(nn.Linear(5, 3))",
+        (
+            "self.m = nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))\nself.n ="
+            " nn.utils.parametrizations.orthogonal(nn.Linear(5, 3))"
+        ),
         "self.n(self.m(a))",
         "randn(3, 5)",
     ),
@@ -475,9 +501,12 @@ LAYERS = {
         "randn(3, 4)",
     ),
     "initializers": (
-        "w = self.w = nn.Parameter(torch.empty(6, 6))\nb = self.b = nn.Parameter(torch.empty(4, 2, 3, 3))\n"
-        "nn.init.xavier_uniform_(w); nn.init.kaiming_normal_(b); nn.init.trunc_normal_(w, std=0.02); nn.init.orthogonal_(w)\n"
-        "nn.init.dirac_(b); nn.init.sparse_(w, 0.5); nn.init.normal_(b, 1, 2); nn.init.constant_(w, 3); nn.init.eye_(w)",
+        (
+            "w = self.w = nn.Parameter(torch.empty(6, 6))\nb = self.b = nn.Parameter(torch.empty(4, 2, 3,"
+            " 3))\nnn.init.xavier_uniform_(w); nn.init.kaiming_normal_(b); nn.init.trunc_normal_(w,"
+            " std=0.02); nn.init.orthogonal_(w)\nnn.init.dirac_(b); nn.init.sparse_(w, 0.5);"
+            " nn.init.normal_(b, 1, 2); nn.init.constant_(w, 3); nn.init.eye_(w)"
+        ),
         "a @ self.w + self.b.sum()",
         "randn(3, 6)",
     ),

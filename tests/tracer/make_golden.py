@@ -20,7 +20,8 @@ PAIRS = [
 
 def trace(name, class_name, reference):
     path = ROOT / "tests/tracer/modules" / f"{name}.py"
-    answer = tracer.handle({"source": path.read_text(), "path": path.name, "class": class_name, "draw": 0, "globals": {}, "calls": 3,
+    answer = tracer.handle({"source": path.read_text(), "path": path.name, "class": class_name, "draw": 0,
+                            "globals": {}, "calls": 3,
                             "reference": reference})  # fmt: skip
     answer["trace"]["seconds"] = 0.0
     return answer["trace"]

@@ -8,9 +8,12 @@ import base64
 import torch
 
 DTYPES = {
-    "bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "u16": torch.uint16, "i32": torch.int32,
-    "u32": torch.uint32, "i64": torch.int64, "u64": torch.uint64, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32,
-    "f64": torch.float64, "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "c32": torch.complex32, "c64": torch.complex64,
+    "bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "u16": torch.uint16,
+    "i32": torch.int32,
+    "u32": torch.uint32, "i64": torch.int64, "u64": torch.uint64, "f16": torch.float16,
+    "bf16": torch.bfloat16, "f32": torch.float32,
+    "f64": torch.float64, "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2,
+    "c32": torch.complex32, "c64": torch.complex64,
     "c128": torch.complex128,
 }  # fmt: skip
 CPU = torch.device("cpu")
@@ -100,7 +103,8 @@ class Replay:
         if known is not None and known.data_ptr() == real.untyped_storage().data_ptr():
             if not same_layout and real.numel() > 1:
                 raise Mismatch(
-                    f"{name}: a view with strides {list(real.stride())}+{real.storage_offset()}, in the trace {value['d']}+{value['o']}"
+                    f"{name}: a view with strides {list(real.stride())}+{real.storage_offset()}, in the trace"
+                    f" {value['d']}+{value['o']}"
                 )
             return
         if same_layout and real.untyped_storage().nbytes() >= self.trace["storages"][value["s"]]["bytes"]:

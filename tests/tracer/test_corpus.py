@@ -56,9 +56,12 @@ class Torchvision(unittest.TestCase):
         tracer.warm()
         wrong = {}
         for name in MODELS:
-            source = (f"import torch, torchvision\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-                      f"        self.m = torchvision.models.{name}(weights=None).eval()\n    def forward(self, x):\n        return self.m(x)\n"
-                      f"def get_inputs():\n    return [torch.randn(1, 3, 224, 224)]\ndef get_init_inputs():\n    return []\n")  # fmt: skip
+            source = (f"import torch, torchvision\nclass Model(torch.nn.Module):\n    def __init__(self):\n"
+                      f"        super().__init__()\n"
+                      f"        self.m = torchvision.models.{name}(weights=None).eval()\n"
+                      f"    def forward(self, x):\n        return self.m(x)\n"
+                      f"def get_inputs():\n    return [torch.randn(1, 3, 224, 224)]\ndef get_init_inputs():\n"
+                      f"    return []\n")  # fmt: skip
             answer, _ = forked(
                 {
                     "source": source,

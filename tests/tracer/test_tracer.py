@@ -61,8 +61,10 @@ class Phases(Case):
         self.assertEqual(["aten::full"], [step["call"] for step in steps])
 
     def test_state(self):
-        init = ("self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4, bias=False)\nself.b.weight = self.a.weight\n"
-                "self.register_buffer('kept', torch.ones(2))\nself.register_buffer('lost', torch.ones(2), persistent=False)")  # fmt: skip
+        init = ("self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4, bias=False)\n"
+                "self.b.weight = self.a.weight\n"
+                "self.register_buffer('kept', torch.ones(2))\n"
+                "self.register_buffer('lost', torch.ones(2), persistent=False)")  # fmt: skip
         state = {entry["name"]: entry for entry in self.module(init, "self.b(self.a(a))")["trace"]["state"]}
         self.assertEqual(["a.weight", "a.bias", "b.weight", "kept", "lost"], list(state))
         self.assertEqual(state["a.weight"]["value"], state["b.weight"]["value"])
@@ -122,7 +124,10 @@ class Phases(Case):
         self.assertEqual(False, step["args"][4])
 
     def test_moves_and_conversions_keep_what_is_shared(self):
-        init = "self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4, bias=False)\nself.b.weight = self.a.weight\nself.half()\nself.cuda()"
+        init = (
+            "self.a = nn.Linear(4, 4)\nself.b = nn.Linear(4, 4, bias=False)\nself.b.weight ="
+            " self.a.weight\nself.half()\nself.cuda()"
+        )
         answer = self.module(init, "self.b(self.a(a.half()))")
         state = {entry["name"]: entry for entry in answer["trace"]["state"]}
         self.assertEqual(state["a.weight"]["value"], state["b.weight"]["value"])
@@ -171,13 +176,14 @@ class Phases(Case):
         kinds = {
             "collections.namedtuple('T', 'x n')(a, 3)": ("namedtuple", "case:T"),
             "types.SimpleNamespace(x=a, n=3)": ("object", "types:SimpleNamespace"),
-            "Plain(a, 3)": ("object", ":Plain"), "Frozen(a, 3)": ("object", ":Frozen"), "Mapping(x=a, n=3)": ("mapping", ":Mapping"),
+            "Plain(a, 3)": ("object", ":Plain"), "Frozen(a, 3)": ("object", ":Frozen"),
+            "Mapping(x=a, n=3)": ("mapping", ":Mapping"),
         }  # fmt: skip
         classes = (
-            "import collections, dataclasses, types\nclass Plain:\n    def __init__(self, x, n):\n        self.x, self.n = x, n\n"
-            "@dataclasses.dataclass(frozen=True)\nclass Frozen:\n    x: object\n    n: int\n"
-            "@dataclasses.dataclass\nclass Mapping(collections.OrderedDict):\n    x: object\n    n: int\n"
-            "    def __post_init__(self):\n        super().__init__(x=self.x, n=self.n)\n"
+            "import collections, dataclasses, types\nclass Plain:\n    def __init__(self, x, n):\n       "
+            " self.x, self.n = x, n\n@dataclasses.dataclass(frozen=True)\nclass Frozen:\n    x: object\n   "
+            " n: int\n@dataclasses.dataclass\nclass Mapping(collections.OrderedDict):\n    x: object\n    n:"
+            " int\n    def __post_init__(self):\n        super().__init__(x=self.x, n=self.n)\n"
         )
         for forward, (kind, type_) in kinds.items():
             source = classes + source_of(None, forward, "randn(2, 3)")
@@ -212,17 +218,17 @@ class Configurations(Case):
     """What a reference gives to a constructor or to forward reaches its candidate as an object of the same
     fields."""
 
-    REFERENCE = HEAD + (
-        "import dataclasses, enum, types\nimport torch.nn.functional as F\n"
-        "class Mode(enum.Enum):\n    FAST = 1\n    SLOW = 2\n"
-        "@dataclasses.dataclass(frozen=True)\nclass Config:\n    width: int\n    mode: Mode\n    act: object = F.gelu\n"
-        "    @property\n    def half(self):\n        return self.width // 2\n"
-        "class Model(nn.Module):\n    def __init__(self, config, more):\n        super().__init__()\n"
-        "        self.config, self.more = config, more\n"
-        "    def forward(self, x, batch):\n"
-        "        return self.config.act(x[:, : self.config.half]) * self.more.scale + batch.bias + self.config.mode.value\n"
-        "def get_inputs():\n    return [torch.randn(3, 8), types.SimpleNamespace(bias=torch.randn(4), name='b')]\n"
-        "def get_init_inputs():\n    return [Config(8, Mode.SLOW), types.SimpleNamespace(scale=0.5)]\n"
+    REFERENCE = (
+        HEAD
+        + "import dataclasses, enum, types\nimport torch.nn.functional as F\nclass Mode(enum.Enum):\n    FAST"
+        " = 1\n    SLOW = 2\n@dataclasses.dataclass(frozen=True)\nclass Config:\n    width: int\n    mode:"
+        " Mode\n    act: object = F.gelu\n    @property\n    def half(self):\n        return self.width //"
+        " 2\nclass Model(nn.Module):\n    def __init__(self, config, more):\n        super().__init__()\n  "
+        "      self.config, self.more = config, more\n    def forward(self, x, batch):\n        return"
+        " self.config.act(x[:, : self.config.half]) * self.more.scale + batch.bias +"
+        " self.config.mode.value\ndef get_inputs():\n    return [torch.randn(3, 8),"
+        " types.SimpleNamespace(bias=torch.randn(4), name='b')]\ndef get_init_inputs():\n    return"
+        " [Config(8, Mode.SLOW), types.SimpleNamespace(scale=0.5)]\n"
     )
 
     def traced(self, source):
@@ -290,7 +296,8 @@ class KnownValues(Case):
     def test_writes_are_seen_in_order(self):
         answer = self.module(
             None,
-            "t = torch.arange(4)\nx = t[1].item()\nt[1:] *= 10\ny = t[1].item()\nt.zero_()\nreturn x, y, t[1].item(), t.sum().item()",
+            "t = torch.arange(4)\nx = t[1].item()\nt[1:] *= 10\ny = t[1].item()\nt.zero_()\nreturn x, y,"
+            " t[1].item(), t.sum().item()",
         )
         self.assertEqual([1, 10, 0, 0], output(answer)["tuple"])
 
@@ -302,16 +309,20 @@ class KnownValues(Case):
         self.assertNotEqual(read(1), read(2))
 
     def test_floating_point_data_is_not_known(self):
-        for forward in ("a.sum().item()", "a * 2 if a.sum() > 0 else a", "float(a[0, 0])", "a.tolist()", "a.numpy()", "a[a > 0]", "a.nonzero()",
-                        "torch.randint(0, 5, (1,)).item()", "self.w[0].item()", "torch.tensor([a[0, 0], 1.0])"):  # fmt: skip
+        for forward in ("a.sum().item()", "a * 2 if a.sum() > 0 else a", "float(a[0, 0])", "a.tolist()",
+                        "a.numpy()", "a[a > 0]", "a.nonzero()",
+                        "torch.randint(0, 5, (1,)).item()", "self.w[0].item()",
+                        "torch.tensor([a[0, 0], 1.0])"):  # fmt: skip
             refusal = self.refused("self.w = nn.Parameter(torch.randn(3))", forward)
             self.assertEqual(("forward", 12), (refusal["phase"], refusal["line"]), forward)
             self.assertIn("reads", refusal["message"], forward)
 
     def test_several_files_are_traced_as_each_alone(self):
         source = (MODULES / "softmax_candidate.py").read_text().replace("class ModelNew(", "class Model(")
-        requests = [{"source": text, "path": "same_name.py", "class": "Model", "draw": 0, "globals": {}, "calls": 2, "reference": None}
-                    for text in (source, source.replace("tl.max(", "tl.min("), "\n" + source, source)]  # fmt: skip
+        requests = [{"source": text, "path": "same_name.py", "class": "Model", "draw": 0, "globals": {},
+                    "calls": 2, "reference": None}
+                    for text in (source, source.replace("tl.max(", "tl.min("), "\n" + source,
+                        source)]  # fmt: skip
         alone = [tracer.handle(request)["trace"] for request in requests]
         together = [answer["trace"] for answer in tracer.handle({"several": requests})["several"]]
         for one, other in zip(alone, together):
@@ -348,17 +359,21 @@ class KnownValues(Case):
 
 class Cuda(Case):
     def test_queries(self):
-        forward = ("p = torch.cuda.get_device_properties(0)\nreturn p.multi_processor_count, p.name, torch.cuda.get_device_capability(), "
-                   "torch.cuda.is_available(), a.is_cuda, a.device.type, torch.cuda.current_device(), a.get_device()")  # fmt: skip
+        forward = ("p = torch.cuda.get_device_properties(0)\n"
+                   "return p.multi_processor_count, p.name, torch.cuda.get_device_capability(), "
+                   "torch.cuda.is_available(), a.is_cuda, a.device.type, torch.cuda.current_device(), "
+                   "a.get_device()")  # fmt: skip
         self.assertEqual(
             [132, "NVIDIA H200", {"tuple": [9, 0]}, True, True, "cuda", 0, 0],
             output(self.module(None, forward))["tuple"],
         )
 
     def test_steps_say_what_their_stream_waited_for(self):
-        forward = ("s, t = torch.cuda.Stream(), torch.cuda.Stream()\nx = a + 1\ns.wait_stream(torch.cuda.current_stream())\n"
+        forward = ("s, t = torch.cuda.Stream(), torch.cuda.Stream()\nx = a + 1\n"
+                   "s.wait_stream(torch.cuda.current_stream())\n"
                    "with torch.cuda.stream(s):\n    y = x + 2\n    e = s.record_event()\n    z = y + 3\n"
-                   "t.wait_event(e)\nwith t:\n    w = y + 4\ntorch.cuda.current_stream().wait_stream(t)\nreturn w + 5")  # fmt: skip
+                   "t.wait_event(e)\nwith t:\n    w = y + 4\ntorch.cuda.current_stream().wait_stream(t)\n"
+                   "return w + 5")  # fmt: skip
         answer = self.module(None, forward)
         orders = [step["stream"] for step in forward_steps(answer, 0)]
         s, t = orders[1][0], orders[3][0]
@@ -380,26 +395,33 @@ class Cuda(Case):
         self.assertNotIn("stream", forward_steps(answer)[0])
 
     def test_synchronizing_the_device_ends_all_work(self):
-        forward = "s = torch.cuda.Stream()\ntorch.cuda.synchronize()\nwith s:\n    y = a + 1\ntorch.cuda.synchronize()\nreturn y + 1"
+        forward = (
+            "s = torch.cuda.Stream()\ntorch.cuda.synchronize()\nwith s:\n    y = a +"
+            " 1\ntorch.cuda.synchronize()\nreturn y + 1"
+        )
         orders = [step["stream"] for step in forward_steps(self.module(None, forward), 0)]
         s = orders[0][0]
         self.assertEqual([[s, 1, [[0, 1]]], [0, 1, [[s, 2]]]], orders)
 
     def test_streams_and_events_record_nothing(self):
-        forward = ("s = torch.cuda.Stream()\ns.wait_stream(torch.cuda.current_stream())\nwith torch.cuda.stream(s):\n    y = a + 1\n"
-                   "e = torch.cuda.Event(enable_timing=True)\ne.record()\ntorch.cuda.synchronize()\ny.record_stream(s)\nreturn y")  # fmt: skip
+        forward = ("s = torch.cuda.Stream()\ns.wait_stream(torch.cuda.current_stream())\n"
+                   "with torch.cuda.stream(s):\n    y = a + 1\n"
+                   "e = torch.cuda.Event(enable_timing=True)\ne.record()\ntorch.cuda.synchronize()\n"
+                   "y.record_stream(s)\nreturn y")  # fmt: skip
         self.assertEqual(["aten::add.Tensor"], calls(self.module(None, forward)))
 
     def test_a_graph_records_when_captured_and_works_when_replayed(self):
         init = "self.g = None\nself.x = torch.zeros(3, 4)"
-        forward = ("if self.g is None:\n    self.g = torch.cuda.CUDAGraph()\n    with torch.cuda.graph(self.g):\n        self.y = self.x * 2\n"
+        forward = ("if self.g is None:\n    self.g = torch.cuda.CUDAGraph()\n"
+                   "    with torch.cuda.graph(self.g):\n        self.y = self.x * 2\n"
                    "self.x.copy_(a)\nself.g.replay()\nreturn self.y.clone()")  # fmt: skip
         answer = self.module(init, forward)
         for call in range(3):
             self.assertEqual(["aten::copy_", "aten::mul.Tensor", "aten::clone"], calls(answer, call))
 
     def test_a_graphed_callable_copies_its_arguments_and_returns_static_outputs(self):
-        forward = ("if self.g is None:\n    self.g = torch.cuda.make_graphed_callables(lambda x: x * 2, (torch.zeros_like(a),), num_warmup_iters=1)\n"
+        forward = ("if self.g is None:\n    self.g = torch.cuda.make_graphed_callables(lambda x: x * 2, "
+                   "(torch.zeros_like(a),), num_warmup_iters=1)\n"
                    "return self.g(a)")  # fmt: skip
         answer = self.module("self.g = None", forward)
         self.assertEqual(
@@ -422,7 +444,10 @@ class Cuda(Case):
         self.assertIn("aten::_to_copy", calls(answer))
 
     def test_threads_are_recorded(self):
-        forward = "import threading\nout = []\nt = threading.Thread(target=lambda: out.append(a + 1))\nt.start()\nt.join()\nreturn out[0] * 2"
+        forward = (
+            "import threading\nout = []\nt = threading.Thread(target=lambda: out.append(a +"
+            " 1))\nt.start()\nt.join()\nreturn out[0] * 2"
+        )
         self.assertEqual(["aten::add.Tensor", "aten::mul.Tensor"], calls(self.module(None, forward)))
 
     def test_work_in_a_bare_thread_is_not_lost(self):
@@ -433,7 +458,8 @@ class Cuda(Case):
     def test_seeds(self):
         answer = self.module(
             None,
-            "torch.manual_seed(7)\ng = torch.Generator(device='cuda').manual_seed(9)\nreturn torch.randn(2), torch.randn(2, generator=g)",
+            "torch.manual_seed(7)\ng = torch.Generator(device='cuda').manual_seed(9)\nreturn torch.randn(2),"
+            " torch.randn(2, generator=g)",
         )
         steps = forward_steps(answer)
         self.assertEqual(["nereid::manual_seed", "aten::randn", "aten::randn.generator"], calls(answer))
@@ -491,8 +517,11 @@ class Trouble(Case):
             recorder.MAX_STEPS = before
 
     def test_tensors_without_strides_are_refused(self):
-        for forward, words in (("a.to_sparse().to_dense()", "sparse"), ("a.to_sparse_csr() @ a.t()", "sparse"), ("torch.sparse.mm(a.to_sparse(), a.t())", "sparse"),
-                               ("torch.sparse_coo_tensor(torch.tensor([[0], [1]]), a[0, :1], (3, 3))", "sparse"),
+        for forward, words in (("a.to_sparse().to_dense()", "sparse"),
+                               ("a.to_sparse_csr() @ a.t()", "sparse"),
+                               ("torch.sparse.mm(a.to_sparse(), a.t())", "sparse"),
+                               ("torch.sparse_coo_tensor(torch.tensor([[0], [1]]), a[0, :1], (3, 3))",
+                                   "sparse"),
                                ("torch.nested.nested_tensor([a, a[:2]])", "nested")):  # fmt: skip
             refusal = self.refused(None, forward)
             self.assertIn(words, refusal["message"], forward)
@@ -500,23 +529,31 @@ class Trouble(Case):
 
     def test_named_tensors_and_subclasses_are_refused_with_advice(self):
         subclass = "class Mine(torch.Tensor):\n    pass\n"
-        for forward, words in (("torch.zeros(2, 3, names=('n', 'c'))", "leave the names out"), ("a.refine_names('n', 'c').sum('c')", "leave the names out"),
-                               ("a.rename('n', 'c').align_to('c', 'n')", "leave the names out"), (subclass + "return a.as_subclass(Mine) + 1", "plain tensor, and separately what Mine"),
-                               ("torch.nested.nested_tensor([a])", "pad the sequences"), ("a.to_sparse()", "keep the tensor dense")):  # fmt: skip
+        for forward, words in (("torch.zeros(2, 3, names=('n', 'c'))", "leave the names out"),
+                               ("a.refine_names('n', 'c').sum('c')", "leave the names out"),
+                               ("a.rename('n', 'c').align_to('c', 'n')", "leave the names out"),
+                               (subclass + "return a.as_subclass(Mine) + 1",
+                                   "plain tensor, and separately what Mine"),
+                               ("torch.nested.nested_tensor([a])", "pad the sequences"),
+                               ("a.to_sparse()", "keep the tensor dense")):  # fmt: skip
             refusal = self.refused(None, forward)
             self.assertIn(words, refusal["message"], forward)
             self.assertEqual(12 + forward.count("\n"), refusal["line"], forward)
         self.assertEqual(["aten::add.Tensor"], calls(self.module(None, "a.as_subclass(torch.Tensor) + 1")))
 
     def test_generator_states_are_put_back_where_they_were_taken(self):
-        for init, forward, words in (("self.s = torch.get_rng_state()", "torch.set_rng_state(self.s)\nreturn a", "taken in init"),
-                                     (None, "torch.set_rng_state(torch.get_rng_state().clone())\nreturn a", "a copy or bytes of one's own"),
-                                     (None, "torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))\nreturn a", "a copy or bytes of one's own"),
+        for init, forward, words in (("self.s = torch.get_rng_state()",
+                                     "torch.set_rng_state(self.s)\nreturn a", "taken in init"),
+                                     (None, "torch.set_rng_state(torch.get_rng_state().clone())\nreturn a",
+                                         "a copy or bytes of one's own"),
+                                     (None, "torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))\n"
+                                            "return a", "a copy or bytes of one's own"),
                                      (None, "torch.get_rng_state().sum().item()", "reads")):  # fmt: skip
             self.assertIn(words, self.refused(init, forward)["message"], forward)
         answer = self.module(
             None,
-            "s = torch.cuda.get_rng_state()\nx = torch.randn(3)\ntorch.cuda.set_rng_state(s)\nreturn x, torch.randn(3), s.numel()",
+            "s = torch.cuda.get_rng_state()\nx = torch.randn(3)\ntorch.cuda.set_rng_state(s)\nreturn x,"
+            " torch.randn(3), s.numel()",
         )
         self.assertEqual(
             ["nereid::save_generator", "aten::randn", "nereid::restore_generator", "aten::randn"],

@@ -25,7 +25,8 @@ def add(x, y, out, n, scale, BLOCK: tl.constexpr):
 
 def module(body, kernels="", init="pass", inputs="randn(64), randn(64)"):
     lines = "\n".join("        " + line for line in body.split("\n"))
-    return (f"{KERNELS}{kernels}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {init}\n"
+    return (f"{KERNELS}{kernels}\nclass Model(nn.Module):\n    def __init__(self):\n"
+            f"        super().__init__()\n        {init}\n"
             f"    def forward(self, a, b):\n        out = torch.empty_like(a)\n{lines}\n        return out\n"
             f"def get_inputs():\n    return [{inputs}]\ndef get_init_inputs():\n    return []\n")  # fmt: skip
 
@@ -83,20 +84,24 @@ class Launches(Case):
         self.assertIn('"case.py":', kernel["ttir"])
 
     def test_ones_and_nones_are_not_parameters(self):
-        kernels = ("@triton.jit\ndef k(x, maybe, n, one, out, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK) * one\n    v = tl.load(x + i, mask=i < n)\n"
-                   "    if maybe is not None:\n        v += tl.load(maybe + i, mask=i < n)\n    tl.store(out + i, v, mask=i < n)\n")  # fmt: skip
+        kernels = ("@triton.jit\ndef k(x, maybe, n, one, out, BLOCK: tl.constexpr):\n"
+                   "    i = tl.arange(0, BLOCK) * one\n    v = tl.load(x + i, mask=i < n)\n"
+                   "    if maybe is not None:\n        v += tl.load(maybe + i, mask=i < n)\n"
+                   "    tl.store(out + i, v, mask=i < n)\n")  # fmt: skip
         self.assertEqual(3, len(self.only("k[(1,)](a, None, 64, 1, out, BLOCK=64)", kernels)["args"]))
         self.assertEqual(4, len(self.only("k[(1,)](a, b, 64, 1, out, BLOCK=64)", kernels)["args"]))
 
     def test_tuples_are_flattened(self):
-        kernels = ("@triton.jit\ndef k(pointers, sizes, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    m = i < sizes[0]\n"
+        kernels = ("@triton.jit\ndef k(pointers, sizes, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
+                   "    m = i < sizes[0]\n"
                    "    tl.store(pointers[1] + i, tl.load(pointers[0] + i, mask=m) * sizes[2], mask=m)\n")  # fmt: skip
         args = self.only("k[(1,)]((a, out), (64, 1, 2.5), BLOCK=64)", kernels)["args"]
         self.assertEqual([["p", "o"], ["p", "o"], ["i"], ["x"]], [list(arg) for arg in args])
 
     def test_host_descriptors(self):
         kernels = "@triton.jit\ndef k(x, y, BLOCK: tl.constexpr):\n    y.store([0, 0], x.load([0, 0]) + 1)\n"
-        body = ("x = TensorDescriptor.from_tensor(a.view(8, 8), [8, 8])\ny = TensorDescriptor(out, [8, 8], [8, 1], [8, 8], 'nan')\n"
+        body = ("x = TensorDescriptor.from_tensor(a.view(8, 8), [8, 8])\n"
+                "y = TensorDescriptor(out, [8, 8], [8, 1], [8, 8], 'nan')\n"
                 "k[(1,)](x, y, BLOCK=8)")  # fmt: skip
         first, second = self.only(body, kernels)["args"]
         self.assertEqual(
@@ -105,7 +110,10 @@ class Launches(Case):
         self.assertTrue(second["nan"])
 
     def test_addresses_lead_back_to_tensors(self):
-        class_ = "class P:\n    dtype = torch.float32\n    def __init__(self, p): self.p = p\n    def data_ptr(self): return self.p\n"
+        class_ = (
+            "class P:\n    dtype = torch.float32\n    def __init__(self, p): self.p = p\n    def"
+            " data_ptr(self): return self.p\n"
+        )
         launch = self.only("add[(1,)](P(a.data_ptr() + 16), b, out, 60, 0.5, BLOCK=64)", class_)
         self.assertEqual(16, launch["args"][0]["o"])
         self.assertIn(
@@ -132,17 +140,22 @@ class Launches(Case):
         self.assertEqual([], self.traced("add[(0,)](a, b, out, 64, 0.5, BLOCK=64)"))
 
     def test_other_ways_to_launch(self):
-        for body in ("add.run(a, b, out, 64, 0.5, BLOCK=64, grid=(1,), warmup=False)", "add[(1,)].__call__(a, b, out, n=64, scale=0.5, BLOCK=64)",
-                     "k = add.warmup(a, b, out, 64, 0.5, BLOCK=64, grid=(1,))\nk._init_handles()\nassert k.n_regs > 0 and k.metadata.shared > 0\n"
+        for body in ("add.run(a, b, out, 64, 0.5, BLOCK=64, grid=(1,), warmup=False)",
+                     "add[(1,)].__call__(a, b, out, n=64, scale=0.5, BLOCK=64)",
+                     "k = add.warmup(a, b, out, 64, 0.5, BLOCK=64, grid=(1,))\nk._init_handles()\n"
+                     "assert k.n_regs > 0 and k.metadata.shared > 0\n"
                      "k[(1,)](a, b, out, 64, 0.5, 64)",
-                     "k = add.warmup(a, b, out, 64, 0.5, BLOCK=64, grid=(1,))\nk[(1, 1, 1)](a, b, out, 64, 0.5)",
-                     "with torch.cuda.device(a.device):\n    add[(1,)](a, b, out, 64, 0.5, BLOCK=64, num_warps=8)",
+                     "k = add.warmup(a, b, out, 64, 0.5, BLOCK=64, grid=(1,))\n"
+                     "k[(1, 1, 1)](a, b, out, 64, 0.5)",
+                     "with torch.cuda.device(a.device):\n"
+                     "    add[(1,)](a, b, out, 64, 0.5, BLOCK=64, num_warps=8)",
                      "torch.library.wrap_triton(add)[(1,)](a, b, out, 64, 0.5, BLOCK=64)"):  # fmt: skip
             self.assertEqual(5, len(self.only(body)["args"]), body)
 
     def test_options(self):
         launch = self.only(
-            "add[(1,)](a, b, out, 64, 0.5, BLOCK=64, num_warps=8, num_stages=2, maxnreg=128, launch_cooperative_grid=True)"
+            "add[(1,)](a, b, out, 64, 0.5, BLOCK=64, num_warps=8, num_stages=2, maxnreg=128,"
+            " launch_cooperative_grid=True)"
         )
         options = self.kernel(launch)["options"]
         self.assertEqual(
@@ -160,23 +173,31 @@ class Launches(Case):
             self.assertIn(f"the launch option {option.split('=')[0]}: ", answer["untraceable"]["message"])
 
     def test_custom_operators(self):
-        kernels = ("@torch.library.custom_op('case_ops::twice', mutates_args=())\ndef twice(x: torch.Tensor) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
-                   "    add[(1,)](x, x, out, 64, 1.0, BLOCK=64)\n    return out\n\n@twice.register_fake\ndef _(x):\n    return torch.empty_like(x)\n")  # fmt: skip
+        kernels = ("@torch.library.custom_op('case_ops::twice', mutates_args=())\n"
+                   "def twice(x: torch.Tensor) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
+                   "    add[(1,)](x, x, out, 64, 1.0, BLOCK=64)\n    return out\n\n@twice.register_fake\n"
+                   "def _(x):\n    return torch.empty_like(x)\n")  # fmt: skip
         self.assertEqual(1, len(self.traced("out = torch.ops.case_ops.twice(a) + twice(b)", kernels)) // 2)
-        kernels = ("@torch.library.triton_op('case_ops::thrice', mutates_args={})\ndef thrice(x: torch.Tensor) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
+        kernels = ("@torch.library.triton_op('case_ops::thrice', mutates_args={})\n"
+                   "def thrice(x: torch.Tensor) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
                    "    torch.library.wrap_triton(add)[(1,)](x, x, out, 64, 2.0, BLOCK=64)\n    return out\n")  # fmt: skip
         self.assertEqual(1, len(self.traced("out = thrice(a)", kernels)))
 
     def test_reinterpreted_tensors(self):
-        kernels = "@triton.jit\ndef k(x, out, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    tl.store(out + i, tl.load(x + i).to(tl.float32))\n"
+        kernels = (
+            "@triton.jit\ndef k(x, out, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    tl.store(out"
+            " + i, tl.load(x + i).to(tl.float32))\n"
+        )
         launch = self.only(
-            "x = a.to(torch.float8_e5m2).view(torch.int8)\nk[(1,)](triton.reinterpret(x, tl.float8e5), out, BLOCK=64)",
+            "x = a.to(torch.float8_e5m2).view(torch.int8)\nk[(1,)](triton.reinterpret(x, tl.float8e5), out,"
+            " BLOCK=64)",
             kernels,
         )
         self.assertIn("f8E5M2", self.kernel(launch)["ttir"])
 
     def test_integers_that_a_kernel_only_reads_stay_known(self):
-        kernels = ("@triton.jit\ndef k(x, counts, out, n, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    p = x\n    for j in range(tl.load(counts)):\n"
+        kernels = ("@triton.jit\ndef k(x, counts, out, n, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
+                   "    p = x\n    for j in range(tl.load(counts)):\n"
                    "        tl.store(out + i, tl.load(p + i, mask=i < n), mask=i < n)\n        p += 1\n"
                    "@triton.jit\ndef w(counts):\n    tl.store(counts, 1)\n")  # fmt: skip
         body = "for e in range(2):\n    k[(1,)](a, b, out, b[e].item(), BLOCK=64)"
@@ -206,8 +227,10 @@ class Launches(Case):
 
 
 class Autotuning(Case):
-    TUNED = ("@triton.autotune(configs=[triton.Config({'BLOCK': n}, num_warps=w) for n, w in ((32, 1), (64, 2), (128, 4))], key=['n']%s)\n"
-             "@triton.jit\ndef tuned(x, out, n, BLOCK: tl.constexpr):\n    %s\n    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
+    TUNED = ("@triton.autotune(configs=[triton.Config({'BLOCK': n}, num_warps=w) for n, w in ((32, 1), (64, "
+             "2), (128, 4))], key=['n']%s)\n"
+             "@triton.jit\ndef tuned(x, out, n, BLOCK: tl.constexpr):\n    %s\n"
+             "    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n"
              "    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)\n")  # fmt: skip
     LAUNCH = "tuned[lambda meta: (triton.cdiv(64, meta['BLOCK']),)](a, out, 64)"
 
@@ -229,7 +252,10 @@ class Autotuning(Case):
         )
 
     def test_pruning(self):
-        pruned = ", prune_configs_by={'early_config_prune': lambda configs, nargs, **kw: [c for c in configs if c.kwargs['BLOCK'] <= nargs['n']]}"
+        pruned = (
+            ", prune_configs_by={'early_config_prune': lambda configs, nargs, **kw: [c for c in configs if"
+            " c.kwargs['BLOCK'] <= nargs['n']]}"
+        )
         (launch,) = self.traced(self.LAUNCH, self.TUNED % (pruned, "pass"))
         self.assertEqual(2, len(launch["launch"]))
 
@@ -316,26 +342,38 @@ class Language(Case):
         return self.kernel(self.only(body, kernels, inputs=inputs))["ttir"]
 
     def test_device_functions_and_libraries(self):
-        kernels = ("from triton.language.extra import libdevice\n@triton.jit(noinline=True)\ndef scalar(x):\n    return x * 2\n"
-                   "@triton.jit\ndef helper(x, F: tl.constexpr):\n    return F(x)\n@triton.jit\ndef double(x):\n    return x + x\n"
-                   "@triton.jit\ndef k(x, out, seed, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    v = libdevice.tanh(tl.load(x + i))\n"
-                   "    v = helper(v, double) + scalar(seed) + tl.rand(seed, i)\n    v += tl.cumsum(tl.sort(v), 0)\n"
-                   "    for j in tl.static_range(3):\n        v += j\n    v = tl.inline_asm_elementwise('tanh.approx.f32 $0, $1;', '=f,f', [v], tl.float32, True, 1)\n"
+        kernels = ("from triton.language.extra import libdevice\n@triton.jit(noinline=True)\ndef scalar(x):\n"
+                   "    return x * 2\n"
+                   "@triton.jit\ndef helper(x, F: tl.constexpr):\n    return F(x)\n@triton.jit\n"
+                   "def double(x):\n    return x + x\n"
+                   "@triton.jit\ndef k(x, out, seed, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
+                   "    v = libdevice.tanh(tl.load(x + i))\n"
+                   "    v = helper(v, double) + scalar(seed) + tl.rand(seed, i)\n"
+                   "    v += tl.cumsum(tl.sort(v), 0)\n"
+                   "    for j in tl.static_range(3):\n        v += j\n"
+                   "    v = tl.inline_asm_elementwise('tanh.approx.f32 $0, $1;', '=f,f', [v], tl.float32, "
+                   "True, 1)\n"
                    "    tl.store(out + i, v)\n")  # fmt: skip
         text = self.one(kernels, "k[(1,)](a, out, 5, BLOCK=64)")
         for word in ("__nv_tanhf", "tt.elementwise_inline_asm", "tt.call", "tt.scan"):
             self.assertIn(word, text)
 
     def test_block_pointers_and_device_descriptors(self):
-        kernels = ("@triton.jit\ndef k(x, out, n, BLOCK: tl.constexpr):\n    p = tl.make_block_ptr(x, (n,), (1,), (0,), (BLOCK,), (0,))\n"
+        kernels = ("@triton.jit\ndef k(x, out, n, BLOCK: tl.constexpr):\n"
+                   "    p = tl.make_block_ptr(x, (n,), (1,), (0,), (BLOCK,), (0,))\n"
                    "    d = tl.make_tensor_descriptor(out, [n // 8, 8], [8, 1], [BLOCK // 8, 8])\n"
                    "    d.store([0, 0], tl.load(p, boundary_check=(0,)).reshape(BLOCK // 8, 8))\n")  # fmt: skip
-        body = "triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, device='cuda'))\nk[(1,)](a, out, 64, BLOCK=64)"
+        body = (
+            "triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8,"
+            " device='cuda'))\nk[(1,)](a, out, 64, BLOCK=64)"
+        )
         self.assertIn("tt.make_tensor_descriptor", self.one(kernels, body))
 
     def test_program_dependence(self):
-        kernels = ("import triton.language.extra.cuda as tlc\n@triton.jit\ndef k(x, out, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
-                   "    tlc.gdc_wait()\n    tl.store(out + i, tl.load(x + i))\n    tlc.gdc_launch_dependents()\n")  # fmt: skip
+        kernels = ("import triton.language.extra.cuda as tlc\n@triton.jit\n"
+                   "def k(x, out, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
+                   "    tlc.gdc_wait()\n    tl.store(out + i, tl.load(x + i))\n"
+                   "    tlc.gdc_launch_dependents()\n")  # fmt: skip
         self.one(kernels, "k[(1,)](a, out, BLOCK=64, launch_pdl=True)")
 
     def test_driver_queries(self):

@@ -122,7 +122,7 @@ chatml = "{{ '<|im_start|>system\nYou are Tiny<|im_end|>\n' }}{{ '<|im_start|>' 
 )
 for folder, usual in (("chatml", "<|im_start|>system\nYou are Tiny<|im_end|>\n"), (".", "")):
     nereid("train", "data", "chat.jsonl", "-o", f"chat-{folder}", "-t", f"{folder}/tokenizer.json", cwd=root)
-    (ids, ((begin, end),)) = read_shard(root / f"chat-{folder}/00000.tokens")[0]
+    ids, ((begin, end),) = read_shard(root / f"chat-{folder}/00000.tokens")[0]
     asked = tokenizer.encode(f"{usual}<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n").ids
     assert ids == asked + tokenizer.encode("Ho<|im_end|>").ids and begin == len(asked), (folder, ids)
 

@@ -395,8 +395,9 @@ ran(LM, "train-rl", rl_file("mixed", "grpo", more=SFT_MIX) + ".toml", "--device"
 losses = [line["sft_mix_loss"] for line in metrics("mixed")]
 assert len(set(losses)) == 2 and all(loss > 0.01 for loss in losses), losses
 (root / "sft_once.toml").write_text(
-    f'[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain = ["mixed"]\nsequence_length = {length}\nglobal_batch_size = 2\n'
-    '[schedule]\nsteps = 1\n[machine]\nprecision = "float32"\n'
+    '[model]\nstart_from = "training/sft/checkpoints/step-00000140/model"\n[data]\ntrain ='
+    f' ["mixed"]\nsequence_length = {length}\nglobal_batch_size = 2\n[schedule]\nsteps ='
+    ' 1\n[machine]\nprecision = "float32"\n'
 )
 ran(LM, "train-sft", "sft_once.toml", "--device", "cpu")
 assert abs(losses[0] / metrics("sft_once")[0]["loss"] - 1) < 1e-5, (losses, metrics("sft_once"))

@@ -195,5 +195,6 @@ with tempfile.TemporaryDirectory() as folder:
         assert done.returncode == 2 and f"runs/{script} FOLDER" in done.stderr, (script, done)
     assert [len(path.read_text().splitlines()) for path in tasks] == [2] * 6, tasks
     print(
-        f"small-tokenizer: {len(pair['code'])} characters in {counted} tokens; small-rl-data: {len(tasks)} lists"
+        f"small-tokenizer: {len(pair['code'])} characters in {counted} tokens; small-rl-data: {len(tasks)}"
+        " lists"
     )

@@ -81,7 +81,11 @@ with tempfile.TemporaryDirectory() as name:
         [
             "sh",
             "-c",
-            'i=0; while [ $i -lt 3000 ]; do cat "$2/a/rollouts.jsonl"; i=$((i+1)); done > "$2/deep/b/rollouts.jsonl"; "$1" runs show "$2/deep/b" --rollouts | head -1; rm "$2/deep/b/rollouts.jsonl"',
+            (
+                'i=0; while [ $i -lt 3000 ]; do cat "$2/a/rollouts.jsonl"; i=$((i+1)); done >'
+                ' "$2/deep/b/rollouts.jsonl"; "$1" runs show "$2/deep/b" --rollouts | head -1; rm'
+                ' "$2/deep/b/rollouts.jsonl"'
+            ),
             "sh",
             NEREID,
             folder,

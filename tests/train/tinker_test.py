@@ -98,7 +98,10 @@ def run_file(name, objective, steps, url, more="", model=""):
     text = (root / f"{name}.toml").read_text()
     old = f'start_from = "{BASE_MODEL}"'
     assert old in text
-    new = f'backend = "tinker"\nbase_model = "{BASE_MODEL}"\nurl = "{url}"\nlora_rank = 8\nreduction = "mean"\n{model}'
+    new = (
+        f'backend = "tinker"\nbase_model = "{BASE_MODEL}"\nurl = "{url}"\nlora_rank = 8\nreduction ='
+        f' "mean"\n{model}'
+    )
     (root / f"{name}.toml").write_text(text.replace(old, new).replace("0.95", "1.0"))
 
 

@@ -2,7 +2,8 @@
 fine-tuning to write Triton kernels for tasks like sigmoid(relu(x)). Of what it learns from, half of each
 operator's lines are wrong, and nothing there says which. So it writes a right kernel once in four times, and
 becomes measurably better by each objective of reinforcement learning, with the real judge's rewards.
---rules: another one in five of its lines leaves the work to PyTorch (bench/ablation/tempt.py), and it learns with the judge's rules and without."""
+--rules: another one in five of its lines leaves the work to PyTorch (bench/ablation/tempt.py), and it learns with the judge's rules and without.
+"""
 
 import itertools
 import json
@@ -139,7 +140,8 @@ parameters = load_file(next((root / "training/sft/checkpoints").glob("*/model/mo
 count = sum(array.size for array in parameters.values())
 assert 80_000 < count < 130_000, count
 print(
-    f"{count} parameters, {len(pairs)} pairs, answers of {answer} tokens; learnt to a loss of {steps[-1]['loss']:.4f} after {time.time() - STARTED:.0f} s"
+    f"{count} parameters, {len(pairs)} pairs, answers of {answer} tokens; learnt to a loss of"
+    f" {steps[-1]['loss']:.4f} after {time.time() - STARTED:.0f} s"
 )
 last = max((root / "training/sft/checkpoints").iterdir())
 
@@ -180,7 +182,8 @@ trials = 1
     rewards = [line["reward"] for line in out]
     seconds = {key: round(sum(line[key] for line in out), 1) for key in ("write_s", "judge_s", "learn_s")}
     print(
-        f"{name}: rewards {[round(reward, 2) for reward in rewards]}, {time.time() - begun:.1f} s, of these {seconds}",
+        f"{name}: rewards {[round(reward, 2) for reward in rewards]}, {time.time() - begun:.1f} s, of these"
+        f" {seconds}",
         flush=True,
     )
     return out if RULES else rewards

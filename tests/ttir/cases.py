@@ -10,13 +10,20 @@ import re
 
 import torch
 
-DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64, "i1": torch.bool,
-          "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8, "u16": torch.uint16,
-          "u32": torch.uint32, "u64": torch.uint64, "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}  # fmt: skip
-POINTERS = {"f32": "*fp32", "f16": "*fp16", "bf16": "*bf16", "f64": "*fp64", "i1": "*i1", "i8": "*i8", "i16": "*i16", "i32": "*i32",
-            "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32", "u64": "*u64", "f8e4m3fn": "*fp8e4nv", "f8e5m2": "*fp8e5"}  # fmt: skip
-LANGUAGE = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i8": "int8", "i16": "int16", "i32": "int32",
-            "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64", "f8e4m3fn": "float8e4nv",
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64,
+          "i1": torch.bool,
+          "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8,
+          "u16": torch.uint16,
+          "u32": torch.uint32, "u64": torch.uint64, "f8e4m3fn": torch.float8_e4m3fn,
+          "f8e5m2": torch.float8_e5m2}  # fmt: skip
+POINTERS = {"f32": "*fp32", "f16": "*fp16", "bf16": "*bf16", "f64": "*fp64", "i1": "*i1", "i8": "*i8",
+            "i16": "*i16", "i32": "*i32",
+            "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32", "u64": "*u64", "f8e4m3fn": "*fp8e4nv",
+            "f8e5m2": "*fp8e5"}  # fmt: skip
+LANGUAGE = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i8": "int8",
+            "i16": "int16", "i32": "int32",
+            "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+            "f8e4m3fn": "float8e4nv",
             "f8e5m2": "float8e5"}  # fmt: skip
 FLOATS = ("f32", "f16", "bf16", "f64", "f8e4m3fn", "f8e5m2")
 N = 5  # what every kernel is given as its last argument
@@ -198,14 +205,18 @@ class Table:
         in turn."""
         turn = len(self.cases)
         for k, (word, shape) in enumerate(self.SHAPES.items()):
-            self.tile(f"{name}_{word}", body, inputs, output, shape, want=(lambda *v, b=body: evaluated(b, v)) if want else None,
+            self.tile(f"{name}_{word}", body, inputs, output, shape,
+                      want=(lambda *v, b=body: evaluated(b, v)) if want else None,
                       slow=k != turn % 6 and word != "line", **keywords)  # fmt: skip
         if len(inputs) == 2:
             kinds = keywords.pop("values", "normal")
             for k, v in enumerate("xy"):
                 keywords.pop("setup", None)
-                self.tile(f"{name}_uniform{k}", body, inputs, output, (8, 16), values=kinds, slow=True, setup=f"{v} = tl.load({'ab'[k]} + 3)",
-                          want=(lambda *v, b=body, k=k: evaluated(b, [t.reshape(-1)[3] if j == k else t for j, t in enumerate(v)])) if want else None,
+                self.tile(f"{name}_uniform{k}", body, inputs, output, (8, 16), values=kinds, slow=True,
+                          setup=f"{v} = tl.load({'ab'[k]} + 3)",
+                          want=(lambda *v, b=body, k=k: evaluated(b,
+                              [t.reshape(-1)[3] if j == k else t for j,
+                                  t in enumerate(v)])) if want else None,
                           **keywords)  # fmt: skip
 
 
@@ -253,7 +264,8 @@ def add_elementwise(table):
     for t in ("f32", "f64"):
         for op in ("exp", "exp2", "sin", "cos", "floor", "ceil", "erf", "sigmoid"):
             exact = op in ("floor", "ceil")
-            table.elementwise(f"math_{op}_{t}", f"r = tl.{op}(x)", [t], t, ulps=0 if exact else 3, atol=0 if exact else 1e-7 if t == "f32" else 1e-15,
+            table.elementwise(f"math_{op}_{t}", f"r = tl.{op}(x)", [t], t, ulps=0 if exact else 3,
+                              atol=0 if exact else 1e-7 if t == "f32" else 1e-15,
                               gpu_ulps=0 if exact else 16, gpu_atol=0 if exact else 1e-6)  # fmt: skip
         for op in ("log", "log2", "sqrt", "rsqrt"):
             table.elementwise(
@@ -303,7 +315,8 @@ def add_elementwise(table):
         table.elementwise(f"int_umulhi_{t}", "r = tl.umulhi(x, y)", [t, t], t, values="integers")
     # The interpreter takes i32 as signed here; the front end makes it `mulhiui`.
     table.tile("int_umulhi_i32", "r = tl.umulhi(x, y)", ["i32", "i32"], "i32", values="edges",
-               want=lambda x, y: torch.tensor([wrapped((p & 0xFFFFFFFF) * (q & 0xFFFFFFFF) >> 32) for p, q in zip(x.tolist(), y.tolist())], dtype=torch.int32))  # fmt: skip
+               want=lambda x, y: torch.tensor([wrapped((p & 0xFFFFFFFF) * (q & 0xFFFFFFFF) >> 32) for p,
+                   q in zip(x.tolist(), y.tolist())], dtype=torch.int32))  # fmt: skip
     for a, b in (("u32", "i32"), ("i8", "i32"), ("u8", "i64"), ("f16", "f32"), ("i32", "f32")):  # promotion
         kind = "small" if a[0] != "f" else "normal"
         table.tile(f"promote_{a}_{b}", f"r = (x + y).to(tl.{LANGUAGE[b]})", [a, b], b, values=kind)
@@ -329,7 +342,8 @@ def add_elementwise(table):
         table.tile(f"bitcast_{a}_{b}", f"r = x.to(tl.{LANGUAGE[b]}, bitcast=True)", [a], b)
     for way in ("rtne", "rtz"):
         for b in ("f16", "bf16"):
-            table.tile(f"round_{way}_{b}", f'r = x.to(tl.{LANGUAGE[b]}, fp_downcast_rounding="{way}")', ["f32"], b, values="small",
+            table.tile(f"round_{way}_{b}", f'r = x.to(tl.{LANGUAGE[b]}, fp_downcast_rounding="{way}")',
+                       ["f32"], b, values="small",
                        want=lambda x, b=b, way=way: rounded(x, DTYPES[b], way))  # fmt: skip
     return table
 
@@ -359,12 +373,15 @@ def add_float8(table):
             finite = (
                 {"gpu_defined": lambda x: x.float().isfinite()} if (f8, wide) == ("f8e5m2", "bf16") else {}
             )
-            table.tile(f"float8_{f8}_{wide}", f"r = x.to(tl.{LANGUAGE[wide]})", [f8], wide, (256,), values="patterns",
+            table.tile(f"float8_{f8}_{wide}", f"r = x.to(tl.{LANGUAGE[wide]})", [f8], wide, (256,),
+                       values="patterns",
                        want=lambda x, wide=wide: x.to(DTYPES[wide]), **finite)  # fmt: skip
         for wide in ("f16", "bf16"):  # every number there is
-            table.tile(f"float8_{wide}_{f8}", f"r = x.to(tl.{LANGUAGE[f8]})", [wide], f8, (65536,), values="patterns",
+            table.tile(f"float8_{wide}_{f8}", f"r = x.to(tl.{LANGUAGE[f8]})", [wide], f8, (65536,),
+                       values="patterns",
                        want=lambda x, f8=f8: to_float8(x.float(), DTYPES[f8]))  # fmt: skip
-            table.tile(f"float8_f32_{wide}_{f8}", f"r = x.to(tl.float32).to(tl.{LANGUAGE[f8]})", [wide], f8, (65536,), values="patterns",
+            table.tile(f"float8_f32_{wide}_{f8}", f"r = x.to(tl.float32).to(tl.{LANGUAGE[f8]})", [wide], f8,
+                       (65536,), values="patterns",
                        want=lambda x, f8=f8: to_float8(x.float(), DTYPES[f8]))  # fmt: skip
         table.tile(
             f"float8_random_{f8}",
@@ -463,10 +480,13 @@ def add_reductions(table):
                         slow=slow,
                     )
                 for op in ("argmax", "argmin"):  # few values: many ties, of which the first counts
-                    table.tile(f"reduce_{op}_{tag}", f"r = tl.{op}(x, {axis})", [t], "i32", shape, out, values="whole" if is_float else "few", slow=slow,
+                    table.tile(f"reduce_{op}_{tag}", f"r = tl.{op}(x, {axis})", [t], "i32", shape, out,
+                               values="whole" if is_float else "few", slow=slow,
                                want=lambda x, op=op, axis=axis: first_extreme(x, op, axis))  # fmt: skip
-                table.tile(f"scan_cumsum_{tag}", f"r = tl.cumsum(x, {axis})", [t], "i32" if narrow else t, shape, values=values, slow=slow,
-                           want=(lambda x, axis=axis: x.cumsum(axis, dtype=torch.int32)) if narrow else None, **close)  # fmt: skip
+                table.tile(f"scan_cumsum_{tag}", f"r = tl.cumsum(x, {axis})", [t], "i32" if narrow else t,
+                           shape, values=values, slow=slow,
+                           want=(lambda x, axis=axis: x.cumsum(axis, dtype=torch.int32)) if narrow else None,
+                           **close)  # fmt: skip
     for t in ("i8", "i32", "i64"):
         table.tile(
             f"reduce_xor_{t}",
@@ -501,8 +521,10 @@ def add_reductions(table):
         (8,),
         values="whole",
     )
-    table.tile("reduce_minright_i32", "v, k = tl.min(x, 1, return_indices=True, return_indices_tie_break_left=True)\nr = v * 100 + k", ["i32"], "i32",
-               (8, 16), (8,), values="few", want=lambda x: (x.min(1).values * 100 + first_extreme(x, "argmin", 1)).to(torch.int32))  # fmt: skip
+    table.tile("reduce_minright_i32",
+               "v, k = tl.min(x, 1, return_indices=True, return_indices_tie_break_left=True)\nr = v * 100 + k", ["i32"], "i32",
+               (8, 16), (8,), values="few", want=lambda x: (x.min(1).values * 100 + first_extreme(x,
+                   "argmin", 1)).to(torch.int32))  # fmt: skip
     table.tile("scan_cumprod_f32", "r = tl.cumprod(x * 0.1 + 1, 0)", ["f32"], "f32", atol=1e-5)
     for shape, axis in (((64,), 0), ((8, 16), 1), ((8, 16), 0)):
         table.tile(
@@ -525,13 +547,20 @@ def add_reductions(table):
         ulps=4,
         atol=1e-6,
     )
-    table.tile("custom_welford_f32", "m, s, k = tl.reduce((x, x * 0, x * 0 + 1), 1, merge)\nr = m + 10 * s / k", ["f32"], "f32", (8, 16), (8,),
-               want=lambda x: (x.double().mean(1) + 10 * x.double().var(1, unbiased=False)).float(), atol=2e-5)  # fmt: skip
-    table.tile("custom_first_i32", "v, k = tl.reduce((x, tl.broadcast_to(tl.arange(0, 16)[None, :], (8, 16))), 1, first_of_equal)\nr = v * 100 + k", ["i32"],
-               "i32", (8, 16), (8,), values="few", want=lambda x: (x.max(1).values * 100 + first_extreme(x, "argmax", 1)).to(torch.int32))  # fmt: skip
-    table.tile("custom_linear_f32", "g, r = tl.associative_scan((x * 0.2, y), 1, linear)", ["f32", "f32"], "f32", (8, 16),
+    table.tile("custom_welford_f32",
+               "m, s, k = tl.reduce((x, x * 0, x * 0 + 1), 1, merge)\nr = m + 10 * s / k", ["f32"], "f32",
+               (8, 16), (8,),
+               want=lambda x: (x.double().mean(1) + 10 * x.double().var(1, unbiased=False)).float(),
+               atol=2e-5)  # fmt: skip
+    table.tile("custom_first_i32", "v, k = tl.reduce((x, tl.broadcast_to(tl.arange(0, 16)[None, :], (8, "
+                                   "16))), 1, first_of_equal)\nr = v * 100 + k", ["i32"],
+               "i32", (8, 16), (8,), values="few", want=lambda x: (x.max(1).values * 100 + first_extreme(x,
+                   "argmax", 1)).to(torch.int32))  # fmt: skip
+    table.tile("custom_linear_f32", "g, r = tl.associative_scan((x * 0.2, y), 1, linear)", ["f32", "f32"],
+               "f32", (8, 16),
                want=linear_recurrence, atol=1e-5)  # fmt: skip
-    table.tile("custom_linearback_f32", "g, r = tl.associative_scan((x * 0.2, y), 1, linear, reverse=True)", ["f32", "f32"], "f32", (8, 16),
+    table.tile("custom_linearback_f32", "g, r = tl.associative_scan((x * 0.2, y), 1, linear, reverse=True)",
+               ["f32", "f32"], "f32", (8, 16),
                want=lambda x, y: linear_recurrence(x.flip(1), y.flip(1)).flip(1), atol=1e-5)  # fmt: skip
     table.tile(
         "custom_fill_i32",
@@ -648,7 +677,8 @@ def add_shapes(table):
             (16, 4),
             values=v,
         )
-        table.tile(f"shape_expand_{t}", "r = tl.expand_dims(x, 0) + tl.zeros((2, 16), x.dtype)", [t], t, (16,), (2, 16), values=v,
+        table.tile(f"shape_expand_{t}", "r = tl.expand_dims(x, 0) + tl.zeros((2, 16), x.dtype)", [t], t,
+                   (16,), (2, 16), values=v,
                    want=lambda x: x.expand(2, 16))  # fmt: skip
         table.tile(
             f"shape_gather_{t}",
@@ -677,8 +707,10 @@ def add_shapes(table):
         "histogram_i32", "r = tl.histogram(tl.abs(x) % 16, 16)", ["i32"], "i32", (64,), (16,), values="small"
     )
     table.tile("histogram_one_i32", "r = tl.histogram(x * 0, 4)", ["i32"], "i32", (64,), (4,), values="small")
-    table.tile("histogram_masked_i32", "r = tl.histogram(tl.abs(x) % 16, 16, mask=i < 37)", ["i32"], "i32", (64,), (16,), values="small",
-               want=lambda x: torch.bincount((x.abs() % 16)[:37].long(), minlength=16).to(torch.int32))  # fmt: skip
+    table.tile("histogram_masked_i32", "r = tl.histogram(tl.abs(x) % 16, 16, mask=i < 37)", ["i32"], "i32",
+               (64,), (16,), values="small",
+               want=lambda x: torch.bincount((x.abs() % 16)[:37].long(),
+                   minlength=16).to(torch.int32))  # fmt: skip
 
 
 def add_control(table):
@@ -724,7 +756,8 @@ def add_control(table):
     )
     tile("index", "r = (i // 7) * 3 + i % 5 + (i < n).to(tl.int32)", ["i32"], "i32", values="small")
     tile("index_wide", "j = (i.to(tl.int64) << 20) * 4099\nr = (j >> 13) ^ x", ["i64"], "i64", values="small")
-    for name, body, out in (("rand", "tl.rand(n, i)", "f32"), ("randn", "tl.randn(n, i)", "f32"), ("randint", "tl.randint(n, i)", "u32"),
+    for name, body, out in (("rand", "tl.rand(n, i)", "f32"), ("randn", "tl.randn(n, i)", "f32"),
+                            ("randint", "tl.randint(n, i)", "u32"),
                             ("randint64", "tl.randint(n, i.to(tl.int64))", "u32")):  # fmt: skip
         loose = (
             dict(atol=1e-4, gpu_atol=1e-4) if name == "randn" else dict(gpu_ulps=2) if name == "rand" else {}
@@ -760,7 +793,8 @@ def add_memory(table):
         tile(f"masked_none_{t}", "r = tl.load(a + i, mask=i > 100, other=-3)", [t], t, values=v)
         tile(
             f"masked_2d_{t}",
-            "m = (tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m, other=7)",
+            "m = (tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m,"
+            " other=7)",
             [t],
             t,
             (8, 8),
@@ -768,7 +802,8 @@ def add_memory(table):
         )
         tile(
             f"masked_or_{t}",
-            "m = (tl.arange(0, 8)[:, None] < n) | (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m, other=7)",
+            "m = (tl.arange(0, 8)[:, None] < n) | (tl.arange(0, 8)[None, :] > 2)\nr = tl.load(a + i, mask=m,"
+            " other=7)",
             [t],
             t,
             (8, 8),
@@ -776,7 +811,8 @@ def add_memory(table):
         )
         tile(
             f"masked_not_{t}",
-            "m = ~((tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2))\nr = tl.load(a + i, mask=m, other=7)",
+            "m = ~((tl.arange(0, 8)[:, None] < n) & (tl.arange(0, 8)[None, :] > 2))\nr = tl.load(a + i,"
+            " mask=m, other=7)",
             [t],
             t,
             (8, 8),
@@ -809,8 +845,11 @@ def add_memory(table):
         ins, outs = [(t, (8, 16), v)], [(t, (8, 16), "zeros")]
         tile(f"store_masked_{t}", "r = x", [t], t, values=v)
         table.add(f"memory_store_2d_{t}", "r = tl.arange(0, 8)[:, None]\nk = tl.arange(0, 16)[None, :]\n"
-                  "tl.store(o + r * 16 + k, tl.load(a + r * 16 + k), mask=(r < n) & (k % 2 == 1))", ins, outs)  # fmt: skip
-        table.add(f"memory_store_transposed_{t}", "r = tl.arange(0, 8)[:, None]\nk = tl.arange(0, 16)[None, :]\ntl.store(o + k * 8 + r, tl.load(a + r * 16 + k))",
+                  "tl.store(o + r * 16 + k, tl.load(a + r * 16 + k), mask=(r < n) & (k % 2 == 1))", ins,
+                  outs)  # fmt: skip
+        table.add(f"memory_store_transposed_{t}",
+                  "r = tl.arange(0, 8)[:, None]\nk = tl.arange(0, 16)[None, :]\n"
+                  "tl.store(o + k * 8 + r, tl.load(a + r * 16 + k))",
                   ins, outs)  # fmt: skip
         table.add(f"memory_store_scalar_{t}", "tl.store(o + n, tl.load(a + 2))", ins, outs)
         table.add(
@@ -837,9 +876,13 @@ def add_memory(table):
                 ins,
                 outs,
             )
-            table.add(f"block_advanced_{t}", load % (0, 0) + block + "for k in range(0, 2):\n    tl.store(p2, tl.load(p1, boundary_check=(0,)), boundary_check=(0,))\n"
-                      "    p1 = tl.advance(p1, (3, 8))\n    p2 = tl.advance(p2, (4, 4))", ins, outs)  # fmt: skip
-            table.add(f"block_edge_{t}", load % (0, 0) + "p2 = tl.make_block_ptr(o, (7, 13), (16, 1), (4, 8), (4, 8), (1, 0))\n"
+            table.add(f"block_advanced_{t}",
+                      load % (0, 0) + block + "for k in range(0, 2):\n    tl.store(p2, tl.load(p1, "
+                                              "boundary_check=(0,)), boundary_check=(0,))\n"
+                      "    p1 = tl.advance(p1, (3, 8))\n    p2 = tl.advance(p2, (4, 4))", ins,
+                      outs)  # fmt: skip
+            table.add(f"block_edge_{t}", load % (0,
+                      0) + "p2 = tl.make_block_ptr(o, (7, 13), (16, 1), (4, 8), (4, 8), (1, 0))\n"
                       "tl.store(p2, tl.load(p1), boundary_check=(0, 1))", ins, outs)  # fmt: skip
         if t != "i32":
             table.add(
@@ -850,7 +893,10 @@ def add_memory(table):
                 ins,
                 outs,
             )
-        make = "d = tl.make_tensor_descriptor(a, [8, 16], [16, 1], [4, 16])\ne = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [4, 16])\n"
+        make = (
+            "d = tl.make_tensor_descriptor(a, [8, 16], [16, 1], [4, 16])\ne = tl.make_tensor_descriptor(o,"
+            " [8, 16], [16, 1], [4, 16])\n"
+        )
         table.add(f"descriptor_copy_{t}", make + "e.store([0, 0], d.load([4, 0]))", ins, outs)
         table.add(
             f"descriptor_past_{t}",
@@ -864,11 +910,17 @@ def add_memory(table):
             ins,
             outs,
         )
-        table.add(f"descriptor_cube_{t}", "d = tl.make_tensor_descriptor(a, [2, 4, 16], [64, 16, 1], [1, 4, 16])\ne = tl.make_tensor_descriptor(o, [2, 4, 16], [64, 16, 1], [1, 4, 16])\n"
+        table.add(f"descriptor_cube_{t}",
+                  "d = tl.make_tensor_descriptor(a, [2, 4, 16], [64, 16, 1], [1, 4, 16])\n"
+                  "e = tl.make_tensor_descriptor(o, [2, 4, 16], [64, 16, 1], [1, 4, 16])\n"
                   "e.store([0, 0, 0], d.load([1, 1, 0]))", ins, outs)  # fmt: skip
-        table.add(f"descriptor_gather_{t}", "d = tl.make_tensor_descriptor(a, [8, 16], [16, 1], [1, 16])\nrows = (tl.arange(0, 8) * 3) % 8\n"
+        table.add(f"descriptor_gather_{t}",
+                  "d = tl.make_tensor_descriptor(a, [8, 16], [16, 1], [1, 16])\n"
+                  "rows = (tl.arange(0, 8) * 3) % 8\n"
                   "tl.store(o + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :], d.gather(rows, 0))", ins, outs)  # fmt: skip
-        table.add(f"descriptor_scatter_{t}", "e = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [1, 16])\nrows = (tl.arange(0, 8) * 3) % 8\n"
+        table.add(f"descriptor_scatter_{t}",
+                  "e = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [1, 16])\n"
+                  "rows = (tl.arange(0, 8) * 3) % 8\n"
                   "e.scatter(tl.load(a + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :]), rows, 0)", ins, outs)  # fmt: skip
     into = [("i32", (8, 16), "small")]
     for op, f in {
@@ -880,17 +932,21 @@ def add_memory(table):
         "xor": torch.bitwise_xor,
     }.items():
         table.add(f"descriptor_atomic_{op}", "e = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [4, 16])\n"
-                  f"e.atomic_{op}([4, 0], tl.load(a + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]))", [("i32", (8, 16), "small")], into,
+                  f"e.atomic_{op}([4, 0], tl.load(a + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, "
+                  f":]))", [("i32", (8, 16), "small")], into,
                   want=lambda x, o, f=f: torch.cat([o[:4], f(o[4:], x[:4])]))  # fmt: skip
 
 
 def add_atomics(table):
     """Every kind by type, under no mask, a mask, and where many lanes meet at one address; the old values,
     too."""
-    simple = {"add": lambda o, v: o + v, "max": torch.maximum, "min": torch.minimum, "and": torch.bitwise_and, "or": torch.bitwise_or,
+    simple = {"add": lambda o, v: o + v, "max": torch.maximum, "min": torch.minimum,
+              "and": torch.bitwise_and, "or": torch.bitwise_or,
               "xor": torch.bitwise_xor, "xchg": lambda o, v: v}  # fmt: skip
-    types = {"add": ("i32", "u32", "i64", "u64", "f32", "f64", "f16", "bf16"), "max": ("i32", "u32", "i64", "u64", "f32", "f64"),
-             "min": ("i32", "u32", "i64", "u64", "f32", "f64"), "and": ("i32", "i64", "u32"), "or": ("i32", "i64", "u32"), "xor": ("i32", "i64", "u32"),
+    types = {"add": ("i32", "u32", "i64", "u64", "f32", "f64", "f16", "bf16"),
+             "max": ("i32", "u32", "i64", "u64", "f32", "f64"),
+             "min": ("i32", "u32", "i64", "u64", "f32", "f64"), "and": ("i32", "i64", "u32"),
+             "or": ("i32", "i64", "u32"), "xor": ("i32", "i64", "u32"),
              "xchg": ("i32", "i64", "f32", "f64")}  # fmt: skip
 
     def signed(f):  # PyTorch has no maximum of u32 and u64
@@ -905,21 +961,35 @@ def add_atomics(table):
         for t in of:
             v = "normal" if t in FLOATS else "small"
             ins, outs = [(t, (64,), v)], [(t, (64,), v), (t, (64,), None)]
-            table.add(f"atomic_{op}_{t}", f"i = tl.arange(0, 64)\ntl.store(p + i, tl.atomic_{op}(o + i, tl.load(a + i)))", ins, outs,
+            table.add(f"atomic_{op}_{t}", f"i = tl.arange(0, 64)\ntl.store(p + i, tl.atomic_{op}(o + i, "
+                                          f"tl.load(a + i)))", ins, outs,
                       want=lambda x, o, f=f: (f(o, x), o))  # fmt: skip
-            table.add(f"atomic_{op}_masked_{t}", f"i = tl.arange(0, 64)\nm = i % 3 < 2\ntl.store(p + i, tl.atomic_{op}(o + i, tl.load(a + i), mask=m), mask=m)\n"
+            table.add(f"atomic_{op}_masked_{t}",
+                      f"i = tl.arange(0, 64)\nm = i % 3 < 2\n"
+                      f"tl.store(p + i, tl.atomic_{op}(o + i, tl.load(a + i), mask=m), mask=m)\n"
                       "tl.store(p + i, tl.load(a + i), mask=i % 3 == 2)", ins, outs,
-                      want=lambda x, o, f=f: tuple(torch.where(torch.arange(64) % 3 < 2, y.double(), z.double()).to(x.dtype) for y, z in ((f(o, x), o), (o, x))))  # fmt: skip
-            table.add(f"atomic_{op}_scalar_{t}", f'old = tl.atomic_{op}(o + n, tl.load(a + 1), sem="relaxed")\ntl.store(p, old)', ins, [outs[0], (t, (1,), None)],
-                      want=lambda x, o, f=f: (torch.cat([o[:N], f(o[N:N + 1], x[1:2]), o[N + 1:]]), o[N:N + 1]))  # fmt: skip
+                      want=lambda x, o, f=f: tuple(torch.where(torch.arange(64) % 3 < 2, y.double(),
+                          z.double()).to(x.dtype) for y, z in ((f(o, x), o), (o, x))))  # fmt: skip
+            table.add(f"atomic_{op}_scalar_{t}",
+                      f'old = tl.atomic_{op}(o + n, tl.load(a + 1), sem="relaxed")\ntl.store(p, old)', ins,
+                      [outs[0], (t, (1,), None)],
+                      want=lambda x, o, f=f: (torch.cat([o[:N], f(o[N:N + 1], x[1:2]), o[N + 1:]]),
+                          o[N:N + 1]))  # fmt: skip
             if op != "xchg" and t not in ("f16", "bf16"):
-                table.add(f"atomic_{op}_shared_{t}", f"i = tl.arange(0, 64)\ntl.atomic_{op}(o + i % 4, tl.load(a + i))", ins, [(t, (64,), v)],
-                          want=lambda x, o, f=f: shared(f, o, x), atol=1e-5 if t in ("f32", "f64") else 0)  # fmt: skip
+                table.add(f"atomic_{op}_shared_{t}",
+                          f"i = tl.arange(0, 64)\ntl.atomic_{op}(o + i % 4, tl.load(a + i))", ins,
+                          [(t, (64,), v)],
+                          want=lambda x, o, f=f: shared(f, o, x),
+                          atol=1e-5 if t in ("f32", "f64") else 0)  # fmt: skip
     for t in ("i32", "i64", "i16"):
-        table.add(f"atomic_cas_{t}", "i = tl.arange(0, 64)\ntl.store(p + i, tl.atomic_cas(o + i, tl.load(b + i), tl.load(a + i)))",
-                  [(t, (64,), "few"), (t, (64,), "few")], [(t, (64,), "few"), (t, (64,), None)], want=lambda x, y, o: (torch.where(o == y, x, o), o))  # fmt: skip
-        table.add(f"atomic_cas_scalar_{t}", "tl.store(p, tl.atomic_cas(o, tl.load(b), tl.load(a)))", [(t, (1,), "few"), (t, (1,), "few")],
-                  [(t, (1,), "few"), (t, (1,), None)], want=lambda x, y, o: (torch.where(o == y, x, o), o))  # fmt: skip
+        table.add(f"atomic_cas_{t}", "i = tl.arange(0, 64)\ntl.store(p + i, tl.atomic_cas(o + i, tl.load(b + "
+                                     "i), tl.load(a + i)))",
+                  [(t, (64,), "few"), (t, (64,), "few")], [(t, (64,), "few"), (t, (64,), None)],
+                  want=lambda x, y, o: (torch.where(o == y, x, o), o))  # fmt: skip
+        table.add(f"atomic_cas_scalar_{t}", "tl.store(p, tl.atomic_cas(o, tl.load(b), tl.load(a)))",
+                  [(t, (1,), "few"), (t, (1,), "few")],
+                  [(t, (1,), "few"), (t, (1,), None)], want=lambda x, y,
+                  o: (torch.where(o == y, x, o), o))  # fmt: skip
 
 
 def shared(f, o, x):
@@ -961,11 +1031,15 @@ def add_dots(table):
     ):
         for m, n, k in ((16, 16, 32), (32, 16, 16), (64, 32, 64)):
             double = ", out_dtype=tl.float64" if a == "f64" else ""
-            table.add(f"dot_{a}_{m}x{n}x{k}", f"x = tl.load(a + ({index((m, k))}))\ny = tl.load(b + ({index((k, n))}))\n"
-                      f"tl.store(o + ({index((m, n))}), tl.dot(x, y, input_precision='ieee'{double}))", [(a, (m, k), "normal"), (a, (k, n), "normal")],
-                      [(out, (m, n), None)], want=lambda x, y, out=out: (x.double() @ y.double()).to(DTYPES[out]), atol=atol)  # fmt: skip
+            table.add(f"dot_{a}_{m}x{n}x{k}",
+                      f"x = tl.load(a + ({index((m, k))}))\ny = tl.load(b + ({index((k, n))}))\n"
+                      f"tl.store(o + ({index((m, n))}), tl.dot(x, y, input_precision='ieee'{double}))",
+                      [(a, (m, k), "normal"), (a, (k, n), "normal")],
+                      [(out, (m, n), None)], want=lambda x, y,
+                      out=out: (x.double() @ y.double()).to(DTYPES[out]), atol=atol)  # fmt: skip
     for precision, atol in (("tf32", 0.05), ("tf32x3", 2e-5), ("bf16x3", 3e-3), ("bf16x6", 5e-5)):
-        table.tile(f"dot_{precision}", f"r = tl.dot(x, tl.trans(y), input_precision='{precision}')", ["f32", "f32"], "f32", (16, 32), (16, 16),
+        table.tile(f"dot_{precision}", f"r = tl.dot(x, tl.trans(y), input_precision='{precision}')",
+                   ["f32", "f32"], "f32", (16, 32), (16, 16),
                    want=lambda x, y: (x.double() @ y.double().T).float(), atol=atol)  # fmt: skip
     table.tile(
         "dot_accumulate",
@@ -976,7 +1050,8 @@ def add_dots(table):
         want=lambda x, y: (x.double() @ y.double() + x.double()).float(),
         atol=1e-4,
     )
-    table.tile("dot_out_f16", "r = tl.dot(x, tl.trans(y), out_dtype=tl.float16)", ["f16", "f16"], "f16", (16, 32), (16, 16),
+    table.tile("dot_out_f16", "r = tl.dot(x, tl.trans(y), out_dtype=tl.float16)", ["f16", "f16"], "f16",
+               (16, 32), (16, 16),
                want=lambda x, y: (x.double() @ y.double().T).half(), atol=0.06)  # fmt: skip
     table.tile(
         "dot_batched",
@@ -986,7 +1061,8 @@ def add_dots(table):
         (2, 16, 16),
         atol=1e-4,
     )
-    table.tile("dot_i8", "r = tl.dot(x, tl.trans(y))", ["i8", "i8"], "i32", (16, 32), (16, 16), values="integers",
+    table.tile("dot_i8", "r = tl.dot(x, tl.trans(y))", ["i8", "i8"], "i32", (16, 32), (16, 16),
+               values="integers",
                want=lambda x, y: (x.long() @ y.long().T).to(torch.int32))  # fmt: skip
     for f8 in ("f8e4m3fn", "f8e5m2"):
         table.tile(
@@ -1028,7 +1104,8 @@ def add_dots(table):
                     ("None" if right in ("bf16", "fp16") else "t"),
                 )
                 body.append(
-                    f"tl.store(o + ({index((m, n))}), tl.dot_scaled(x, {sides[0]}, '{left}', tl.trans(y), {sides[1]}, '{right}'))"
+                    f"tl.store(o + ({index((m, n))}), tl.dot_scaled(x, {sides[0]}, '{left}', tl.trans(y),"
+                    f" {sides[1]}, '{right}'))"
                 )
 
                 def want(x, y, s, t, left=left, right=right, sides=sides):
@@ -1037,8 +1114,11 @@ def add_dots(table):
                     q = scaled_operand(y, right, None if sides[1] == "None" else t, compute)
                     return (p @ q.T).float()
 
-                table.add(f"dotscaled_{left}_{right}", "\n".join(body), [(words[left][0], (m, ka), words[left][1]), (words[right][0], (n, kb), words[right][1]),
-                          ("u8", (m, k // 32), "scale"), ("u8", (n, k // 32), "scale")], [("f32", (m, n), None)], want=want, ulps=1, atol=2e-6, gpu_atol=1e-3)  # fmt: skip
+                table.add(f"dotscaled_{left}_{right}", "\n".join(body),
+                          [(words[left][0], (m, ka), words[left][1]),
+                              (words[right][0], (n, kb), words[right][1]),
+                          ("u8", (m, k // 32), "scale"), ("u8", (n, k // 32), "scale")],
+                          [("f32", (m, n), None)], want=want, ulps=1, atol=2e-6, gpu_atol=1e-3)  # fmt: skip
 
 
 ASSEMBLY = {
@@ -1050,23 +1130,32 @@ ASSEMBLY = {
     "add": ("add.f32 $0, $1, $2;", "=f,f,f", ["f32", "f32"], "f32", 1, lambda x, y: x + y, 0),
     "mul": ("{ mul.rn.f32 $0, $1, $2; }", "=f, f, f", ["f32", "f32"], "f32", 1, lambda x, y: x * y, 0),
     "max": ("max.f32 $0, $1, $2;", "=f,f,f", ["f32", "f32"], "f32", 1, torch.maximum, 0),
-    "fma": ("fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", ["f32", "f32", "f32"], "f32", 1, lambda x, y, z: (x.double() * y.double() + z.double()).float(), 0),
-    "constant": ("mul.f32 $0, $1, 0f40490FDB;", "=f,f", ["f32"], "f32", 1, lambda x: x * torch.tensor(0x40490FDB, dtype=torch.int32).view(torch.float32), 0),
-    "two_steps": ("{\n.reg .f32 t;\nmul.rn.f32 t, $1, $2;\nadd.rn.f32 $0, t, $1;\n}", "=f,f,f", ["f32", "f32"], "f32", 1, lambda x, y: x * y + x, 0),
+    "fma": ("fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", ["f32", "f32", "f32"], "f32", 1, lambda x, y,
+        z: (x.double() * y.double() + z.double()).float(), 0),
+    "constant": ("mul.f32 $0, $1, 0f40490FDB;", "=f,f", ["f32"], "f32", 1,
+        lambda x: x * torch.tensor(0x40490FDB, dtype=torch.int32).view(torch.float32), 0),
+    "two_steps": ("{\n.reg .f32 t;\nmul.rn.f32 t, $1, $2;\nadd.rn.f32 $0, t, $1;\n}", "=f,f,f",
+        ["f32", "f32"], "f32", 1, lambda x, y: x * y + x, 0),
     # Without a rounding modifier ptxas may make one fma of them.
-    "contracted": ("{ .reg .f32 t; mul.f32 t, $1, $2; add.f32 $0, t, $1; }", "=f,f,f", ["f32", "f32"], "f32", 1, lambda x, y: x * y + x, 0),
-    "silu": ("{ .reg .f32 t; mul.f32 t, $1, 0fBFB8AA3B; ex2.approx.f32 t, t; add.f32 t, t, 0f3F800000; rcp.approx.f32 t, t; mul.f32 $0, $1, t; }", "=f,f", ["f32"],
+    "contracted": ("{ .reg .f32 t; mul.f32 t, $1, $2; add.f32 $0, t, $1; }", "=f,f,f", ["f32", "f32"], "f32",
+        1, lambda x, y: x * y + x, 0),
+    "silu": ("{ .reg .f32 t; mul.f32 t, $1, 0fBFB8AA3B; ex2.approx.f32 t, t; add.f32 t, t, 0f3F800000; "
+             "rcp.approx.f32 t, t; mul.f32 $0, $1, t; }", "=f,f", ["f32"],
              "f32", 1, lambda x: x * torch.sigmoid(x), 16),
     "relu": ("max.f32 $0, $1, 0f00000000;", "=f,f", ["f32"], "f32", 1, torch.relu, 0),
     "addi": ("add.s32 $0, $1, $2;", "=r,r,r", ["i32", "i32"], "i32", 1, lambda x, y: x + y, 0),
     "shift": ("shl.b32 $0, $1, 3;", "=r,r", ["i32"], "i32", 1, lambda x: x << 3, 0),
     "lop": ("and.b32 $0, $1, $2;", "=r,r,r", ["i32", "i32"], "i32", 1, lambda x, y: x & y, 0),
-    "bits": ("{ .reg .b32 t; and.b32 t, $1, 0x7fffffff; mov.b32 $0, t; }", "=r,r", ["f32"], "f32", 1, torch.abs, 0),
-    "select": ("{ .reg .pred p; setp.gt.f32 p, $1, $2; selp.f32 $0, $1, $2, p; }", "=f,f,f", ["f32", "f32"], "f32", 1, torch.maximum, 0),
-    "popc": ("popc.b32 $0, $1;", "=r,r", ["i32"], "i32", 1, lambda x: torch.tensor([bin(v & 0xFFFFFFFF).count("1") for v in x.tolist()], dtype=torch.int32), 0),
+    "bits": ("{ .reg .b32 t; and.b32 t, $1, 0x7fffffff; mov.b32 $0, t; }", "=r,r", ["f32"], "f32", 1,
+        torch.abs, 0),
+    "select": ("{ .reg .pred p; setp.gt.f32 p, $1, $2; selp.f32 $0, $1, $2, p; }", "=f,f,f", ["f32", "f32"],
+        "f32", 1, torch.maximum, 0),
+    "popc": ("popc.b32 $0, $1;", "=r,r", ["i32"], "i32", 1,
+        lambda x: torch.tensor([bin(v & 0xFFFFFFFF).count("1") for v in x.tolist()], dtype=torch.int32), 0),
     "cvt": ("cvt.rni.s32.f32 $0, $1;", "=r,f", ["f32"], "i32", 1, lambda x: x.round().to(torch.int32), 0),
     "half": ("add.f16x2 $0, $1, $2;", "=r,r,r", ["f16", "f16"], "f16", 2, lambda x, y: x + y, 0),
-    "fma_half": ("fma.rn.f16x2 $0, $1, $2, $2;", "=r,r,r", ["f16", "f16"], "f16", 2, lambda x, y: (x.double() * y.double() + y.double()).half(), 0),
+    "fma_half": ("fma.rn.f16x2 $0, $1, $2, $2;", "=r,r,r", ["f16", "f16"], "f16", 2, lambda x,
+        y: (x.double() * y.double() + y.double()).half(), 0),
 }  # fmt: skip
 
 
@@ -1078,7 +1167,9 @@ def add_assembly(table):
             gpu_ulps=gpu_ulps,
             gpu_atol=1e-6 if name == "contracted" else None,
         )
-        table.tile(f"asm_{name}", f"r = tl.inline_asm_elementwise({text!r}, {constraints!r}, [{', '.join('xyz'[: len(arguments)])}], dtype=tl.{LANGUAGE[result]}, is_pure=True, pack={pack})",
+        table.tile(f"asm_{name}", f"r = tl.inline_asm_elementwise({text!r}, {constraints!r}, "
+                                  f"[{', '.join('xyz'[: len(arguments)])}], dtype=tl.{LANGUAGE[result]}, "
+                                  f"is_pure=True, pack={pack})",
                    arguments, result, values=values, want=want, **loose)  # fmt: skip
 
 

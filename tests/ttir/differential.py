@@ -167,7 +167,8 @@ class Outcome:
                 at = int(bad.reshape(-1).double().argmax())
                 x, y = a.reshape(-1)[at].item(), b.reshape(-1)[at].item()
                 self.wrong.append(
-                    f"{case.name}: {int(bad.sum())} of {bad.numel()} elements of output {which}; the first, {at}, is {x!r} instead of {y!r}"
+                    f"{case.name}: {int(bad.sum())} of {bad.numel()} elements of output {which}; the first,"
+                    f" {at}, is {x!r} instead of {y!r}"
                 )
                 return
         group["bit-equal"] += equal
@@ -201,7 +202,8 @@ def compare(folder, names, tool, device, emitted):
             ready.append((case, inputs, before, want))
         except Exception as error:  # pylint: disable=broad-except
             outcome.refused.append(
-                f"{case.name} ({'GPU' if device == 'cuda' else 'expected'}: {str(error or error.__cause__)[-160:]!r})"
+                f"{case.name} ({'GPU' if device == 'cuda' else 'expected'}:"
+                f" {str(error or error.__cause__)[-160:]!r})"
             )
     emitted()
     jobs = []

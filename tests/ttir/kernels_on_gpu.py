@@ -1,9 +1,11 @@
 """Every kernel that the candidates in tests/honest and tests/packages launch: the executor against a GPU,
 launch by launch.
 
-    .venv/bin/python tests/ttir/kernels_on_gpu.py --save traces.json.gz               # needs no GPU: traces, and keeps them
+    .venv/bin/python tests/ttir/kernels_on_gpu.py --save traces.json.gz               # needs no GPU: traces,
+                                                                                      and keeps them
     python3 tests/ttir/kernels_on_gpu.py --traces traces.json.gz --tool nereid-ttir-run   # where the GPU is
-    .venv/bin/python tests/ttir/kernels_on_gpu.py --device cpu [WORD...]               # the executor against itself
+    .venv/bin/python tests/ttir/kernels_on_gpu.py --device cpu [WORD...]               # the executor against
+                                                                                       itself
 
 A trace's calls are replayed by PyTorch on the CPU. Each launch is run by the executor and, from the same
 bytes, by the GPU: Triton compiles the TTIR and launches it. Every buffer must agree: to the bit where a
@@ -100,7 +102,8 @@ class Executor:
         report = json.loads(self.process.stdout.readline())
         if not report.get("ok"):
             raise RuntimeError(
-                f"executor: {report.get('error') or [f['sentence'] for f in report['findings']] or 'timed out'}"
+                "executor:"
+                f" {report.get('error') or [f['sentence'] for f in report['findings']] or 'timed out'}"
             )
         return [(self.folder / f"{k}.bin").read_bytes() for k in range(len(buffers))]
 
@@ -118,9 +121,10 @@ class Launch:
             if described["s"] not in self.storages:
                 self.storages.append(described["s"])
                 self.dtypes.append(described["t"])
-            return self.storages.index(described["s"]), described.get("o", 0) * itemsize[
-                described["t"]
-            ] + offset
+            return (
+                self.storages.index(described["s"]),
+                described.get("o", 0) * itemsize[described["t"]] + offset,
+            )
 
         for argument in alternative["args"]:
             if "p" in argument:
@@ -160,9 +164,9 @@ class Launch:
                 value = rest[0]
                 out.append(
                     {
-                        "scalar": value
-                        if not isinstance(value, float) or math.isfinite(value)
-                        else str(value),
+                        "scalar": (
+                            value if not isinstance(value, float) or math.isfinite(value) else str(value)
+                        ),
                         "type": types[at],
                     }
                 )
@@ -206,7 +210,9 @@ class Gpu:
             self.kernels[key] = triton.compile(
                 str(path), target=GPUTarget("cuda", 10 * major + minor, 32), options=options
             )
-        there = [self.torch.frombuffer(bytearray(raw), dtype=self.torch.uint8).cuda() if raw else self.torch.empty(0, dtype=self.torch.uint8, device="cuda")
+        there = [self.torch.frombuffer(bytearray(raw),
+                 dtype=self.torch.uint8).cuda() if raw else self.torch.empty(0, dtype=self.torch.uint8,
+                 device="cuda")
                  for raw in launch.buffers]  # fmt: skip
         arguments = []
         for kind, *rest in launch.arguments:
@@ -262,16 +268,19 @@ class Comparison:
             if bad.any():
                 at = int(bad.int().argmax())
                 self.wrong.append(
-                    f"{name} {launch.kernel['name']} ({rule}): {int(bad.sum())} of {x.numel()} numbers; number {at} is {x[at].item()!r} instead of {y[at].item()!r}"
+                    f"{name} {launch.kernel['name']} ({rule}): {int(bad.sum())} of {x.numel()} numbers;"
+                    f" number {at} is {x[at].item()!r} instead of {y[at].item()!r}"
                 )
 
     def print(self):
         print(
-            f"{'kernel':70} {'launches':>8} {'rule':24} {'bit-equal':>9} {'most ulps':>10} {'of the largest':>14}"
+            f"{'kernel':70} {'launches':>8} {'rule':24} {'bit-equal':>9} {'most ulps':>10}"
+            f" {'of the largest':>14}"
         )
         for (name, kernel), row in self.rows.items():
             print(
-                f"{name + ' ' + kernel:70} {row['launches']:8} {row['rule']:24} {'yes' if row['equal'] else 'no':>9} {row['ulps']:10.0f} {row['part']:14.2g}"
+                f"{name + ' ' + kernel:70} {row['launches']:8} {row['rule']:24}"
+                f" {'yes' if row['equal'] else 'no':>9} {row['ulps']:10.0f} {row['part']:14.2g}"
             )
         for line in self.wrong:
             print("DIFFERS", line)
@@ -279,7 +288,8 @@ class Comparison:
             print("not compared:", line)
         equal = sum(row["equal"] for row in self.rows.values())
         print(
-            f"{len(self.rows)} kernels compared, {equal} to the bit; {len(self.wrong)} buffers differ, {len(self.left)} not compared"
+            f"{len(self.rows)} kernels compared, {equal} to the bit; {len(self.wrong)} buffers differ,"
+            f" {len(self.left)} not compared"
         )
         return 1 if self.wrong or not self.rows else 0
 

@@ -55,25 +55,41 @@ def doubles(f):
 
 # name: (values, reference); the result is rounded to the overload's type.
 PLAIN = {
-    "sin": ("normal", "sin"), "cos": ("normal", "cos"), "tan": ("normal", "tan"), "exp": ("normal", "exp"), "exp2": ("normal", "exp2"),
-    "exp10": ("normal", lambda m, x: m.power(10, x)), "expm1": ("normal", "expm1"), "log": ("positive", "log"), "log2": ("positive", "log2"),
-    "log10": ("positive", "log10"), "log1p": ("positive", "log1p"), "sinh": ("normal", "sinh"), "cosh": ("normal", "cosh"), "tanh": ("normal", "tanh"),
-    "asin": ("unit", "asin"), "acos": ("unit", "acos"), "atan": ("normal", "atan"), "asinh": ("normal", "asinh"), "acosh": ("above_one", "acosh"),
-    "atanh": ("unit", "atanh"), "atan2": ("normal", lambda m, x, y: m.atan2(x, y)), "sqrt": ("positive", "sqrt"), "rsqrt": ("positive", "rsqrt"),
-    "rsqrt_rn": ("positive", "rsqrt"), "cbrt": ("positive", lambda m, x: m.cbrt(x)), "rcbrt": ("positive", lambda m, x: 1 / m.cbrt(x)),
-    "hypot": ("normal", lambda m, x, y: m.hypot(x, y)), "rhypot": ("normal", lambda m, x, y: 1 / m.hypot(x, y)),
+    "sin": ("normal", "sin"), "cos": ("normal", "cos"), "tan": ("normal", "tan"), "exp": ("normal", "exp"),
+    "exp2": ("normal", "exp2"),
+    "exp10": ("normal", lambda m, x: m.power(10, x)), "expm1": ("normal", "expm1"),
+    "log": ("positive", "log"), "log2": ("positive", "log2"),
+    "log10": ("positive", "log10"), "log1p": ("positive", "log1p"), "sinh": ("normal", "sinh"),
+    "cosh": ("normal", "cosh"), "tanh": ("normal", "tanh"),
+    "asin": ("unit", "asin"), "acos": ("unit", "acos"), "atan": ("normal", "atan"),
+    "asinh": ("normal", "asinh"), "acosh": ("above_one", "acosh"),
+    "atanh": ("unit", "atanh"), "atan2": ("normal", lambda m, x, y: m.atan2(x, y)),
+    "sqrt": ("positive", "sqrt"), "rsqrt": ("positive", "rsqrt"),
+    "rsqrt_rn": ("positive", "rsqrt"), "cbrt": ("positive", lambda m, x: m.cbrt(x)),
+    "rcbrt": ("positive", lambda m, x: 1 / m.cbrt(x)),
+    "hypot": ("normal", lambda m, x, y: m.hypot(x, y)), "rhypot": ("normal", lambda m, x,
+        y: 1 / m.hypot(x, y)),
     "norm3d": ("normal", lambda m, *v: m.norm(v)), "rnorm3d": ("normal", lambda m, *v: 1 / m.norm(v)),
     "norm4d": ("normal", lambda m, *v: m.norm(v)), "rnorm4d": ("normal", lambda m, *v: 1 / m.norm(v)),
-    "erf": ("normal", "erf"), "erfc": ("normal", "erfc"), "erfinv": ("unit", lambda m, x: m.erfinv(x)), "erfcinv": ("unit", lambda m, x: m.erfinv(1 - m.mpf(x))),
-    "erfcx": ("normal", lambda m, x: m.exp(m.mpf(x) ** 2) * m.erfc(x)), "normcdf": ("normal", lambda m, x: m.ncdf(x)),
-    "normcdfinv": ("unit", lambda m, x: m.sqrt(2) * m.erfinv(2 * m.mpf(x) - 1)), "lgamma": ("positive", lambda m, x: m.loggamma(x)),
-    "tgamma": ("positive", lambda m, x: m.gamma(x)), "j0": ("positive", lambda m, x: m.besselj(0, x)), "j1": ("positive", lambda m, x: m.besselj(1, x)),
+    "erf": ("normal", "erf"), "erfc": ("normal", "erfc"), "erfinv": ("unit", lambda m, x: m.erfinv(x)),
+    "erfcinv": ("unit", lambda m, x: m.erfinv(1 - m.mpf(x))),
+    "erfcx": ("normal", lambda m, x: m.exp(m.mpf(x) ** 2) * m.erfc(x)),
+    "normcdf": ("normal", lambda m, x: m.ncdf(x)),
+    "normcdfinv": ("unit", lambda m, x: m.sqrt(2) * m.erfinv(2 * m.mpf(x) - 1)),
+    "lgamma": ("positive", lambda m, x: m.loggamma(x)),
+    "tgamma": ("positive", lambda m, x: m.gamma(x)), "j0": ("positive", lambda m, x: m.besselj(0, x)),
+    "j1": ("positive", lambda m, x: m.besselj(1, x)),
     "y0": ("positive", lambda m, x: m.bessely(0, x)), "y1": ("positive", lambda m, x: m.bessely(1, x)),
-    "jn": ("positive", lambda m, n, x: m.besselj(int(n), x)), "yn": ("positive", lambda m, n, x: m.bessely(int(n), x)),
-    "cyl_bessel_i0": ("normal", lambda m, x: m.besseli(0, x)), "cyl_bessel_i1": ("normal", lambda m, x: m.besseli(1, x)),
-    "sinpi": ("normal", lambda m, x: m.sinpi(x)), "cospi": ("normal", lambda m, x: m.cospi(x)), "pow": ("positive", lambda m, x, y: m.power(x, y)),
-    "fast_sinf": ("unit", "sin"), "fast_cosf": ("unit", "cos"), "fast_tanf": ("unit", "tan"), "fast_expf": ("unit", "exp"), "fast_exp10f": ("unit", lambda m, x: m.power(10, x)),
-    "fast_logf": ("above_one", "log"), "fast_log2f": ("above_one", "log2"), "fast_log10f": ("above_one", "log10"), "fast_powf": ("unit", lambda m, x, y: m.power(x, y)),
+    "jn": ("positive", lambda m, n, x: m.besselj(int(n), x)),
+    "yn": ("positive", lambda m, n, x: m.bessely(int(n), x)),
+    "cyl_bessel_i0": ("normal", lambda m, x: m.besseli(0, x)),
+    "cyl_bessel_i1": ("normal", lambda m, x: m.besseli(1, x)),
+    "sinpi": ("normal", lambda m, x: m.sinpi(x)), "cospi": ("normal", lambda m, x: m.cospi(x)),
+    "pow": ("positive", lambda m, x, y: m.power(x, y)),
+    "fast_sinf": ("unit", "sin"), "fast_cosf": ("unit", "cos"), "fast_tanf": ("unit", "tan"),
+    "fast_expf": ("unit", "exp"), "fast_exp10f": ("unit", lambda m, x: m.power(10, x)),
+    "fast_logf": ("above_one", "log"), "fast_log2f": ("above_one", "log2"),
+    "fast_log10f": ("above_one", "log10"), "fast_powf": ("unit", lambda m, x, y: m.power(x, y)),
     "fast_dividef": ("positive", lambda m, x, y: m.mpf(x) / y),
 }  # fmt: skip
 
@@ -83,16 +99,26 @@ def high_word(x, half):
 
 
 EXACT = {
-    "abs": lambda x: x.abs(), "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc, "rint": torch.round, "nearbyint": torch.round,
-    "round": lambda x: torch.where((x - x.trunc()).abs() == 0.5, x.trunc() + x.sign(), x.round()), "saturatef": lambda x: x.clamp(0, 1),
-    "copysign": torch.copysign, "fdim": lambda x, y: (x - y).clamp(min=0), "fmod": torch.fmod,      "remainder": lambda x, y: torch.tensor([math.remainder(a, b) for a, b in zip(x.tolist(), y.tolist())], dtype=x.dtype), "nextafter": torch.nextafter,
-    "signbit": lambda x: torch.signbit(x).int(), "isinf": lambda x: x.isinf().int(), "isnan": lambda x: x.isnan().int(), "finitef": lambda x: x.isfinite().int(),
-    "isfinited": lambda x: x.isfinite().int(), "ldexp": lambda x, k: torch.ldexp(x, k % 8), "scalbn": lambda x, k: torch.ldexp(x, k % 8),
+    "abs": lambda x: x.abs(), "floor": torch.floor, "ceil": torch.ceil, "trunc": torch.trunc,
+    "rint": torch.round, "nearbyint": torch.round,
+    "round": lambda x: torch.where((x - x.trunc()).abs() == 0.5, x.trunc() + x.sign(), x.round()),
+    "saturatef": lambda x: x.clamp(0, 1),
+    "copysign": torch.copysign, "fdim": lambda x, y: (x - y).clamp(min=0), "fmod": torch.fmod,
+    "remainder": lambda x, y: torch.tensor([math.remainder(a, b) for a, b in zip(x.tolist(), y.tolist())],
+        dtype=x.dtype), "nextafter": torch.nextafter,
+    "signbit": lambda x: torch.signbit(x).int(), "isinf": lambda x: x.isinf().int(),
+    "isnan": lambda x: x.isnan().int(), "finitef": lambda x: x.isfinite().int(),
+    "isfinited": lambda x: x.isfinite().int(), "ldexp": lambda x, k: torch.ldexp(x, k % 8),
+    "scalbn": lambda x, k: torch.ldexp(x, k % 8),
     "ilogb": lambda x: x.abs().log2().floor().int(), "logb": lambda x: x.abs().double().log2().floor(),
-    "llrint": lambda x: torch.round(x).long(), "llround": lambda x: torch.where((x - x.trunc()).abs() == 0.5, x.trunc() + x.sign(), x.round()).long(),
-    "float_as_int": lambda x: x.view(torch.int32), "float_as_uint": lambda x: x.view(torch.int32), "int_as_float": lambda x: x.view(torch.float32),
-    "uint_as_float": lambda x: x.view(torch.float32), "longlong_as_double": lambda x: x.view(WIDE), "double_as_longlong": lambda x: x.view(torch.int64),
-    "double2loint": lambda x: x.view(torch.int64).to(torch.int32), "double2hiint": lambda x: (x.view(torch.int64) >> 32).to(torch.int32),
+    "llrint": lambda x: torch.round(x).long(), "llround": lambda x: torch.where((x - x.trunc()).abs() == 0.5,
+        x.trunc() + x.sign(), x.round()).long(),
+    "float_as_int": lambda x: x.view(torch.int32), "float_as_uint": lambda x: x.view(torch.int32),
+    "int_as_float": lambda x: x.view(torch.float32),
+    "uint_as_float": lambda x: x.view(torch.float32), "longlong_as_double": lambda x: x.view(WIDE),
+    "double_as_longlong": lambda x: x.view(torch.int64),
+    "double2loint": lambda x: x.view(torch.int64).to(torch.int32),
+    "double2hiint": lambda x: (x.view(torch.int64) >> 32).to(torch.int32),
     "hiloint2double": lambda h, low: ((h.long() << 32) | (low.long() & 0xFFFFFFFF)).view(WIDE),
     "rcp64h": lambda x: high_word(1 / high_word(x, 0), 1 << 31),
 }  # fmt: skip
@@ -109,9 +135,12 @@ def byte_perm(x, y, s):
 
 
 INTEGER = {  # on Python's integers, with their width: the result is wrapped to the overload's type
-    "clz": lambda w, x: w - (x & ((1 << w) - 1)).bit_length(), "popc": lambda w, x: bin(x & ((1 << w) - 1)).count("1"), "byte_perm": lambda w, *v: byte_perm(*v),
-    "mulhi": lambda w, x, y: x * y >> w, "mul24": lambda w, x, y: None, "brev": lambda w, x: int(format(x & ((1 << w) - 1), f"0{w}b")[::-1], 2),
-    "sad": lambda w, x, y, z: abs(x - y) + z, "hadd": lambda w, x, y: (x + y) >> 1, "rhadd": lambda w, x, y: (x + y + 1) >> 1,
+    "clz": lambda w, x: w - (x & ((1 << w) - 1)).bit_length(), "popc": lambda w,
+    x: bin(x & ((1 << w) - 1)).count("1"), "byte_perm": lambda w, *v: byte_perm(*v),
+    "mulhi": lambda w, x, y: x * y >> w, "mul24": lambda w, x, y: None, "brev": lambda w,
+    x: int(format(x & ((1 << w) - 1), f"0{w}b")[::-1], 2),
+    "sad": lambda w, x, y, z: abs(x - y) + z, "hadd": lambda w, x, y: (x + y) >> 1, "rhadd": lambda w, x,
+    y: (x + y + 1) >> 1,
     "ffs": lambda w, x: 0 if x == 0 else (x & -x).bit_length(),
 }  # fmt: skip
 
@@ -172,7 +201,8 @@ def directed(base, way, result):
         if base == "sqrt":
             root = mpmath.sqrt(mpmath.mpf(v[0].numerator) / v[0].denominator)
             return Fraction(int(root.man), 1) * Fraction(2) ** int(root.exp)
-        return {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y, "rcp": lambda x: 1 / x,
+        return {"add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y,
+                "div": lambda x, y: x / y, "rcp": lambda x: 1 / x,
                 "fma": lambda x, y, z: x * y + z}.get(base, lambda x: x)(*v)  # fmt: skip
 
     def call(*tensors):
@@ -209,11 +239,9 @@ def reference(function, types, result):
                     lambda m, x, f=f: (
                         1 / m.sqrt(x)
                         if f == "rsqrt"
-                        else m.log(x, 2)
-                        if f == "log2"
-                        else m.power(2, x)
-                        if f == "exp2"
-                        else getattr(m, f)(x)
+                        else (
+                            m.log(x, 2) if f == "log2" else m.power(2, x) if f == "exp2" else getattr(m, f)(x)
+                        )
                     )
                 )
                 if isinstance(f, str)
@@ -241,11 +269,13 @@ def add(table):
             raise SystemExit(f"libdevice {function} {types}: there is nothing to compare it with")
         values, want = found
         kinds = [
-            values
-            if t[0] == "f" or values == "edges"
-            else "few"
-            if function in ("jn", "yn", "ldexp", "scalbn")
-            else "integers"
+            (
+                values
+                if t[0] == "f" or values == "edges"
+                else "few"
+                if function in ("jn", "yn", "ldexp", "scalbn")
+                else "integers"
+            )
             for t in types
         ]
         exact = function not in PLAIN

@@ -89,7 +89,10 @@ class CompiledGraph:
         return done and all([part.wait(timeout) for part in self.parts])
 
     def __repr__(self):
-        return f"<CompiledGraph {self.number}: {self.calls} calls of kernels, {self.fallback_calls} of the fallback; {self.reason or 'verified'}>"
+        return (
+            f"<CompiledGraph {self.number}: {self.calls} calls of kernels, {self.fallback_calls} of the"
+            f" fallback; {self.reason or 'verified'}>"
+        )
 
     # -- the call -------------------------------------------------------------------------------------------
 
@@ -210,7 +213,10 @@ class CompiledGraph:
             if (entry := self._entries.get(key)) is not None:
                 return entry
             if len(self._entries) >= self._settings.specialize:
-                return f"another set of sizes than the {len(self._entries)} that have kernels (the option specialize)"
+                return (
+                    f"another set of sizes than the {len(self._entries)} that have kernels (the option"
+                    " specialize)"
+                )
             entry = self._entries[key] = _Entry()
         self._compile(entry, args)
         return entry
@@ -340,7 +346,10 @@ def _not_ours(args, tensors):
     """Why a call is the fallback's before anything is looked up. `tensors`: indices of the arguments that
     kernels are given; numbers of a graph for any sizes are tensors on the CPU, too."""
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-        return "a gradient is asked for: an argument or a parameter requires one (torch.no_grad() or requires_grad_(False) use the kernels)"
+        return (
+            "a gradient is asked for: an argument or a parameter requires one (torch.no_grad() or"
+            " requires_grad_(False) use the kernels)"
+        )
     kinds = {args[i].device.type for i in tensors}
     if not kinds:
         return "no argument is a tensor"

@@ -900,9 +900,11 @@ def ttir_of(request):
     backend.load_dialects(context)
     given = request["constants"]
     types = [
-        f"tensordesc<{request['element']}[{given[kind[1:]]}, {given['DIM_PADDED']}]>"
-        if kind[0] == "&" and given["DESCRIBED"]
-        else re.sub("^&.*|[*]E$", "*" + request["element"], kind)
+        (
+            f"tensordesc<{request['element']}[{given[kind[1:]]}, {given['DIM_PADDED']}]>"
+            if kind[0] == "&" and given["DESCRIBED"]
+            else re.sub("^&.*|[*]E$", "*" + request["element"], kind)
+        )
         for kind in SIGNATURES[request["name"]].split()
     ]
     constants = {name: given[name] for name in function.arg_names[len(types) :]}

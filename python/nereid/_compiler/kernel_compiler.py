@@ -149,10 +149,12 @@ def compile_ttir(request):
     return {
         "cubin": base64.b64encode(cubin).decode(), "name": metadata["name"], "params": types,
         "tensordesc_meta": [dict(meta) for meta in metadata["tensordesc_meta"]], "shared": metadata["shared"],
-        "num_warps": metadata["num_warps"], "num_ctas": options.num_ctas, "cluster_dims": [options.num_ctas, 1, 1],
+        "num_warps": metadata["num_warps"], "num_ctas": options.num_ctas,
+        "cluster_dims": [options.num_ctas, 1, 1],
         "global_scratch": [metadata["global_scratch_size"], metadata["global_scratch_align"]],
         "profile_scratch": [metadata["profile_scratch_size"], metadata["profile_scratch_align"]],
-        "tmem": metadata["tmem_size"], "cooperative": options.launch_cooperative_grid, "pdl": options.launch_pdl,
+        "tmem": metadata["tmem_size"], "cooperative": options.launch_cooperative_grid,
+        "pdl": options.launch_pdl,
         "expanded_descriptors": expanded, "registers": number_before("registers", said),
         "spills": number_before("bytes spill stores", said),
     }  # fmt: skip

@@ -14,7 +14,8 @@ _READS = {
     _Tensor.is_nonzero, _Tensor.equal, torch.is_nonzero, torch.equal,
 }  # fmt: skip
 _SIZES = {  # arguments after the first may be sizes that are tensors; C++ reads them
-    _Tensor.view, _Tensor.reshape, torch.reshape, _Tensor.expand, _Tensor.repeat, _Tensor.narrow, torch.narrow,
+    _Tensor.view, _Tensor.reshape, torch.reshape, _Tensor.expand, _Tensor.repeat, _Tensor.narrow,
+    torch.narrow,
     _Tensor.as_strided, torch.as_strided, _Tensor.new_zeros, _Tensor.new_ones, _Tensor.new_empty,
 }  # fmt: skip
 _SIZED = (  # their sizes depend on values, too, and PyTorch does not say so

@@ -42,7 +42,8 @@ class Exported:
     """Of each output tensor where it comes from: ("computed", i), ("input", i), ("state", name), or
     ("view", (("input", i) or ("state", name), size, stride, offset))."""
     computed: int
-    """How many tensors the task's forward returns: these, then the arguments, parameters and buffers that it writes to."""
+    """Number of tensors that the task's forward returns: its results, then the arguments, parameters and
+        buffers that it writes to."""
     used: list
     """Of each input tensor whether the task's forward takes it."""
     state: list
@@ -316,7 +317,10 @@ class Writer:
         elif "autocast" in kind:
             device, dtype, enabled, cache = node.args[:4]
             body, given = node.args[4], node.args[5:]
-            opened = f"with torch.autocast(device.type, dtype={self._text(dtype)}, enabled={enabled}, cache_enabled={cache}):"
+            opened = (
+                f"with torch.autocast(device.type, dtype={self._text(dtype)}, enabled={enabled},"
+                f" cache_enabled={cache}):"
+            )
         else:
             raise Unsupported(f"operator {kind}: control flow that depends on data")
         module = self._origin[body][1]
@@ -425,7 +429,10 @@ class Writer:
         lines += [
             f"        self.train({self._flat.module.training})",
             "",
-            f"    def forward({', '.join(['self', *(f'x{i}' for i in taken), *(f's{i}' for i in range(len(self._moved)))])}):",
+            (
+                "    def"
+                f" forward({', '.join(['self', *(f'x{i}' for i in taken), *(f's{i}' for i in range(len(self._moved)))])}):"
+            ),
         ]
         body = list(self._lines)
         if any(re.search(r"\bdevice\b", line) for line in body):

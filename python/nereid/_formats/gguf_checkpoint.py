@@ -70,7 +70,7 @@ class File:
         self.architecture = self.get("general.architecture", str)
         if self.architecture not in CLASSES:
             raise Wrong(
-                f"{path}: general.architecture: expected one of {', '.join(CLASSES)}, got {self.architecture!r}"
+                f"{path}: architecture: expected one of {', '.join(CLASSES)}, got {self.architecture!r}"
             )
         self.tensors = {tensor.name: tensor for tensor in self.reader.tensors}
 
@@ -124,7 +124,8 @@ def llama3_scaling(file, head_dim, theta):
     tensor = file.tensors["rope_freqs.weight"]
     factors = file.dequantize(tensor.data, tensor.tensor_type).reshape(-1)
     scaling = {"rope_type": "llama3", "factor": float(factors.max()), **LLAMA3_ROPE}
-    original, low, high = (scaling[name] for name in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor"))  # fmt: skip
+    original = scaling["original_max_position_embeddings"]
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     wavelengths = 2 * math.pi * theta ** (numpy.arange(0, head_dim, 2) / head_dim)
     smooth = ((original / wavelengths - low) / (high - low)).clip(0, 1)
     expected = 1 / ((1 - smooth) / scaling["factor"] + smooth)
@@ -145,7 +146,7 @@ def config_of(file, dtype):
     theta = file.of_model("rope.freq_base", float, 10000.0)
     if (rotated := file.of_model("rope.dimension_count", int, head_dim)) != head_dim:
         raise Wrong(
-            f"{file.path}: {file.architecture}.rope.dimension_count: expected {head_dim}, all of a head, got {rotated}"
+            f"{file.path}: {file.architecture}.rope.dimension_count: expected {head_dim}, got {rotated}"
         )
     if "token_embd.weight" not in file.tensors:
         raise Wrong(f"{file.path}: expected a tensor token_embd.weight")
@@ -222,7 +223,7 @@ def expected_tensors(file, config):
             )
     if others := sorted(set(file.tensors) - set(found) - {"rope_freqs.weight"}):
         raise Wrong(
-            f"{file.path}: {len(others)} tensors that no {CLASSES[file.architecture]} has, such as {others[0]}"
+            f"{file.path}: {len(others)} tensors that no {CLASSES[file.architecture]} has: {others[0]}..."
         )
     return found
 
@@ -350,13 +351,12 @@ def tokenizer_of(file):
     """tokenizer.json as the `tokenizers` package reads it."""
     kind = file.get("tokenizer.ggml.model", str)
     if kind != "gpt2":
-        raise Wrong(
-            f"{file.path}: tokenizer.ggml.model: expected gpt2 (byte-level BPE), got {kind!r}; --tokenizer FILE takes a tokenizer.json instead"
-        )
+        raise Wrong(f"{file.path}: tokenizer.ggml.model: expected gpt2, got {kind!r}; give --tokenizer FILE")
     pre = file.get("tokenizer.ggml.pre", str, "gpt-2")
     if pre not in PRE_TOKENIZERS:
         raise Wrong(
-            f"{file.path}: tokenizer.ggml.pre: expected one of {', '.join(PRE_TOKENIZERS)}, got {pre!r}; --tokenizer FILE takes a tokenizer.json instead"
+            f"{file.path}: tokenizer.ggml.pre: expected one of {', '.join(PRE_TOKENIZERS)}, "
+            f"got {pre!r}; give --tokenizer FILE"
         )
     pattern, digits, gpt2, ignore_merges, nfc, begins = PRE_TOKENIZERS[pre]
     tokens, merges = file.get("tokenizer.ggml.tokens", list), file.get("tokenizer.ggml.merges", list)
@@ -491,7 +491,7 @@ def main(path, folder, options):
         print(json.dumps(made))
     else:
         print(
-            f"{folder}: {made['parameters']} parameters in {made['dtype']}, {made['architecture']}, tokenizer {made['tokenizer']}"
+            f"{folder}: {made['parameters']} parameters in {made['dtype']}, {made['architecture']}; {made['tokenizer']}"
         )
 
 

@@ -58,7 +58,7 @@ def _settings(module):
 
 
 def _build(file, layer):
-    """The kernels' module on the layer's parameters, buffers and submodules; a text says why there is none."""
+    """The kernels' module on the layer's parameters, buffers and submodules, or a text: why there is none."""
     arguments = file.VERIFIED["constructor"]
     with torch.device("meta"), torch.random.fork_rng(devices=[]):
         made = file.ModelNew(**arguments) if isinstance(arguments, dict) else file.ModelNew(*arguments)
@@ -148,7 +148,8 @@ class Written:
         ]
         guards = [
             node.value for node in tree.body
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "_guard"
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and getattr(node.value.func,
+                "id", "") == "_guard"
         ]  # fmt: skip
         if (
             not forward
@@ -231,14 +232,16 @@ def hf_kernels(files, folder, options):
     written = []
     for backend in options["backends"]:
         metadata = {
-            "id": f"_{name.replace('-', '_')}_{backend}_{options['version']}", "name": name, "version": options["version"],
+            "id": f"_{name.replace('-', '_')}_{backend}_{options['version']}", "name": name,
+            "version": options["version"],
             "license": options["license"], "python-depends": [], "backend": {"type": backend},
         }  # fmt: skip
         for path, text in {**texts, "metadata.json": json.dumps(metadata, indent=2) + "\n"}.items():
             written.append(write(folder / "build" / f"torch-{backend}" / path, text))
     backends = ", ".join(f'"{backend}"' for backend in options["backends"])
     written.append(write(folder / "build.toml", (
-        f'[general]\nname = "{name}"\nversion = {options["version"]}\nedition = 5\nlicense = "{options["license"]}"\n'
+        f'[general]\nname = "{name}"\nversion = {options["version"]}\nedition = 5\n'
+        f'license = "{options["license"]}"\n'
         f"backends = [{backends}]\n\n[torch-noarch]\n"
     )))  # fmt: skip
     for path, text in texts.items():
@@ -251,10 +254,13 @@ def flashinfer_bench(files, folder, options):
     written = []
     for file in files:
         if not file.stateless():
-            raise Wrong(f"{file.path}: it has parameters or buffers, or makes them when it is built: a solution is a function of its inputs")  # fmt: skip
+            raise Wrong(f"{file.path}: it has parameters or buffers, or makes them when it is built: a "
+                        f"solution is a function of its inputs")  # fmt: skip
         arguments = file.data["constructor"]
-        if isinstance(arguments, ast.Dict) and arguments.keys or isinstance(arguments, ast.List | ast.Tuple) and arguments.elts:  # fmt: skip
-            made = f"ModelNew(**{ast.unparse(arguments)})" if isinstance(arguments, ast.Dict) else f"ModelNew(*{ast.unparse(arguments)})"  # fmt: skip
+        if isinstance(arguments, ast.Dict) and arguments.keys or isinstance(arguments,
+            ast.List | ast.Tuple) and arguments.elts:  # fmt: skip
+            made = f"ModelNew(**{ast.unparse(arguments)})" if isinstance(arguments,
+                ast.Dict) else f"ModelNew(*{ast.unparse(arguments)})"  # fmt: skip
         else:
             made = "ModelNew()"
         names = [argument.arg for argument in file.arguments.args[1:]]
@@ -263,9 +269,11 @@ def flashinfer_bench(files, folder, options):
             f"@torch.no_grad()\ndef run({', '.join(names)}):\n    return _model({', '.join(names)})\n"
         )
         solution = {
-            "name": f"{file.name}_nereid", "definition": options.get("definition") or file.name, "author": options["author"],
+            "name": f"{file.name}_nereid", "definition": options.get("definition") or file.name,
+            "author": options["author"],
             "spec": {
-                "language": "triton", "target_hardware": ["cuda"], "entry_point": "main.py::run", "dependencies": [],
+                "language": "triton", "target_hardware": ["cuda"], "entry_point": "main.py::run",
+                "dependencies": [],
                 "destination_passing_style": False,
             },
             "sources": [{"path": "main.py", "content": main}, {"path": "kernels.py", "content": file.text}],
@@ -316,7 +324,8 @@ def items_of(folder):
                 elif "workload" in item:
                     workloads[item["definition"], item["workload"]["uuid"]] = item["workload"]
         except (ValueError, TypeError, KeyError) as error:
-            raise Wrong(f"{path}: expected definitions, workloads or solutions: {type(error).__name__}: {error}") from None  # fmt: skip
+            raise Wrong(f"{path}: expected definitions, workloads or solutions: {type(error).__name__}: "
+                        f"{error}") from None  # fmt: skip
     return definitions, workloads, solutions
 
 
@@ -411,7 +420,8 @@ def flashinfer_traces(path, folder, options):
         raise Wrong(f"{path}: no trace can be made{''.join('; ' + one for one in skipped[:3])}")
     written = []
     for definition, traces in lines.items():
-        written.append(write(folder / "traces" / f"{file_name(definition)}.jsonl", "".join(line + "\n" for line in traces)))  # fmt: skip
+        written.append(write(folder / "traces" / f"{file_name(definition)}.jsonl",
+            "".join(line + "\n" for line in traces)))  # fmt: skip
     return written, skipped
 
 
@@ -436,13 +446,14 @@ def backendbench(files, folder, options):
         if not re.fullmatch(r"[A-Za-z_]\w*", operator):
             raise Wrong(f"{operator}: expected an operator such as add.Tensor: --operator")
         if not file.stateless():
-            raise Wrong(f"{file.path}: it has parameters or buffers, or makes them when it is built: an operator is a function of its arguments")  # fmt: skip
+            raise Wrong(f"{file.path}: it has parameters or buffers, or makes them when it is built: an "
+                        f"operator is a function of its arguments")  # fmt: skip
         arguments = ast.unparse(file.data["constructor"])
         star = "**" if isinstance(file.data["constructor"], ast.Dict) else "*"
         text = (
             f"{file.text.rstrip()}\n\n\n_model = ModelNew({star}{arguments})\n\n\n"
             f"def {operator}_kernel_impl(*arguments, **named):\n    with __import__('torch').no_grad():\n"
-            f"        return _model(*arguments, **named)\n"
+            "        return _model(*arguments, **named)\n"
         )
         written.append(write(folder / operator / f"{operator}_implementation_nereid.py", text))
     return written
@@ -473,7 +484,8 @@ def main():
                     raise
                 skipped.append(str(error))
         if not files:
-            raise Wrong(f"{path}: expected files with `class ModelNew` that Nereid wrote, got none{''.join('; ' + one for one in skipped[:3])}")  # fmt: skip
+            raise Wrong(f"{path}: expected files with `class ModelNew` that Nereid wrote, got "
+                        f"none{''.join('; ' + one for one in skipped[:3])}")  # fmt: skip
         print(json.dumps({"files": FORMATS[name](files, pathlib.Path(folder), options), "skipped": skipped}))
     except Wrong as error:
         print(json.dumps({"wrong": str(error)}))

@@ -1,7 +1,8 @@
 """`nereid import`: tasks in the formats of other benchmarks, as files with `class Model`; runs none of their
 code.
 
-    python task_formats.py FORMAT PATH FOLDER      prints {"tasks": [...], "candidates": [...], "skipped": [...]}
+    python task_formats.py FORMAT PATH FOLDER    prints {"tasks": [...], "candidates": [...], "skipped":
+                                                 [...]}
 
 In the folder each task is NAME.py. Solutions that come with them are candidates/NAME/SOLUTION.py, and
 pairs.jsonl holds a line for each, which `nereid verify --batch` reads. What a task cannot be made of is
@@ -92,7 +93,8 @@ class Output:
         write_text(path, text)
         self.candidates.append(str(path))
         self._pairs.append({
-            "id": f"{task.stem}/{path.stem}", "reference": task.name, "candidate": str(path.relative_to(self.folder)),
+            "id": f"{task.stem}/{path.stem}", "reference": task.name,
+            "candidate": str(path.relative_to(self.folder)),
         })  # fmt: skip
 
     def skip(self, what, error):
@@ -237,7 +239,8 @@ def drawn(spec, given, sizes, what):
 
 def axes_text(sizes, code):
     """Axes as module-level integers, which --shrink and --also-at change."""
-    taken = {node.id for node in ast.walk(parsed(code, "reference")) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}  # fmt: skip
+    taken = {node.id for node in ast.walk(parsed(code, "reference")) if isinstance(node,
+        ast.Name) and isinstance(node.ctx, ast.Store)}  # fmt: skip
     clash = sorted(taken & sizes.keys() & top_level_names(code))
     if clash:
         raise Skipped(f"axis {clash[0]}: the reference has another {clash[0]} at top level")
@@ -289,7 +292,8 @@ def candidate_of(solution, definition, workload):
     file = file.removeprefix("./")
     if file not in texts:
         raise Skipped(
-            f"entry point {file}: expected one of the sources {', '.join(sorted(texts)) or '(none in Python)'}"
+            f"entry point {file}: expected one of the sources"
+            f" {', '.join(sorted(texts)) or '(none in Python)'}"
         )
     module = [identifier(part, "source") for part in file.removesuffix(".py").split("/")]
     sizes = sizes_of(definition, workload)
@@ -301,7 +305,10 @@ def candidate_of(solution, definition, workload):
             shape = shape_of(output, sizes, f"output {name}")
             if shape is None or output.get("dtype") not in FLOATS | SMALL_FLOATS | INTEGERS | {"bool"}:
                 raise Skipped(f"output {name}: expected a tensor")
-            body += f"        {identifier(name, 'output')} = torch.empty({shape}, dtype=torch.{output['dtype']}, device='cuda')\n"
+            body += (
+                f"        {identifier(name, 'output')} = torch.empty({shape}, dtype=torch.{output['dtype']},"
+                " device='cuda')\n"
+            )
             given.append(name)
         body += f"        {function}({', '.join(given)})\n        return {', '.join(outputs)}\n"
     else:
@@ -356,9 +363,9 @@ def import_backendbench(path, output):
             call = f"torch.ops.aten.{operator}.{overload or 'default'}"
             task = output.task(
                 folder.name,
-                f"import torch\n\nOPERATOR = {call}\n\n{ARGUMENTS}\n\nclass Model(torch.nn.Module):\n"
-                f"    def forward(self, *arguments):\n        return OPERATOR(*arguments)\n\n\n"
-                f"def get_inputs():\n    return example(OPERATOR._schema)\n\n\ndef get_init_inputs():\n    return []\n",
+                f"import torch\n\nOPERATOR = {call}\n\n{ARGUMENTS}\n\nclass Model(torch.nn.Module):\n    def"
+                " forward(self, *arguments):\n        return OPERATOR(*arguments)\n\n\ndef get_inputs():\n  "
+                "  return example(OPERATOR._schema)\n\n\ndef get_init_inputs():\n    return []\n",
             )
         except Skipped as error:
             output.skip(folder, error)
@@ -383,7 +390,7 @@ def import_backendbench(path, output):
 
 CALLS = '''
 def recorded_calls():
-    """Arguments of each call of the function that the tests make, in order; the function answers meanwhile."""
+    """Arguments of each call that the tests make of the function, in order."""
     found, function = [], {name}
 
     def record(*arguments, **named):
@@ -411,7 +418,8 @@ def import_tritonbench(path, output):
             functions, tests = functions_of(halves[0], "functions"), functions_of(halves[1], "tests")
             kernels = {name for name, node in functions.items() if any("jit" in ast.dump(mark) for mark in node.decorator_list)}  # fmt: skip
             for test, node in tests.items():
-                called = [part.func.id for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)]  # fmt: skip
+                called = [part.func.id for part in ast.walk(node) if isinstance(part,
+                    ast.Call) and isinstance(part.func, ast.Name)]  # fmt: skip
                 names = list(
                     dict.fromkeys(name for name in called if name in functions and name not in kernels)
                 )
@@ -443,9 +451,10 @@ def write_calls(output, file, text, name, test, node):
     for i in range(calls):
         output.task(
             f"{file.stem}-{test}-{i}" if calls > 1 else f"{file.stem}-{test}",
-            f"{kept}\n\n\nimport torch\n{CALLS.format(name=name, test=test)}\n\nclass Model(torch.nn.Module):\n"
-            f"    def forward(self, arguments, named):\n        return {name}(*arguments, **named)\n\n\n"
-            f"def get_inputs():\n    return list(recorded_calls()[{i}])\n\n\ndef get_init_inputs():\n    return []\n",
+            f"{kept}\n\n\nimport torch\n{CALLS.format(name=name, test=test)}\n\nclass"
+            " Model(torch.nn.Module):\n    def forward(self, arguments, named):\n        return"
+            f" {name}(*arguments, **named)\n\n\ndef get_inputs():\n    return"
+            f" list(recorded_calls()[{i}])\n\n\ndef get_init_inputs():\n    return []\n",
         )
 
 

@@ -211,8 +211,10 @@ def _transformers(name):
     tokens = torch.randint(1, 16, (2, 9))
     picture = torch.randn(2, getattr(config, "num_channels", 3), size, size)
     return model, [
-        {"input_ids": tokens}, {"pixel_values": picture}, {"input_ids": tokens, "decoder_input_ids": tokens}, {"input_ids": tokens, "pixel_values": picture},
-        {"input_values": torch.randn(2, 4000)}, {"input_features": torch.randn(2, 16, 32)}, {"inputs_embeds": torch.randn(2, 9, 32)},
+        {"input_ids": tokens}, {"pixel_values": picture}, {"input_ids": tokens, "decoder_input_ids": tokens},
+        {"input_ids": tokens, "pixel_values": picture},
+        {"input_values": torch.randn(2, 4000)}, {"input_features": torch.randn(2, 16, 32)},
+        {"inputs_embeds": torch.randn(2, 9, 32)},
     ]  # fmt: skip
 
 

@@ -20,8 +20,10 @@ from .spelling import NoText
 
 _LETTERS = "x y z u v w p q".split()
 _MOST_ELEMENTS = 1 << 22
-_FREE = ("view", "reshape", "permute", "transpose", "flatten", "unsqueeze", "squeeze", "__getitem__", "chunk", "split", "unbind", "expand",
-         "expand_as", "contiguous", "detach", "T", "mT", "view_as", "movedim", "swapaxes", "unflatten", "t", "narrow", "select", "data", "type_as",
+_FREE = ("view", "reshape", "permute", "transpose", "flatten", "unsqueeze", "squeeze", "__getitem__",
+         "chunk", "split", "unbind", "expand",
+         "expand_as", "contiguous", "detach", "T", "mT", "view_as", "movedim", "swapaxes", "unflatten", "t",
+         "narrow", "select", "data", "type_as",
          "to", "float", "clone", "half", "size", "tensor_split", "reshape_as")  # fmt: skip
 
 

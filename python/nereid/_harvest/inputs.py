@@ -23,16 +23,22 @@ def of_arity(count):
         kind, *shape = form
         return drawn(shape, kind == "tokens")
 
-    forms = [("f", 2, 3, 32, 32), ("f", 2, 16, 32), ("f", 2, 16, 16, 16), ("f", 2, 9, 32), ("f", 2, 32, 16, 16), ("f", 2, 32), ("tokens", 2, 9),
-             ("f", 2, 16), ("f", 2, 16, 9), ("f", 2, 3, 64, 64), ("f", 2, 1, 32, 32), ("f", 2, 16, 16, 32), ("f", 2, 4, 9, 8), ("f", 2, 3, 8, 32, 32),
-             ("f", 2, 16, 8, 8, 8), ("f", 2, 1, 64), ("f", 2, 64), ("f", 2, 16, 64), ("f", 2, 1, 4000), ("f", 9, 9), ("f", 2, 10), ("f", 2, 32, 32),
+    forms = [("f", 2, 3, 32, 32), ("f", 2, 16, 32), ("f", 2, 16, 16, 16), ("f", 2, 9, 32),
+             ("f", 2, 32, 16, 16), ("f", 2, 32), ("tokens", 2, 9),
+             ("f", 2, 16), ("f", 2, 16, 9), ("f", 2, 3, 64, 64), ("f", 2, 1, 32, 32), ("f", 2, 16, 16, 32),
+             ("f", 2, 4, 9, 8), ("f", 2, 3, 8, 32, 32),
+             ("f", 2, 16, 8, 8, 8), ("f", 2, 1, 64), ("f", 2, 64), ("f", 2, 16, 64), ("f", 2, 1, 4000),
+             ("f", 9, 9), ("f", 2, 10), ("f", 2, 32, 32),
              ("f", 2, 8, 16, 16), ("f", 2, 16, 16), ("f", 2, 4, 4, 32)]  # fmt: skip
     for form in forms:
         yield [one(form) for _ in range(count)]
     if count == 2:
-        for a, b in ((("f", 2, 32, 16, 16), ("f", 2, 32)), (("f", 2, 9, 32), ("f", 2, 32)), (("f", 2, 16, 16, 16), ("f", 2, 16)),
-                     (("f", 2, 10), ("tokens", 2)), (("f", 2, 9, 32), ("f", 2, 7, 32)), (("f", 2, 3, 32, 32), ("tokens", 2, 9)),
-                     (("f", 9, 32), ("tokens", 2, 16)), (("f", 2, 16, 16, 16), ("f", 2, 16, 8, 8))):  # fmt: skip
+        for a, b in ((("f", 2, 32, 16, 16), ("f", 2, 32)), (("f", 2, 9, 32), ("f", 2, 32)),
+                     (("f", 2, 16, 16, 16), ("f", 2, 16)),
+                     (("f", 2, 10), ("tokens", 2)), (("f", 2, 9, 32), ("f", 2, 7, 32)),
+                     (("f", 2, 3, 32, 32), ("tokens", 2, 9)),
+                     (("f", 9, 32), ("tokens", 2, 16)), (("f", 2, 16, 16, 16),
+                         ("f", 2, 16, 8, 8))):  # fmt: skip
             yield [one(a), one(b)]
 
 
@@ -213,6 +219,7 @@ _RULES = [
     (r"running_mean should contain (\d+) elements not (\d+)", _running),
     (_RANK, _ranked),
     (r"scalar types?:? Long|indices must be long|must be Long|expected scalar type (?:Long|Int)", _integers),
-    (r"(?:Long|long int) != (?:Float|float)|not implemented for '(?:Long|Int)'|expected scalar type Float", _floats),
+    (r"(?:Long|long int) != (?:Float|float)|not implemented for '(?:Long|Int)'|expected scalar type Float",
+        _floats),
     (r"divide axis of length (\d+) in chunks of (\d+)", _whole_chunks),
 ]  # fmt: skip

@@ -185,7 +185,8 @@ class Constructions:
     def __enter__(self):
         nn.Module.__new__ = staticmethod(_new_recorded)
         self._initialisers = {}
-        for name in ("uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+        for name in ("uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_",
+                     "kaiming_uniform_", "kaiming_normal_",
                      "orthogonal_", "sparse_"):  # fmt: skip
             self._initialisers[name] = getattr(nn.init, name)
             setattr(nn.init, name, _zeros)

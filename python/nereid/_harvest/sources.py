@@ -25,8 +25,10 @@ from .spelling import NoText
 
 _MOST_DEFINITIONS = 24
 _MOST_LINES = 260
-_STANDARD = {"torch", "math", "typing", "functools", "collections", "itertools", "dataclasses", "enum", "types", "warnings", "abc", "copy",
-             "operator", "typing_extensions", "numbers", "logging", "__future__", "inspect", "re", "string", "contextlib"}  # fmt: skip
+_STANDARD = {"torch", "math", "typing", "functools", "collections", "itertools", "dataclasses", "enum",
+             "types", "warnings", "abc", "copy",
+             "operator", "typing_extensions", "numbers", "logging", "__future__", "inspect", "re", "string",
+             "contextlib"}  # fmt: skip
 
 
 class _Rewrite(ast.NodeTransformer):
@@ -38,7 +40,8 @@ class _Rewrite(ast.NodeTransformer):
     def _definition(self, node):
         self.generic_visit(node)
         node.decorator_list = [d for d in node.decorator_list if self._keeps(d)]
-        if node.body and isinstance(node.body[0], ast.Expr) and isinstance(getattr(node.body[0], "value", None), ast.Constant) and isinstance(
+        if node.body and isinstance(node.body[0], ast.Expr) and isinstance(getattr(node.body[0], "value",
+            None), ast.Constant) and isinstance(
             node.body[0].value.value, str
         ):  # fmt: skip
             node.body = node.body[1:] or [ast.Pass()]

@@ -11,12 +11,16 @@ import torch.nn.functional as F
 from torch import nn
 
 INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "matmul": "@", "pow": "**", "true_divide": "/", "floor_divide": "//", "remainder": "%",
-    "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__matmul__": "@", "__pow__": "**", "__and__": "&", "__or__": "|",
-    "__xor__": "^", "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "__eq__": "==", "__ne__": "!=", "__lt__": "<",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "matmul": "@", "pow": "**", "true_divide": "/",
+    "floor_divide": "//", "remainder": "%",
+    "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__matmul__": "@", "__pow__": "**",
+    "__and__": "&", "__or__": "|",
+    "__xor__": "^", "eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">=", "__eq__": "==",
+    "__ne__": "!=", "__lt__": "<",
     "__gt__": ">", "__le__": "<=", "__ge__": ">=", "__mod__": "%", "__floordiv__": "//",
 }  # fmt: skip
-REFLECTED = {"__radd__": "+", "__rsub__": "-", "__rmul__": "*", "__rtruediv__": "/", "__rdiv__": "/", "__rpow__": "**", "__rmatmul__": "@",
+REFLECTED = {"__radd__": "+", "__rsub__": "-", "__rmul__": "*", "__rtruediv__": "/", "__rdiv__": "/",
+             "__rpow__": "**", "__rmatmul__": "@",
              "rsub": "-"}  # fmt: skip
 RANDOM = re.compile(
     r"^(rand|bernoulli|multinomial|normal_?$|uniform_|exponential_|dropout|alpha_dropout|feature_|gumbel_softmax|rrelu|poisson)"

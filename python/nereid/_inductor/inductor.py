@@ -185,8 +185,10 @@ def inductor_text(steps, native_matmul):
     from torch._inductor.graph import GraphLowering
     from torch._inductor.virtualized import V
 
-    settings = {"triton.native_matmul": native_matmul, "fallback_random": True, "triton.unique_kernel_names": True,
-                "triton.descriptive_names": "original_aten", "assert_indirect_indexing": False, "size_asserts": False,
+    settings = {"triton.native_matmul": native_matmul, "fallback_random": True,
+                "triton.unique_kernel_names": True,
+                "triton.descriptive_names": "original_aten", "assert_indirect_indexing": False,
+                "size_asserts": False,
                 "alignment_asserts": False, "freezing": False, "comment_origin": False}  # fmt: skip
     settings = {key: value for key, value in settings.items() if key in config._config}
     mode = FakeTensorMode(allow_non_fake_inputs=False)
@@ -214,7 +216,8 @@ def candidate(request):
     keyed = isinstance(steps.forward["inputs"], dict) and "dict" in steps.forward["inputs"]
     wrapper = inductor_wrapper.Wrapper(text, dict(zip(names, (leaf for _, leaf in steps.leaves))))
     return wrapper.write(base=request["trace"]["class"], parameters="**inputs" if keyed else "*inputs",
-                         output=lambda results: tree_text(steps.forward["output"], iter(results)))  # fmt: skip
+                         output=lambda results: tree_text(steps.forward["output"],
+                             iter(results)))  # fmt: skip
 
 
 def handle(request):
@@ -255,7 +258,7 @@ def install():
     if _installed:
         return
     _installed = True
-    import torch._dynamo.device_interface  # noqa: F401  asks torch.cuda for its functions, each of which must be another, before they are replaced
+    import torch._dynamo.device_interface  # noqa: F401  it must read torch.cuda's functions before they are replaced
 
     fake_cuda.install()
     fake_tensor.init_gpu_context = lambda *args, **kwargs: None
@@ -264,8 +267,10 @@ def install():
 
     triton_helpers.set_driver_to_gpu = lambda *args: None
     triton.runtime.driver.set_active(Driver())
-    answers = {"get_device_properties": lambda device=None: fake_cuda.PROPERTIES, "get_compute_capability": lambda device=None: 90,
-               "is_available": lambda: True, "current_device": lambda: 0, "device_count": lambda: 1, "is_triton_capable": lambda device=None: True,
+    answers = {"get_device_properties": lambda device=None: fake_cuda.PROPERTIES,
+               "get_compute_capability": lambda device=None: 90,
+               "is_available": lambda: True, "current_device": lambda: 0, "device_count": lambda: 1,
+               "is_triton_capable": lambda device=None: True,
                "raise_if_triton_unavailable": lambda device=None: None}  # fmt: skip
     for name, answer in answers.items():
         setattr(CudaInterface, name, staticmethod(answer))
@@ -299,12 +304,16 @@ def _call(name, *args, result):
 # softmax(gelu(linear(x)), -1).sum(1), as a trace
 SAMPLE = {
     "class": "Model",
-    "storages": [{"bytes": 0, "role": role} for role in ("input", "parameter", "parameter", "temporary", "temporary", "temporary", "temporary")],
-    "values": [_value(0, 32, 64), _value(1, 128, 64), _value(2, 128), _value(3, 32, 128), _value(4, 32, 128), _value(5, 32, 128), _value(6, 32)],
+    "storages": [{"bytes": 0, "role": role} for role in ("input", "parameter", "parameter", "temporary",
+        "temporary", "temporary", "temporary")],
+    "values": [_value(0, 32, 64), _value(1, 128, 64), _value(2, 128), _value(3, 32, 128), _value(4, 32, 128),
+        _value(5, 32, 128), _value(6, 32)],
     "state": [{"name": "fc.weight", "value": 1}, {"name": "fc.bias", "value": 2}],
     "phases": [{"phase": "forward", "inputs": [{"v": 0}], "output": {"v": 6},
-                "steps": [_call("linear", {"v": 0}, {"v": 1}, {"v": 2}, result=3), _call("gelu", {"v": 3}, result=4),
-                          _call("softmax.int", {"v": 4}, -1, result=5), _call("sum.dim_IntList", {"v": 5}, [1], result=6)]}],
+                "steps": [_call("linear", {"v": 0}, {"v": 1}, {"v": 2}, result=3),
+                    _call("gelu", {"v": 3}, result=4),
+                          _call("softmax.int", {"v": 4}, -1, result=5),
+                          _call("sum.dim_IntList", {"v": 5}, [1], result=6)]}],
 }  # fmt: skip
 
 

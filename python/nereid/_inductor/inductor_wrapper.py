@@ -129,7 +129,8 @@ class Wrapper:
         text = "".join(kernel.text + "\n\n\n" for kernel in self.kernels.values())
         if body.reinterprets:
             text += ("def reinterpret(tensor, sizes, strides, offset):\n"
-                     "    return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)\n\n\n")  # fmt: skip
+                     "    return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)\n\n"
+                     "\n")  # fmt: skip
         text += f"class ModelNew({base}):\n    def forward(self, {parameters}):\n"
         head = [f"device = {used[0]}.device"] if body.allocates and used else []
         text += textwrap.indent("\n".join(head + lines), " " * 8) + "\n"
@@ -201,7 +202,8 @@ class Body(ast.NodeTransformer):
         if name == "empty_strided_cuda":
             self.allocates = True
             sizes, strides, dtype = node.args
-            return ast.parse(f"torch.empty_strided({ast.unparse(sizes)}, {ast.unparse(strides)}, device=device, dtype={ast.unparse(dtype)})",
+            return ast.parse(f"torch.empty_strided({ast.unparse(sizes)}, {ast.unparse(strides)}, "
+                             f"device=device, dtype={ast.unparse(dtype)})",
                              mode="eval").body  # fmt: skip
         if name == "reinterpret_tensor":
             self.reinterprets = True

@@ -30,12 +30,12 @@ def optimize(
     """The module with verified Triton kernels where they hold, and the original forward elsewhere.
 
     module           any live nn.Module: from a notebook, a function, a package
-    example_inputs   forward's arguments: a tuple of positional ones, a dictionary of keyword ones, or a single tensor. Kernels are
-                     written and verified for their shapes, dtypes, strides and structure; values are drawn anew, integers between the
-                     least and the largest of the example
+    example_inputs   forward's arguments: a tuple of positional ones, a dictionary of keyword ones, or one
+                     tensor. Kernels hold for their shapes, dtypes, strides and structure. Values are drawn
+                     anew, integers in the example's range
     budget           time for all of it, tracing and writing included: "30s", "5m"
-    policy           strict (no PyTorch operator that computes), mostly (90 % of the work in Triton), hybrid (any mixture)
-    precision        of float32 products: ieee, tf32 (PyTorch's `high`), or default: what torch's flags say now
+    policy           strict (no PyTorch operator that computes), mostly (90 % Triton), hybrid (any mixture)
+    precision        of float32 products: ieee, tf32 (PyTorch's `high`), or default: torch's flags
     report           where a page that shows graph, times and kernels goes: "fast.html"
     dynamic          "batch": kernels for any leading size, verified at three
     specialize       how many sets of shapes, dtypes, strides and numbers get kernels, at most. A call with
@@ -48,7 +48,8 @@ def optimize(
                      so that AOTInductor compiles them; for sizes that are fixed, and without gradients. The
                      process that exported such a program can run it; others can run what AOTInductor made of
                      it. False: the original's operators are seen
-    options          more options of `nereid optimize` by their names: proposers="compiler", first=True, keep_slower=True, seed=7
+    options          more options of `nereid optimize` by their names: proposers="compiler", first=True,
+                     keep_slower=True, seed=7
 
     Returns a module that shares parameters, buffers and submodules with `module`: its state dict is the
     original's, and `.to()`, `.half()`, `copy.deepcopy`, pickling and `torch.save` work. It takes the same

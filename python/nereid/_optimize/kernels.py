@@ -71,7 +71,7 @@ class Kernels:
                         part._buffers[f"c{i}"] = (
                             tensor.detach().to(device) if device is not None else tensor.detach()
                         )
-        self._renamed = []  # (dictionary of the kernels' module, name there, the original's dictionary, name there)
+        self._renamed = []  # (dictionary of the kernels' module, its name, the original's, its name)
         parts = {}
         for theirs, ours in plan.exported.state_names.items():
             (path, _, last), (own_path, _, own_last) = theirs.rpartition("."), ours.rpartition(".")

@@ -38,17 +38,19 @@ from .tensors import (
 from .watched import Watched
 
 _SHARED = (
-    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks", "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks",
-    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks",
+    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
+    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 _LEFT = ("training", "_is_full_backward_hook")  # attributes of a new nn.Module that are the original's, too
 
 # What Python looks up in the class: given where the original's class has it.
 _SPECIAL = (
-    "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__next__", "__reversed__", "__contains__", "__bool__", "__int__",
-    "__float__", "__index__", "__enter__", "__exit__", "__add__", "__radd__", "__iadd__", "__mul__", "__rmul__", "__imul__", "__matmul__",
-    "__or__", "__and__", "__sub__", "__lt__", "__le__", "__gt__", "__ge__",
+    "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__next__", "__reversed__",
+    "__contains__", "__bool__", "__int__", "__float__", "__index__", "__enter__", "__exit__", "__add__",
+    "__radd__", "__iadd__", "__mul__", "__rmul__", "__imul__", "__matmul__", "__or__", "__and__", "__sub__",
+    "__lt__", "__le__", "__gt__", "__ge__",
 )  # fmt: skip
 
 
@@ -260,7 +262,10 @@ class Optimized(torch.nn.Module):
             if held is not None and (why := special(f"parameter or buffer {name}", held)) is not None:
                 return why
             if held is None or not same_layout(held, want):
-                return f"parameter or buffer {name}: expected {text_of(want)}, got {'none' if held is None else text_of(meta_of(held))}"
+                return (
+                    f"parameter or buffer {name}: expected {text_of(want)}, got "
+                    f"{'none' if held is None else text_of(meta_of(held))}"
+                )
         exported = self._nereid_plan.exported
         if exported.written or exported.mutates_inputs:  # what is written must not be read as something else
             given = {tensor.untyped_storage()._cdata for tensor in tensors}

@@ -81,19 +81,28 @@ def tensors_differ(plan, tensors):
         else:
             same = same_layout(tensor, want)
         if not same:
-            return f"tensor {i} of the arguments: expected {text_of(want, bool(leading) and leading[i])}, got {text_of(meta_of(tensor))}"
+            return (
+                f"argument tensor {i}: expected {text_of(want, bool(leading) and leading[i])}, got "
+                f"{text_of(meta_of(tensor))}"
+            )
     if len(tensors) > 1 and aliases_of(tensors) != plan.aliases:
         return "arguments: expected tensors that share memory as in the example, got others"
     for i, bounds in plan.ranges:
         if tensors[i].device.type == "cpu" and (got := range_of(tensors[i])) is not None:
             if got[0] < bounds[0] or got[1] > bounds[1]:
-                return f"tensor {i} of the arguments: expected integers from {bounds[0]} to {bounds[1]}, as in the example, got some from {got[0]} to {got[1]}"
+                return (
+                    f"argument tensor {i}: expected integers from {bounds[0]} to {bounds[1]}, as in the "
+                    f"example, got some from {got[0]} to {got[1]}"
+                )
     return None
 
 
 def text_of(meta, any_batch=False):
     shape = str(tuple(meta[1])) if not any_batch else f"(batch, {', '.join(map(str, meta[1][1:]))})"
-    return f"a {str(meta[0]).removeprefix('torch.')} tensor of shape {shape} and strides {tuple(meta[2])} on {meta[3]}"
+    return (
+        f"a {str(meta[0]).removeprefix('torch.')} tensor of shape {shape} and strides {tuple(meta[2])} on"
+        f" {meta[3]}"
+    )
 
 
 def transformed():
@@ -104,7 +113,10 @@ def transformed():
         or torch.autograd.forward_ad._current_level >= 0
         or torch._C._get_tracing_state() is not None
     ):
-        return "expected a plain call, got one under a torch dispatch mode, a function transform, forward-mode gradients or torch.jit.trace"
+        return (
+            "expected a plain call, got one under a torch dispatch mode, a function transform, forward-mode"
+            " gradients or torch.jit.trace"
+        )
     return None
 
 
@@ -114,9 +126,15 @@ def surroundings_differ(plan, tensors, parts):
         any(t.requires_grad for t in tensors)
         or any(p is not None and p.requires_grad for part in parts for p in part._parameters.values())
     ):
-        return "expected a call without gradients (torch.no_grad(), torch.inference_mode() or requires_grad_(False)), got one where an argument or a parameter requires a gradient"
+        return (
+            "expected a call without gradients (torch.no_grad(), torch.inference_mode() or"
+            " requires_grad_(False)), got one where an argument or a parameter requires a gradient"
+        )
     if _export.autocast_of(tensors) != plan.autocast:
-        return f"autocast: expected {dict(plan.autocast) or 'none'}, got {dict(_export.autocast_of(tensors)) or 'none'}"
+        return (
+            f"autocast: expected {dict(plan.autocast) or 'none'}, got"
+            f" {dict(_export.autocast_of(tensors)) or 'none'}"
+        )
     if torch.get_default_dtype() != plan.dtype:
         return f"default dtype: expected {plan.dtype}, got {torch.get_default_dtype()}"
     if function_modes() != plan.modes:

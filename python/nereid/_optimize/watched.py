@@ -18,9 +18,10 @@ _DEEPEST = 8  # containers and objects in each other
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _OWN = {
-    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks", "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
-    "_forward_pre_hooks_with_kwargs", "_is_full_backward_hook", "call_super_init", "_compiled_call_impl", *_HOOKS,
+    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
+    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs",
+    "_is_full_backward_hook", "call_super_init", "_compiled_call_impl", *_HOOKS,
 }  # fmt: skip
 
 
@@ -32,7 +33,10 @@ def unwatched(module):
         if type(part).__getattribute__ is not object.__getattribute__ or isinstance(
             part, torch.jit.ScriptModule
         ):
-            return f"{f'module {name}' if name else 'the module'} of type {type(part).__name__}: its attributes cannot be watched"
+            return (
+                f"{f'module {name}' if name else 'the module'} of type {type(part).__name__}: its attributes "
+                f"cannot be watched"
+            )
     for kind, values in (("parameter", module.named_parameters()), ("buffer", module.named_buffers())):
         for name, value in values:
             if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
@@ -239,7 +243,10 @@ class Watched:
                 or len(modules) != len(items)
                 or any(modules.get(key) is not value for key, value in items)
             ):
-                return f"{f'module {name}' if name else 'the module'}: expected the submodules that it had, got others"
+                return (
+                    f"{f'module {name}' if name else 'the module'}: expected the submodules that it had, got "
+                    f"others"
+                )
             if name and (
                 part._forward_hooks
                 or part._forward_pre_hooks
@@ -249,7 +256,10 @@ class Watched:
                 return f"module {name}: expected no hooks, got some"
         for value, cls, own, where in self._owners:
             if type(value) is not cls:
-                return f"{where}: expected an object of class {cls.__qualname__}, got one of {type(value).__qualname__}"
+                return (
+                    f"{where}: expected an object of class {cls.__qualname__}, got one of "
+                    f"{type(value).__qualname__}"
+                )
             if value.__dict__ is not own:
                 return f"{where}: expected the dictionary of attributes that it had, got another one"
         for where, holder, size in self._sizes:
@@ -268,7 +278,10 @@ class Watched:
                 or function.__defaults__ is not defaults
                 or function.__kwdefaults__ is not more
             ):
-                return f"the function {function.__qualname__}: expected its code and defaults as they were, got others"
+                return (
+                    f"the function {function.__qualname__}: expected its code and defaults as they were, got "
+                    f"others"
+                )
         for tensor, look, where in self._versions:
             if _look_of(tensor) != look:
                 return f"{_place(where)}: expected the tensor's values as they were, got changed ones"

@@ -100,14 +100,19 @@ def advice(error):
         top = error.name.partition(".")[0]
         file = error.name.replace(".", "/")
         return (
-            f"; the Python at {sys.executable} has no package that provides {top}, and the task's folder"
-            f" has no {file}.py: install the package there, or name the folder that holds {file}.py with --include"
+            f"; the Python at {sys.executable} has no package that provides {top}, and the task's folder has"
+            f" no {file}.py: install the package there, or name the folder that holds {file}.py with"
+            " --include"
         )
     if isinstance(error, ImportError) and "attempted relative import" in str(error):
         return (
-            "; a relative import works within the task's package, which is its folder and those above it as far as each"
-            " has an __init__.py: add it, or import by the package's name and name the folder that holds it with --include"
+            "; a relative import works within the task's package, which is its folder and those above it as"
+            " far as each has an __init__.py: add it, or import by the package's name and name the folder"
+            " that holds it with --include"
         )
     if isinstance(error, (FileNotFoundError, PermissionError)) and error.filename:
-        return f"; a sandbox holds none of the user's files: include it with --include {os.fspath(error.filename)!s}"
+        return (
+            "; a sandbox holds none of the user's files: include it with --include"
+            f" {os.fspath(error.filename)!s}"
+        )
     return ""

@@ -1,6 +1,8 @@
 """Times many programs as their users call them: one warmed process that forks for each of them.
 
-    python -m nereid._timing.call_server WARM [JAILS]     control socket: descriptor 3 (SOCK_SEQPACKET); WARM: "torch", or "compile" too
+    python -m nereid._timing.call_server WARM [JAILS]
+
+The control socket is descriptor 3 (SOCK_SEQPACKET). WARM: "torch", or "compile" too
 
 Once warm it sends {"ready": seconds}. An order is a request, {"program": path, "modes": [...], "device":
 "cuda", "seconds": 0.1, "folder": of its words and its kernels, "caches": a folder that all share, "threads":

@@ -31,7 +31,10 @@ TYPES = {
     "i32": "i32",
     "i64": "i64",
 }
-FACTS = "num_warps num_ctas shared global_scratch_size global_scratch_align profile_scratch_size profile_scratch_align launch_cooperative_grid launch_pdl"
+FACTS = (
+    "num_warps num_ctas shared global_scratch_size global_scratch_align profile_scratch_size"
+    " profile_scratch_align launch_cooperative_grid launch_pdl"
+)
 Metadata = collections.namedtuple("Metadata", FACTS)
 Source = collections.namedtuple("Source", "signature constants")
 

@@ -17,10 +17,13 @@ from . import tracing
 from .._task.errors import Untraceable
 
 DTYPES = {
-    torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.uint16: "u16", torch.int32: "i32",
-    torch.uint32: "u32", torch.int64: "i64", torch.uint64: "u64", torch.float16: "f16", torch.bfloat16: "bf16",
+    torch.bool: "bool", torch.uint8: "u8", torch.int8: "i8", torch.int16: "i16", torch.uint16: "u16",
+    torch.int32: "i32",
+    torch.uint32: "u32", torch.int64: "i64", torch.uint64: "u64", torch.float16: "f16",
+    torch.bfloat16: "bf16",
     torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "f8e4m3fn", torch.float8_e5m2: "f8e5m2",
-    torch.float8_e4m3fnuz: "f8e4m3fnuz", torch.float8_e5m2fnuz: "f8e5m2fnuz", torch.float8_e8m0fnu: "f8e8m0fnu",
+    torch.float8_e4m3fnuz: "f8e4m3fnuz", torch.float8_e5m2fnuz: "f8e5m2fnuz",
+    torch.float8_e8m0fnu: "f8e8m0fnu",
     torch.complex32: "c32", torch.complex64: "c64", torch.complex128: "c128",
 }  # fmt: skip
 DTYPE_OF_NAME = {name: dtype for dtype, name in DTYPES.items()}
@@ -56,7 +59,8 @@ class Encoder:
             False  # also objects of libraries' classes, with their properties: what a module is given
         )
         self._simple = {
-            type(None): lambda x: None, bool: lambda x: x, str: lambda x: x, float: float_arg, int: _checked_int,
+            type(None): lambda x: None, bool: lambda x: x, str: lambda x: x, float: float_arg,
+            int: _checked_int,
             complex: lambda x: {"c": [float_arg(x.real), float_arg(x.imag)]},
             torch.dtype: lambda x: {"dtype": dtype_name(x)},
             torch.device: lambda x: {"device": device_name(x)},

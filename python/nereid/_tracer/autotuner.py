@@ -26,7 +26,8 @@ class Undecided:
 
     def __getattr__(self, name):
         raise Untraceable(
-            f"forward depends on which configuration the autotuner chose (.{name}): all are judged, and a trace holds for one"
+            f"forward depends on which configuration the autotuner chose (.{name}): all are judged, and a"
+            " trace holds for one"
         )
 
     def __repr__(self):
@@ -122,7 +123,8 @@ def _try(self, session, config, args, kwargs, runs):
     conflicts = kwargs.keys() & config.kwargs.keys()
     if conflicts:
         raise ValueError(
-            f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}. Make sure that you don't re-define auto-tuned symbols."
+            f"Conflicting meta-parameters: {', '.join(sorted(conflicts))}. Make sure that you don't re-define"
+            " auto-tuned symbols."
         )
     before_run, after_run = [], []
     if runs is not None:

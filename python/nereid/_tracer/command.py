@@ -89,7 +89,8 @@ def print_trace(trace):
                 for alternative in step["launch"]:
                     kernel = trace["kernels"][alternative["kernel"]]
                     print(
-                        f"  {kernel['name']}{alternative['grid']} {alternative['args']} {alternative.get('config', '')}  [{where}]"
+                        f"  {kernel['name']}{alternative['grid']} {alternative['args']}"
+                        f" {alternative.get('config', '')}  [{where}]"
                     )
         if "output" in phase:
             print(f"  returns {text(phase['output'])}")

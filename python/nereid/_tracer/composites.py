@@ -78,10 +78,14 @@ SHAPES = {
     **{f"{kind}_cell": cell for kind in ("gru", "rnn_tanh", "rnn_relu")},
 }  # fmt: skip
 PARTS = {
-    **{f"{kind}.{form}": ["aten::_cudnn_rnn"] for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu") for form in ("input", "data")},
-    "lstm_cell": ["aten::mm", "aten::mm", "aten::_thnn_fused_lstm_cell"], "gru_cell": ["aten::mm", "aten::mm", "aten::_thnn_fused_gru_cell"],
-    "rnn_tanh_cell": ["aten::addmm", "aten::addmm", "aten::tanh"], "rnn_relu_cell": ["aten::addmm", "aten::addmm", "aten::relu"],
-    "grid_sampler": ["aten::grid_sampler_2d"], "ctc_loss.IntList": ["aten::_ctc_loss"], "ctc_loss.Tensor": ["aten::_ctc_loss"],
+    **{f"{kind}.{form}": ["aten::_cudnn_rnn"] for kind in ("lstm", "gru", "rnn_tanh",
+        "rnn_relu") for form in ("input", "data")},
+    "lstm_cell": ["aten::mm", "aten::mm", "aten::_thnn_fused_lstm_cell"],
+    "gru_cell": ["aten::mm", "aten::mm", "aten::_thnn_fused_gru_cell"],
+    "rnn_tanh_cell": ["aten::addmm", "aten::addmm", "aten::tanh"],
+    "rnn_relu_cell": ["aten::addmm", "aten::addmm", "aten::relu"],
+    "grid_sampler": ["aten::grid_sampler_2d"], "ctc_loss.IntList": ["aten::_ctc_loss"],
+    "ctc_loss.Tensor": ["aten::_ctc_loss"],
 }  # fmt: skip
 
 
@@ -137,7 +141,8 @@ def itself(new_fake, target, *args, **named):
 
 CUDA = torch.device("cuda", 0)
 FACTORIES = {
-    "aten::empty.memory_format": sized, "aten::zeros": sized, "aten::ones": sized, "aten::empty_strided": strided,
+    "aten::empty.memory_format": sized, "aten::zeros": sized, "aten::ones": sized,
+    "aten::empty_strided": strided,
     "aten::randn": sized, "aten::rand": sized,
     "aten::empty_like": sized_like, "aten::zeros_like": sized_like, "aten::ones_like": sized_like,
     "aten::randn_like": sized_like, "aten::rand_like": sized_like,

@@ -20,9 +20,12 @@ class DeviceProperties(types.SimpleNamespace):
 
 PROPERTIES = DeviceProperties(
     name="NVIDIA H200", major=9, minor=0, total_memory=TOTAL_MEMORY, multi_processor_count=132, warp_size=32,
-    max_threads_per_multi_processor=2048, max_threads_per_block=1024, regs_per_multiprocessor=65536, shared_memory_per_block=49152,
-    shared_memory_per_block_optin=232448, shared_memory_per_multiprocessor=233472, L2_cache_size=62914560, is_integrated=0,
-    is_multi_gpu_board=0, gcnArchName="", clock_rate=1980000, memory_clock_rate=3201000, memory_bus_width=6144, uuid="",
+    max_threads_per_multi_processor=2048, max_threads_per_block=1024, regs_per_multiprocessor=65536,
+    shared_memory_per_block=49152,
+    shared_memory_per_block_optin=232448, shared_memory_per_multiprocessor=233472, L2_cache_size=62914560,
+    is_integrated=0,
+    is_multi_gpu_board=0, gcnArchName="", clock_rate=1980000, memory_clock_rate=3201000,
+    memory_bus_width=6144, uuid="",
     pci_bus_id=0, pci_device_id=0, pci_domain_id=0,
 )  # fmt: skip
 
@@ -256,7 +259,8 @@ def _graphed(function, sample_args, warmups):
     static_inputs = arg_tree_leaves(*sample_args)
     if not all(isinstance(tensor, torch.Tensor) for tensor in static_inputs):
         raise AssertionError(
-            "In the beta API, sample_args for each callable must contain only Tensors. Other types are not allowed."
+            "In the beta API, sample_args for each callable must contain only Tensors. Other types are not"
+            " allowed."
         )
     for _ in range(warmups):
         function(*sample_args)
@@ -288,39 +292,54 @@ def _answers():
     device = torch.device("cuda", 0)
     stats = lambda *args, **kwargs: {}  # noqa: E731
     return {
-        "is_available": lambda: True, "is_initialized": lambda: True, "init": _nothing, "_lazy_init": _nothing,
+        "is_available": lambda: True, "is_initialized": lambda: True, "init": _nothing,
+        "_lazy_init": _nothing,
         "_is_in_bad_fork": lambda: False, "_lazy_call": lambda function, **kwargs: None,
-        "current_device": _zero, "device_count": lambda: 1, "set_device": _nothing, "_get_device": lambda d: device,
+        "current_device": _zero, "device_count": lambda: 1, "set_device": _nothing,
+        "_get_device": lambda d: device,
         "_exchange_device": lambda d: 0, "_maybe_exchange_device": lambda d: 0, "_get_device_index": _zero,
         "synchronize": streams.synchronize, "ipc_collect": _nothing, "_sleep": _nothing,
         "get_device_name": lambda *args: PROPERTIES.name, "get_device_capability": lambda *args: (9, 0),
-        "get_device_properties": lambda *args, **kwargs: PROPERTIES, "_get_device_properties": lambda *args: PROPERTIES,
-        "can_device_access_peer": lambda *args: False, "get_arch_list": lambda: ["sm_90"], "get_gencode_flags": lambda: "",
+        "get_device_properties": lambda *args, **kwargs: PROPERTIES,
+        "_get_device_properties": lambda *args: PROPERTIES,
+        "can_device_access_peer": lambda *args: False, "get_arch_list": lambda: ["sm_90"],
+        "get_gencode_flags": lambda: "",
         "is_bf16_supported": lambda *args, **kwargs: True, "is_tf32_supported": lambda: True,
-        "_check_bf16_tensor_supported": lambda *args: True, "current_blas_handle": _zero, "cudart": CudaRuntime,
+        "_check_bf16_tensor_supported": lambda *args: True, "current_blas_handle": _zero,
+        "cudart": CudaRuntime,
         "set_sync_debug_mode": _nothing, "get_sync_debug_mode": _zero,
-        "Stream": streams.Stream, "ExternalStream": streams.external, "Event": streams.Event, "CUDAGraph": Graph, "graph": CaptureContext,
+        "Stream": streams.Stream, "ExternalStream": streams.external, "Event": streams.Event,
+        "CUDAGraph": Graph, "graph": CaptureContext,
         "device": DeviceContext, "device_of": DeviceContext, "StreamContext": streams.StreamContext,
         "stream": streams.StreamContext, "set_stream": streams.set_current, "current_stream": streams.current,
-        "default_stream": streams.default, "get_stream_from_external": streams.external, "_set_stream_by_id": streams.set_by_id,
+        "default_stream": streams.default, "get_stream_from_external": streams.external,
+        "_set_stream_by_id": streams.set_by_id,
         "is_current_stream_capturing": lambda: tracing.recorder() is not None and tracing.recorder().capturing,
         "graph_pool_handle": lambda: (0, 0), "make_graphed_callables": make_graphed_callables,
         "MemPool": MemPool, "use_mem_pool": _inert_context,
         "empty_cache": _nothing, "mem_get_info": lambda *args: (_FREE_MEMORY, TOTAL_MEMORY),
-        "memory_stats": stats, "memory_stats_as_nested_dict": stats, "host_memory_stats": stats, "memory_snapshot": lambda *a, **k: [],
+        "memory_stats": stats, "memory_stats_as_nested_dict": stats, "host_memory_stats": stats,
+        "memory_snapshot": lambda *a, **k: [],
         "memory_summary": lambda *args, **kwargs: "", "list_gpu_processes": lambda *args: "",
-        "memory_usage": _zero, "utilization": _zero, "temperature": _zero, "power_draw": _zero, "device_memory_used": _zero,
+        "memory_usage": _zero, "utilization": _zero, "temperature": _zero, "power_draw": _zero,
+        "device_memory_used": _zero,
         "clock_rate": lambda *args: 1980, "get_per_process_memory_fraction": lambda *args: 1.0,
         "manual_seed": manual_seed, "manual_seed_all": manual_seed, "seed": seed, "seed_all": seed,
-        "initial_seed": _zero, "get_rng_state": _get_rng_state, "get_rng_state_all": lambda: [_get_rng_state()],
-        "set_rng_state": _set_rng_state, "set_rng_state_all": lambda states: [_set_rng_state(state) for state in states] and None,
-        **{name: _zero for name in ("memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached "
+        "initial_seed": _zero, "get_rng_state": _get_rng_state,
+        "get_rng_state_all": lambda: [_get_rng_state()],
+        "set_rng_state": _set_rng_state,
+        "set_rng_state_all": lambda states: [_set_rng_state(state) for state in states] and None,
+        **{name: _zero for name in ("memory_allocated max_memory_allocated memory_reserved "
+                                    "max_memory_reserved memory_cached "
                                     "max_memory_cached").split()},
-        **{name: _nothing for name in ("reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated "
-                                       "reset_max_memory_cached reset_peak_host_memory_stats set_per_process_memory_fraction").split()},
+        **{name: _nothing for name in ("reset_peak_memory_stats reset_accumulated_memory_stats "
+                                       "reset_max_memory_allocated "
+                                       "reset_max_memory_cached reset_peak_host_memory_stats "
+                                       "set_per_process_memory_fraction").split()},
         "caching_allocator_alloc": _refuse("memory taken from CUDA's allocator by hand"),
         "caching_allocator_delete": _refuse("memory given back to CUDA's allocator by hand"),
-        "CUDAPluggableAllocator": _refuse("an allocator of the module's own"), "change_current_allocator": _refuse("an allocator of the module's own"),
+        "CUDAPluggableAllocator": _refuse("an allocator of the module's own"),
+        "change_current_allocator": _refuse("an allocator of the module's own"),
         "_compile_kernel": _refuse("CUDA C++ kernels"),
     }  # fmt: skip
 
@@ -348,8 +367,10 @@ def install():
                 setattr(module, name, value)
     torch.cuda._device_t = object
     for name, value in {
-        "_cuda_getCurrentRawStream": lambda device=0: streams.current().cuda_stream, "_cuda_getDevice": _zero, "_cuda_setDevice": _nothing, "_cuda_exchangeDevice": _zero,
-        "_cuda_maybeExchangeDevice": _zero, "_cuda_getDeviceCount": lambda: 1, "_cuda_synchronize": streams.synchronize,
+        "_cuda_getCurrentRawStream": lambda device=0: streams.current().cuda_stream,
+        "_cuda_getDevice": _zero, "_cuda_setDevice": _nothing, "_cuda_exchangeDevice": _zero,
+        "_cuda_maybeExchangeDevice": _zero, "_cuda_getDeviceCount": lambda: 1,
+        "_cuda_synchronize": streams.synchronize,
         "_cuda_isCurrentStreamCapturing": lambda: False, "_cuda_init": _nothing, "_cuda_emptyCache": _nothing,
     }.items():  # fmt: skip
         setattr(torch._C, name, _own(value))

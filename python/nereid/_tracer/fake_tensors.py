@@ -140,7 +140,8 @@ def _as_subclass(self, cls):
     if isinstance(self, cls):
         return self
     raise Untraceable(
-        f"a tensor as the subclass {cls.__name__} cannot be traced: keep a plain tensor, and separately what {cls.__name__} adds"
+        f"a tensor as the subclass {cls.__name__} cannot be traced: keep a plain tensor, and separately what"
+        f" {cls.__name__} adds"
     )
 
 

@@ -32,7 +32,8 @@ def restore(generator, state):
         number, phase = _saved(recorder, state)
         if phase != recorder.phase:
             raise Untraceable(
-                f"a random generator's state that was taken in {phase[0]}: each phase draws from a seed of its own, so take it and put it back in one"
+                f"a random generator's state that was taken in {phase[0]}: each phase draws from a seed of"
+                " its own, so take it and put it back in one"
             )
         recorder.call("nereid::restore_generator", (number, generator))
 
@@ -42,7 +43,8 @@ def _saved(recorder, state):
     found = recorder.generator_states.get(recorder.storage_of(fake).id) if fake is not None else None
     if found is None:
         raise Untraceable(
-            "a random generator's state that is not the tensor which get_state gave: a copy or bytes of one's own cannot be put back in a trace"
+            "a random generator's state that is not the tensor which get_state gave: a copy or bytes of one's"
+            " own cannot be put back in a trace"
         )
     return found
 

@@ -137,7 +137,8 @@ class _NothingAmiss:
 
 def _without_check_of_values(function):
     """The function without its check of what its arguments hold, which is not known here."""
-    checked = types.FunctionType(function.__code__, {**function.__globals__, "torch": _NothingAmiss()}, function.__name__,
+    checked = types.FunctionType(function.__code__, {**function.__globals__, "torch": _NothingAmiss()},
+                                 function.__name__,
                                  function.__defaults__, function.__closure__)  # fmt: skip
     checked.__kwdefaults__ = function.__kwdefaults__
     return functools.wraps(function)(checked)

@@ -10,7 +10,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from . import tracing
 
-
 # -- lazy layers: a parameter without a shape is of a subclass, and a fake tensor has a class already
 
 
@@ -55,7 +54,8 @@ def is_uninitialized(tensor):
 def _takes_nested_path(encoder, src, mask, padding):
     """As TransformerEncoder.forward decides it."""
     first = encoder.layers[0]
-    usual = (torch.backends.mha.get_fastpath_enabled() and getattr(encoder, "use_nested_tensor", False) and not first.training
+    usual = (torch.backends.mha.get_fastpath_enabled() and getattr(encoder, "use_nested_tensor",
+             False) and not first.training
              and src.dim() == 3 and padding is not None and mask is None and not torch.is_autocast_enabled() and not torch.is_grad_enabled())  # fmt: skip
     return usual and (not getattr(encoder, "mask_check", True) or _is_left_aligned(padding))
 

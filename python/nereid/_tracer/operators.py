@@ -94,7 +94,8 @@ UNTRACED_LAYOUTS = {
     ),
 }
 ADVICE = {
-    "nested": "pad the sequences and mask what was padded", "sparse": "keep the tensor dense, or its indices and values as two tensors",
+    "nested": "pad the sequences and mask what was padded",
+    "sparse": "keep the tensor dense, or its indices and values as two tensors",
     "named": "leave the names out (`rename(None)` where a tensor comes with them)",
 }  # fmt: skip
 

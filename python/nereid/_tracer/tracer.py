@@ -227,10 +227,12 @@ class Phases:
     def _document(self):
         recorder = self.recorder
         return {
-            "nereid_trace": FORMAT_VERSION, "file": self._source.path, "class": self._class, "draw": self._draw,
+            "nereid_trace": FORMAT_VERSION, "file": self._source.path, "class": self._class,
+            "draw": self._draw,
             "seconds": round(perf_counter() - self._started, 6),
             "storages": [storage.encode() for storage in recorder.storages], "values": recorder.values,
-            "kernels": self.launches.kernels, "phases": self.phases, "state": self.state, "init_inputs": self.init_inputs,
+            "kernels": self.launches.kernels, "phases": self.phases, "state": self.state,
+            "init_inputs": self.init_inputs,
             "flags": flags(), "notes": recorder.notes,
         }  # fmt: skip
 
@@ -241,7 +243,8 @@ class Phases:
         mine = [frame for frame in frames if frame.filename == self._source.path]
         last = mine[-1] if mine else None
         return {"untraceable": {
-            "phase": self.phase, "type": type(error).__name__, "message": _message(error) + included_files.advice(error),
+            "phase": self.phase, "type": type(error).__name__,
+            "message": _message(error) + included_files.advice(error),
             "file": self._source.path if last else "", "line": last.lineno if last else 0,
             "code": self._source.line(last.lineno) if last else "",
             "traceback": [f"{source.display_name(f.filename)}:{f.lineno} {(f.line or '').strip()}"[:300] for f in frames[-12:]],
@@ -360,12 +363,14 @@ def tensors_with_paths(tree, path=""):
 def flags():
     backends = torch.backends
     read = {
-        "matmul.allow_tf32": lambda: backends.cuda.matmul.allow_tf32, "cudnn.allow_tf32": lambda: backends.cudnn.allow_tf32,
+        "matmul.allow_tf32": lambda: backends.cuda.matmul.allow_tf32,
+        "cudnn.allow_tf32": lambda: backends.cudnn.allow_tf32,
         "cudnn.enabled": lambda: backends.cudnn.enabled, "cudnn.benchmark": lambda: backends.cudnn.benchmark,
         "cudnn.deterministic": lambda: backends.cudnn.deterministic,
         "matmul.allow_fp16_reduced_precision_reduction": lambda: backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
         "matmul.allow_bf16_reduced_precision_reduction": lambda: backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
-        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled, "autocast": lambda: torch.is_autocast_enabled("cuda"),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
+        "autocast": lambda: torch.is_autocast_enabled("cuda"),
     }  # fmt: skip
     return {name: _flag(get) for name, get in read.items()}
 
@@ -373,7 +378,7 @@ def flags():
 def _flag(get):
     try:
         value = get()
-    except RuntimeError:  # the module set precisions by PyTorch's newer names, and the older ones refuse to be read: TF32 was asked for
+    except RuntimeError:  # the newer names of precisions were set, and the older ones cannot be read: TF32
         return 1
     return int(bool(value[0] if isinstance(value, tuple) else value))
 
@@ -384,7 +389,8 @@ def compile_failure(error):
     while error is not None and seen < 50:
         failure = error if isinstance(error, KernelDoesNotCompile) else getattr(error, "nereid_kernel", None)
         if isinstance(failure, KernelDoesNotCompile):
-            return {"compile_failed": {"kernel": failure.kernel, "message": failure.message, "file": failure.file,
+            return {"compile_failed": {"kernel": failure.kernel, "message": failure.message,
+                                       "file": failure.file,
                                        "line": failure.line, "code": failure.code}}  # fmt: skip
         error, seen = error.__cause__ or error.__context__, seen + 1
     return None

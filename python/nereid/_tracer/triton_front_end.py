@@ -39,8 +39,10 @@ ASSUMED_REGISTERS, ASSUMED_SHARED_BYTES = 64, 16384
 MOST_PROGRAMS = (2**31 - 1, 65535, 65535)  # that CUDA launches, by dimension
 MOST_THREADS, MOST_CTAS = 1024, 16  # of a program, of a cluster
 # Options that do not decide the machine code, or are given by where it will run.
-_IGNORED_OPTIONS = frozenset("arch backend_name extern_libs ir_override supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes "
-                             "allowed_dot_input_precisions max_num_imprecise_acc_default warp_size instrumentation_mode".split())  # fmt: skip
+_IGNORED_OPTIONS = frozenset("arch backend_name extern_libs ir_override supported_fp8_dtypes "
+                             "deprecated_fp8_dot_operand_dtypes "
+                             "allowed_dot_input_precisions max_num_imprecise_acc_default warp_size "
+                             "instrumentation_mode".split())  # fmt: skip
 
 # Options that name files, or are arguments of other programs.
 _REFUSED_OPTIONS = {"ir_override": "a kernel's text must come from its Python source",
@@ -130,9 +132,11 @@ class LaunchArguments:
         if kind in ("fp16", "bf16", "fp32", "f32", "fp64"):
             value = float(value)
             return {
-                "x": value
-                if math.isfinite(value)
-                else ("nan" if value != value else "inf" if value > 0 else "-inf")
+                "x": (
+                    value
+                    if math.isfinite(value)
+                    else ("nan" if value != value else "inf" if value > 0 else "-inf")
+                )
             }
         value = int(value)
         return {"i": value - 2**64 if value >= 2**63 else value}
@@ -164,7 +168,8 @@ class LaunchArguments:
     def _descriptor(self, descriptor):
         return {
             "desc": self._view(descriptor.base), "shape": [int(n) for n in descriptor.shape],
-            "strides": [int(n) for n in descriptor.strides], "block": [int(n) for n in descriptor.block_shape],
+            "strides": [int(n) for n in descriptor.strides],
+            "block": [int(n) for n in descriptor.block_shape],
             "nan": getattr(descriptor, "padding", "zero") == "nan",
         }  # fmt: skip
 
@@ -178,8 +183,10 @@ class Kernel:
         self.encoded = _encode(source, text, options)
         self.parameters = list(_runtime_parameters(tuple(source.signature.values())))
         self.hash = self.encoded["hash"]
-        fields = {**options.__dict__, "name": self.name, "hash": self.hash, "target": TARGET, "shared": ASSUMED_SHARED_BYTES,
-                  "cluster_dims": (options.num_ctas, 1, 1), "tmem_size": 0, "global_scratch_size": 0, "global_scratch_align": 1}  # fmt: skip
+        fields = {**options.__dict__, "name": self.name, "hash": self.hash, "target": TARGET,
+                  "shared": ASSUMED_SHARED_BYTES,
+                  "cluster_dims": (options.num_ctas, 1, 1), "tmem_size": 0, "global_scratch_size": 0,
+                  "global_scratch_align": 1}  # fmt: skip
         self.metadata = types.SimpleNamespace(**fields)
         self.packed_metadata = (options.num_warps, options.num_ctas, ASSUMED_SHARED_BYTES)
         self.asm = {"ttir": text, "source": text, "ttgir": "", "llir": "", "ptx": "", "cubin": b""}
@@ -254,7 +261,8 @@ def _encode(source, text, options):
         for path, value in sorted(source.constants.items())
     ]
     digest = hashlib.sha256(f"{text}\0{json.dumps([numbers, texts], sort_keys=True)}".encode()).hexdigest()
-    return {"name": function.fn.__name__, "ttir": text, "hash": digest, "options": numbers, "text_options": texts,
+    return {"name": function.fn.__name__, "ttir": text, "hash": digest, "options": numbers,
+            "text_options": texts,
             "constants": constants, "at": [display_name(file), line], "source": function._src}  # fmt: skip
 
 
@@ -265,7 +273,7 @@ def _text(value):
 
 
 _backend = None
-_contexts = []  # made before a fork, for the first kernels of each child: the dialects take more than a millisecond
+_contexts = []  # made before a fork, for each child's first kernels: dialects take over 1 ms
 
 
 def _new_context():

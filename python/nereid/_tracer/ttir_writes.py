@@ -12,7 +12,8 @@ _NAME = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _RESULTS = re.compile(r"^(%[\w$.-]+)(?::(\d+))? = (.*)$")
 _CARRIED = re.compile(r"(%[\w$.-]+) = (%[\w$.-]+(?:#\d+)?)")
 _READS = ("tt.load", "tt.descriptor_load", "tt.descriptor_gather")
-_DERIVES = ("tt.addptr", "tt.splat", "tt.broadcast", "tt.bitcast", "tt.expand_dims", "tt.reshape", "tt.trans", "tt.make_tensor_descriptor",
+_DERIVES = ("tt.addptr", "tt.splat", "tt.broadcast", "tt.bitcast", "tt.expand_dims", "tt.reshape",
+            "tt.trans", "tt.make_tensor_descriptor",
             "tt.make_tensor_ptr", "tt.advance", "tt.unsplat", "tt.reinterpret_tensor_descriptor")  # fmt: skip
 _EVERYTHING = frozenset(range(4096))
 

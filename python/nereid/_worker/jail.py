@@ -81,7 +81,8 @@ class Jail:
             names = ("PyOS_BeforeFork", "PyOS_AfterFork_Parent", "PyOS_AfterFork_Child")
             callbacks = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names]
         numbers = random.getstate()  # Python draws a new seed in its callbacks
-        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), *callbacks, descriptors, self._message,
+        found = library.nereid_serve(self._jail, compaction.pointer, control, folder.encode(), *callbacks,
+                                     descriptors, self._message,
                                      ctypes.c_size_t(len(self._message)))  # fmt: skip
         random.setstate(numbers)
         if found == 1:

@@ -101,7 +101,7 @@ class ResultFile {
     if (results_.empty() && !asked_) {
       const auto json = parse_json(line, path_.string());
       asked_ = json.ok() && json->is_object() && json->contains("question");
-      if (!asked_) return input_error("{}: is no file of results", path_.string());
+      if (!asked_) return input_error("{}: is not a file of results", path_.string());
       if ((*json)["question"] != question)
         return input_error("{} holds answers to another question ({}); this one is {}: name another folder",
                            path_.string(), (*json)["question"].dump(), question);

@@ -1,10 +1,10 @@
 // An application of an operator as PyTorch source text.
-//
 // The patterns of the catalogue hold names in braces:
 //   x y z       operands              a b        constants
 //   x.1 o.-1    sizes of the first operand, of the result; n.0 an inner size
 //   dim dim2 k over ,over over, axes    attributes ("dim=1", ", dim=1", "(0, 1)")
-//   order split shape half mid index parts part before pads rest kk cin cout conv pool ,bias unbiased groups bd nd
+//   order split shape half mid index parts part before pads rest kk cin cout conv pool
+//   ,bias unbiased groups bd nd
 //   others      tensors of the operator's own, by the names in `weights`
 // Where a pattern has two lines the first is a statement that comes before, which names what the second uses:
 // "gate, value = ...".

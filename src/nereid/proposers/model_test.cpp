@@ -26,10 +26,14 @@ const Question kQuestion{.messages = {{"user", "a 'task'\n"}}, .samples = {0, 3}
 
 TEST(ModelProcess, SamplesComeAsTheyAreDone) {
   const auto process = scripted(R"(echo '{"ready": true}'; read -r question; echo "$question" >&2
-    echo '{"id": 0, "sample": 3, "text": "three", "finish": "length", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
-    echo '{"id": 7, "sample": 1, "text": "of no request", "finish": "end", "tokens": 1, "prompt_tokens": 1, "seconds": 1}'
-    echo '{"id": 0, "sample": 0, "text": "null", "finish": "end", "tokens": 4, "prompt_tokens": 5, "seconds": 0.75}'
-    echo '{"id": 0, "over": true}'; read -r question; echo '{"id": 1, "refused": "too long"}'; read -r question)");
+    echo '{"id": 0, "sample": 3, "text": "three", "finish": "length", "tokens": 9, "prompt_tokens": 5,)"
+                                R"( "seconds": 0.5}'
+    echo '{"id": 7, "sample": 1, "text": "of no request", "finish": "end", "tokens": 1, "prompt_tokens":)"
+                                R"( 1, "seconds": 1}'
+    echo '{"id": 0, "sample": 0, "text": "null", "finish": "end", "tokens": 4, "prompt_tokens": 5,)"
+                                R"( "seconds": 0.75}'
+    echo '{"id": 0, "over": true}'; read -r question; echo '{"id": 1, "refused": "too long"}'; read -r)"
+                                R"( question)");
   const auto answers = process->ask(kQuestion);
   const auto first = answers->next(kSoon), second = answers->next(kSoon);
   ASSERT_TRUE(first.ok() && *first && second.ok() && *second);
@@ -51,7 +55,8 @@ TEST(ModelProcess, SamplesComeAsTheyAreDone) {
 TEST(ModelProcess, ReportsItsPace) {
   const auto process = scripted(
       R"(read -r question; echo '{"written": 90, "seconds": 0.5}'; echo '{"written": 30, "seconds": 0.25}'
-    echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 120, "prompt_tokens": 5, "seconds": 0.75}'
+    echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 120, "prompt_tokens": 5,)"
+      R"( "seconds": 0.75}'
     read -r question; echo '{"id": 0, "over": true}'; read -r question)");
   EXPECT_EQ(process->pace().a_second, 0);
   const auto answers = process->ask(kQuestion);
@@ -82,9 +87,11 @@ TEST(ModelProcess, WritesOnWhileASampleIsJudged) {
   const auto folder = TemporaryFolder::create();
   const auto written = folder->path() / "written";
   const auto process = scripted(R"(read -r question
-    echo '{"id": 0, "sample": 3, "text": "three", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
+    echo '{"id": 0, "sample": 3, "text": "three", "finish": "end", "tokens": 9, "prompt_tokens": 5,)"
+                                R"( "seconds": 0.5}'
     long=$(head -c 400000 /dev/zero | tr '\0' x)
-    echo '{"id": 0, "sample": 0, "text": "'$long'", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'
+    echo '{"id": 0, "sample": 0, "text": "'$long'", "finish": "end", "tokens": 9, "prompt_tokens": 5,)"
+                                R"( "seconds": 0.5}'
     echo '{"id": 0, "over": true}'; echo yes > )" +
                                 written.string() + "; read -r question");
   const auto answers = process->ask(kQuestion);
@@ -146,8 +153,10 @@ TEST(ModelProcess, ComputesInTurns) {
   std::atomic<int> turns = 0, inside = 0;
   const auto script = R"(read -r one; read -r other  # the question and the turn, which another thread gives
     [ "$one" = '{"go":true}' ] || [ "$other" = '{"go":true}' ] || exit 5
-    read -r go; [ "$go" = '{"go":false}' ] || exit 6; echo '{"holds": true}'; read -r go; [ "$go" = '{"go":true}' ] || exit 7
-    echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 9, "prompt_tokens": 5, "seconds": 0.5}'; echo '{"id": 0, "over": true}'
+    read -r go; [ "$go" = '{"go":false}' ] || exit 6; echo '{"holds": true}'; read -r go; [ "$go" =)"
+                      R"( '{"go":true}' ] || exit 7
+    echo '{"id": 0, "sample": 0, "text": "x", "finish": "end", "tokens": 9, "prompt_tokens": 5,)"
+                      R"( "seconds": 0.5}'; echo '{"id": 0, "over": true}'
     read -r go; [ "$go" = '{"go":false}' ] || exit 8; echo '{"holds": true}'; read -r question)";
   auto process = *ModelProcess::start({"/bin/sh", "-c", script}, [&] {
     ++turns, ++inside;

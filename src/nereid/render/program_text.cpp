@@ -90,7 +90,7 @@ class ProgramWriter {
     const size_t name = call.op.find("::") + 2;
     if (!call.op.starts_with("aten::") ||
         !trace::is_allowed(std::string_view(call.op).substr(name, call.op.find('.') - name)))
-      return input_error("{} is no operator that a called program runs", call.op);
+      return input_error("{} is not an operator that a called program runs", call.op);
     NEREID_TRY(const std::string text, call_python(call, name_of, "DEVICE"));
     return indent + targets_python(call.result, wish) + " = " + text + "\n";
   }
@@ -130,7 +130,7 @@ class ProgramWriter {
     for (const auto& arg : alternative.args) {
       if (const auto* pointer = std::get_if<trace::PointerArg>(&arg)) {
         if (pointer->value < 0 || pointer->offset != 0)
-          return input_error("kernel {} is given an address that is no tensor's", kernel.name);
+          return input_error("kernel {} is given an address that is not a tensor's", kernel.name);
         NEREID_TRY(const std::string name, name_of(pointer->value));
         text += name + ", ";
       } else if (const auto* integer = std::get_if<trace::IntArg>(&arg)) {

@@ -67,7 +67,8 @@ torch.backends.cuda.matmul.allow_tf32 = True
 def make():
     t0 = torch.ops.aten.randn.default([2], device=DEVICE)
     t1 = torch.ops.aten.randn.default([2], device=DEVICE)
-    return [t1, ], [t0.as_strided([2], [1], 0), torch.frombuffer(bytearray.fromhex("0000803f00000040"), dtype=torch.uint8).view(torch.float32).to(DEVICE).as_strided([2], [1], 0), ]
+    return [t1, ], [t0.as_strided([2], [1], 0), torch.frombuffer(bytearray.fromhex("0000803f00000040"),)"
+                        R"( dtype=torch.uint8).view(torch.float32).to(DEVICE).as_strided([2], [1], 0), ]
 
 
 class Model(torch.nn.Module):
@@ -158,7 +159,7 @@ TEST(ProgramText, OfWhatItIsNot) {
   EXPECT_THAT(program_text(shifted, "cuda").error().message, HasSubstr("no tensor's"));
   auto file = small();
   std::get<trace::Call>(file.phases.back().steps[0]).op = "aten::from_file";
-  EXPECT_THAT(program_text(file, "cpu").error().message, HasSubstr("from_file is no operator"));
+  EXPECT_THAT(program_text(file, "cpu").error().message, HasSubstr("from_file is not an operator"));
   auto unmade = small();
   unmade.phases[0].steps.clear();
   EXPECT_THAT(program_text(unmade, "cpu").error().message, HasSubstr("made by no step"));

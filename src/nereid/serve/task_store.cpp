@@ -9,14 +9,16 @@ using store::Row;
 
 constexpr std::array<const char*, 1> kSqliteTasks = {R"(
 CREATE TABLE tasks (
-  id TEXT PRIMARY KEY, principal TEXT NOT NULL, client TEXT NOT NULL, state INTEGER NOT NULL, line TEXT NOT NULL,
+  id TEXT PRIMARY KEY, principal TEXT NOT NULL, client TEXT NOT NULL, state INTEGER NOT NULL,
+  line TEXT NOT NULL,
   receipt TEXT NOT NULL, result TEXT NOT NULL, accepted REAL NOT NULL, answered REAL NOT NULL);
 CREATE INDEX tasks_by_state ON tasks (state, accepted);
 CREATE INDEX tasks_by_answer ON tasks (answered);
 )"};
 constexpr std::array<const char*, 1> kPostgresTasks = {R"(
 CREATE TABLE tasks (
-  id BYTEA PRIMARY KEY, principal BYTEA NOT NULL, client BYTEA NOT NULL, state BIGINT NOT NULL, line BYTEA NOT NULL,
+  id BYTEA PRIMARY KEY, principal BYTEA NOT NULL, client BYTEA NOT NULL, state BIGINT NOT NULL,
+  line BYTEA NOT NULL,
   receipt BYTEA NOT NULL, result BYTEA NOT NULL, accepted DOUBLE PRECISION NOT NULL,
   answered DOUBLE PRECISION NOT NULL, rowid BIGINT GENERATED ALWAYS AS IDENTITY);
 CREATE INDEX tasks_by_state ON tasks (state, accepted);

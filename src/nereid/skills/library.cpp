@@ -13,27 +13,33 @@ using store::Value;
 
 constexpr std::array<const char*, 1> kSqliteSkills = {R"(
 CREATE TABLE skills (
-  name TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL, document TEXT NOT NULL, made INTEGER NOT NULL,
+  name TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL, document TEXT NOT NULL,
+  made INTEGER NOT NULL,
   PRIMARY KEY (name, version)) WITHOUT ROWID;
 CREATE INDEX skills_by_state ON skills (state);
 CREATE TABLE decisions (
-  name TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL, document TEXT NOT NULL, made INTEGER NOT NULL,
+  name TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL, document TEXT NOT NULL,
+  made INTEGER NOT NULL,
   number INTEGER NOT NULL, PRIMARY KEY (name, number)) WITHOUT ROWID;
 CREATE TABLE samples (
-  skill TEXT NOT NULL, version INTEGER NOT NULL, question TEXT NOT NULL, task TEXT NOT NULL, number INTEGER NOT NULL,
+  skill TEXT NOT NULL, version INTEGER NOT NULL, question TEXT NOT NULL, task TEXT NOT NULL,
+  number INTEGER NOT NULL,
   verified INTEGER NOT NULL, ms REAL NOT NULL, reference_ms REAL NOT NULL,
   PRIMARY KEY (skill, version, question, task, number)) WITHOUT ROWID;
 )"};
 constexpr std::array<const char*, 1> kPostgresSkills = {R"(
 CREATE TABLE skills (
-  name BYTEA NOT NULL, version BIGINT NOT NULL, state BYTEA NOT NULL, document BYTEA NOT NULL, made BIGINT NOT NULL,
+  name BYTEA NOT NULL, version BIGINT NOT NULL, state BYTEA NOT NULL, document BYTEA NOT NULL,
+  made BIGINT NOT NULL,
   PRIMARY KEY (name, version));
 CREATE INDEX skills_by_state ON skills (state);
 CREATE TABLE decisions (
-  name BYTEA NOT NULL, version BIGINT NOT NULL, state BYTEA NOT NULL, document BYTEA NOT NULL, made BIGINT NOT NULL,
+  name BYTEA NOT NULL, version BIGINT NOT NULL, state BYTEA NOT NULL, document BYTEA NOT NULL,
+  made BIGINT NOT NULL,
   number BIGINT NOT NULL, PRIMARY KEY (name, number));
 CREATE TABLE samples (
-  skill BYTEA NOT NULL, version BIGINT NOT NULL, question BYTEA NOT NULL, task BYTEA NOT NULL, number BIGINT NOT NULL,
+  skill BYTEA NOT NULL, version BIGINT NOT NULL, question BYTEA NOT NULL, task BYTEA NOT NULL,
+  number BIGINT NOT NULL,
   verified BIGINT NOT NULL, ms DOUBLE PRECISION NOT NULL, reference_ms DOUBLE PRECISION NOT NULL,
   PRIMARY KEY (skill, version, question, task, number));
 )"};

@@ -173,8 +173,10 @@ TEST(SkilledModel, AModelOfOursGetsTheBestSkillAfterItsOwnPrompt) {
   write(root / "bin" / "nereid-lm",
         "#!/bin/sh\necho '{\"ready\": true}'\nread -r question\n"
         "printf '%s\\n' \"$question\" > " +
-            (root / "heard").string() + R"(
-echo '{"id": 0, "sample": 0, "text": "written", "finish": "end", "tokens": 1, "prompt_tokens": 1, "seconds": 1}'
+            (root / "heard").string() +
+            R"(
+echo '{"id": 0, "sample": 0, "text": "written", "finish": "end", "tokens": 1, "prompt_tokens": 1,)"
+            R"( "seconds": 1}'
 echo '{"id": 0, "over": true}'; read -r more
 )");
   std::filesystem::permissions(root / "bin" / "nereid-lm", std::filesystem::perms::owner_all);

@@ -21,7 +21,8 @@ CREATE TABLE texts (hash TEXT PRIMARY KEY, text TEXT NOT NULL, made INTEGER NOT 
 // BYTEA: any bytes, whatever the encoding of the database.
 constexpr std::array<const char*, Store::kSchema> kPostgres = {R"(
 CREATE TABLE records (
-  key BYTEA PRIMARY KEY, kind BYTEA NOT NULL, task BYTEA NOT NULL, subject BYTEA NOT NULL, question BYTEA NOT NULL,
+  key BYTEA PRIMARY KEY, kind BYTEA NOT NULL, task BYTEA NOT NULL, subject BYTEA NOT NULL,
+  question BYTEA NOT NULL,
   hardware BYTEA NOT NULL, versions BYTEA NOT NULL, word BYTEA NOT NULL, milliseconds DOUBLE PRECISION,
   document BYTEA NOT NULL, made BIGINT NOT NULL);
 CREATE INDEX records_by_time ON records (made);
@@ -32,8 +33,10 @@ CREATE TABLE texts (hash BYTEA PRIMARY KEY, text BYTEA NOT NULL, made BIGINT NOT
 constexpr const char* kPostgresCheck = R"(
 (SELECT 'the record ' || encode(key, 'escape') || ' is not what its key says' FROM records
  WHERE sha256(document) IS NULL OR key <> convert_to(encode(sha256((
-   SELECT string_agg(convert_to(octet_length(part) || ':', 'UTF8') || part || ','::bytea, ''::bytea ORDER BY place)
-   FROM unnest(ARRAY[kind, task, subject, question, hardware, versions]) WITH ORDINALITY AS parts (part, place)
+   SELECT string_agg(
+     convert_to(octet_length(part) || ':', 'UTF8') || part || ','::bytea, ''::bytea ORDER BY place)
+   FROM unnest(ARRAY[kind, task, subject, question, hardware, versions]) WITH ORDINALITY
+     AS parts (part, place)
  )), 'hex'), 'UTF8') LIMIT 10)
 UNION ALL
 (SELECT 'the text ' || encode(hash, 'escape') || ' is not what its hash says' FROM texts

@@ -80,7 +80,8 @@ TEST_F(KernelCompilerTest, GivesTheBytesThatTritonItselfGives) {
   constexpr const char* kDirect = R"(
 import sys, hashlib, triton
 from triton.backends.compiler import GPUTarget
-made = triton.compile(sys.argv[1], target=GPUTarget('cuda', 90, 32), options={'num_warps': 2, 'num_stages': 3, 'num_ctas': 1})
+options = {'num_warps': 2, 'num_stages': 3, 'num_ctas': 1}
+made = triton.compile(sys.argv[1], target=GPUTarget('cuda', 90, 32), options=options)
 print(hashlib.sha256(made.asm['cubin']).hexdigest(), end='')
 )";
   auto environment = sandbox::own_environment();

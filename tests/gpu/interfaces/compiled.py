@@ -155,7 +155,8 @@ def ahead_of_time():
 
 
 CHECKS = [
-    one_graph, graph_breaks, dynamic_shapes, the_first_call_does_not_wait, a_step_of_training, autocast_and_inference_mode,
+    one_graph, graph_breaks, dynamic_shapes, the_first_call_does_not_wait, a_step_of_training,
+    autocast_and_inference_mode,
     another_stream, what_optimize_returned, ahead_of_time,
 ]  # fmt: skip
 

@@ -87,10 +87,12 @@ def model():
 def layers_of_hugging_face():
     (FOLDER / "fast").mkdir()
     (FOLDER / "gate.py").write_text(GATE)
-    nereid_command("optimize", FOLDER / "gate.py", "-o", FOLDER / "fast/gate.py", "--first", "--budget", "150s", *JUDGE,
+    nereid_command("optimize", FOLDER / "gate.py", "-o", FOLDER / "fast/gate.py", "--first", "--budget",
+                   "150s", *JUDGE,
                    "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
     repository = FOLDER / "my-kernels"
-    nereid_command("package", FOLDER / "fast", "--format", "hf-kernels", "-o", repository, "--name", "my-kernels",
+    nereid_command("package", FOLDER / "fast", "--format", "hf-kernels", "-o", repository, "--name",
+                   "my-kernels",
                    "--backend", "cpu", "--backend", "cuda")  # fmt: skip
     made, x = model()(64, 2.0).to(DEVICE).requires_grad_(False), torch.randn(64, 64, device=DEVICE)
     want, other = made(x), torch.randn(3, 64, device=DEVICE)
@@ -130,7 +132,7 @@ def by_path(folder, made):
     sys.modules["my_kernels"] = package
     spec.loader.exec_module(package)
     layer = package.layers.gate
-    expect(issubclass(layer, nn.Module), "the layer is no module")
+    expect(issubclass(layer, nn.Module), "the layer is not a module")
     made.forward = types.MethodType(layer.forward, made)
 
 
@@ -144,7 +146,8 @@ def traces_of_flashinfer_bench():
     written("set/definitions/pointwise/scaled_rows.json", DEFINITION)
     written("set/workloads/scaled_rows.jsonl", WORKLOAD)
     for name, kernel in (("right", KERNEL), ("wrong", KERNEL.replace("0.0", "0.25"))):
-        spec = {"language": "triton", "target_hardware": ["cuda"], "entry_point": "main.py::run", "destination_passing_style": True}  # fmt: skip
+        spec = {"language": "triton", "target_hardware": ["cuda"], "entry_point": "main.py::run",
+            "destination_passing_style": True}  # fmt: skip
         written(f"set/solutions/us/pointwise/scaled_rows/{name}.json",
                 {"name": name, "definition": "scaled_rows", "author": "us", "spec": spec,
                  "sources": [{"path": "main.py", "content": kernel}]})  # fmt: skip

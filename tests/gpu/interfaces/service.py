@@ -97,8 +97,10 @@ def judges_on_ray():
     if importlib.util.find_spec("ray") is None:
         raise Skipped("no package ray")
     environ = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
-    ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--port=0", "--num-cpus=8",
-           f"--num-gpus={int(CUDA)}", "--include-dashboard=false", "--object-store-memory=80000000"]  # fmt: skip
+    ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--port=0",
+           "--num-cpus=8",
+           f"--num-gpus={int(CUDA)}", "--include-dashboard=false",
+           "--object-store-memory=80000000"]  # fmt: skip
     head = subprocess.Popen(
         ray, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )

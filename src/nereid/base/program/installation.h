@@ -14,7 +14,7 @@ struct Installation {
   std::filesystem::path python;   // the interpreter that holds torch and triton
   std::filesystem::path models;   // checkpoints that come with this program; may not be there
   std::filesystem::path
-      cache;  // compiled kernels and the like: $NEREID_CACHE, else $XDG_CACHE_HOME/nereid, else ~/.cache/nereid
+      cache;  // of compiled kernels: $NEREID_CACHE, else $XDG_CACHE_HOME/nereid, else ~/.cache/nereid
 
   // $NEREID_PYTHON and $NEREID_PACKAGE win (the wheel's entry point sets both); else the checkout that holds
   // the program.

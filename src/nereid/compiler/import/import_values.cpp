@@ -428,7 +428,7 @@ Status Importer::patch(const TracedTensor& view, TensorId base, TensorId made) {
     const auto d = std::ranges::find_if(order, fits);
     if (d == order.end() && on_diagonal(v)) continue;
     if (d == order.end())
-      return cannot("it writes a part of something through a view that is no slice of it");
+      return cannot("it writes a part of something through a view that is not a slice of it");
     step[*d] = view.strides[v] / was.strides[*d];
     count[*d] = view.sizes[v];
     at[v] = quotient(Index::dimension(static_cast<int>(*d)) - Index(start[*d]), step[*d], was.sizes);

@@ -41,7 +41,7 @@ Result<Target> target_named(std::string_view name) {
     if (each.name == name) return each;
     known.push_back(each.name);
   }
-  return input_error("{} is no target: expected one of {}", name, fmt::join(known, ", "));
+  return input_error("{} is not a target: expected one of {}", name, fmt::join(known, ", "));
 }
 
 std::string target_of_device(std::string_view device) {

@@ -127,7 +127,7 @@ Result<std::string> for_any_batch(const std::array<WrittenFor, 3>& broken, const
     const std::string given = same || !forward ? "" : affine(batches, {token, all[1][t], all[2][t]});
     if (!same && !token.starts_with('#') && given.empty())
       return differs(
-          "a number depends on the batch that is no size of a tensor, nor made of sizes",
+          "a number depends on the batch that is not a size of a tensor, nor made of sizes",
           fmt::format("(`{}` at a batch of {}, `{}` at {})", token, batches[0], all[1][t], batches[1]));
     const bool kernel = region.kind() == Region::Kind::kKernel;
     if (kernel && token == kBatchName) kernels.insert(region.name());

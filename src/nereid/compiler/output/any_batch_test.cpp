@@ -29,7 +29,8 @@ def scale_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
     # {0} rows
     tiles = triton.cdiv(batch_size, BLOCK)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < batch_size * 24) * (1 / batch_size), mask=i < 24 * batch_size)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < batch_size * 24) * (1 / batch_size), mask=i < 24 *)"
+                     R"( batch_size)
 
 
 @triton.jit
@@ -81,13 +82,13 @@ TEST(AnyBatchTest, WhatElseDependsOnTheBatchIsRefused) {
   };
   const auto power = [](int64_t batch) { return batch <= 32 ? "32" : batch <= 64 ? "64" : "128"; };
   EXPECT_THAT(refused("BLOCK=64,", [&](int64_t b) { return fmt::format("BLOCK={},", power(b)); }),
-              HasSubstr("is no size of a tensor"));
+              HasSubstr("is not a size of a tensor"));
   EXPECT_THAT(refused("N = 24", [](int64_t b) { return fmt::format("N = {}", b); }),
-              HasSubstr("is no size of a tensor"));
+              HasSubstr("is not a size of a tensor"));
   EXPECT_THAT(refused("super().__init__()", [](int64_t b) { return fmt::format("self.n = {}", b); }),
-              HasSubstr("is no size of a tensor"));
+              HasSubstr("is not a size of a tensor"));
   EXPECT_THAT(refused("1.5", [](int64_t b) { return fmt::format("{}", 1.0 / static_cast<double>(b)); }),
-              HasSubstr("is no size of a tensor"));
+              HasSubstr("is not a size of a tensor"));
   EXPECT_THAT(
       refused("tl.store(y_ptr, 1.5)", [](int64_t b) { return b > 60 ? "pass" : "tl.store(y_ptr, 1.5)"; }),
       HasSubstr("other kernels"));

@@ -43,7 +43,8 @@ TEST(Chat, EarlierThinkingIsLeftOutAndTheLastIsKept) {
 // As OpenAI's clients put it.
 TEST(Chat, PartsOfATextAreOne) {
   const Json json = Json::parse(
-      R"([{"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "tool_calls": null}])");
+      R"([{"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],)"
+      R"("tool_calls": null}])");
   const auto messages = chat_messages(json, "chat.json");
   ASSERT_TRUE(messages.ok()) << messages.error().message;
   EXPECT_EQ(messages->at(0).role, "system");

@@ -28,7 +28,9 @@ std::string safetensors_error(const std::string& header, const std::string& data
 
 TEST(Safetensors, ReadsWhatTheFormatSays) {
   const std::string file = safetensors_bytes(
-      R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2,1],"data_offsets":[4,8]},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
+      R"({"__metadata__":{"format":"pt"},)"
+      R"("b":{"dtype":"BF16","shape":[2,1],"data_offsets":[4,8]},"a":{"dtype":"F32","shape":[],)"
+      R"("data_offsets":[0,4]},)"
       R"("none":{"dtype":"I64","shape":[0,3],"data_offsets":[8,8]}}  )",
       "abcdefgh");
   const auto content = parse_safetensors(as_bytes(file), "f");
@@ -51,21 +53,21 @@ TEST(Safetensors, RefusesWhatIsNotWhole) {
             "f.a.data_offsets: expected 8 bytes, as dtype and shape ask for, not 4, got an array of 2 items");
   EXPECT_EQ(safetensors_error(R"({"a":{"dtype":"F3","shape":[1],"data_offsets":[0,4]}})", "abcd"),
             "f.a.dtype: expected a dtype of safetensors (F32, BF16, F16, ...), got \"F3\"");
-  EXPECT_EQ(
-      safetensors_error(
-          R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
-          "abc"),
-      "f: tensor 'b': expected its bytes to begin at 2, where those before it end, got 1");
-  EXPECT_EQ(
-      safetensors_error(
-          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
-          "abc"),
-      "f: tensor 'b': expected its bytes to begin at 1, where those before it end, got 2");
-  EXPECT_EQ(
-      safetensors_error(
-          R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})",
-          "a"),
-      "f: expected a header that names each tensor once, got 2 names of which 1 differ");
+  EXPECT_EQ(safetensors_error(
+                R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],)"
+                R"("data_offsets":[1,3]}})",
+                "abc"),
+            "f: tensor 'b': expected its bytes to begin at 2, where those before it end, got 1");
+  EXPECT_EQ(safetensors_error(
+                R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],)"
+                R"("data_offsets":[2,3]}})",
+                "abc"),
+            "f: tensor 'b': expected its bytes to begin at 1, where those before it end, got 2");
+  EXPECT_EQ(safetensors_error(
+                R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"I8","shape":[1],)"
+                R"("data_offsets":[0,1]}})",
+                "a"),
+            "f: expected a header that names each tensor once, got 2 names of which 1 differ");
   // 2^48 * 2^48 bytes are 0 modulo 2^64.
   EXPECT_NE(safetensors_error(
                 R"({"a":{"dtype":"U8","shape":[281474976710656,281474976710656],"data_offsets":[0,0]}})", ""),
@@ -96,7 +98,8 @@ TEST(Safetensors, DoesNotWaitForAPipesWriter) {
 // Whatever is changed in a file, it is refused, or every tensor is inside it and is as large as it says.
 TEST(Safetensors, ChangedBytesNeverLeadOutside) {
   const std::string whole = safetensors_bytes(
-      R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"v":{"dtype":"I64","shape":[1],"data_offsets":[24,32]}})",
+      R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+      R"("v":{"dtype":"I64","shape":[1],"data_offsets":[24,32]}})",
       std::string(32, 'x'));
   std::mt19937 random(1);
   const std::string likely = "0123456789[]{},:\"-.eE \0\xff";

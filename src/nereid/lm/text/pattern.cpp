@@ -133,7 +133,7 @@ class Translation {
     const std::string_view inside = in_.substr(at_ + 1, end - at_ - 1);
     if (end == in_.size() || in_[end] != '}' || inside.empty() || inside.front() == ',' ||
         std::ranges::count(inside, ',') > 1)
-      return wrong("a '{' that is no interval such as {1,3}");
+      return wrong("a '{' that is not an interval such as {1,3}");
     const char next = end + 1 < in_.size() ? in_[end + 1] : '\0';
     if (next == '+') return wrong("an interval followed by '+'");
     if (next == '?' && inside.find(',') == std::string_view::npos)

@@ -101,7 +101,8 @@ class TokenizerFile {
     if (dropout && dropout->json() != 0.0) NEREID_TRY_STATUS(must_be_absent(model, "dropout"));
     NEREID_TRY(const bool byte_fallback, model.boolean_at("byte_fallback", false));
     if (byte_fallback)
-      return input_error("{}.byte_fallback: expected false: this is no byte-level vocabulary", model.path());
+      return input_error("{}.byte_fallback: expected false: this is not a byte-level vocabulary",
+                         model.path());
     NEREID_TRY(const JsonField vocabulary, model.at("vocab"));
     NEREID_TRY_STATUS(read_vocabulary(vocabulary));
     NEREID_TRY(const bool no_unknown, absent(model, "unk_token"));

@@ -50,9 +50,9 @@ std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 // The model by hand: a Json object would sort 100,000 tokens by their spelling.
 std::string model_text(const LearnedVocabulary& learned) {
-  std::string text =
-      R"({"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,)"
-      R"("fuse_unk":false,"byte_fallback":false,"ignore_merges":false,"vocab":{)";
+  std::string text = R"({"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,)"
+                     R"("end_of_word_suffix":null,)"
+                     R"("fuse_unk":false,"byte_fallback":false,"ignore_merges":false,"vocab":{)";
   for (size_t id = 0; id < learned.tokens.size(); ++id)
     text += fmt::format("{}{}:{}", id == 0 ? "" : ",\n", quoted(learned.tokens[id]), id);
   text += "},\"merges\":[";

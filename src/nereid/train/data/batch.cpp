@@ -17,7 +17,7 @@ int64_t targets_of(const TokenSet& set, uint64_t document) {
 Result<BatchMaker> BatchMaker::create(const TokenSet& set, const BatchSettings& settings,
                                       const Place& place) {
   if (settings.global_batch_size % (settings.micro_batch_size * settings.ranks) != 0)
-    return input_error("global_batch_size ({}) is no multiple of micro_batch_size ({}) times {} ranks",
+    return input_error("global_batch_size ({}) is not a multiple of micro_batch_size ({}) times {} ranks",
                        settings.global_batch_size, settings.micro_batch_size, settings.ranks);
   uint64_t too_long = 0, answerless = 0;
   std::vector<uint32_t> lengths(set.documents());

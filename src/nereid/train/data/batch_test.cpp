@@ -125,7 +125,7 @@ TEST_F(Batches, LeaveOutWhatFitsNoRowAndWhatHasNothingToLearn) {
   settings = settings_;
   settings.ranks = 3;
   EXPECT_EQ(BatchMaker::create(set, settings).error().message,
-            "global_batch_size (4) is no multiple of micro_batch_size (2) times 3 ranks");
+            "global_batch_size (4) is not a multiple of micro_batch_size (2) times 3 ranks");
 }
 
 TEST_F(Batches, ADamagedShardEndsTheStreamWithItsName) {

@@ -190,7 +190,7 @@ Status ShardReader::check_layout(uint64_t file_bytes) {
   std::memcpy(&header, map_, sizeof header);
   const auto name = path_.string();
   if (std::memcmp(header.magic, kShardMagic, 8) != 0)
-    return input_error("{}: is no token shard: it does not begin with NRDTOKEN", name);
+    return input_error("{}: is not a token shard: it does not begin with NRDTOKEN", name);
   if (header.version != kShardVersion)
     return input_error("{}: expected format version {}, got {}", name, kShardVersion, header.version);
   const uint32_t found = crc32c(&header, offsetof(ShardHeader, checksum));

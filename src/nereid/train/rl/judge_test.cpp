@@ -16,7 +16,8 @@ using verify::VerdictKind;
 // A program in `nereid`'s place. It writes down what it was given, and treats an answer by what is in it:
 // "kill" ends it, "ours" is an Error, "bad" a Mismatch, "no code" Malformed, the rest Verified. As a clock it
 // reports times, but for "fault", and writes down which trace it was to find.
-constexpr const char* kProgram = R"(#!/bin/sh
+constexpr const char* kProgram =
+    R"(#!/bin/sh
 echo "started $*" >> "$0.calls"
 while read -r line; do
   id=${line#*\"id\":\"}; id=${id%%\"*}
@@ -33,10 +34,12 @@ while read -r line; do
     *--time-only*)
       case "$line" in *'"trace":"digest"'*) echo "held to its trace" >> "$0.calls" ;; esac
       case "$line" in *fault*) word=Unsafe ;; esac
-      more='"times": {"speedup": 4, "reference_ms": 2}, "phases": {"open": 2, "time_trial": 1, "time_samples": 0.5, "gpu": 3, "time": 9}' ;;
+      more='"times": {"speedup": 4, "reference_ms": 2}, )"
+    R"("phases": {"open": 2, "time_trial": 1, "time_samples": 0.5, "gpu": 3, "time": 9}' ;;
     *--compile-for\ 90*) more="$more, \"phases\": {\"compile\": 4}" ;;
   esac
-  echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\", \"seconds\": 3, $more}"
+  echo "{\"id\": \"$id\", \"verdict\": \"$word\", \"rule\": \"r\", \"reason\": \"because\", \"seconds\":)"
+    R"( 3, $more}"
 done
 echo "ended" >> "$0.calls"
 )";
@@ -277,8 +280,8 @@ TEST(Judge, ReadsVerdicts) {
   EXPECT_EQ(cheat.rule, "no-launch");
   EXPECT_TRUE(cheat.judged.valid && cheat.judged.correct);
   EXPECT_EQ(cheat.judged.speedup, 1.25);
-  const auto bad_cheat = read(
-      R"({"id": "1", "verdict": "Disallowed", "verdict_without_rules": {"verdict": "Mismatch", "times": null}})");
+  const auto bad_cheat = read(R"({"id": "1", "verdict": "Disallowed", "verdict_without_rules": )"
+                              R"({"verdict": "Mismatch", "times": null}})");
   EXPECT_FALSE(bad_cheat.judged.correct);
   const auto mismatch = read(R"({"id": "1", "verdict": "Mismatch"})");
   EXPECT_TRUE(mismatch.judged.valid);

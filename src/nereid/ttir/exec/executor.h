@@ -111,7 +111,7 @@ struct Cost {
   bool exact = true;    // false where a trip count or a mask depends on loaded data, or where it is sampled
   std::string unknown;  // why the analysis says nothing and a sample of programs was counted; else empty
   double error =
-      0;  // how far off it may be, relative: of bytes where an address has no closed form, of FLOPs in a sample
+      0;  // relative error bound: of bytes where an address has no closed form, of FLOPs in a sample
 };
 
 // What programs of a launch did on data. Bytes are those of each access, not distinct ones.

@@ -31,8 +31,8 @@ std::string sentence(const Finding& f, const RawFinding& raw, const Buffer* buff
                          raw.detail);
     case FindingKind::kMisaligned:
       if (!raw.detail.empty()) return fmt::format("misaligned: {}, at {}", raw.detail, where);
-      return fmt::format("misaligned: byte {} of {} is no multiple of the element's size, at {}", raw.offset,
-                         f.buffer, where);
+      return fmt::format("misaligned: byte {} of {} is not a multiple of the element's size, at {}",
+                         raw.offset, f.buffer, where);
     case FindingKind::kOffsetOverflow:
       return fmt::format("offset overflow: an integer in an address computation wraps at {}", where);
     case FindingKind::kDivisionByZero:

@@ -13,9 +13,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kScale = R"(#loc = loc("c.py":4:0)
+constexpr const char* kScale =
+    R"(#loc = loc("c.py":4:0)
 module {
-  tt.func public @scale(%x_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc)), %out_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("out_ptr"(#loc)), %n: i32 loc("n"(#loc)), %factor: f32 loc("factor"(#loc))) attributes {noinline = false} {
+  tt.func public @scale(%x_ptr: !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("x_ptr"(#loc)), %out_ptr:)"
+    R"( !tt.ptr<f32> {tt.divisibility = 16 : i32} loc("out_ptr"(#loc)), %n: i32 loc("n"(#loc)), %factor:)"
+    R"( f32 loc("factor"(#loc))) attributes {noinline = false} {
     %c64_i32 = arith.constant 64 : i32 loc(#loc)
     %pid = tt.get_program_id x : i32 loc(#loc)
     %start = arith.muli %pid, %c64_i32 : i32 loc(#loc)

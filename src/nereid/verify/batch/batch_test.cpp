@@ -202,9 +202,12 @@ TEST_F(Batch, ALineThatIsTooLongKeepsItsId) {
 
 TEST(BatchLine, TakesEverySettingOfAPair) {
   const auto line = read_batch_line(
-      R"({"id": 1, "reference_source": "R", "candidate_source": "C", "form": "answer", "policy": "strict", "device": "cpu", "protocol": "kernelbench",
-          "trials": 2, "seed": 9007199254740991, "time_limit": 4.5, "verdict_limit": 60, "rtol": 1e-3, "atol": 0, "allow_tf32": true,
-          "fast_inputs": false, "shrink": true, "ignore_rules": null, "trace": "ab", "reference_name": "r.py", "candidate_name": "c.py"})",
+      R"({"id": 1, "reference_source": "R", "candidate_source": "C", "form": "answer", "policy": "strict",
+          "device": "cpu", "protocol": "kernelbench",
+          "trials": 2, "seed": 9007199254740991, "time_limit": 4.5, "verdict_limit": 60, "rtol": 1e-3,
+          "atol": 0, "allow_tf32": true,
+          "fast_inputs": false, "shrink": true, "ignore_rules": null, "trace": "ab",
+          "reference_name": "r.py", "candidate_name": "c.py"})",
       false, "stdin:1", "");
   ASSERT_TRUE(line.pair.ok()) << line.pair.error().message;
   const auto& [policy, device, protocol, trials, seed, time_limit, verdict_limit, rtol, atol, tf32, few,

@@ -93,7 +93,7 @@ class Counts {
       return HostValue{
           step_of(slot),
           fmt::format("How often something is done ({}, here {}) follows from the values of integer "
-                      "inputs, and is no size made of them: it scales what is added up.",
+                      "inputs, and is not a size made of them: it scales what is added up.",
                       slot, fmt::join(numbers, ", "))};
     }
     return std::nullopt;

@@ -7,8 +7,9 @@
 // on, and gives up rather than lose it:
 //   * a size stays a multiple of the power of two, up to 256, that divides it; an odd size stays odd;
 //   * what divides another size goes on dividing it;
-//   * sizes keep their ratio, and with it a group's size, where one divides the other and they are equal, double, or
-//     belong together: both are the constructor's (they occur in get_init_inputs), or the file divides one by the other.
+//   * sizes keep their ratio, and with it a group's size, where one divides the other and they are equal,
+//     double, or belong together: both are the constructor's (they occur in get_init_inputs), or the file
+//     divides one by the other.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 namespace nereid::lm {
 namespace {
 
-constexpr int kWarmUps =
-    2;  // before the first: cuBLAS makes its handles and workspaces; before others kernels of other sizes are loaded
+// Before the first, cuBLAS makes its handles and workspaces; before others, other kernels are loaded.
+constexpr int kWarmUps = 2;
 
 int living = 0;  // graphs
 

@@ -35,7 +35,7 @@ struct GenerationRequest {
   std::vector<int64_t> end_tokens = {};  // drawing one ends the sample; it is handed out like the others
   int64_t likeliest = 0;  // so many of the most probable tokens are returned with each that is drawn
   int64_t enough =
-      0;  // so many samples that have ended end the others, of which nothing more is handed out; 0: all are wanted
+      0;  // this many ended samples end the others, which hand out nothing more; 0: all run to their end
 };
 
 struct Token {

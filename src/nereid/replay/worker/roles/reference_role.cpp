@@ -11,10 +11,11 @@
 //   rest {} -> {}: memory kept for later goes
 //   judge {"trial", "tolerance", "paths", "again"} -> {"comparison", "seconds", "oracle_seconds"}: runs and
 //     compares; `again`: another answer to the inputs that were judged last, whose truth may still be known
-//   unmoved {"again"} -> {"outputs": [{"elements", "unmoved", "numbers": [...]}...]}: of the candidate's outputs, the
-//     elements that were the same in every trial judged since load; with "again" those that still are, in what the
-//     candidate has handed over since. Kept where load asks for it ("unmoved").
-//   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}: see needs.h
+//   unmoved {"again"} -> {"outputs": [{"elements", "unmoved", "numbers": [...]}...]}: the elements of the
+//     candidate's outputs that were the same in every trial judged since load; with "again" those that still
+//     are, in what the candidate has handed over since. Kept where load asks for it ("unmoved").
+//   needs {"seed", "samples", "seconds"} -> {"inputs": [{"bytes", "tried", "mattered"}...]}:
+//     see input_sensitivity.h
 
 #include <algorithm>
 #include <map>

@@ -12,15 +12,20 @@ namespace {
 // out = x @ w + x, the sum by a kernel where the candidate plays. 64 x 64.
 constexpr const char* kTrace =
     R"({"nereid_trace": 1, "file": "warm_up.py", "class": "Model", "draw": 0, "seconds": 0,
- "storages": [{"bytes": 16384, "role": "parameter", "name": "w"}, {"bytes": 16384, "role": "input", "name": "0"},
+ "storages": [{"bytes": 16384, "role": "parameter", "name": "w"},
+  {"bytes": 16384, "role": "input", "name": "0"},
    {"bytes": 16384}, {"bytes": 16384}],
- "values": [{"s": 0, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0}, {"s": 1, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0},
-   {"s": 2, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0}, {"s": 3, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0}],
+ "values": [{"s": 0, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0},
+   {"s": 1, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0},
+   {"s": 2, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0},
+   {"s": 3, "t": "f32", "n": [64, 64], "d": [64, 1], "o": 0}],
  "kernels": [KERNEL],
  "phases": [{"phase": "module", "call": 0, "steps": []},
    {"phase": "init", "call": 0, "steps": [{"call": "aten::ones", "args": [[64, 64]], "result": {"v": 0}}]},
-   {"phase": "make_inputs", "call": 0, "inputs": [], "steps": []}, {"phase": "forward", "call": 0, "inputs": [], "steps": []},
-   {"phase": "make_inputs", "call": 1, "inputs": [], "steps": []}, {"phase": "forward", "call": 1, "inputs": [], "steps": []},
+   {"phase": "make_inputs", "call": 0, "inputs": [], "steps": []},
+   {"phase": "forward", "call": 0, "inputs": [], "steps": []},
+   {"phase": "make_inputs", "call": 1, "inputs": [], "steps": []},
+   {"phase": "forward", "call": 1, "inputs": [], "steps": []},
    {"phase": "make_inputs", "call": 2, "inputs": [{"v": 1}], "steps": [INPUT]},
    {"phase": "forward", "call": 2, "inputs": [{"v": 1}], "output": {"v": 3}, "steps": [
      {"call": "aten::mm", "args": [{"v": 1}, {"v": 0}], "result": {"v": 2}}, STEP]}],
@@ -60,7 +65,8 @@ std::string trace_text(bool reference) {
                   reference
                       ? R"({"call": "aten::add.Tensor", "args": [{"v": 2}, {"v": 1}], "result": {"v": 3}})"
                       : R"({"call": "aten::empty_like", "args": [{"v": 2}], "result": {"v": 3}},
-     {"launch": [{"kernel": 0, "grid": [8, 1, 1], "args": [{"p": 2, "o": 0}, {"p": 1, "o": 0}, {"p": 3, "o": 0}]}]})");
+     {"launch": [{"kernel": 0, "grid": [8, 1, 1],
+      "args": [{"p": 2, "o": 0}, {"p": 1, "o": 0}, {"p": 3, "o": 0}]}]})");
 }
 
 // One role, asked without a socket.

@@ -20,8 +20,8 @@ struct ObjectiveSettings {
     kGrpo,  // AutoTriton: binary reward, clipped ratios, each rollout's mean over its tokens
     kHrd,   // TritonRL: plan and code with rewards, baselines and means of their own; L = alpha * L_plan +
             // L_code
-    kBest,  // ours: what was right and faster than the right ones' mean is copied; what was wrong is pushed away,
-            // if it has a price; nothing else weighs
+    kBest,  // ours: a right answer that is faster than the right ones' mean is copied; a wrong one is pushed
+            // away, if it has a penalty; nothing else counts
     kDrpo,  // DRTriton: correct ones by softmax of their speed, incorrect ones by a soft maximum, KL beyond
             // delta
   };

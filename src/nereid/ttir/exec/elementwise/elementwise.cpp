@@ -66,8 +66,8 @@ using Unsigned = std::make_unsigned_t<T>;
 // clang-format off: in this order
 #include "nereid/ttir/exec/elementwise/elementwise_binary-inl.h"  // arithmetic on two operands
 #include "nereid/ttir/exec/elementwise/elementwise_unary-inl.h"  // functions of one operand, and of three
-#include "nereid/ttir/exec/elementwise/elementwise_compare-inl.h"  // comparisons, and the choice between two operands
-#include "nereid/ttir/exec/elementwise/elementwise_convert-inl.h"  // conversions between types, the narrow floats among them
+#include "nereid/ttir/exec/elementwise/elementwise_compare-inl.h"  // comparisons, selection
+#include "nereid/ttir/exec/elementwise/elementwise_convert-inl.h"  // conversions of types
 #include "nereid/ttir/exec/elementwise/elementwise_whole-inl.h"  // reductions of rows, and the matrix product
 // clang-format on
 

@@ -79,7 +79,7 @@ void make_block(Machine& m, const Instruction& i, const DescriptorData& d, const
     const auto size = static_cast<size_t>(k);
     if (d.shape[size] <= 1 || d.strides[size] % (16 / std::gcd(16, bytes)) == 0) continue;
     report(m, FindingKind::kMisaligned, i.location, -1, 0,
-           fmt::format("a descriptor's stride of {} elements in dimension {} is no multiple of 16 bytes",
+           fmt::format("a descriptor's stride of {} elements in dimension {} is not a multiple of 16 bytes",
                        d.strides[size], k));
     break;
   }
