@@ -1,14 +1,14 @@
 """What a reward costs: how many verdicts a second a machine says, how many programs a second it times, and
 where the time goes.
 
-    python3 bench/rewards.py [NEREID ...] [--tasks 40] [--levels 1,2,5] [--jobs 16] [--device cuda]
+    python3 bench/rewards.py [NEREID ...] [--tasks 40] [--operators 1,2,5] [--jobs 16] [--device cuda]
 
-Pairs are made here (`nereid synth --pairs`: of each level so many tasks, half of them small and half of them
-large, in four variants each). First come verdicts by a CPU's replays, as `times = "apart"` has them, with
-machine code and traces for the clock (`--compile-for`, `--traces`); then, on a GPU, the times of what was
-Verified (`--time-only`) with what was left for them, without the traces and without both, and last, for
-comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting the
-workers does not count. NEREID may be several words: python3 -m nereid.
+Pairs are made here (`nereid synth --pairs`: so many tasks of each number of operators, half of them small and
+half of them large, in four variants each). First come verdicts by a CPU's replays, as `times = "apart"` has
+them, with machine code and traces for the clock (`--compile-for`, `--traces`); then, on a GPU, the times of
+what was Verified (`--time-only`) with what was left for them, without the traces and without both, and last,
+for comparison, verdict and time together. Rates are taken from the first answer to the last, so that starting
+the workers does not count. NEREID may be several words: python3 -m nereid.
 """
 
 import argparse
@@ -23,17 +23,17 @@ import tempfile
 import time
 
 
-def synth(nereid, folder, levels, tasks, jobs):
+def synth(nereid, folder, lengths, tasks, jobs):
     found = []
-    for level in levels:
+    for length in lengths:
         for size in ((), ("--max-elements", "2^22", "--max-work", "2^28")):
-            path = folder / f"pairs{level}{len(size)}.jsonl"
+            path = folder / f"pairs{length}{len(size)}.jsonl"
             subprocess.run(
                 [
                     *nereid,
                     "synth",
-                    "--level",
-                    str(level),
+                    "--operators",
+                    str(length),
                     "--count",
                     str((tasks + 1) // 2),
                     "--pairs",
@@ -100,7 +100,8 @@ def judged(nereid, name, pairs, jobs, *options):
     for verdict in verdicts.values():
         words[verdict["verdict"]] = words.get(verdict["verdict"], 0) + 1
     print(
-        f"\n{name}: {len(verdicts)} programs, {(len(verdicts) - 1) / max(last - first, 1e-9):.1f} a second after the first, which came after {first - started:.1f} s; "
+        f"\n{name}: {len(verdicts)} programs, {(len(verdicts) - 1) / max(last - first, 1e-9):.1f} a second"
+        f" after the first, which came after {first - started:.1f} s; "
         + ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
     )
     phases = sorted({phase for verdict in verdicts.values() for phase in verdict["phases"]})
@@ -124,8 +125,8 @@ def main():
     parser.add_argument(
         "nereid", nargs="*", default=[str(pathlib.Path(__file__).resolve().parent.parent / "nereid")]
     )
-    parser.add_argument("--tasks", type=int, default=40, help="of each level")
-    parser.add_argument("--levels", default="1,2,5")
+    parser.add_argument("--tasks", type=int, default=40, help="of each number of operators")
+    parser.add_argument("--operators", default="1,2,5")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--trials", default="2")
     parser.add_argument("--timing-seconds", default="0.03")
@@ -136,7 +137,11 @@ def main():
     limits = ["--trials", arguments.trials, "--fast-inputs", "--time-limit", arguments.time_limit]
     with tempfile.TemporaryDirectory() as name:
         pairs = synth(
-            arguments.nereid, pathlib.Path(name), arguments.levels.split(","), arguments.tasks, arguments.jobs
+            arguments.nereid,
+            pathlib.Path(name),
+            arguments.operators.split(","),
+            arguments.tasks,
+            arguments.jobs,
         )
     with tempfile.TemporaryDirectory() as traces, tempfile.TemporaryDirectory() as kernels:
         measure(arguments, pairs, limits, traces, kernels)
@@ -197,7 +202,8 @@ def measure(arguments, pairs, limits, traces, kernels):
     if both:
         off = sorted(abs(a / b - 1) for a, b in both)
         print(
-            f"\ncandidates' times, alone against together: off by {statistics.median(off):.1%} in the median, {off[int(0.9 * (len(off) - 1))]:.1%} at the 90th percentile of {len(off)}"
+            f"\ncandidates' times, alone against together: off by {statistics.median(off):.1%} in the median,"
+            f" {off[int(0.9 * (len(off) - 1))]:.1%} at the 90th percentile of {len(off)}"
         )
 
 

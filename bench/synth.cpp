@@ -32,16 +32,16 @@ double per_second(double seconds, const Body& body) {
   return static_cast<double>(done) / (processor_seconds() - start);
 }
 
-void measure(const synth::Space& space, int level, synth::Uniform uniform, double seconds) {
+void measure(const synth::Space& space, int length, synth::Uniform uniform, double seconds) {
   const double start = processor_seconds();
-  synth::Maker maker(space, {.level = level, .uniform = uniform, .seed = 1});
+  synth::Maker maker(space, {.length = length, .uniform = uniform, .seed = 1});
   const double ready = processor_seconds() - start;
   synth::Made made;
   uint64_t next = 0;
   // What is drawn the first time is worked out and kept; a run of a million programs pays that once.
   per_second(seconds, [&](uint64_t) { maker.draw(next++, 0, made); });
   synth::Draft draft;
-  synth::Sampler sampler(space, level, uniform);
+  synth::Sampler sampler(space, length, uniform);
   for (uint64_t i = 0; i < next; ++i) sampler.draw(1, i, draft);
   uint64_t sampled_next = next;
   const double sampled = per_second(seconds, [&](uint64_t) { sampler.draw(1, sampled_next++, draft); });
@@ -63,7 +63,7 @@ void measure(const synth::Space& space, int level, synth::Uniform uniform, doubl
     const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (::write(file.get(), made.code.data(), made.code.size()) < 0) std::abort();
   });
-  std::printf("| %d | %s | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", level,
+  std::printf("| %d | %s | %.1f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", length,
               uniform == synth::Uniform::kSequences ? "sequences" : "programs", ready, sampled, drawn, good,
               written, text_only, files);
   std::fflush(stdout);
@@ -77,11 +77,11 @@ int main(int argc, char** argv) {
   for (const auto& op : ops::catalogue()) all.push_back(&op);
   const synth::Space space(all, {});
   std::printf(
-      "| level | uniform over | seconds to count | sampled /s | and judged /s | kept /s | kept and written "
+      "| length | uniform over | seconds to count | sampled /s | and judged /s | kept /s | kept and written "
       "/s | texts /s | "
       "files /s |\n");
   std::printf("|---|---|---|---|---|---|---|---|---|\n");
-  for (const int level : {1, 2, 5, 20})
+  for (const int length : {1, 2, 5, 20})
     for (const auto uniform : {synth::Uniform::kSequences, synth::Uniform::kPrograms})
-      measure(space, level, uniform, seconds);
+      measure(space, length, uniform, seconds);
 }

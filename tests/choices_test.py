@@ -35,7 +35,8 @@ with tempfile.TemporaryDirectory() as name:
     def lines(path):
         return [json.loads(line) for line in (root / path).read_text().splitlines()]
 
-    ran("synth", "--level", "3", "--count", "5", "--seed", "4", "--max-elements", "2^12", "--max-work", "2^15",
+    ran("synth", "--operators", "3", "--count", "5", "--seed", "4", "--max-elements", "2^12", "--max-work",
+        "2^15",
         "-o", "tasks.jsonl", "--json")  # fmt: skip
     command = ("choices", "tasks.jsonl", "-o", "out", "--device", "cpu", "--choices", "4", "--brief",
                "--trials", "1", "--fast-inputs", "--max-share", "10")  # fmt: skip
@@ -62,7 +63,8 @@ with tempfile.TemporaryDirectory() as name:
     assert len(pairs) == report["pairs"] > 0 and report["times"] == "modelled", report
     for pair in pairs:
         assert pair["times"] == "modelled" and pair["verdict"]["verdict"] == "Verified" and "task" in pair
-    data = ran("train", "data", "out/pairs.jsonl", "-o", "data", "-t", REPOSITORY / "models/small/tokenizer.json",
+    data = ran("train", "data", "out/pairs.jsonl", "-o", "data", "-t",
+               REPOSITORY / "models/small/tokenizer.json",
                "--json")  # fmt: skip
     assert json.loads(data.stdout)["documents"] == len(pairs), data.stdout
 

@@ -1,7 +1,7 @@
 """What launches cost, found from a kernel's text, is what running every program of it finds: kernels by hand
 and of the compiler's.
 
-tests/cost_test.py NEREID COST_CHECK [--all]      --all: every honest candidate, and many programs a level
+tests/cost_test.py NEREID COST_CHECK [--all] --all: every honest candidate, and many programs of each length
 """
 
 import concurrent.futures
@@ -32,14 +32,14 @@ def traced(pair):
 
 def compiled(folder):
     """What the compiler writes for sampled programs, small enough to walk."""
-    for level, count in ((1, 12), (2, 8), (5, 6), (20, 2)) if everything else ((1, 3), (5, 2)):
-        tasks = folder / f"L{level}"
+    for length, count in ((1, 12), (2, 8), (5, 6), (20, 2)) if everything else ((1, 3), (5, 2)):
+        tasks = folder / f"L{length}"
         subprocess.run(
             [
                 nereid,
                 "synth",
-                "--level",
-                str(level),
+                "--operators",
+                str(length),
                 "--count",
                 str(count),
                 "--seed",
@@ -54,7 +54,7 @@ def compiled(folder):
             check=True,
             capture_output=True,
         )
-        written = folder / f"W{level}"
+        written = folder / f"W{length}"
         subprocess.run([nereid, "lower", *sorted(tasks.glob("*.py")), "-o", written], capture_output=True)
         yield from ((file, tasks / file.name) for file in sorted(written.glob("*.py")))
 
@@ -77,8 +77,9 @@ def main():
     sampled = [launch for launch in launches if launch["unknown"] and not launch["moves_by_data"]]
     exact = sum(launch["error"] == 0 for launch in launches)
     print(
-        f"{len(traces)} of {len(pairs)} traces, {len(launches)} launches: {exact} exact, {len(wrong)} wrong, {len(sampled)} sampled "
-        f"though no data decides; {max(launch['ms'] for launch in launches):.1f} ms at most"
+        f"{len(traces)} of {len(pairs)} traces, {len(launches)} launches: {exact} exact, {len(wrong)} wrong,"
+        f" {len(sampled)} sampled though no data decides; {max(launch['ms'] for launch in launches):.1f} ms"
+        " at most"
     )
     assert answer.returncode == 0 and not wrong, answer.stderr
     assert len(traces) >= 0.9 * len(pairs) and len(launches) > 10

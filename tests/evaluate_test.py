@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory() as name:
                 ROOT / "bench/small_model/evaluate.py",
                 model,
                 folder / out,
-                "--levels",
+                "--operators",
                 "1,5",
                 "--count",
                 "8",
@@ -81,9 +81,11 @@ with tempfile.TemporaryDirectory() as name:
     # Task 2 is right in its third turn, task 3 never; drawn samples are wrong where the greedy one is.
     summary, text = evaluated("repair", "--turns", 3, "--samples", 2)
     repair = summary["repair"]
-    assert (repair["wrong_first"], repair["right_after_turns"], repair["right_by_samples"]) == (4, 2, 0), (
-        repair
-    )
+    assert (repair["wrong_first"], repair["right_after_turns"], repair["right_by_samples"]) == (
+        4,
+        2,
+        0,
+    ), repair
     assert "of 4 tasks with a wrong greedy answer 2 are right after 3 turns, 0 in one of 2 drawn" in text, (
         text
     )
@@ -153,7 +155,9 @@ with tempfile.TemporaryDirectory() as name:
         # Of tasks 0, 1, 4, 5, 6, 7 the compiler is slower at the even ones and faster at the odd ones.
         assert math.isclose(one["over_compiler"]["geomean"], 1) and one["faster_than_compiler"] == 0.5, one
         assert one["over_compiler"]["interval"][0] < 1 < one["over_compiler"]["interval"][1], one
-    assert "greedy, level 1: 75.0% of 8 Verified" in text and "over eager 4.000 [4.000, 4.000]" in text, text
+    assert "greedy, operators=1: 75.0% of 8 Verified" in text and "over eager 4.000 [4.000, 4.000]" in text, (
+        text
+    )
     # Of two GPUs each answers and times every other task; the times are of the GPU that the environment says.
     several, printed = evaluated("two", "--samples", 3, "--gpus", 2)
     assert (several, printed) == (summary, text), printed
@@ -181,7 +185,7 @@ with tempfile.TemporaryDirectory() as name:
         ("ms" in row) == (row["verdict"] == "Verified" and not row["sample"].startswith("drawn"))
         for row in map(json.loads, open(folder / "greedy/results.jsonl"))
     )
-    assert "drawn, level 5: 87.5% of 24 Verified" in text and text.count("over eager") == 3, text
+    assert "drawn, operators=5: 87.5% of 24 Verified" in text and text.count("over eager") == 3, text
     # With a prefill.md responses are prefilled with the trace summary where there is one, which is part of
     # answers.
     (folder / "prefilled/prompts").mkdir(parents=True)
@@ -225,7 +229,9 @@ with tempfile.TemporaryDirectory() as name:
             both[f"{way}, both sizes"]["all"]["samples"] == 24 * samples
             and both[f"{way}, both sizes"]["all"]["tasks_with_a_verified_answer"] == 16
         )
-    assert "greedy, large, level 5: 50.0% of 4 Verified" in text and "drawn, both sizes, all: " in text, text
+    assert "greedy, large, operators=5: 50.0% of 4 Verified" in text and "drawn, both sizes, all: " in text, (
+        text
+    )
     done = subprocess.run(
         [sys.executable, ROOT / "bench/small_model/choices.py", folder / "large"],
         capture_output=True,
@@ -233,12 +239,12 @@ with tempfile.TemporaryDirectory() as name:
         check=True,
     ).stdout
     assert [line.split(",")[0] for line in done.splitlines()] == [
-        "level 1",
-        "level 1",
-        "level 5",
-        "level 5",
+        "operators=1",
+        "operators=1",
+        "operators=5",
+        "operators=5",
         "all",
-    ] and "level 5, large, 4 groups: " in done, done
+    ] and "operators=5, large, 4 groups: " in done, done
     # Against results that took twice as long on the tasks that both have.
     rows = [{**json.loads(line), "program": None} for line in open(folder / "before/results.jsonl")]
     (folder / "slow.jsonl").write_text(
@@ -255,7 +261,7 @@ with tempfile.TemporaryDirectory() as name:
     ), summary
     # By hand: of tasks 0 to 6 of level 5 task 2 is wrong in both and 3 a fault in both; eager takes 4 ms, the
     # answers 1 and were 2.
-    one = summary["against"]["level 5"]
+    one = summary["against"]["operators=5"]
     assert (
         one["tasks"] == 7
         and one["verified"] == [5, 5]
@@ -428,8 +434,8 @@ with tempfile.TemporaryDirectory() as name:
         check=True,
     ).stdout
     assert (
-        "all, 2 groups: 2 pairs\n    BLOCK=256, num_warps=4 over BLOCK=512, num_warps=8: 2.000 +- 0.000 (2 pairs)\n"
-        in done
+        "all, 2 groups: 2 pairs\n    BLOCK=256, num_warps=4 over BLOCK=512, num_warps=8: 2.000 +- 0.000 (2"
+        " pairs)\n" in done
     ), done
 
     # Rollouts' choices: fused answers are twice as fast, and one of three is wrong where one by one all are

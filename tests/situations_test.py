@@ -41,7 +41,7 @@ PRINT = {
     "--help": ["--help"],
     "--version": ["--version"],
     "generate": ["generate", "--help"],
-    "synth": ["synth", "--level", "2", "--count", "400"],
+    "synth": ["synth", "--operators", "2", "--count", "400"],
     "ops": ["ops"],
     "train keys": ["train", "keys"],
     "runs list": ["runs", "list", "{runs}"],
@@ -109,9 +109,11 @@ FOLDERS = {
     "generate": ["generate", "--model", "X", "--prompt", "a", "--device", "cpu"],
     "serve-model": ["serve-model", "--model", "X", "--port", "0", "--device", "cpu"],
     "serve --tasks": ["serve", "--port", "0", "--tasks", "X", "--store", "{out}.db"],
-    "skills admit": ["skills", "admit", "fused-chain", "--tasks", "X", "--store", "{skills}", "--proposer", "http",
+    "skills admit": ["skills", "admit", "fused-chain", "--tasks", "X", "--store", "{skills}", "--proposer",
+        "http",
                      "--clock", "model"],
-    "optimize --model": ["optimize", "{good}", "-o", "{out}", "--proposers", "model", "--model", "X", "--no-store"],
+    "optimize --model": ["optimize", "{good}", "-o", "{out}", "--proposers", "model", "--model", "X",
+        "--no-store"],
 }  # fmt: skip
 # A store that is not there, or empty, is one without records; one of another kind is no database.
 STORES = {
@@ -126,9 +128,10 @@ STORES = {
 # Outputs on a full disk.
 FULL = {
     "trace": ["trace", "{trace}", "-o", "{disk}/out"],
-    "synth": ["synth", "--level", "2", "--count", "40", "-o", "{disk}/out.jsonl"],
+    "synth": ["synth", "--operators", "2", "--count", "40", "-o", "{disk}/out.jsonl"],
     "import": ["import", "tritonbench", "{tritonbench}", "-o", "{disk}/out"],
-    "package": ["package", "{answer}", "--format", "backendbench", "--operator", "relu.default", "-o", "{disk}/out"],
+    "package": ["package", "{answer}", "--format", "backendbench", "--operator", "relu.default", "-o",
+        "{disk}/out"],
     "train data": ["train", "data", "{lines}", "-o", "{disk}/out", "-t", SMALL / "tokenizer.json"],
     "runs page": ["runs", "page", "{runs}/run", "-o", "{disk}/out"],
     "tokenize": ["tokenize", "--train", "--vocab", "300", TASK, "-o", "{disk}/out"],
@@ -139,8 +142,10 @@ FULL = {
 }  # fmt: skip
 FULL_SLOWLY = {
     "lower": ["lower", "{good}", "-o", "{disk}/out"],
-    "optimize": ["optimize", "{good}", "-o", "{disk}/out", "--no-store", "--device", "cpu", "--first", "--proposers", "compiler"],
-    "eval": ["eval", "{tasks}", "-o", "{disk}/out", "--no-store", "--device", "cpu", "--proposer", "compiler", "--once"],
+    "optimize": ["optimize", "{good}", "-o", "{disk}/out", "--no-store", "--device", "cpu", "--first",
+        "--proposers", "compiler"],
+    "eval": ["eval", "{tasks}", "-o", "{disk}/out", "--no-store", "--device", "cpu", "--proposer",
+        "compiler", "--once"],
     "choices": ["choices", "{lines}", "-o", "{disk}/out", "--device", "cpu"],
     "mutate": ["mutate", "{answer}", "--reference", "{good}", "-o", "{disk}/out", "--each", "2"],
     "train pairs": ["train", "pairs", "{lines}", "-o", "{disk}/out.jsonl", "--verify-every", "0"],
@@ -148,15 +153,16 @@ FULL_SLOWLY = {
 }  # fmt: skip
 # What takes long enough to be interrupted.
 LONG = {
-    "synth": ["synth", "--level", "5", "--count", "1000000", "-o", "{out}.jsonl"],
+    "synth": ["synth", "--operators", "5", "--count", "1000000", "-o", "{out}.jsonl"],
     "tokenize": ["tokenize", "-t", SMALL / "tokenizer.json", "{many}"],
     "train data": ["train", "data", "{many}", "-o", "{out}", "-t", SMALL / "tokenizer.json"],
 }
 LONG_SLOWLY = {
-    "synth folder": ["synth", "--level", "5", "--count", "1000000", "-o", "{out}"],
-    "synth --pairs": ["synth", "--level", "1", "--count", "1000", "--pairs", "-o", "{out}.jsonl"],
+    "synth folder": ["synth", "--operators", "5", "--count", "1000000", "-o", "{out}"],
+    "synth --pairs": ["synth", "--operators", "1", "--count", "1000", "--pairs", "-o", "{out}.jsonl"],
     "tokenize --train": ["tokenize", "--train", "--vocab", "30000", "{many}", "-o", "{out}"],
-    "optimize": ["optimize", "{good}", "-o", "{out}", "--no-store", "--device", "cpu", "--proposers", "compiler"],
+    "optimize": ["optimize", "{good}", "-o", "{out}", "--no-store", "--device", "cpu", "--proposers",
+        "compiler"],
     "verify": ["verify", "{good}", "{answer}", "--device", "cpu", "--trials", "1000"],
     "lower": ["lower", "{good}", "-o", "{out}"],
     "trace": ["trace", "{good}", "-o", "{out}"],
@@ -166,7 +172,8 @@ LONG_SLOWLY = {
     "choices": ["choices", "{lines}", "-o", "{out}", "--device", "cpu"],
     "train pairs": ["train", "pairs", "{lines}", "-o", "{out}.jsonl"],
     "generate": ["generate", "--prompt", "a", "--max-tokens", "4000", "--ignore-end", "--device", "cpu"],
-    "skills learn": ["skills", "learn", "{good}", "{answer}", "{answer}", "--store", "{skills}", "--clock", "model"],
+    "skills learn": ["skills", "learn", "{good}", "{answer}", "{answer}", "--store", "{skills}", "--clock",
+        "model"],
     "doctor": ["doctor"],
 }  # fmt: skip
 
@@ -193,9 +200,11 @@ class Case(unittest.TestCase):
         unittest.addModuleCleanup(folder.cleanup)
         Case.folder = folder = pathlib.Path(folder.name)
         Case.environment = {**os.environ, "NEREID_KEEP_WARM": "60", "NEREID_STORE": str(folder / "own.db"),
-                           "NEREID_HTTP_BASE": "http://127.0.0.1:9/v1", "NEREID_HTTP_MODEL": "none"}  # fmt: skip
+                           "NEREID_HTTP_BASE": "http://127.0.0.1:9/v1",
+                           "NEREID_HTTP_MODEL": "none"}  # fmt: skip
         names = dict(runs="runs", store="store.db", skills="skills.db", trace="relu.trace", good="good.py",
-                     answer="answer.py", pairs="pairs.jsonl", out="out", lines="lines.jsonl", many="many.jsonl",
+                     answer="answer.py", pairs="pairs.jsonl", out="out", lines="lines.jsonl",
+                     many="many.jsonl",
                      tritonbench="tritonbench", tasks="tasks", disk="disk")  # fmt: skip
         Case.names = {name: folder / file for name, file in names.items()}
         for made in ("runs/run", "tritonbench", "tasks", "disk"):
@@ -204,7 +213,10 @@ class Case(unittest.TestCase):
         (folder / "runs/run/metrics.jsonl").write_text("".join(lines))
         shutil.copy(TASK, folder / "good.py")
         shutil.copy(TASK, folder / "tasks/relu.py")
-        test = f"def f(x):\n    return x\n\n{'#' * 146}\nimport torch\ndef test_f():\n    return f(torch.ones(3))\n"
+        test = (
+            f"def f(x):\n    return x\n\n{'#' * 146}\nimport torch\ndef test_f():\n    return"
+            " f(torch.ones(3))\n"
+        )
         (folder / "tritonbench/a.py").write_text(test)
         task = {"code": TASK.read_text(), "prompt": "a", "answer": TASK.read_text()}
         (folder / "lines.jsonl").write_text(
@@ -290,7 +302,7 @@ class Output(Case):
             with self.subTest(closed):
                 self.shell(FULL["tokenize"][:-1] + ["{out}"], closed)
                 self.assertEqual(len(json.loads((self.folder / "out").read_text())["model"]["vocab"]), 300)
-                done = self.shell(["synth", "--level", "1", "--count", "9", "-o", "{out}.jsonl"], closed)
+                done = self.shell(["synth", "--operators", "1", "--count", "9", "-o", "{out}.jsonl"], closed)
                 self.assertEqual(done.returncode, 0)
                 for line in (self.folder / "out.jsonl").read_text().splitlines():
                     json.loads(line)
@@ -330,7 +342,8 @@ class Input(Case):
 
     def test_inputs_that_cannot_be_read(self):
         more = ("unreadable", "long") if ALL else ()
-        for table, kinds in ((FILES, ("missing", "folder", *more)), (FOLDERS, ("missing", "empty", *(("closed",) if ALL else ())))):  # fmt: skip
+        for table, kinds in ((FILES, ("missing", "folder", *more)),
+            (FOLDERS, ("missing", "empty", *(("closed",) if ALL else ())))):  # fmt: skip
             for name, words in table.items():
                 for kind in kinds:
                     with self.subTest(name, kind=kind):
@@ -390,8 +403,8 @@ class Disk(Case):
             with self.subTest(name):
                 command = shlex.join(self.words(words))
                 line = (
-                    f"{mount} && {{ head -c 100000 /dev/zero > {disk}/filled; }} 2> /dev/null; {command}; code=$?; "
-                    f"find {disk} -type f -size +0 ! -name filled; exit $code"
+                    f"{mount} && {{ head -c 100000 /dev/zero > {disk}/filled; }} 2> /dev/null; {command};"
+                    f" code=$?; find {disk} -type f -size +0 ! -name filled; exit $code"
                 )
                 done = run(["unshare", "-rm", "bash", "-c", line], env=self.environment, cwd=self.folder)
                 self.assertIn(done.returncode, (2, 3), done.stdout + done.stderr)

@@ -2,7 +2,8 @@
 is; wordings of one variant are one program.
 
     synth_pairs_test.py NEREID           a few pairs (make test)
-    synth_pairs_test.py NEREID --long    also: any number of threads and any number of runs write the same bytes; --check replay
+    synth_pairs_test.py NEREID --long    also: any number of threads and any number of runs write the same
+                                         bytes; --check replay
 """
 
 import argparse
@@ -166,7 +167,7 @@ def a_few(nereid, folder):
         pairs(
             nereid,
             path,
-            "--level",
+            "--operators",
             3,
             "--count",
             7,
@@ -193,14 +194,16 @@ def a_few(nereid, folder):
     # Nothing left to do takes no worker.
     started = path.read_bytes()
     again = json.loads(
-        pairs(nereid, path, "--level", 3, "--count", 7, "--variants", 3, "--wordings", 3, "--seed", 6).stdout
+        pairs(
+            nereid, path, "--operators", 3, "--count", 7, "--variants", 3, "--wordings", 3, "--seed", 6
+        ).stdout
     )
     assert (
         again["pairs"] == len(lines)
         and again["verdicts"] == report["verdicts"]
         and path.read_bytes() == started
     )
-    other = pairs(nereid, path, "--level", 4, "--count", 7, check=False)
+    other = pairs(nereid, path, "--operators", 4, "--count", 7, check=False)
     assert other.returncode == 2 and "other options" in other.stderr
 
 
@@ -227,7 +230,7 @@ def same_names(code):
 def briefly(nereid, folder):
     """One short plan each, true of the code, without figures that only the cost model knows."""
     path = folder / "brief.jsonl"
-    pairs(nereid, path, "--level", 3, "--count", 6, "--variants", 3, "--brief", "--seed", 8)
+    pairs(nereid, path, "--operators", 3, "--count", 6, "--variants", 3, "--brief", "--seed", 8)
     lines = lines_of(path)
     assert len({(line["task"], line["code"]) for line in lines}) == len(lines) >= 8
     for line in lines:
@@ -258,9 +261,9 @@ def briefly(nereid, folder):
     pairs(
         nereid,
         folder / "ways.jsonl",
-        "--ops",
+        "--only",
         "scaled_dot_product_attention,sum,mean",
-        "--level",
+        "--operators",
         2,
         "--count",
         60,
@@ -280,7 +283,7 @@ def briefly(nereid, folder):
     pairs(
         nereid,
         folder / "fragments.jsonl",
-        "--level",
+        "--operators",
         3,
         "--count",
         24,
@@ -303,7 +306,7 @@ def judged_now_and_then(nereid, folder):
     """The judged lines are the very same; the others are what verifies too, for all that a few of them
     show."""
     whole, some = folder / "judged.jsonl", folder / "some.jsonl"
-    common = ["--level", 2, "--seed", 9, "--variants", 2, "--wordings", 2]
+    common = ["--operators", 2, "--seed", 9, "--variants", 2, "--wordings", 2]
     pairs(nereid, whole, *common, "--count", 4)
     report = json.loads(pairs(nereid, some, *common, "--count", 24, "--verify-every", 5).stdout)
     judged = [line for line in lines_of(some) if "verdict" in line]
@@ -328,9 +331,9 @@ def judged_now_and_then(nereid, folder):
 
 # With a single number that lies anywhere, a maximum or a minimum of the two is often that number everywhere.
 LIKELY = [
-    "--ops",
+    "--only",
     "maximum,minimum,mean",
-    "--level",
+    "--operators",
     8,
     "--seed",
     3,
@@ -378,7 +381,7 @@ def check_by_replay_drops_what_is_degenerate(nereid):
 def the_same_bytes(nereid, folder):
     """However many threads and runs, one of them killed and one interrupted."""
     common = [
-        "--level",
+        "--operators",
         2,
         "--seed",
         4,

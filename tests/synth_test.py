@@ -3,7 +3,7 @@
 itself is true.
 
     synth_test.py NEREID            a slice (make test)
-    synth_test.py NEREID --many N   N programs of each level, and which share of them is degenerate
+    synth_test.py NEREID --many N   N programs of each length, and which share of them is degenerate
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 warnings.filterwarnings("ignore")  # what a program of PyTorch's own is warned of is not ours
-LEVELS = (1, 2, 3, 5, 10, 20)
+LENGTHS = (1, 2, 3, 5, 10, 20)
 SMALL = ["--max-elements", "2^15", "--max-work", "2^21"]
 
 
@@ -76,22 +76,22 @@ def trouble_of(code, seeds=(1, 2)):
 
 def programs_run(nereid, count):
     failures, total = [], 0
-    for level in LEVELS:
+    for length in LENGTHS:
         for uniform in ("sequences", "programs"):
             made = lines_of(
-                nereid, "--level", level, "--count", count, "--seed", 3, "--uniform", uniform, *SMALL
+                nereid, "--operators", length, "--count", count, "--seed", 3, "--uniform", uniform, *SMALL
             )
             assert len(made) == count
             assert len({line["hash"] for line in made}) == count, "duplicates"
             for line in made:
                 total += 1
-                assert len(line["operators"]) == level
+                assert len(line["operators"]) == length
                 try:
                     trouble = trouble_of(line["code"])
                 except Exception as error:
                     trouble = f"{type(error).__name__}: {error}"
                 if trouble:
-                    failures.append((level, line, trouble))
+                    failures.append((length, line, trouble))
     return failures, total
 
 
@@ -99,15 +99,15 @@ def same_on_any_threads(nereid, folder):
     written = []
     for threads in (1, 3):
         target = folder / f"threads{threads}.jsonl"
-        synth(nereid, "--level", 4, "--count", 3000, "--seed", 8, "--threads", threads, "-o", target)
+        synth(nereid, "--operators", 4, "--count", 3000, "--seed", 8, "--threads", threads, "-o", target)
         written.append(target.read_bytes())
     assert written[0] == written[1]
-    other = lines_of(nereid, "--level", 4, "--count", 5, "--seed", 9)
+    other = lines_of(nereid, "--operators", 4, "--count", 5, "--seed", 9)
     assert other[0]["code"] != json.loads(written[0].splitlines()[0])["code"]
 
 
 def splits_part(nereid):
-    common = ["--level", 2, "--held-out", 0.2]
+    common = ["--operators", 2, "--held-out", 0.2]
     train = lines_of(nereid, *common, "--count", 1500, "--split", "train", "--seed", 1)
     held = lines_of(nereid, *common, "--count", 400, "--split", "held-out", "--seed", 2)
     assert not {line["structure"] for line in train} & {line["structure"] for line in held}
@@ -117,7 +117,7 @@ def splits_part(nereid):
 
 
 def later_sizes_are_the_same_program(nereid):
-    made = lines_of(nereid, "--level", 3, "--count", 40, "--later-sizes", 2, "--seed", 4, *SMALL)
+    made = lines_of(nereid, "--operators", 3, "--count", 40, "--later-sizes", 2, "--seed", 4, *SMALL)
     first = [line for line in made if line["sizes"] == 0]
     assert len(first) == 40 and len(made) > 60
     known = {line["index"]: line for line in first}
@@ -131,16 +131,16 @@ def later_sizes_are_the_same_program(nereid):
 
 
 def chosen_operators_alone(nereid):
-    made = lines_of(nereid, "--level", 3, "--count", 60, "--ops", "relu,matmul,sum")
+    made = lines_of(nereid, "--operators", 3, "--count", 60, "--only", "relu,matmul,sum")
     assert {name for line in made for name in line["operators"]} == {"relu", "matmul", "sum"}
 
 
 def folders_hold_what_they_say(nereid, folder):
     target = folder / "tasks"
-    report = json.loads(synth(nereid, "--level", 2, "--count", 50, "-o", target, "--json").stdout)
+    report = json.loads(synth(nereid, "--operators", 2, "--count", 50, "-o", target, "--json").stdout)
     index = [json.loads(line) for line in (target / "index.jsonl").read_text().splitlines()]
     plain, with_forward = (
-        lines_of(nereid, "--level", 2, "--count", 50, *more) for more in ((), ("--forward",))
+        lines_of(nereid, "--operators", 2, "--count", 50, *more) for more in ((), ("--forward",))
     )
     assert plain == [
         {name: value for name, value in line.items() if name != "forward"} for line in with_forward
@@ -160,7 +160,7 @@ def bytes_have_bounds(nereid, folder):
     """What lies within them, of what would be drawn without."""
 
     def lines(name, *options):
-        synth(nereid, "--level", 2, "--seed", 3, "--max-elements", "2^24", "-o", folder / name, *options)
+        synth(nereid, "--operators", 2, "--seed", 3, "--max-elements", "2^24", "-o", folder / name, *options)
         return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
     bounded = lines("bounded.jsonl", "--count", 30, "--min-bytes", "2^22", "--max-bytes", 20_000_000)
@@ -175,29 +175,29 @@ def bytes_have_bounds(nereid, folder):
 
 def bad_usage_is_refused(nereid, folder):
     for arguments, code, expected in (
-        (["--level", 0], 2, "1"),
-        (["--level", 2, "--ops", "sofmax"], 2, "did you mean 'softmax'"),
-        (["--level", 2, "--uniform", "all"], 2, "sequences"),
-        (["--level", 2, "--max-elements", "lots"], 2, "got 'lots'"),
+        (["--operators", 0], 2, "1"),
+        (["--operators", 2, "--only", "sofmax"], 2, "did you mean 'softmax'"),
+        (["--operators", 2, "--uniform", "all"], 2, "sequences"),
+        (["--operators", 2, "--max-elements", "lots"], 2, "got 'lots'"),
         (
-            ["--level", 2, "--min-bytes", "few"],
+            ["--operators", 2, "--min-bytes", "few"],
             2,
             "--min-bytes: expected a number from 8 to 2^45, like 2^20, got 'few'",
         ),
         (
-            ["--level", 2, "--min-bytes", "2^20", "--max-bytes", "1000"],
+            ["--operators", 2, "--min-bytes", "2^20", "--max-bytes", "1000"],
             2,
             "--max-bytes: expected at least --min-bytes (2^20), got 1000",
         ),
-        (["--level", 2, "--held-out", "1.5"], 2, "got 1.5"),
-        (["--level", 2, "--split", "held-out"], 2, "--held-out"),
-        (["--level", 3, "--ops", "argmax"], 2, "no program of level 3"),
-        (["--level", 1, "-o", "/proc/nowhere"], 2, "/proc/nowhere"),
+        (["--operators", 2, "--held-out", "1.5"], 2, "got 1.5"),
+        (["--operators", 2, "--split", "held-out"], 2, "--held-out"),
+        (["--operators", 3, "--only", "argmax"], 2, "no program of 3 operators"),
+        (["--operators", 1, "-o", "/proc/nowhere"], 2, "/proc/nowhere"),
         (
             [
-                "--level",
+                "--operators",
                 1,
-                "--ops",
+                "--only",
                 "bmm",
                 "--max-elements",
                 8,
@@ -217,7 +217,7 @@ def bad_usage_is_refused(nereid, folder):
 def interrupts_lose_nothing(nereid, folder):
     target = folder / "cut.jsonl"
     process = subprocess.Popen(
-        [nereid, "synth", "--level", "5", "--count", "100000000", "-o", str(target)],
+        [nereid, "synth", "--operators", "5", "--count", "100000000", "-o", str(target)],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -248,12 +248,12 @@ def main():
     torch.set_num_threads(1)
     failures, total = programs_run(arguments.nereid, arguments.many or 12)
     print(f"{total} programs run, {len(failures)} in trouble")
-    for level, line, trouble in failures[: 400 if arguments.many else 10]:
-        print(f"level {level} index {line['index']}: {trouble}: {' '.join(line['operators'])}")
+    for length, line, trouble in failures[: 400 if arguments.many else 10]:
+        print(f"length {length} index {line['index']}: {trouble}: {' '.join(line['operators'])}")
     if arguments.many:
         return 0
     # The estimate errs (docs/synth.md says how often): --check replay is for tasks that are to be kept.
-    assert not [level for level, _, _ in failures if level <= 5] and len(failures) <= total * 0.03
+    assert not [length for length, _, _ in failures if length <= 5] and len(failures) <= total * 0.03
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         same_on_any_threads(arguments.nereid, folder)

@@ -3,7 +3,8 @@
 
     nereid choices tasks.jsonl -o measured
     .venv/bin/python tools/fit_cost_model.py measured/choices.jsonl             report
-    .venv/bin/python tools/fit_cost_model.py measured/choices.jsonl --write     and write the table, if it is better
+    .venv/bin/python tools/fit_cost_model.py measured/choices.jsonl --write     and write the table, if it is
+                                                                                better
 
 Programs are split by their hash: constants are fitted on one part, and both the old and the new ones are
 judged on the other. Reported are Spearman's rank correlation of modelled and measured seconds (mean over
@@ -232,8 +233,8 @@ def is_held_out(key, share):
 
 def report_text(report):
     lines = [
-        f"{report['programs']} programs and {report['choices']} choices fitted, {report['held_out_programs']} "
-        f"programs held out; {report['device']}"
+        f"{report['programs']} programs and {report['choices']} choices fitted, {report['held_out_programs']}"
+        f" programs held out; {report['device']}"
     ]
     for when in ("before", "after"):
         of = report[when]

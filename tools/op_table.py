@@ -3,7 +3,8 @@
 write; and src/nereid/trace/allowed_ops.inc: the public operators that a replay runs.
 
     .venv/bin/python tools/op_table.py           write the tables
-    .venv/bin/python tools/op_table.py --check   are they what this torch and these lists give? (a test runs this)
+    .venv/bin/python tools/op_table.py --check   are they what this torch and these lists give? (a test runs
+                                                 this)
 
 The classes are lists of names made by hand, below; an operator of this torch that no list names is an error,
 so that a new torch cannot bring an unreviewed one. The written arguments come from the schemas' alias

@@ -2,12 +2,19 @@
 compute, then evaluated.
 
     ablation.py plan ARMS.toml [--gpus 2 --seconds 1500]   what would be run, and when
-    ablation.py tasks ARMS.toml                            the tasks of all evaluations, and what the compiler makes of them: once, beforehand
-    ablation.py run ARMS.toml -o FOLDER [--slice SECONDS]  goes on where the last call stopped: 0 all is done, 75 there is more to do, 1 something failed
-    ablation.py pack FOLDER -o HOME                        what the report needs and what people look at, in few files of less than --most bytes
-    ablation.py keep ARMS.toml FOLDER -o FILE.tar.xz       what the report needs of the units that are done, for the repository; --known HOME: but for those that lie there
+    ablation.py tasks ARMS.toml                            the tasks of all evaluations, and what the compiler
+                                                           makes of them: once, beforehand
+    ablation.py run ARMS.toml -o FOLDER [--slice SECONDS]  goes on where the last call stopped: 0 all is done,
+                                                           75 there is more to do, 1 something failed
+    ablation.py pack FOLDER -o HOME                        what the report needs and what people look at, in
+                                                           few files of less than --most bytes
+    ablation.py keep ARMS.toml FOLDER -o FILE.tar.xz       what the report needs of the units that are done,
+                                                           for the repository; --known HOME: but for those
+                                                           that lie there
     ablation.py unpack HOME -o FOLDER                      of either
-    ablation.py check ARMS.toml FOLDER                     whether what lies in FOLDER was done with the model, the data and the arms that are here: 1 and why, if not
+    ablation.py check ARMS.toml FOLDER                     whether what lies in FOLDER was done with the
+                                                           model, the data and the arms that are here: 1 and
+                                                           why, if not
     report.py ARMS.toml FOLDER -o docs/ablation            tables and plots
 
 Start one `run` for each GPU, all on one FOLDER: each takes the next free unit. A slice ends SECONDS after it
@@ -111,7 +118,8 @@ class Runner:
                     self.check_slice("all that is left is other processes'")
                     if not any(self.fits(unit, self.folder / unit.name) for unit in units):
                         raise SliceOver(
-                            f"{units[0].name} and what comes behind it would take longer than the {max(self.ends - time.monotonic(), 0):.0f} s that are left"
+                            f"{units[0].name} and what comes behind it would take longer than the"
+                            f" {max(self.ends - time.monotonic(), 0):.0f} s that are left"
                         )
                     time.sleep(0.2)
         except SliceOver as over:
@@ -299,7 +307,8 @@ class Runner:
             ended = self.ended(unit, process, log, enough) == 0
             if ended and not done():
                 raise Wrong(
-                    f"schedule.steps ({unit.run['schedule'].get('steps')}) were over after {spent():g} of {most:g} s: set more"
+                    f"schedule.steps ({unit.run['schedule'].get('steps')}) were over after {spent():g} of"
+                    f" {most:g} s: set more"
                 )
         if not done():
             raise Wrong(f"{log}: killed, as it did not stop; the next call goes on after step {kept()}")
@@ -377,7 +386,7 @@ class Runner:
                 "cpu" if self.device == "cpu" else "cuda",
                 "--tasks",
                 evaluation.tasks,
-                "--levels",
+                "--operators",
                 ",".join(map(str, evaluation.levels)),
                 "--count",
                 evaluation.count,
@@ -400,7 +409,8 @@ def units_but(table, left):
     names = [name for name in left.split(",") if name]
     if unknown := set(names) - {arm.name for arm in table.arms}:
         raise Wrong(
-            f"--leave: expected arms, of {', '.join(arm.name for arm in table.arms)}, got {', '.join(sorted(unknown))}"
+            f"--leave: expected arms, of {', '.join(arm.name for arm in table.arms)}, got"
+            f" {', '.join(sorted(unknown))}"
         )
     return [unit for unit in table.units if unit.arm not in names]
 
@@ -432,7 +442,7 @@ def make_tasks(arguments):
                     "--only-tasks",
                     "--tasks",
                     tasks,
-                    "--levels",
+                    "--operators",
                     str(level),
                     "--count",
                     str(count),
@@ -494,7 +504,10 @@ def main():
     run.add_argument(
         "--whole",
         action="store_true",
-        help="begin nothing that would not be over within the slice, by the table's `takes`: where no later run continues in this folder",
+        help=(
+            "begin nothing that would not be over within the slice, by the table's `takes`: where no later"
+            " run continues in this folder"
+        ),
     )
     run.add_argument(
         "--patience", type=float, default=45, help="seconds that what is interrupted has to stop"

@@ -84,7 +84,7 @@ def outcomes_table(evaluated, table, ways):
             "seeds",
             "tasks",
             heading(measures[0]),
-            *(f"level {level}" for level in levels),
+            *(f"operators={level}" for level in levels),
             *map(heading, measures[1:]),
         ],
         body,
@@ -140,7 +140,11 @@ def answer(evaluated, table, folder, question, pairs):
     ]
     if once:
         lines += [
-            f"Of {words.listed(f'`{arm}`' for arm in once)} there is one training{' each' * (len(once) > 1)}: what is shown of it is of that training's answers, not of the arm.",
+            (
+                f"Of {words.listed(f'`{arm}`' for arm in once)} there is one"
+                f" training{' each' * (len(once) > 1)}: what is shown of it is of that training's answers,"
+                " not of the arm."
+            ),
             "",
         ]
     lines += outcomes_table(evaluated, table, ways)
@@ -189,7 +193,8 @@ def pictures(evaluated, table, out):
                 (out / name).write_text(
                     forest.svg(
                         says,
-                        f"{heading(measure, kind == 'differences').removeprefix(measure + ', ')}, with 95 % intervals",
+                        f"{heading(measure, kind == 'differences').removeprefix(measure + ', ')}, with 95 %"
+                        " intervals",
                         known,
                         naught,
                         form,
@@ -215,7 +220,11 @@ def seeds_in_words(table, folder):
         return []
     if set(done.values()) == {1}:
         return [
-            "Each arm was trained once (one seed). So the intervals are of tasks alone: they do not say how another training would have come out, and what is bold is a difference of two trainings, not yet of two arms.",
+            (
+                "Each arm was trained once (one seed). So the intervals are of tasks alone: they do not say"
+                " how another training would have come out, and what is bold is a difference of two"
+                " trainings, not yet of two arms."
+            ),
             "",
         ]
     by_count = {}
@@ -241,10 +250,18 @@ def head(evaluated, table, folder):
     lines = [
         "# Ablation: results",
         "",
-        "Written by `bench/ablation/report.py`, its words too; `docs/ablation.md` says what the arms are and how to read this.",
+        (
+            "Written by `bench/ablation/report.py`, its words too; `docs/ablation.md` says what the arms are"
+            " and how to read this."
+        ),
         "",
-        f"{listed_machines(evaluated.machines)}{made} {done} trainings of {len(trained)} that are planned, each with as much compute as those that it is compared with ({' or '.join(sorted({str(unit.compute) for unit in trained}))})."
-        " Means with 95 % bootstrap intervals over seeds and tasks; in tables of differences those are bold whose interval does not hold zero (or 1, of ratios).",
+        (
+            f"{listed_machines(evaluated.machines)}{made} {done} trainings of {len(trained)} that are"
+            " planned, each with as much compute as those that it is compared with"
+            f" ({' or '.join(sorted({str(unit.compute) for unit in trained}))}). Means with 95 % bootstrap"
+            " intervals over seeds and tasks; in tables of differences those are bold whose interval does"
+            " not hold zero (or 1, of ratios)."
+        ),
         "",
     ]
     if len(evaluated.machines) > 1:
@@ -282,8 +299,11 @@ def chance(evaluated, table):
     if not found:
         return []
     return [
-        f"{len(found)} differences are looked at below. Where there was none at all, {0.05 * len(found):.0f} of them would be bold by chance, and with three seeds or fewer more,"
-        " for the interval of few seeds is too narrow.",
+        (
+            f"{len(found)} differences are looked at below. Where there was none at all,"
+            f" {0.05 * len(found):.0f} of them would be bold by chance, and with three seeds or fewer more,"
+            " for the interval of few seeds is too narrow."
+        ),
         "",
     ]
 
@@ -311,7 +331,8 @@ def short(folder, table):
             + " ".join(f"{formatted(m, evaluated.interval(way, m)):>24}" for m in measures)
         )
     print(
-        f"not finished: {len(evaluated.unfinished)} of {sum(len(unit.evaluations) for arm in table.arms for unit in arm.units)} evaluations"
+        f"not finished: {len(evaluated.unfinished)} of"
+        f" {sum(len(unit.evaluations) for arm in table.arms for unit in arm.units)} evaluations"
     )
 
 

@@ -2,10 +2,12 @@
 answers.
 
     python3 bench/small_model/choices.py FOLDER [--first STEP] [--behind STEP]
-    python3 bench/small_model/choices.py FOLDER --cuts 10      blocks and warps instead: pairs of right answers to a task that differ in one kernel's cut alone, of cuts that meet ten times
+    python3 bench/small_model/choices.py FOLDER --cuts 10      blocks and warps instead: pairs of right
+                                                               answers to a task that differ in one kernel's
+                                                               cut alone, of cuts that meet ten times
 
 FOLDER is a run of `nereid train rl` (rollouts*.jsonl or .jsonl.gz), or what evaluate.py left with --samples.
-Answers to a task are a group. By level (or class, or level and size) and of all: how many are fused, how
+Answers to a task are a group. By number of operators (or class) and size, and of all: how many are fused, how
 often each kind is Verified, how much faster fused ones are where a group has both; how far right answers are
 apart (5 %: what the same program timed twice may be, 1.4 to 2.6 % each), how much faster the fastest is than
 the mean; and the push towards fused answers, simply or not, sum of A (fused - share of fused), under several
@@ -105,7 +107,7 @@ def of_evaluation(folder):
             )
         )
     return [
-        (f"level {results[name]['greedy']['level']}{', large' if '_large' in name else ''}", group)
+        (f"operators={results[name]['greedy']['level']}{', large' if '_large' in name else ''}", group)
         for name, group in groups.items()
     ]
 
@@ -143,16 +145,20 @@ def summary_line(groups):
         differences = [statistics.fmean(a) - statistics.fmean(b) for a, b in logs if a and b]
         if differences:
             lines.append(
-                f"{kind} over one by one {math.exp(statistics.fmean(differences)):.3f} ({len(differences)} groups with both)"
+                f"{kind} over one by one {math.exp(statistics.fmean(differences)):.3f} ({len(differences)}"
+                " groups with both)"
             )
     right = [[one.log for one in group if one.right] for group in groups]
     apart = [max(x) - min(x) for x in right if len(x) > 1]
     if apart:
         lines.append(
-            f"right ones apart by more than 5 / 10 / 20 % in {' / '.join(f'{sum(x > math.log(1 + s) for x in apart) / len(groups):.0%}' for s in (0.05, 0.1, 0.2))} of groups"
+            "right ones apart by more than 5 / 10 / 20 % in"
+            f" {' / '.join(f'{sum(x > math.log(1 + s) for x in apart) / len(groups):.0%}' for s in (0.05, 0.1, 0.2))}"
+            " of groups"
         )
         lines.append(
-            f"the fastest over the mean {math.exp(statistics.fmean(max(x) - statistics.fmean(x) for x in right if len(x) > 1)):.3f}"
+            "the fastest over the mean"
+            f" {math.exp(statistics.fmean(max(x) - statistics.fmean(x) for x in right if len(x) > 1)):.3f}"
         )
     lines.append(
         "push to fused: "
@@ -197,7 +203,8 @@ def cut_lines(groups, least):
     for (a, b), logs in sorted(differences.items(), key=lambda item: -len(item[1])):
         if len(logs) >= max(least, 2):
             lines.append(
-                f"    {a} over {b}: {math.exp(statistics.fmean(logs)):.3f} +- {statistics.stdev(logs) / math.sqrt(len(logs)):.3f} ({len(logs)} pairs)"
+                f"    {a} over {b}: {math.exp(statistics.fmean(logs)):.3f} +-"
+                f" {statistics.stdev(logs) / math.sqrt(len(logs)):.3f} ({len(logs)} pairs)"
             )
     return lines
 

@@ -7,7 +7,8 @@ Of several AFTERs the fastest answer to each task that is Verified counts: what 
 give at most. One program has one speed, and so has the compiler's first choice: the mean over all results
 given, since the fastest of several clocks is faster by chance (how far clocks of one program are apart is
 printed last). All are results.jsonl, or its folder, that evaluate.py or `nereid eval` left of the same tasks.
-By level and size, with 95 % intervals by bootstrap over tasks, the same tasks drawn for both:
+By number of operators (`level`) and size, with 95 % intervals by bootstrap over tasks, the same tasks for
+both:
 * Verified before and after, the difference in points, how many tasks were lost and how many won;
 * both Verified: how much faster the answers after are, where both are right. It says nothing of what was lost: who gives up all tasks but the one that became faster is fastest here;
 * all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch runs instead. Tasks whose right answer has no time are not in it;
@@ -41,9 +42,9 @@ def read(path):
                 "large": False,
                 "verdict": row["verdict"],
                 "program": None,
-                "speed": math.log(row["speedup"])
-                if row["verdict"] == "Verified" and row.get("speedup")
-                else None,
+                "speed": (
+                    math.log(row["speedup"]) if row["verdict"] == "Verified" and row.get("speedup") else None
+                ),
                 "compiler": None,
             }
             for row in rows
@@ -186,18 +187,25 @@ def summary_line(name, f):
     text = f"{name}, {f['tasks']} tasks" + (f" ({f['errors']} more have an Error)" if f["errors"] else "")
     if f["tasks"] == 0:
         return text
-    text += f": Verified {f['verified'][0] / f['tasks']:.1%} -> {f['verified'][1] / f['tasks']:.1%}, {points(f['verified_points'])}, {f['lost']} lost, {f['won']} won"
+    text += (
+        f": Verified {f['verified'][0] / f['tasks']:.1%} -> {f['verified'][1] / f['tasks']:.1%},"
+        f" {points(f['verified_points'])}, {f['lost']} lost, {f['won']} won"
+    )
     if f["both_verified"]:
         text += f"; times as fast: where both are Verified {times(f['both_verified'])} ({f['both']})"
     if f["all_wrong_as_eager"]:
         text += f", all, eager's where not Verified {times(f['all_wrong_as_eager'])} ({f['all']})"
     if f["faster_than_compiler"]:
-        text += f"; faster than the compiler's first choice {f['faster_than_compiler'][0]:.1%} -> {f['faster_than_compiler'][1]:.1%} of {f['compared_with_compiler']}, {points(f['faster_points'])}"
+        text += (
+            f"; faster than the compiler's first choice {f['faster_than_compiler'][0]:.1%} ->"
+            f" {f['faster_than_compiler'][1]:.1%} of {f['compared_with_compiler']},"
+            f" {points(f['faster_points'])}"
+        )
     return text
 
 
 def compare(before, *after):
-    """{name: figures} by level and size, of the tasks that all have."""
+    """{name: figures} by number of operators and size, of the tasks that all have."""
     before, *after = clocked_alike([before, *after])
     after = fastest(after)
     names = [name for name in before if name in after]
@@ -209,7 +217,7 @@ def compare(before, *after):
     for size, some in sizes:
         for level in [*levels, "all"] if len(levels) > 1 else ["all"]:
             pairs = [(before[name], after[name]) for name in some if level in (before[name]["level"], "all")]
-            figures[size + ("all" if level == "all" else f"level {level}")] = compared(pairs)
+            figures[size + ("operators=" * level.isdigit() + level)] = compared(pairs)
     return figures
 
 
@@ -234,7 +242,8 @@ def main():
         for name, of in apart.items():
             if of["pairs"]:
                 print(
-                    f"clocks of one program, {name}: {of['pairs']} pairs, {of['median']:.1%} apart in the median, {of['one_of_ten']:.1%} in one of ten"
+                    f"clocks of one program, {name}: {of['pairs']} pairs, {of['median']:.1%} apart in the"
+                    f" median, {of['one_of_ten']:.1%} in one of ten"
                 )
     everywhere = set.intersection(*map(set, several))
     for path, one in results.items():

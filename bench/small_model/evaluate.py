@@ -1,7 +1,7 @@
 """A language model on held-out programs: what share of its answers is right, and how fast they are against
 eager PyTorch and against what our compiler picks unmeasured (`nereid lower`).
 
-    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--levels 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--against OTHER/results.jsonl]
+    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--operators 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--against OTHER/results.jsonl]
 
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are
 apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the compiler
@@ -9,7 +9,7 @@ makes of them, for the next model); with MODEL "-" the compiler alone is looked 
 have a prefill.md responses are prefilled with a trace summary, as for a proposer; with --from-text it reads
 the task's text alone, and with --kind the prefill also names the kind of answer. Those of --count are small
 (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Besides,
---large tasks of each level read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
+--large tasks of each number of operators read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
 kinds that find the most. The files of a folder (--files FOLDER, repeatable) are tasks, too: of a level by the
 folder's name, from their text alone. Every answer is judged by a CPU's replays under `strict`, small tasks on
 all kinds of input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock
@@ -92,7 +92,7 @@ def on_each_gpu(args, work):
 def tasks_of(args):
     """[(id, level, source, its traced forward in words)]."""
     found = []
-    for level in args.levels:
+    for level in args.operators:
         for end, count, bounds in (
             ("", args.count, ("--max-elements", args.max_elements, "--max-work", args.max_work)),
             ("large", args.large, LARGE),
@@ -101,7 +101,7 @@ def tasks_of(args):
             if count and (not path.exists() or len(lines(path)) < count):
                 run(
                     "synth",
-                    "--level",
+                    "--operators",
                     level,
                     "--count",
                     count,
@@ -592,7 +592,8 @@ def summary_of(rows, way, against):
 
 def summary_line(name, s):
     text = (
-        f"{name}: {s['verified']:.1%} of {s['samples']} Verified [{s['verified_interval'][0]:.1%}, {s['verified_interval'][1]:.1%}]"
+        f"{name}: {s['verified']:.1%} of {s['samples']} Verified [{s['verified_interval'][0]:.1%},"
+        f" {s['verified_interval'][1]:.1%}]"
         if s["samples"]
         else f"{name}:"
     )
@@ -610,7 +611,10 @@ def summary_line(name, s):
         + times_text("over the compiler", "over_compiler")
     )
     if s.get("faster_than_compiler") is not None:
-        text += f", faster than it on {s['faster_than_compiler']:.1%} [{s['faster_than_compiler_interval'][0]:.1%}, {s['faster_than_compiler_interval'][1]:.1%}]"
+        text += (
+            f", faster than it on {s['faster_than_compiler']:.1%}"
+            f" [{s['faster_than_compiler_interval'][0]:.1%}, {s['faster_than_compiler_interval'][1]:.1%}]"
+        )
     return text + times_text("over the other model", "over_other")
 
 
@@ -624,15 +628,24 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--gpus", type=int, default=1)
-    parser.add_argument("--levels", default="1,2,5,20", help="none: files alone")
-    parser.add_argument("--count", type=int, default=200, help="of each level")
-    parser.add_argument("--large", type=int, default=0, help="of each level, besides, of 24 to 80 MB")
+    parser.add_argument(
+        "--operators",
+        default="1,2,5,20",
+        help="numbers of operators of sampled programs, or none: files alone",
+    )
+    parser.add_argument("--count", type=int, default=200, help="programs of each number of operators")
+    parser.add_argument(
+        "--large", type=int, default=0, help="more of each number of operators, of 24 to 80 MB"
+    )
     parser.add_argument("--samples", type=int, default=0, help="of each task, besides the greedy one")
     parser.add_argument(
         "--turns",
         type=int,
         default=1,
-        help="ask again after a wrong greedy answer to a small task, with the verdict's evidence, until so many answers are there",
+        help=(
+            "ask again after a wrong greedy answer to a small task, with the verdict's evidence, until so"
+            " many answers are there"
+        ),
     )
     parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument(
@@ -672,7 +685,10 @@ def main():
     begun.add_argument(
         "--kind",
         choices=("One by one", "Simply fused", "Fused"),
-        help="behind the traced forward and this word of the plan: how often the model is right so, and how fast",
+        help=(
+            "behind the traced forward and this word of the plan: how often the model is right so, and how"
+            " fast"
+        ),
     )
     parser.add_argument("--no-compiler", action="store_true", help="without what the compiler writes")
     parser.add_argument(
@@ -688,7 +704,7 @@ def main():
     )
     args = parser.parse_args()
     args.say = lambda text: print(text, file=sys.stderr, flush=True)
-    args.levels = [] if args.levels == "none" else args.levels.split(",")
+    args.operators = [] if args.operators == "none" else args.operators.split(",")
     args.out.mkdir(parents=True, exist_ok=True)
     args.free_options = ("--free-sizes", args.free, "--free-forms", args.free) if args.free else ()
     args.tasks = args.tasks or args.out / "tasks"
@@ -712,7 +728,7 @@ def main():
             else (("", lambda name: True),)
         ):
             figures = summary[f"{way}, {size}" if size else way] = {}
-            for level in [*args.levels, *(folder.name for folder in args.files), "all"]:
+            for level in [*args.operators, *(folder.name for folder in args.files), "all"]:
                 some = [
                     [row for row in of if level in (row["level"], "all") and kept(row["task"])]
                     for of in (rows, others or [])
@@ -720,15 +736,16 @@ def main():
                 one = figures[level] = summary_of(some[0], way, None if others is None else some[1])
                 print(
                     summary_line(
-                        f"{way}, {size + ', ' if size else ''}{'all' if level == 'all' else 'level ' + level}",
+                        f"{way}, {size + ', ' if size else ''}{'operators=' * level.isdigit() + level}",
                         one,
                     )
                 )
     if args.turns > 1:
         summary["repair"] = repair = repair_summary(rows)
         print(
-            f"of {repair['wrong_first']} tasks with a wrong greedy answer {repair['right_after_turns']} are right"
-            f" after {args.turns} turns, {repair['right_by_samples']} in one of {args.samples} drawn samples"
+            f"of {repair['wrong_first']} tasks with a wrong greedy answer {repair['right_after_turns']} are"
+            f" right after {args.turns} turns, {repair['right_by_samples']} in one of {args.samples} drawn"
+            " samples"
         )
     if args.against:
         from compare import compare, read, summary_line as comparison_line

@@ -118,7 +118,8 @@ def answer(options, model, tasks, samples, temperature, seed, path):
     write_lines(asked, prompts)
     with open(said, "w") as file:
         ran(
-            "generate", "--model", model, "--prompts", asked, "--json", "--temperature", temperature, "-n", samples,
+            "generate", "--model", model, "--prompts", asked, "--json", "--temperature", temperature, "-n",
+            samples,
             "--max-tokens", options.max_tokens, "--device", options.device, "--seed", seed, to=file,
         )  # fmt: skip
     write_lines(
@@ -137,8 +138,10 @@ def measured(options, tasks, answers, folder, choices, share):
     """Lines of choices.jsonl that have choices."""
     write_lines(folder.with_suffix(".tasks.jsonl"), tasks)
     ran(
-        "choices", folder.with_suffix(".tasks.jsonl"), "--answers", answers, "-o", folder, "--brief", "--choices", choices,
-        "--max-share", share, "--device", options.device, "--jobs", options.jobs, "--trials", options.trials, "--json",
+        "choices", folder.with_suffix(".tasks.jsonl"), "--answers", answers, "-o", folder, "--brief",
+        "--choices", choices,
+        "--max-share", share, "--device", options.device, "--jobs", options.jobs, "--trials", options.trials,
+        "--json",
         *(["--fast-inputs"] if options.fast_inputs else []),
     )  # fmt: skip
     return [line for line in lines(folder / "choices.jsonl") if "left_out" not in line]

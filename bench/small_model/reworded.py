@@ -1,7 +1,7 @@
 """Tasks in other words, for a model's robustness: each folder of OUT holds them changed in one way.
 
     python3 bench/small_model/reworded.py TASKS... OUT [--seed 1]
-    python3 bench/small_model/evaluate.py MODEL RESULTS --levels none --from-text --no-compiler \\
+    python3 bench/small_model/evaluate.py MODEL RESULTS --operators none --from-text --no-compiler \\
       --files OUT/plain --files OUT/renamed ...
 
 TASKS are folders of files, or JSONL files with `code`. The ways:

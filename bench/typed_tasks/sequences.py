@@ -211,8 +211,10 @@ def whole_result(g, x):
             f"[{t}.abs(), {t}]", f"({t}.mean({d}), {t}.amax({d}), {t}.amin({d}))",
             f"[{t} ** k for k in range(1, {g.pick('3', '4', '6', '9')})]",
             f"tuple({t} * k for k in range(1, {g.pick('3', '4', '7')}))",
-            f"[{t} * s for s in (0.5, 1.0, 2.0)]", f"[torch.relu({t} - k) for k in range({g.pick('2', '3', '5')})]",
-            f"[p.tanh() for p in {t}.chunk(2, dim={d})]", f"{t}, {t}.transpose(-1, -2)" if x.rank > 1 else f"{t}, -{t}",
+            f"[{t} * s for s in (0.5, 1.0, 2.0)]",
+            f"[torch.relu({t} - k) for k in range({g.pick('2', '3', '5')})]",
+            f"[p.tanh() for p in {t}.chunk(2, dim={d})]",
+            f"{t}, {t}.transpose(-1, -2)" if x.rank > 1 else f"{t}, -{t}",
             f"{t}.exp(), {t}[..., ::2]"]  # fmt: skip
     text = g.pick(*forms)
     with torch.no_grad():

@@ -43,7 +43,7 @@ def synth(
     options    options of `nereid synth` by their names: max_work="2^21", free_sizes=0.5, ..."""
     with tempfile.TemporaryDirectory(prefix="nereid-") as folder:
         out = os.path.join(folder, "programs.jsonl")
-        more = {"level": operators, "count": count, "seed": seed, **options}
+        more = {"operators": operators, "count": count, "seed": seed, **options}
         _program.run("synth", "-o", out, *flags(more), timeout=timeout)
         return [json.loads(line) for line in Path(out).read_text().splitlines()]
 

@@ -57,20 +57,20 @@ def recurrences():
 CHECKED = {  # what the check itself must find, and what it must not
     "def f():\n    return a\n": ["a"],
     "import a.b\ndef f(x, *y, z=1):\n    return a, x, y, z, len, [w for w in x], lambda v: v\n": [],
-    "import triton\n@triton.jit\ndef k(x, B: tl.constexpr):\n    for i in range(x):\n        y = i\n    return y + i\n": [
+    "import triton\n@triton.jit\ndef k(x, B: tl.constexpr):\n    for i in range(x):\n        y = i\n"
+    "    return y + i\n": [
         "i",
         "tl",
         "y",
     ],
-    "import triton\n@triton.jit\ndef k(x):\n    y = 0\n    for i in range(x):\n        y += i\n        z = y\n        z += 1\n    return y\n": [],
-    "import triton\n@triton.jit\ndef k(x):\n    if x:\n        y = 1\n        z = 1\n    else:\n        y = 2\n    return y + z\n": [
-        "z"
-    ],
+    "import triton\n@triton.jit\ndef k(x):\n    y = 0\n    for i in range(x):\n        y += i\n        z = y\n"
+    "        z += 1\n    return y\n": [],
+    "import triton\n@triton.jit\ndef k(x):\n    if x:\n        y = 1\n        z = 1\n    else:\n        y = 2\n"
+    "    return y + z\n": ["z"],
     "import triton\n@triton.jit\ndef k(x):\n    w += x\n    v = v + 1\n    u[t] = 1\n": ["t", "u", "v", "w"],
     "class A:\n    b = 1\n    def f(self):\n        return b\n": ["b"],
-    "class A:\n    b = 1\n    c = b\n    def f(self):\n        try:\n            return __class__\n        except E as e:\n            raise e\n": [
-        "E"
-    ],
+    "class A:\n    b = 1\n    c = b\n    def f(self):\n        try:\n            return __class__\n"
+    "        except E as e:\n            raise e\n": ["E"],
 }
 
 
@@ -99,7 +99,10 @@ def main():
             files[-1].write_text(text)
         for level in (1, 2, 5, 20):
             drawn = folder / f"level{level}"
-            command = f"{options.nereid} synth --level {level} --count {options.count} --seed {options.seed} --max-elements 2^15 -o"
+            command = (
+                f"{options.nereid} synth --operators {level} --count {options.count} --seed {options.seed}"
+                " --max-elements 2^15 -o"
+            )
             subprocess.run([*command.split(), drawn], check=True, capture_output=True)
             files += sorted(drawn.glob("L*.py"))
         written = folder / "written"

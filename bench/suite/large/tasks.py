@@ -89,7 +89,7 @@ def sampled_tasks(nereid):
     for band, (level, count, least, most) in enumerate(BANDS):
         found = 0
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([nereid, "synth", "--level", str(level), "--count", str(3 * count), "--seed", str(SEED + band),
+            subprocess.run([nereid, "synth", "--operators", str(level), "--count", str(3 * count), "--seed", str(SEED + band),
                             "--min-bytes", str(least), "--max-bytes", str(most), "--max-elements", "2^30", "--max-work", "2^39",
                             "-o", folder], check=True, stdout=subprocess.DEVNULL)
             for path in sorted(pathlib.Path(folder).glob("*.py")):

@@ -15,7 +15,7 @@ and before it uses the GPU {"ask": "share"} or {"ask": "alone"}, to be answered 
 true}.
 
 CUDA is not touched here, since a process that was forked after that cannot use it. A child that cannot all
-the same begins anew as a program of its own.
+the same starts over as a program of its own.
 
 JAILS is for programs with untrusted kernels: {"library": libnereid_jail.so, "device": "cuda", "fits":
 [{"name", "policy"}...]}. The first of these jails in which the GPU computes is taken, and each child enters
@@ -242,7 +242,7 @@ def begin_child(channel, request, threads, fresh=False, jail=None):
         except Exception as error:
             if fresh:
                 raise
-            print(f"begins anew, CUDA cannot be had after a fork: {error}", flush=True)
+            print(f"starts over, CUDA is not available after a fork: {error}", flush=True)
             channel.set_inheritable(True)
             os.execv(
                 sys.executable,

@@ -19,9 +19,11 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kFooter =
-    R"(Exit codes: 0 success, 1 negative result (not verified, not lowered), 2 bad usage or input, 3 internal error, 130 interrupted.
+    R"(Exit codes: 0 success, 1 negative result (not verified, not lowered), 2 bad usage or input, 3 internal
+error, 130 interrupted.
 Data goes to stdout, all else to stderr. `nereid COMMAND --help` explains a command, with examples.
-NEREID_KEEP_WARM=SECONDS in the environment leaves the warm tracer to the next command, which then starts at once.)";
+NEREID_KEEP_WARM=SECONDS in the environment keeps the tracer's process running for later commands, which
+start faster.)";
 
 // Where commands stand in `nereid --help`.
 const std::vector<std::pair<const char*, std::vector<const char*>>> kHeadings = {

@@ -143,7 +143,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_flag("--first", flags.first, "End with the first verified result");
   command
       .add_option("--target-speedup", flags.target_speedup,
-                  "End with a verified result that is so many times as fast as eager PyTorch (default: none)")
+                  "End at the first verified result with this speed-up over eager PyTorch (default: none)")
       ->check(CLI::PositiveNumber);
   command.add_flag("--once", flags.once,
                    "First answer of each proposer only: no repairs, subgraphs or tuning");

@@ -40,7 +40,7 @@ Result<std::vector<const ops::Operator*>> operators_of(const SynthOptions& optio
   const auto add = [&](const ops::Operator* op) {
     if (std::find(chosen.begin(), chosen.end(), op) == chosen.end()) chosen.push_back(op);
   };
-  std::vector<std::string> names = options.ops;
+  std::vector<std::string> names = options.only;
   if (names.empty()) names = {"all"};
   for (const std::string& name : names) {
     if (name == "all" || name == "drtriton") {
@@ -71,7 +71,7 @@ Result<synth::Space> space_of(const SynthOptions& options) {
 }
 
 synth::MakerConfig maker_config(const SynthOptions& options) {
-  return {.level = options.level,
+  return {.length = options.length,
           .uniform = options.uniform == "programs" ? synth::Uniform::kPrograms : synth::Uniform::kSequences,
           .seed = options.seed,
           .free_sizes = options.free_sizes,
@@ -102,12 +102,13 @@ bool of_my_size(const SynthOptions& options, const synth::Made& made) {
   return bytes >= options.least_bytes && bytes <= options.most_bytes;
 }
 
+std::string operators_text(int count) { return fmt::format("{} operator{}", count, count == 1 ? "" : "s"); }
+
 Json line_of(const SynthOptions& options, const synth::Made& made) {
   Json operators = Json::array();
   for (const auto& step : made.program.steps) operators.push_back(step.applied.op->name);
   const synth::ProgramCost cost = cost_of(made.program);
-  return {{"level", options.level},
-          {"seed", options.seed},
+  return {{"seed", options.seed},
           {"index", made.index},
           {"sizes", made.sizes},
           {"hash", fmt::format("{:016x}", made.hashes.program)},

@@ -14,9 +14,9 @@
 namespace nereid::cli {
 
 struct SynthOptions {
-  int level = 0;
+  int length = 0;  // number of operators of each program
   uint64_t count = 100, seed = 0;
-  std::vector<std::string> ops{};
+  std::vector<std::string> only{};
   std::string uniform = "sequences", split = "all", output{}, max_elements{},
               max_work{};                         // empty: by default
   std::string min_bytes{}, max_bytes{};           // empty: any
@@ -44,7 +44,9 @@ synth::MakerConfig maker_config(const SynthOptions& options);
 Status read_bytes(SynthOptions& options);
 bool on_my_side(const SynthOptions& options, const synth::Made& made);
 bool of_my_size(const SynthOptions& options, const synth::Made& made);
-// What is said of a program next to its text.
+// "1 operator", "3 operators".
+std::string operators_text(int count);
+// The JSON fields of a program next to its text.
 Json line_of(const SynthOptions& options, const synth::Made& made);
 
 // How a run ended: printed on stdout (`report`, with --json and -o), or on stderr.

@@ -96,8 +96,8 @@ class PairRun {
 
   Status make() {
     if (drawer_.empty())
-      return input_error("no program of level {} is made of these operators within these bounds",
-                         options_.level);
+      return input_error("no program of {} from this list is within these bounds",
+                         operators_text(options_.length));
     drawer_.skip_to(done_.next);
     started_at_ = done_;
     if (done_.programs >= options_.count) return ok_status();
@@ -125,7 +125,7 @@ class PairRun {
 
   Json report(double seconds) const {
     Json verdicts = done_.verdicts;
-    return {{"level", options_.level},
+    return {{"operators", options_.length},
             {"seed", options_.seed},
             {"uniform", options_.uniform},
             {"made", done_.programs},
@@ -157,12 +157,13 @@ class PairRun {
       std::vector<Json> about;
       for (const auto& made : group->programs) {
         about.push_back(line_of(options_, made));
-        about.back()["id"] = fmt::format("L{}-s{}-{}{}", options_.level, options_.seed, made.index,
+        about.back()["id"] = fmt::format("L{}-s{}-{}{}", options_.length, options_.seed, made.index,
                                          made.sizes > 0 ? fmt::format("-z{}", made.sizes) : "");
       }
       auto yields = maker.make(group->programs, about);
+      const auto failure = yields.ok() ? std::nullopt : std::optional<Error>(yields.error());
       if (yields.ok()) group->yields = *std::move(yields);
-      give(*std::move(group), yields.ok() ? std::nullopt : std::optional<Error>(yields.error()));
+      give(*std::move(group), failure);
     }
   }
 
@@ -258,10 +259,11 @@ class PairRun {
 // What decides the lines of a file, its number of programs and of threads apart.
 std::string made_by(const SynthOptions& o) {
   return fmt::format(
-      "level={} seed={} ops={} uniform={} split={} held-out={} max-elements={} max-work={} later-sizes={} "
+      "operators={} seed={} only={} uniform={} split={} held-out={} max-elements={} max-work={} "
+      "later-sizes={} "
       "variants={} wordings={}{} policy={}{}{}{}{}{}",
-      o.level, o.seed, o.ops.empty() ? "all" : fmt::format("{}", fmt::join(o.ops, ",")), o.uniform, o.split,
-      o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
+      o.length, o.seed, o.only.empty() ? "all" : fmt::format("{}", fmt::join(o.only, ",")), o.uniform,
+      o.split, o.held_out, o.max_elements.empty() ? kMaxElementsOfPairs : o.max_elements,
       o.max_work.empty() ? kMaxWorkOfPairs : o.max_work, o.later_sizes, o.variants, o.wordings,
       o.brief ? " brief" : "", o.policy,
       o.verify_every != 1 ? fmt::format(" verify-every={}", o.verify_every) : "",
@@ -291,10 +293,9 @@ Result<Answer> make_pairs(const SynthOptions& options, bool json) {
   for (const auto& [word, count] : done.verdicts)
     words += fmt::format("{}{} {}", words.empty() ? "" : ", ", count, word);
   std::string text = fmt::format(
-      "{} pairs of {} programs of level {}, {:.1f} a second; variants: {}; programs left out: {} degenerate "
-      "when "
+      "{} pairs of {} programs of {}, {:.1f} a second; variants: {}; programs left out: {} degenerate when "
       "replayed, {} that could not be lowered\n",
-      done.pairs, done.programs, options.level,
+      done.pairs, done.programs, operators_text(options.length),
       static_cast<double>(done.pairs - run.pairs_before()) / seconds, words.empty() ? "none" : words,
       done.degenerate, done.not_lowered);
   for (const auto& why : run.refused()) text += "  not written: " + why + "\n";

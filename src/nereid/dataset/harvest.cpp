@@ -190,7 +190,7 @@ class Harvest {
         json.at("seconds").get_to(seconds_before_);
         for (const auto& [name, about] : json.at("packages").items()) done_[name] = package_progress(about);
       } catch (const nlohmann::json::exception& e) {
-        return input_error("{}: {}; remove the folder to begin anew", file.string(), e.what());
+        return input_error("{}: {}; remove the folder to start over", file.string(), e.what());
       }
     } else if (std::filesystem::exists(options_.output / "train.jsonl")) {
       return input_error("{} holds train.jsonl without progress.json; name another folder",
@@ -219,7 +219,7 @@ class Harvest {
         note(json);
         texts_.insert(sha256_hex(json.at("code").get<std::string>()));
       } catch (const nlohmann::json::exception& e) {
-        return input_error("{}: {}; remove the folder to begin anew", path.string(), e.what());
+        return input_error("{}: {}; remove the folder to start over", path.string(), e.what());
       }
     }
     return ok_status();

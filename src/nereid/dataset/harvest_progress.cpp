@@ -44,7 +44,7 @@ Result<HarvestLines> HarvestLines::open(const std::filesystem::path& path, uint6
   if (!lines.fd_.valid()) return input_error("-o: cannot write {}: {}", path.string(), std::strerror(errno));
   struct stat about{};
   if (::fstat(lines.fd_.get(), &about) != 0 || static_cast<uint64_t>(about.st_size) < bytes)
-    return input_error("{} is shorter than progress.json says; remove the folder to begin anew",
+    return input_error("{} is shorter than progress.json says; remove the folder to start over",
                        path.string());
   const auto end = static_cast<off_t>(bytes);
   if (::ftruncate(lines.fd_.get(), end) != 0 || ::lseek(lines.fd_.get(), end, SEEK_SET) < 0)

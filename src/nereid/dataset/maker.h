@@ -46,7 +46,7 @@ class PairMaker {
   // `bench` was opened for candidates of one author.
   PairMaker(verify::VerifierProcesses& processes, const Options& options);
 
-  // One Yield for each program, with `about` (level, hash, ...) in each of its lines. An Error is a fault of
+  // One Yield for each program, with `about` (length, hash, ...) in each of its lines. An Error is a fault of
   // ours, or an interrupt. Thread-safe.
   Result<std::vector<Yield>> make(const std::vector<synth::Made>& programs,
                                   const std::vector<nlohmann::json>& about);

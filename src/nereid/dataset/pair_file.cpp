@@ -54,11 +54,11 @@ Result<PairFile> PairFile::open(const std::filesystem::path& path, const std::st
       json.at("bytes").get_to(file.bytes_);
       file.progress_ = progress_from_json(json);
     } catch (const nlohmann::json::exception& e) {
-      return input_error("{}: {}; remove it and {} to begin anew", file.progress_path_.string(), e.what(),
+      return input_error("{}: {}; remove it and {} to start over", file.progress_path_.string(), e.what(),
                          path.string());
     }
     if (failure || size < file.bytes_)
-      return input_error("{} has {} bytes and should have {}; remove it and {} to begin anew", path.string(),
+      return input_error("{} has {} bytes and should have {}; remove it and {} to start over", path.string(),
                          failure ? 0 : size, file.bytes_, file.progress_path_.string());
   }
   file.fd_ = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));

@@ -90,13 +90,13 @@ class TracedTest : public testing::Test {
   }
   static void TearDownTestSuite() { delete tracer_; }
 
-  // So many programs of the level, from the seed on, made of these operators; compared in the end, many in
+  // So many programs of the length, from the seed on, made of these operators; compared in the end, many in
   // each of the tracer's processes.
-  void compare(int level, uint64_t seed, size_t count, const std::vector<const ops::Operator*>& operators,
+  void compare(int length, uint64_t seed, size_t count, const std::vector<const ops::Operator*>& operators,
                double free_forms = 0) {
     const auto& space = spaces_.emplace_back(operators, synth::Bounds{.elements = 5, .work = 7});
     auto& maker = makers_.emplace_back(
-        space, synth::MakerConfig{.level = level, .seed = seed, .free_forms = free_forms});
+        space, synth::MakerConfig{.length = length, .seed = seed, .free_forms = free_forms});
     if (maker.sampler().empty()) return;
     size_t made_of_these = 0;
     for (uint64_t index = 0; made_of_these < count && index < 4 * count; ++index) {

@@ -114,24 +114,25 @@ Result<std::vector<Subject>> subjects_of_program(tracer::Tracer& tracer, const s
 }
 
 // The first program from `index` on, every `stride`-th, that can be lowered.
-Result<std::vector<Subject>> subjects_of_number(tracer::Tracer& tracer, const synth::Space& space, int level,
+Result<std::vector<Subject>> subjects_of_number(tracer::Tracer& tracer, const synth::Space& space, int length,
                                                 uint64_t index, uint64_t stride, int variants, uint64_t seed,
                                                 Deadline deadline) {
   thread_local std::map<int, std::unique_ptr<synth::Maker>> makers;
   thread_local const synth::Space* of = nullptr;
   if (of != &space) makers.clear(), of = &space;
-  auto& maker = makers[level];
-  if (!maker) maker = std::make_unique<synth::Maker>(space, synth::MakerConfig{.level = level, .seed = seed});
+  auto& maker = makers[length];
+  if (!maker)
+    maker = std::make_unique<synth::Maker>(space, synth::MakerConfig{.length = length, .seed = seed});
   if (maker->sampler().empty())
-    return input_error("no program of level {} is made within these bounds", level);
+    return input_error("no program of {} operators is within these bounds", length);
   Error last{"no program", Blame::kInput};
   for (int i = 0; i < kTries && !deadline.passed(); ++i, index += stride) {
     synth::Made made;
     maker->draw(index, 0, made);
     if (made.outcome != synth::Outcome::kMade) continue;
     maker->write(made);
-    auto subjects = subjects_of_program(tracer, made, fmt::format("L{}-s{}-{}", level, seed, index), variants,
-                                        seed, deadline);
+    auto subjects = subjects_of_program(tracer, made, fmt::format("L{}-s{}-{}", length, seed, index),
+                                        variants, seed, deadline);
     if (subjects.ok()) return subjects;
     if (subjects.error().blame != Blame::kInput) return subjects.error();
     last = subjects.error();
@@ -184,11 +185,11 @@ Result<std::vector<Source>> sources_of_saved(const std::filesystem::path& folder
 }
 
 std::vector<Source> sources_of_programs(tracer::Tracer& tracer, std::shared_ptr<const synth::Space> space,
-                                        int level, int count, int variants, uint64_t seed) {
+                                        int length, int count, int variants, uint64_t seed) {
   std::vector<Source> sources;
   for (int i = 0; i < count; ++i)
-    sources.push_back({fmt::format("L{}-{}", level, i), [=, &tracer](Deadline deadline) {
-                         return subjects_of_number(tracer, *space, level, static_cast<uint64_t>(i),
+    sources.push_back({fmt::format("L{}-{}", length, i), [=, &tracer](Deadline deadline) {
+                         return subjects_of_number(tracer, *space, length, static_cast<uint64_t>(i),
                                                    static_cast<uint64_t>(count), variants, seed, deadline);
                        }});
   return sources;

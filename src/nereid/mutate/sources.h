@@ -30,9 +30,9 @@ Result<std::vector<Source>> sources_of_folder(tracer::Tracer& tracer, const std:
 
 Result<std::vector<Source>> sources_of_saved(const std::filesystem::path& folder);
 
-// `count` programs of this level, each lowered in up to `variants` ways: the first is mutated, all are
+// `count` programs of this length, each lowered in up to `variants` ways: the first is mutated, all are
 // judged.
 std::vector<Source> sources_of_programs(tracer::Tracer& tracer, std::shared_ptr<const synth::Space> space,
-                                        int level, int count, int variants, uint64_t seed);
+                                        int length, int count, int variants, uint64_t seed);
 
 }  // namespace nereid::mutate

@@ -93,7 +93,7 @@ TEST(Programs, HaveNoDeadValuesAndKeepTheirBounds) {
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
     const Bounds bounds{.elements = 6, .work = 8};
     const Space space(ops::every_operator(), bounds);
-    Maker maker(space, {.level = 8, .uniform = uniform, .seed = 5});
+    Maker maker(space, {.length = 8, .uniform = uniform, .seed = 5});
     Made made;
     for (uint64_t i = 0; i < 1'000; ++i) {
       maker.draw(i, 0, made);
@@ -147,7 +147,7 @@ TEST(Values, KnowWhatIsConstant) {
 
 TEST(Emission, IsReproducibleAndVariesInStyle) {
   const Space space(ops::every_operator(), {});
-  const MakerConfig config{.level = 5, .seed = 9};
+  const MakerConfig config{.length = 5, .seed = 9};
   Maker maker(space, config), other(space, config);
   Made made, again;
   std::set<std::string> beginnings;
@@ -170,7 +170,7 @@ TEST(Emission, IsReproducibleAndVariesInStyle) {
 
 TEST(Emission, ThinksUpNames) {
   const Space space(ops::every_operator(), {});
-  Maker maker(space, {.level = 3, .seed = 4});
+  Maker maker(space, {.length = 3, .seed = 4});
   Made made;
   std::set<std::string> arguments;
   int programs = 0;
@@ -187,7 +187,7 @@ TEST(Emission, ThinksUpNames) {
 
 TEST(FreeSizes, AreOfTheirClassAndKeepWhatIsEqual) {
   const Space space(ops::every_operator(), {});
-  Maker gridded(space, {.level = 3, .seed = 6}), maker(space, {.level = 3, .seed = 6, .free_sizes = 1});
+  Maker gridded(space, {.length = 3, .seed = 6}), maker(space, {.length = 3, .seed = 6, .free_sizes = 1});
   Made made, grid;
   int freed = 0;
   std::set<int32_t> seen;
@@ -211,7 +211,7 @@ TEST(FreeSizes, AreOfTheirClassAndKeepWhatIsEqual) {
 
 TEST(FreeSizes, HaveDigitsThatRepeat) {
   const Space space({ops::find("relu")}, {});
-  Maker maker(space, {.level = 1, .seed = 6, .free_sizes = 1});
+  Maker maker(space, {.length = 1, .seed = 6, .free_sizes = 1});
   Made made;
   int repeated = 0, round = 0, near = 0, all = 0;
   for (uint64_t i = 0; i < 2'000; ++i) {
@@ -241,7 +241,7 @@ TEST(FreeForms, HaveWindowsThatNoFormHas) {
     if (ops::has_window(op)) windowed.push_back(&op);
   EXPECT_EQ(windowed.size(), 12u);
   const Space space(windowed, {});
-  Maker plain(space, {.level = 2, .seed = 6}), maker(space, {.level = 2, .seed = 6, .free_forms = 1});
+  Maker plain(space, {.length = 2, .seed = 6}), maker(space, {.length = 2, .seed = 6, .free_forms = 1});
   Made made, before;
   std::set<std::string> seen;
   int same = 0, other = 0;
@@ -276,7 +276,7 @@ TEST(FreeForms, HaveWindowsThatNoFormHas) {
 TEST(Split, FollowsFromTheStructure) {
   int held = 0;
   const Space space(ops::every_operator(), {});
-  Maker maker(space, {.level = 3, .seed = 2});
+  Maker maker(space, {.length = 3, .seed = 2});
   Made made, resized;
   int made_count = 0;
   for (uint64_t i = 0; i < 2'000; ++i) {

@@ -25,18 +25,18 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kChoicesHelp = R"(Examples:
-  nereid synth --level 3 --count 2000 --max-elements 2^22 --max-work 2^28 --min-bytes 2^22 -o tasks.jsonl
+  nereid synth --operators 3 --count 2000 --max-elements 2^22 --max-work 2^28 --min-bytes 2^22 -o tasks.jsonl
   nereid choices tasks.jsonl -o measured --budget 10m         programs with something to win, 16 choices each
   nereid choices tasks.jsonl -o measured --brief --choices 32  plans that small models learn
-  nereid choices tasks.jsonl -o modelled --device cpu         no clock: seconds of the cost model, marked as such
+  nereid choices tasks.jsonl -o modelled --device cpu    without a GPU: the cost model's seconds, marked so
   python tools/fit_cost_model.py measured/choices.jsonl       the cost model's constants from these times
   nereid train data measured/pairs.jsonl -o data/measured -t models/small/tokenizer.json
 
-A task is a line with `code`, as `nereid synth` and `nereid harvest` write them. Each is lowered in several ways
-(fusion boundaries, tiles, warps, stages, precision, split sums, attention in one pass), every answer is verified on
-processors, its kernels are compiled there, and one GPU times what is Verified (as `nereid verify --time-only`). FOLDER
-gets choices.jsonl (a program a line) and pairs.jsonl (the fastest Verified answer of each). The same command continues
-where it was stopped. docs/data.md describes both files.)";
+A task is a line with `code`, as `nereid synth` and `nereid harvest` write them. Each task is lowered in
+several ways: fusion boundaries, tiles, warps, stages, precision, split sums, attention in one pass. Every
+answer is verified and compiled on the CPU; one GPU times what is Verified (as `nereid verify --time-only`).
+The folder gets choices.jsonl (one program per line) and pairs.jsonl (the fastest Verified answer of each).
+The same command resumes. docs/data.md describes both files.)";
 
 struct ChoicesOptions {
   std::vector<std::string> inputs, answers;
@@ -343,7 +343,7 @@ void add_measuring_options(CLI::App& command, ChoicesOptions& options) {
       ->capture_default_str();
   command
       .add_option("--clocks", options.clocks,
-                  "Choices that the GPU has at a time: one is timed, the others are prepared")
+                  "Choices on the GPU at a time: one is timed, the others are prepared")
       ->check(CLI::Range(1, 6))
       ->capture_default_str();
 }
@@ -352,19 +352,18 @@ void add_measuring_options(CLI::App& command, ChoicesOptions& options) {
 
 void add_choices_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<ChoicesOptions>();
-  CLI::App* command = app.add_subcommand("choices", "Measure what the compiler's choices are worth; resumes");
+  CLI::App* command = app.add_subcommand("choices", "Measure alternative lowerings of programs; resumes");
   command->footer(kChoicesHelp);
   command->add_option("FILE", options->inputs, "Files of lines with `code`, as `nereid synth` writes them")
       ->required();
   command->option_defaults()->group("Choices");
-  command->add_option("--choices", options->choices, "Most choices of one program")
+  command->add_option("--choices", options->choices, "Maximum choices of one program")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command
-      ->add_option(
-          "--max-share", options->max_share,
-          "Leave out programs whose roofline and a launch are more than this share of the first choice's "
-          "modelled time")
+      ->add_option("--max-share", options->max_share,
+                   "Skip programs whose roofline plus one launch exceeds this share of the first choice's "
+                   "modelled time")
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
   command->add_option(

@@ -106,7 +106,8 @@ for name in ("torch", "triton", "numpy"):
         if name == "torch":
             found["cuda"] = module.version.cuda
         if name == "triton":
-            found["ptxas"] = os.path.join(os.path.dirname(module.__file__), "backends", "nvidia", "bin", "ptxas")
+            nvidia = os.path.join(os.path.dirname(module.__file__), "backends", "nvidia")
+            found["ptxas"] = os.path.join(nvidia, "bin", "ptxas")
     except BaseException as error:
         found["packages"][name] = {"error": f"{type(error).__name__}: {error}"}
 found["header"] = os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h"))
@@ -304,7 +305,7 @@ Check compiler_check(const Python& python) {
     return fine("c compiler", path);
   }
   return warning(
-      "c compiler", names.size() == 1 ? "$CC is " + names[0] + ", which is no program" : "none on PATH",
+      "c compiler", names.size() == 1 ? "$CC is " + names[0] + ", which is not a program" : "none on PATH",
       "Triton needs one to launch kernels on a GPU in your own program: Debian's gcc; judging does not");
 }
 

@@ -23,12 +23,12 @@ constexpr const char* kEvalExamples = R"(Examples:
   nereid eval tasks/ -o results/ --proposer model --once    greedy answers of the shipped model
   nereid eval tasks/ -o results/ --proposer http --samples 8 --repairs 0    pass@1, 2, 4 and 8 of a model
   nereid eval tasks/ -o results/ --json | jq .verified_share
-  nereid eval tasks/ -o results/ --once --baselines compile,inductor    against torch.compile, called and replayed
+  nereid eval tasks/ -o results/ --once --baselines compile,inductor    against torch.compile and its kernels
 
-A task is a Python file with class Model, get_inputs() and get_init_inputs(). results/ gets results.jsonl (a line a
-task, as soon as it is judged), summary.json, page.html and solutions/ (the best verified candidate of each task).
-The same command resumes. With a GPU fast_p and the geometric mean are measured, one timing at
-a time; without one they are the cost model's and are named so.
+A task is a Python file with class Model, get_inputs() and get_init_inputs(). results/ gets results.jsonl (one
+line per task, as soon as it is judged), summary.json, page.html and solutions/ (the best verified candidate
+of each task). The same command resumes. fast_p and the geometric mean are measured on a GPU, one timing at a
+time. Without a GPU they come from the cost model and are marked so.
 
 Exit code 0: every task was judged, whatever the verdicts; 1: some could not be judged (an Error).)";
 

@@ -29,12 +29,12 @@ Examples:
   nereid verify --batch tasks/pairs.jsonl               judge the solutions that came with them
   nereid optimize tasks/gemm.py -o fast.py
 
-Solutions become candidates: FOLDER/candidates/, paired in FOLDER/pairs.jsonl. Imported code runs when a task is
-judged, in the sandbox. Exit code 1: nothing could be imported.)";
+Solutions become candidates: FOLDER/candidates/, paired in FOLDER/pairs.jsonl. Imported code runs only when a
+task is judged, in the sandbox. Exit code 1: nothing could be imported.)";
 
 constexpr const char* kPackageExamples = R"(Formats:
-  hf-kernels        a repository for `kernels`: LocalLayerRepository, kernelize. A layer for each file, by its name
-  flashinfer-bench  a solution for each file. Of verdicts (.jsonl): traces of what was judged
+  hf-kernels        a repository for the package `kernels`: one layer per file, named after it
+  flashinfer-bench  one solution per file; one trace per verdict of a .jsonl file
   backendbench      generated_kernels/add__Tensor/add__Tensor_implementation_nereid.py
 
 Examples:
@@ -45,8 +45,8 @@ Examples:
   nereid verify --batch tasks/pairs.jsonl --time -o verdicts.jsonl
   nereid package verdicts.jsonl --format flashinfer-bench -o dataset/           dataset/traces/gemm.jsonl
 
-Files are those that `nereid optimize` and `nereid lower` write, with the guard at their end. Where a layer's call was
-not verified, the layer's own forward runs.)";
+The files are those of `nereid optimize` and `nereid lower`, with the guard at their end. A call of a layer
+that was not verified runs the layer's own forward.)";
 
 struct ImportOptions {
   std::string format, path, output;

@@ -12,16 +12,16 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kHarvestHelp = R"(Examples:
-  python -m venv V && V/bin/pip install -r runs/harvest.txt      the packages of the list, in an environment of their own
+  python -m venv V && V/bin/pip install -r runs/harvest.txt    an environment of its own
   nereid harvest --list runs/harvest.txt --python V/bin/python -o harvest
   nereid harvest --packages timm,torchvision==0.26.0 -o few --limit 500 --max-operators 5
   nereid harvest --list runs/harvest.txt --hold-out kornia --python V/bin/python -o harvest --budget 20m
-  jq -r .code harvest/train.jsonl | head -40                     the tasks themselves; `nereid train rl` reads the file
+  jq -r .code harvest/train.jsonl | head -40    the tasks' source; `nereid train rl` reads the file
 
-A folder holds train.jsonl and held_out.jsonl (a task a line: `code`, package, version, licence, class, operators,
-difficulty, sizes, digest), split.json and coverage.json. The same command continues where it was stopped. Whole
-packages are held out, and so are other packages of their authors. Packages run in a sandbox without files to write and
-without a network. What is collected how is in docs/data.md; the texts are under their packages' licences.)";
+The folder holds train.jsonl and held_out.jsonl (one task per line: `code`, package, version, licence, class,
+operators, difficulty, sizes, digest), split.json and coverage.json. The same command resumes. Whole packages
+are held out, with other packages of their authors. Packages run in a sandbox that has no network and no
+writable files. docs/data.md says what is collected. The tasks keep the licences of their packages.)";
 
 struct HarvestFlags {
   std::vector<std::string> packages, hold_out;
@@ -132,22 +132,23 @@ void add_harvest_command(CLI::App& app, Chosen& chosen) {
       ->delimiter(',');
 
   command->option_defaults()->group("Tasks");
-  command->add_option("--limit", flags->limit, "Most tasks of each package (default: no limit)");
-  command->add_option("--max-operators", flags->max_operators, "Most operators of a task (default: 12)")
+  command->add_option("--limit", flags->limit, "Maximum tasks of each package (default: no limit)");
+  command->add_option("--max-operators", flags->max_operators, "Maximum operators of a task (default: 12)")
       ->check(CLI::Range(1, 64));
   command
-      ->add_option("--per-module", flags->per_module, "Most subgraphs of one module or model (default: 60)")
+      ->add_option("--per-module", flags->per_module,
+                   "Maximum subgraphs of one module or model (default: 60)")
       ->check(CLI::Range(0, 2000));
   command
       ->add_option("--same-structure", flags->same_structure,
-                   "Most tasks that differ in numbers alone: sizes, strides, constants (default: 8)")
+                   "Maximum tasks that differ in numbers alone: sizes, strides, constants (default: 8)")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--seed", flags->seed, "Seed of the order and of the subgraphs (default: 0)");
 
   command->option_defaults()->group("Run");
   command->add_option("-o,--output", flags->output, "Folder of tasks; the same command resumes")->required();
   command->add_option("--budget", flags->budget,
-                      "Time budget: no module is begun after it, as 20m (default: no limit)");
+                      "Time budget, as 20m: no module starts after it (default: no limit)");
   command
       ->add_option("--time-limit", flags->time_limit,
                    "Time limit for one module or model, in seconds of work (default: 30)")

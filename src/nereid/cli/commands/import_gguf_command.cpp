@@ -13,12 +13,12 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  nereid import-gguf SmolLM2-135M-Instruct.Q4_1.gguf -o start     config.json, model.safetensors, tokenizer.json
+  nereid import-gguf SmolLM2-135M-Instruct.Q4_1.gguf -o start    a folder with model.safetensors
   nereid generate --model start --chat --prompt "Say hello."
   nereid import-gguf model.gguf -o start --tokenizer tokenizer.json
 
-Architectures: llama, qwen2, qwen3; weights as they are or quantised in any way that the Python package gguf reads.
-A folder that run files begin with: start_from = "start".)";
+Architectures: llama, qwen2, qwen3. Weights may be quantised in any way that the Python package gguf reads.
+A run file starts from the folder by `start_from = "start"`.)";
 
 struct ImportGgufOptions {
   std::string file, output, dtype = "bfloat16", tokenizer;

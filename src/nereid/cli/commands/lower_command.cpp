@@ -26,9 +26,10 @@ constexpr const char* kLowerExamples = R"(Examples:
   nereid verify model.py fast.py           judge the result
   nereid lower tasks/*.py -o fast/         many files
 
-A call that the kernels were not written for (another shape, dtype, stride, mode or argument, a gradient) raises
-NotVerified, or runs the original forward with --fallback. Operators without a kernel stay PyTorch's; the plan at the top of the file lists them. Exit code 1: a file
-could not be traced or lowered; the reason is printed.)";
+A call that the kernels were not written for (another shape, dtype, stride, mode or argument, a gradient)
+raises NotVerified; with --fallback it runs the original forward. Operators without a kernel stay PyTorch's;
+the plan at the top of the file lists them. Exit code 1: a file could not be traced or lowered; the reason is
+printed.)";
 
 struct LowerOptions {
   std::vector<std::string> files;

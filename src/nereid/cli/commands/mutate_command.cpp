@@ -19,12 +19,13 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kMutateExamples =
-    R"(Mutants are verified candidates with one fault each: another operator, a mask dropped, an accumulator narrowed.
-Each is judged, and a wide search looks for an input on which it is wrong. The table says, by class of faults, how many
-of the mutants with such a witness the verdict killed, and which KernelBench's published check kills. docs/mutation.md.
+    R"(A mutant is a verified candidate with one fault: another operator, a dropped mask, a narrower
+accumulator. Each is judged, and a wide search looks for a witness: an input on which it is wrong. For each
+class of faults the table says how many mutants with a witness the verdict kills, and how many KernelBench's
+published check kills. docs/mutation.md explains the method.
 
-CANDIDATES are files whose docstring names their reference (`reference: PATH`), folders of such files, and folders that
---save wrote, which need no Python.
+CANDIDATES are files whose docstring names their reference (`reference: PATH`), folders of such files, and
+folders of --save, which need no Python.
 
 Examples:
   nereid mutate tests/honest -o results --page mutation.html
@@ -38,7 +39,7 @@ struct MutateOptions {
   std::vector<std::string> candidates, faults, only;
   ModuleFlags module;
   std::string reference, output, page, save, seconds;
-  std::vector<int> levels;
+  std::vector<int> lengths;
   int count = 50, variants = 1, jobs = 0, each = 60, rewrites = 4;
   int64_t limit = 0;
   uint64_t seed = 0;
@@ -50,7 +51,7 @@ bool is_saved(const std::string& path) {
 }
 
 bool needs_tracer(const MutateOptions& o) {
-  return !o.levels.empty() ||
+  return !o.lengths.empty() ||
          std::ranges::any_of(o.candidates, [](const auto& path) { return !is_saved(path); });
 }
 
@@ -74,13 +75,13 @@ Result<std::vector<mutate::Source>> sources_of(const MutateOptions& o, tracer::T
       all.push_back(std::move(file));
     }
   }
-  if (o.levels.empty()) return all;
+  if (o.lengths.empty()) return all;
   SynthOptions synth;
   synth.pairs = true;
   NEREID_TRY(auto space, space_of(synth));
   const auto shared = std::make_shared<const synth::Space>(std::move(space));
-  for (const int level : o.levels)
-    add(mutate::sources_of_programs(*tracer, shared, level, o.count, o.variants, o.seed));
+  for (const int length : o.lengths)
+    add(mutate::sources_of_programs(*tracer, shared, length, o.count, o.variants, o.seed));
   return all;
 }
 
@@ -158,10 +159,10 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
 
   command->option_defaults()->group("Candidates");
   command->add_option("CANDIDATES", o->candidates, "Files, folders of files, folders that --save wrote");
-  command->add_option("--reference", o->reference, "The reference of a candidate whose docstring names none");
+  command->add_option("--reference", o->reference, "Reference of candidates whose docstring names none");
   add_include_flag(*command, o->module);
   command
-      ->add_option("--synth", o->levels,
+      ->add_option("--synth", o->lengths,
                    "Sampled programs of these numbers of operators, lowered by the compiler: 1,2,5")
       ->delimiter(',')
       ->check(CLI::Range(1, 40));
@@ -201,7 +202,7 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--limit", o->limit, "Mutants to judge in this run (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_option("--seconds", o->seconds,
-                      "Time budget; what is not judged by then is left, as 500 or 9m (default: none)");
+                      "Time budget, as 500 or 9m: the rest is left to the next run (default: none)");
   command->add_option("--time-limit", o->time_limit, "Time limit for each phase of a replay, in seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
@@ -211,7 +212,7 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
   command->option_defaults()->group("Options");
   add_json_flag(*command, chosen, "Print the report as one JSON object");
   command->callback([o, &chosen] {
-    if (o->candidates.empty() && o->levels.empty())
+    if (o->candidates.empty() && o->lengths.empty())
       throw CLI::ValidationError("mutate", "expected CANDIDATES, or --synth");
     chosen.run = [o, &chosen] { return run(*o, chosen.json); };
   });

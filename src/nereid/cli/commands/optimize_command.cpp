@@ -30,19 +30,20 @@ constexpr const char* kOptimizeExamples = R"(Examples:
   nereid optimize model.py -o fast.py --policy strict   Triton alone, no PyTorch operator that computes
   nereid optimize model.py -o fast.py --against-compile --json | jq .against_compile
   nereid optimize model.py -o fast.py --proposers inductor --budget 20s
-  nereid optimize model.py -o fast.py --dynamic batch --fallback     any batch size; otherwise the original forward
-  nereid optimize model.py -o fast.py --proposers compiler,model --samples 16    Nereid's own language model, too
+  nereid optimize model.py -o fast.py --dynamic batch --fallback    any batch size
+  nereid optimize model.py -o fast.py --proposers compiler,model --samples 16    with a language model
   nereid optimize model.py -o fast.py --cuda-graph       a module that captures itself as a CUDA graph
   nereid optimize model.py -o fast.py --report fast.html    a page with graph, times, kernels and sources
 
 model.py is a task: class Model, get_inputs(), get_init_inputs(). fast.py holds class ModelNew with the same
-constructor and the same parameters, and says at its top what was verified, on what, and how fast it is. A call
-that was not verified (another shape, dtype, stride, mode or argument, a gradient) raises NotVerified, or runs
-the original forward with --fallback. On a GPU results are ranked by measured time, otherwise by a cost model. Ctrl-C
-keeps the best verified result. Results are stored and reused (`nereid store`).
+constructor and the same parameters. Its first lines say what was verified, on which inputs, and how fast it
+is. A call that was not verified (another shape, dtype, stride, mode or argument, a gradient) raises
+NotVerified; with --fallback it runs the original forward. Results are ranked by measured time on a GPU, and
+by a cost model without one. Ctrl-C keeps the best verified result. Results are stored and reused (`nereid
+store`).
 
-Exit code 1: nothing was verified, or only kernels slower than eager PyTorch; nothing is written, and the evidence against
-the attempt of the latest stage is printed.)";
+Exit code 1: nothing was verified, or only kernels slower than eager PyTorch. Nothing is written, and the
+evidence against the attempt that passed the most stages is printed.)";
 
 constexpr double kBaselineSeconds = 1800;  // of all modes of PyTorch's together
 

@@ -28,7 +28,8 @@ Examples:
   nereid runs watch training/rl                each step as it is done, until the run ends
   nereid runs watch training/rl --port 8090    the same as a live page
   nereid runs stop training/rl                 ends it with a checkpoint; the same command resumes
-  nereid runs move training/rl /mnt/b/rl --path /data=/mnt/b/data    resumes there: nereid train rl /mnt/b/rl/run.toml -o /mnt/b/rl
+  nereid runs move training/rl /mnt/b/rl --path /data=/mnt/b/data
+  nereid train rl /mnt/b/rl/run.toml -o /mnt/b/rl    resumes the moved run
 
 docs/runs.md: launching, watching, stopping, resuming and moving runs.)";
 
@@ -274,7 +275,6 @@ void add_control(CommandGroup<RunsOptions>& runs) {
 
 void add_runs_command(CLI::App& app, Chosen& chosen) {
   CommandGroup<RunsOptions> runs(app, chosen, "runs", "Show training runs and draw their curves", list_runs);
-  runs.command().footer(kRunsExamples);
   RunsOptions& options = runs.options();
   runs.add("list", "List runs, the newest first", list_runs)
       .add_option("FOLDER", options.root, "Folder with runs, at any depth")
@@ -289,6 +289,7 @@ void add_runs_command(CLI::App& app, Chosen& chosen) {
   page.add_option("RUN", options.folders, "Run folders")->required();
   page.add_option("-o", options.output, "HTML file to write")->required();
   add_control(runs);
+  runs.command().footer(kRunsExamples);  // after its subcommands, which would inherit it
 }
 
 }  // namespace nereid::cli

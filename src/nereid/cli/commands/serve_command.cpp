@@ -24,18 +24,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kServeExamples =
-    R"(Routes: POST /v1/verify, /v1/verify/batch, /v1/tasks, GET /v1/tasks/ID, /health, /metrics, a live page at /; OpenEnv's /reset, /step,
-/state, /schema, /metadata, /ws; /slime, /openrlhf and NeMo-Gym's /verify. docs/serve.md has their bodies and answers.
+    R"(Routes: POST /v1/verify, /v1/verify/batch, /v1/tasks, GET /v1/tasks/ID, /health, /metrics, a live page
+at /; OpenEnv's /reset, /step, /state, /schema, /metadata, /ws; /slime, /openrlhf and NeMo-Gym's /verify.
+docs/serve.md has their bodies and answers.
 
-What is accepted is kept in --store: after a kill it is judged at the next start, and the same pair is judged once. SIGINT or SIGTERM
-lets what was accepted be judged for --grace seconds; the rest stays in the store.
+Accepted pairs are kept in --store: after a kill they are judged at the next start, and equal pairs are judged
+once. After SIGINT or SIGTERM accepted pairs are judged for --grace seconds; the others stay in the store.
 
 Examples:
   nereid serve --tasks tasks/ &                        a reference may be the name of a file in tasks/
   curl -s localhost:8000/v1/verify -d '{"reference": "softmax", "completion": "..."}' | jq .reward
   nereid serve --address 0.0.0.0 --tokens tokens.txt   for other machines; a line of tokens.txt is NAME TOKEN
-  nereid serve --gpus 0,1,2,3 --jobs 4 --time          four judges, each on a GPU of its own
-  nereid serve --ray auto --ray-actors 4:64 --device cuda    a judge on each GPU of a Ray cluster, as the queue asks)";
+  nereid serve --gpus 0,1,2,3 --jobs 4 --time          four judges, one per GPU
+  nereid serve --ray auto --ray-actors 4:64 --device cuda    4 to 64 judges on a Ray cluster)";
 
 constexpr int kFleetJobs = 4;  // a judge's, where --jobs does not say
 
@@ -236,7 +237,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       ->check(CLI::ExistingFile);
   command.add_flag("--no-tokens", options.no_tokens, "Serve other machines without tokens");
   command
-      .add_option("--max-body", options.server.limits.body, "Most bytes of a request; larger ones get 413")
+      .add_option("--max-body", options.server.limits.body, "Maximum bytes of a request; larger ones get 413")
       ->check(CLI::Range(size_t{1024}, size_t{1} << 30))
       ->capture_default_str();
   command
@@ -265,12 +266,12 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       ->capture_default_str();
   command
       .add_option("--queue", options.service.queue,
-                  "Most waiting pairs; further ones get 429 with Retry-After")
+                  "Maximum waiting pairs; further ones get 429 with Retry-After")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
   command
       .add_option("--queue-per-client", options.service.per_client,
-                  "Most waiting pairs of one client (default: three quarters of --queue)")
+                  "Maximum waiting pairs of one client (default: three quarters of --queue)")
       ->default_val(0)
       ->default_str("")
       ->check(CLI::Range(1, 1 << 24));

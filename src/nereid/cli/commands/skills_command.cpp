@@ -14,9 +14,9 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kSkillsExamples =
-    R"(A skill is a short text with a code pattern and when to use it, which language models get with a task. Only
-skills that were measured to make answers faster are offered (`nereid skills admit`; docs/skills.md).
-The library is --store, else $NEREID_SKILLS, else $XDG_DATA_HOME/nereid/skills.db, else
+    R"(A skill is a short text with a code pattern and when to use it, which language models get with a task.
+Only skills that were measured to make answers faster are offered (`nereid skills admit`; docs/skills.md). The
+library is --store, else $NEREID_SKILLS, else $XDG_DATA_HOME/nereid/skills.db, else
 ~/.local/share/nereid/skills.db: a path (an SQLite file) or postgresql://USER@HOST:PORT/DATABASE.
 
 Examples:
@@ -207,13 +207,13 @@ void add_skills_command(CLI::App& app, Chosen& chosen) {
   showing
       .add_option("--version", options.version, "Its version (default: the admitted one, else the latest)")
       ->check(CLI::Range(int64_t{1}, INT64_MAX));
-  CLI::App& removing = skills.add("remove", "Offer a skill no more; its versions stay readable", remove);
+  CLI::App& removing = skills.add("remove", "Stop offering a skill; its versions stay readable", remove);
   removing.add_option("NAME", options.name, "The skill's name")->required();
   removing.add_flag("--purge", options.purge, "Delete all versions, samples and decisions");
   CLI::App& searching = skills.add("search", "Find admitted skills by BM25 times their speed-up", search);
   searching.add_option("QUERY", options.query, "Words: operators, tags, text");
   searching.add_option("--task", options.task, "Task file: its operators, their classes and dtypes");
-  searching.add_option("--limit", options.limit, "At most so many")
+  searching.add_option("--limit", options.limit, "Maximum number of results")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_module_flags(searching, options.module);

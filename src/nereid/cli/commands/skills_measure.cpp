@@ -225,7 +225,7 @@ void add_skill_measurements(CommandGroup<SkillsOptions>& skills) {
       .add_option("--proposer", options.proposer,
                   "Language model that writes the text: http, model (default: the difference in words)")
       ->check(CLI::IsMember({"http", "model"}));
-  learning.add_option("--pairs", options.pairs, "At most so many pairs of the store, the largest gain first")
+  learning.add_option("--pairs", options.pairs, "Maximum pairs from the store, the largest gain first")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_model_flags(learning, options);
@@ -238,7 +238,7 @@ void add_skill_measurements(CommandGroup<SkillsOptions>& skills) {
       ->check(CLI::Range(int64_t{1}, INT64_MAX));
   admitting
       .add_option("--tasks", options.tasks,
-                  "Folder of held-out tasks; used are those that have the skill's operators")
+                  "Folder of held-out tasks; only tasks with the skill's operators are used")
       ->required();
   admitting
       .add_option("--proposer", options.proposer,

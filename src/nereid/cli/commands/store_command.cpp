@@ -15,12 +15,12 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kStoreExamples =
-    R"(The results of `optimize` and `eval` are kept, so that no work is done twice: verdicts, times, proposals
-(with their source) and runs, each under the task, the question, the hardware and the versions it depends on.
-The store is --store, else $NEREID_STORE, else $XDG_DATA_HOME/nereid/store.db, else
+    R"(The store keeps results of `optimize` and `eval`, so that no work is done twice: verdicts, times,
+proposals (with their source) and runs. A key holds all that a result depends on: task, settings, hardware and
+versions. The store is --store, else $NEREID_STORE, else $XDG_DATA_HOME/nereid/store.db, else
 ~/.local/share/nereid/store.db. It may be deleted at any time. A path is an SQLite file;
 postgresql://USER@HOST:PORT/DATABASE is the schema `nereid` of a PostgreSQL database, which many machines may
-share. Its password belongs into ~/.pgpass or $PGPASSWORD, for other users see command lines.
+share. Its password belongs in ~/.pgpass or $PGPASSWORD: other users can see command lines.
 
 Examples:
   nereid store                                    number of records of each kind, and the store's size
@@ -198,7 +198,7 @@ Result<Answer> copy(const StoreOptions& options, bool json) {
   for (int part = 0; part < 256; ++part) {
     NEREID_TRY(const auto records, from->list({.key = fmt::format("{:02x}", part), .most = INT64_MAX}));
     for (const auto& record : records) {
-      if (interrupted()) return Error{"interrupted: the same command goes on from here", Blame::kInterrupted};
+      if (interrupted()) return Error{"interrupted: the same command resumes", Blame::kInterrupted};
       NEREID_TRY(const bool fresh, copy_record(*from, *to, record));
       ++(fresh ? copied : present);
       progress.advance();
@@ -232,7 +232,7 @@ void add_store_command(CLI::App& app, Chosen& chosen) {
   StoreOptions& options = store.options();
   CLI::App& listing = store.add("list", "List records, the newest first", list);
   add_filters(listing, options);
-  listing.add_option("--limit", options.limit, "At most so many")
+  listing.add_option("--limit", options.limit, "Maximum number of results")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   store.add("show", "Show one record", show)
@@ -242,7 +242,7 @@ void add_store_command(CLI::App& app, Chosen& chosen) {
   add_filters(pruning, options);
   pruning.add_flag("--all", options.all, "Remove every record");
   pruning.add_flag("--dry-run", options.dry_run, "Only print how many");
-  store.add("copy", "Copy records to another store, those that it has not", copy)
+  store.add("copy", "Copy records that another store lacks", copy)
       .add_option("TO", options.target, "File or postgresql:// URI")
       ->required();
   store.add("check", "Check that the store is whole", check);

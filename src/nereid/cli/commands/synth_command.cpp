@@ -30,19 +30,19 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kSynthHelp = R"(Examples:
-  nereid synth --level 1 --count 1                      one program, on stdout
-  nereid synth --level 5 --count 1000 -o tasks          tasks/L5_000000.py and on, and tasks/index.jsonl
-  nereid synth --level 5 --count 1000000 -o l5.jsonl    one JSON object a line, its `code` the file
-  nereid synth --level 3 --count 50 --ops softmax,matmul,relu,sum -o few
-  nereid synth --level 20 --count 100 --uniform programs --max-elements 2^20 -o small
-  nereid synth --level 2 --count 500 --held-out 0.05 --split held-out -o test
-  nereid synth --level 3 --count 10000 --pairs -o pairs.jsonl     task, plan, code and verdict a line; resumable
+  nereid synth --operators 1 --count 1                      one program, on stdout
+  nereid synth --operators 5 --count 1000 -o tasks          tasks/L5_000000.py and on, and tasks/index.jsonl
+  nereid synth --operators 5 --count 1000000 -o l5.jsonl    one JSON object a line, its `code` the file
+  nereid synth --operators 3 --count 50 --only softmax,matmul,relu,sum -o few
+  nereid synth --operators 20 --count 100 --uniform programs --max-elements 2^20 -o small
+  nereid synth --operators 2 --count 500 --held-out 0.05 --split held-out -o test
+  nereid synth --operators 3 --count 10000 --pairs -o pairs.jsonl    training pairs; resumes
 
-A program of level L is a graph of L operators (`nereid ops` lists them) that PyTorch runs: class Model,
-get_inputs() and get_init_inputs(), in the style of one of many authors. What is drawn with which probability
-is in docs/synth.md. The same options give the same programs on every machine and whatever the threads, so an
-interrupted run loses nothing: the same command writes the same files again. Duplicates are dropped by a hash of
-the graph; the side of the held-out split follows from the graph without its sizes, whatever the seed.)";
+A program is a graph of operators (`nereid ops` lists them) that PyTorch runs: class Model, get_inputs() and
+get_init_inputs(), in one of many code styles. docs/synth.md gives the probabilities. The same options give
+the same programs on every machine and with any number of threads, so the same command writes the same files
+again after an interruption. Duplicates are dropped by a hash of the graph. The side of the held-out split
+follows from the graph without its sizes, whatever the seed.)";
 
 constexpr int kBatch = 2'048;
 constexpr size_t kCheckedTogether = 8;  // traced in one child
@@ -59,7 +59,7 @@ class Sink {
  public:
   static Result<Sink> open(const SynthOptions& options, bool json) {
     Sink sink;
-    sink.level_ = options.level,
+    sink.length_ = options.length,
     sink.sharded_ = options.count * static_cast<uint64_t>(1 + options.later_sizes) > 10'000;
     if (options.output.empty()) {
       sink.plain_ = !json;
@@ -92,7 +92,7 @@ class Sink {
     if (folder_.empty()) {
       line["code"] = made.code;
     } else {
-      std::string name = fmt::format("L{}_{:06}.py", level_, number);
+      std::string name = fmt::format("L{}_{:06}.py", length_, number);
       if (sharded_) {
         const std::string shard = fmt::format("{:03}", number / 1'000);
         if (number % 1'000 == 0) NEREID_TRY_STATUS(make_folder(folder_ / shard));
@@ -145,7 +145,7 @@ class Sink {
   Fd lines_;
   std::string text_;
   uint64_t count_ = 0;
-  int level_ = 0;
+  int length_ = 0;
   bool sharded_ = false, plain_ = false;
 };
 
@@ -169,8 +169,8 @@ class Run {
 
   Status make() {
     if (makers_[0]->sampler().empty())
-      return input_error("no program of level {} is made of these operators within these bounds",
-                         options_.level);
+      return input_error("no program of {} from this list is within these bounds",
+                         operators_text(options_.length));
     if (options_.check == "replay") {
       NEREID_TRY(processes_, verify::VerifierProcesses::open({.jobs = pool_.threads(), .one_author = true}));
     }
@@ -307,7 +307,7 @@ class Run {
 
 Json report_of(const SynthOptions& options, const Counts& counts, const synth::Coverage& coverage,
                double seconds) {
-  return {{"level", options.level},
+  return {{"operators", options.length},
           {"seed", options.seed},
           {"uniform", options.uniform},
           {"made", counts.made},
@@ -363,9 +363,9 @@ Result<Answer> run(SynthOptions options, bool json) {
   return report_end(
       options, json,
       {.report = report,
-       .text = fmt::format(
-           "{} programs of level {}; dropped: {} duplicates, {} degenerate, {} without sizes{}\n",
-           counts.made, options.level, counts.duplicates, counts.degenerate, counts.no_size, replayed),
+       .text = fmt::format("{} programs of {}; dropped: {} duplicates, {} degenerate, {} without sizes{}\n",
+                           counts.made, operators_text(options.length), counts.duplicates, counts.degenerate,
+                           counts.no_size, replayed),
        .coverage = &run.coverage(),
        .reached = counts.made,
        .gave = "were made",
@@ -377,16 +377,17 @@ Result<Answer> run(SynthOptions options, bool json) {
 
 void add_sampling_options(CLI::App* command, SynthOptions* options) {
   command->option_defaults()->group("Programs");
-  command->add_option("--level", options->level, "Number of operators of each program")
+  command->add_option("--operators", options->length, "Number of operators of each program")
       ->required()
-      ->check(CLI::Range(1, synth::kHighestLevel));
+      ->check(CLI::Range(1, synth::kMaxLength));
   command->add_option("--count", options->count, "Number of programs")->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of the programs")
       ->check(a_seed())
       ->capture_default_str();
   command
-      ->add_option("--ops", options->ops,
-                   "Operators to draw from, separated by commas, or drtriton for its 61 (default: all)")
+      ->add_option("--only", options->only,
+                   "Draw only these operators: names separated by commas, or drtriton for the 61 of its "
+                   "paper (default: all)")
       ->delimiter(',');
   command
       ->add_option("--uniform", options->uniform,
@@ -395,7 +396,7 @@ void add_sampling_options(CLI::App* command, SynthOptions* options) {
       ->capture_default_str();
   command
       ->add_option("--free-forms", options->free_forms,
-                   "Share of programs with windows and layers beyond the counted ones (default: 0)")
+                   "Share of programs with windows and layers beyond the enumerated ones (default: 0)")
       ->check(CLI::Range(0.0, 1.0));
   command
       ->add_option("--check", options->check,
@@ -407,16 +408,16 @@ void add_sampling_options(CLI::App* command, SynthOptions* options) {
   command->option_defaults()->group("Sizes");
   command->add_option(
       "--max-elements", options->max_elements,
-      fmt::format("Most elements of a tensor, rounded down to a power of 8 (default: {}; with --pairs {})",
+      fmt::format("Maximum elements of a tensor, rounded down to a power of 8 (default: {}; with --pairs {})",
                   kMaxElements, kMaxElementsOfPairs));
   command->add_option(
       "--max-work", options->max_work,
-      fmt::format("Most multiply-adds of a contraction, likewise (default: {}; with --pairs {})", kMaxWork,
-                  kMaxWorkOfPairs));
+      fmt::format("Maximum multiply-adds of a contraction, rounded likewise (default: {}; with --pairs {})",
+                  kMaxWork, kMaxWorkOfPairs));
   command->add_option(
       "--min-bytes", options->min_bytes,
-      "Least bytes that a program's steps read and write in eager PyTorch, as 2^26 (default: 0)");
-  command->add_option("--max-bytes", options->max_bytes, "Most bytes, likewise (default: no limit)");
+      "Minimum bytes that a program's steps read and write in eager PyTorch, as 2^26 (default: 0)");
+  command->add_option("--max-bytes", options->max_bytes, "Maximum bytes of these steps (default: no limit)");
   command
       ->add_option("--free-sizes", options->free_sizes,
                    "Share of programs with any sizes of their classes, not those of the grid (default: 0)")
@@ -449,7 +450,7 @@ void add_pair_options(CLI::App* command, SynthOptions* options) {
                     ->excludes(forward);
   command
       ->add_option("--variants", options->variants,
-                   "With --pairs: most variants of each task, the compiler's default first")
+                   "With --pairs: maximum variants of each task, the compiler's default first")
       ->check(CLI::Range(1, 64))
       ->capture_default_str()
       ->needs(pairs);

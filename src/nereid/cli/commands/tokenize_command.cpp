@@ -24,11 +24,12 @@ constexpr const char* kTokenizeExamples = R"(Examples:
   echo -n Hello | nereid tokenize -t tokenizer.json    ... of standard input
   nereid tokenize -t tokenizer.json --count *.py       how many tokens each file has
   nereid tokenize -t tokenizer.json --decode ids.txt   the text of ids, separated by white space or commas
-  nereid tokenize -t tokenizer.json --chat chat.json   the prompt of a conversation, [{"role": "user", "content": "Hi"}]
+  nereid tokenize -t tokenizer.json --chat chat.json   the prompt of [{"role": "user", "content": "Hi"}]
   nereid tokenize --train --vocab 32768 --special '<|endoftext|>' -o tokenizer.json *.txt    a new vocabulary
 
-tokenizer.json is the file that comes with a model (Qwen 2 to 3, Llama 3 and others with byte-level BPE). What is no valid
-UTF-8 in a text counts as U+FFFD. Conversations are formatted as chat_template.jinja or tokenizer_config.json in its folder say: Qwen 3's, Qwen 2.5's or Llama 3's way.)";
+tokenizer.json comes with a model (Qwen 2 to 3, Llama 3 and others with byte-level BPE). Invalid UTF-8 counts
+as U+FFFD. The chat format is that of chat_template.jinja or tokenizer_config.json in the same folder: Qwen
+3's, Qwen 2.5's or Llama 3's.)";
 
 struct TokenizeOptions {
   std::string tokenizer;
@@ -197,7 +198,7 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
   command->add_option("--special", options->trainer.special, "Special token; repeatable")
       ->needs(training)
       ->allow_extra_args(false);
-  command->add_option("--min-frequency", options->trainer.min_frequency, "Least frequency of a merged pair")
+  command->add_option("--min-frequency", options->trainer.min_frequency, "Minimum frequency of a merged pair")
       ->needs(training);
   auto* phrase_words =
       command->add_option("--phrase-words", options->phrase_words,

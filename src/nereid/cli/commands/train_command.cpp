@@ -18,7 +18,8 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kTrainExamples = R"(Examples:
-  nereid synth --level 1 --count 200 --held-out 0.1 --pairs --brief --max-elements 2^14 --max-work 2^18 -o tiny.jsonl
+  nereid synth --operators 1 --count 200 --held-out 0.1 --pairs --brief --max-elements 2^14 --max-work 2^18 \
+      -o tiny.jsonl
   nereid train data tiny.jsonl -o data/tiny/train -t models/small/tokenizer.json --split train
   nereid train data tiny.jsonl -o data/tiny/held_out -t models/small/tokenizer.json --split held-out
   nereid train check runs/tiny.toml                before the first step: data, lengths, vocabulary, model
@@ -29,6 +30,30 @@ constexpr const char* kTrainExamples = R"(Examples:
   nereid runs page training/tiny -o tiny.html
 
 docs/data.md: lines and token shards. docs/sft.md: run files and what a run writes. docs/rl.md: objectives.)";
+constexpr const char* kDataExamples = R"(Examples:
+  nereid train data tiny.jsonl -o data/tiny/train -t models/small/tokenizer.json --split train
+  nereid train data tiny.jsonl -o data/tiny/held_out -t models/small/tokenizer.json --split held-out
+
+docs/data.md describes the lines and the token shards.)";
+constexpr const char* kKeysExamples = R"(Example:
+  nereid train keys | grep ^rl
+
+docs/run_files.md is the same list.)";
+constexpr const char* kCheckExamples = R"(Example:
+  nereid train check runs/tiny.toml    before the first step: data, lengths, vocabulary, model
+
+Exit code 2: the run file, its data or its model is wrong; the reason is printed.)";
+constexpr const char* kSftExamples = R"(Examples:
+  nereid train sft runs/tiny.toml                  on a CPU in minutes; the same command resumes
+  nereid train sft runs/tiny.toml --json | jq .loss
+  nereid train sft runs/small-sft.toml --ranks 2   on two GPUs
+
+docs/sft.md describes run files and what a run writes.)";
+constexpr const char* kRlExamples = R"(Examples:
+  nereid train rl runs/tiny-rl.toml                rewards are verdicts; the same command resumes
+  nereid train rl runs/small-rl.toml --ranks 2     on two GPUs
+
+docs/rl.md describes objectives and rewards, docs/sft.md what a run writes.)";
 
 struct TrainDataOptions {
   std::vector<std::string> inputs;
@@ -101,6 +126,7 @@ Result<Answer> make_data(const TrainDataOptions& options, bool json) {
 void add_data_command(CLI::App& command, Chosen& chosen) {
   auto options = std::make_shared<TrainDataOptions>();
   auto* data = command.add_subcommand("data", "Write token shards from lines of JSON; resumes");
+  data->footer(kDataExamples);
   data->add_option("FILE", options->inputs,
                    "Files of lines: pairs of `nereid synth --pairs`, conversations, or prompts with answers")
       ->required();
@@ -111,7 +137,7 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
   data->add_option("--split", options->split, "Side of the held-out split (default: all lines)")
       ->check(CLI::IsMember({"train", "held-out"}));
   data->add_flag("--without-plans", options->without_plans, "Drop plans: answers have an empty thought");
-  data->add_option("--longest", options->longest, "Most tokens of a document; longer ones are skipped")
+  data->add_option("--longest", options->longest, "Maximum tokens of a document; longer ones are skipped")
       ->check(CLI::Range(2, 1 << 24))
       ->capture_default_str();
   data->add_option("--shard-tokens", options->shard_tokens, "Tokens of a shard")
@@ -139,6 +165,7 @@ Result<Answer> list_keys(bool json) {
 
 void add_keys_command(CLI::App& command, Chosen& chosen) {
   auto* keys = command.add_subcommand("keys", "List every key of a run file");
+  keys->footer(kKeysExamples);
   add_json_flag(*keys, chosen,
                 "Print one JSON object per key: key, type, default, run, where, unit, meaning");
   keys->callback([&chosen] { chosen.run = [&chosen] { return list_keys(chosen.json); }; });
@@ -152,9 +179,10 @@ struct RunOptions {
 
 // A command that becomes `nereid-lm PROGRAM RUN ...`.
 void add_run_command(CLI::App& command, Chosen& chosen, const char* name, const char* what,
-                     const std::string& program) {
+                     const std::string& program, const char* examples) {
   auto options = std::make_shared<RunOptions>();
   auto* run = command.add_subcommand(name, what);
+  run->footer(examples);
   run->add_option("RUN", options->run_file, "A run file")->required();
   run->add_option("-o,--output", options->output, "Run folder (default: training/NAME)");
   run->add_option("--device", options->device, "Device: auto, cpu, cuda or cuda:N")->capture_default_str();
@@ -179,7 +207,8 @@ void add_run_command(CLI::App& command, Chosen& chosen, const char* name, const 
 // `check` becomes `sft` or `rl`, by the tables of the run file, and stops before the first step.
 void add_check_command(CLI::App& command, Chosen& chosen) {
   auto options = std::make_shared<RunOptions>();
-  auto* check = command.add_subcommand("check", "Find what is wrong with a run file, its data and its model");
+  auto* check = command.add_subcommand("check", "Check a run file, its data and its model");
+  check->footer(kCheckExamples);
   check->add_option("RUN", options->run_file, "A run file")->required();
   check->add_option("--device", options->device, "Device: auto, cpu, cuda or cuda:N")->capture_default_str();
   add_json_flag(*check, chosen, "Print one JSON object: run_file, ready");
@@ -199,14 +228,16 @@ void add_check_command(CLI::App& command, Chosen& chosen) {
 
 void add_train_command(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("train", "Make training data; train language models");
-  command->footer(kTrainExamples);
   command->require_subcommand(1);
   add_data_command(*command, chosen);
   add_pairs_command(*command, chosen);
   add_keys_command(*command, chosen);
   add_check_command(*command, chosen);
-  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; resumes", "train-sft");
-  add_run_command(*command, chosen, "rl", "Reinforcement learning by a run file; resumes", "train-rl");
+  add_run_command(*command, chosen, "sft", "Supervised fine-tuning by a run file; resumes", "train-sft",
+                  kSftExamples);
+  add_run_command(*command, chosen, "rl", "Reinforcement learning by a run file; resumes", "train-rl",
+                  kRlExamples);
+  command->footer(kTrainExamples);  // after its subcommands, which would inherit it
 }
 
 }  // namespace nereid::cli

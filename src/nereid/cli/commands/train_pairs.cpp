@@ -115,10 +115,14 @@ void add_pairs_command(CLI::App& train, Chosen& chosen) {
   auto options = std::make_shared<GivenPairsOptions>();
   auto* command = train.add_subcommand(
       "pairs", "Write training pairs of given tasks: the compiler's verified answers; resumes");
+  command->footer(R"(Example:
+  nereid train pairs harvest/train.jsonl -o pairs.jsonl --variants 3
+
+docs/data.md describes the lines of both files.)");
   command->add_option("FILE", options->inputs, "Files of lines with `code`, as `nereid harvest` writes them")
       ->required();
   command->add_option("-o,--output", options->output, "File of pairs, FILE.jsonl")->required();
-  command->add_option("--variants", options->variants, "Most answers to each task")
+  command->add_option("--variants", options->variants, "Maximum answers to each task")
       ->check(CLI::Range(1, 3))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Seed of the variants and of the verdicts")

@@ -24,11 +24,12 @@ namespace nereid::cli {
 namespace {
 
 constexpr const char* kVerifyExamples =
-    R"(Verdicts, the first that applies: Malformed, Untraceable, CompileFailed, Disallowed, Unsafe, Mismatch,
-TimedOut, Verified. An Error is no verdict. docs/verdicts.md explains each, and how to fix a kernel that gets it.
+    R"(The verdict is the first that applies: Malformed, Untraceable, CompileFailed, Disallowed, Unsafe,
+Mismatch, TimedOut, Verified. Error means that there is no verdict. docs/verdicts.md explains each, with
+fixes.
 
-REFERENCE is a file with class Model, get_inputs() and get_init_inputs(); CANDIDATE a file with class ModelNew, or
-(any ending but .py) a model's answer, of which the last complete code block counts.
+REFERENCE is a file with class Model, get_inputs() and get_init_inputs(). CANDIDATE is a .py file with class
+ModelNew. A file with any other extension is a model's answer, whose last complete code block counts.
 
 Examples:
   nereid verify softmax.py my_softmax.py                 one verdict
@@ -40,8 +41,9 @@ Examples:
   nereid verify --batch pairs.jsonl -o verdicts.jsonl    many in parallel; the same command resumes
   nereid verify --batch -                                requests on stdin, verdicts on stdout
 
-A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."}; docs/batch_protocol.md has
-all keys of a line and all fields of an answer. --batch FOLDER pairs every reference.py with the files of its folder.)";
+A line of pairs.jsonl: {"id": "1", "reference": "softmax.py", "candidate_source": "import torch ..."}.
+docs/batch_protocol.md has all keys of a line and all fields of an answer. --batch FOLDER pairs every
+reference.py with the other files of its folder.)";
 
 struct VerifyOptions : VerificationFlags {
   std::string reference, candidate, batch, output;

@@ -43,7 +43,7 @@ class Guard {
  public:
   static Result<Guard> read(const std::filesystem::path& package);  // Installation::package
 
-  // The file with its guard. An Error (blamed on the input) where a fallback cannot be had: the candidate
+  // The file with its guard. An Error (blamed on the input) where no fallback is possible: the candidate
   // lacks parameters of the reference's, or the reference's source cannot be put into a function.
   Result<std::string> around(const std::string& source, const Assumptions& assumptions) const;
 

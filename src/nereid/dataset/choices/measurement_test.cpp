@@ -20,7 +20,7 @@ class MeasurementTest : public testing::Test {
  protected:
   MeasurementTest() {
     const synth::Space space(ops::every_operator(), synth::Bounds{.elements = 6, .work = 8});
-    synth::Maker maker(space, synth::MakerConfig{.level = 4, .seed = 5});
+    synth::Maker maker(space, synth::MakerConfig{.length = 4, .seed = 5});
     for (uint64_t index = 0; tasks_.size() < 6; ++index) {
       synth::Made made;
       maker.draw(index, 0, made);

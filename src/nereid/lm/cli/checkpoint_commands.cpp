@@ -106,7 +106,7 @@ void add_export_command(CLI::App& app, Chosen& chosen) {
       add_command(app, chosen, "export",
                   "Convert a checkpoint to a folder that transformers loads (default: the shipped model)",
                   options, export_checkpoint);
-  command->add_option("--shard-bytes", options->shard_bytes, "Most bytes of a file")
+  command->add_option("--shard-bytes", options->shard_bytes, "Maximum bytes of a file")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }

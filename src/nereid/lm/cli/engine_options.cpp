@@ -24,10 +24,10 @@ void add_engine_options(CLI::App& command, EngineOptions& options) {
   command.add_option("--device", options.device, "Device: auto, cpu, cuda or cuda:N")->capture_default_str();
   command.add_option("--dtype", options.dtype,
                      "Weight type: float32, bfloat16 or float16 (default: the checkpoint's)");
-  command.add_option("--sequences", options.sequences, "Most sequences in a batch")
+  command.add_option("--sequences", options.sequences, "Maximum sequences in a batch")
       ->check(from_one(16))
       ->capture_default_str();
-  command.add_option("--step-tokens", options.step_tokens, "Most prompt tokens in one forward")
+  command.add_option("--step-tokens", options.step_tokens, "Maximum prompt tokens in one forward")
       ->check(from_one(20))
       ->capture_default_str();
   command.add_option("--block-size", options.block_size, "Tokens per block of the key-value cache")

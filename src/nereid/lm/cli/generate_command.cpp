@@ -24,21 +24,25 @@ namespace nereid::lm {
 namespace {
 
 constexpr const char* kGenerateExamples = R"(Examples:
-  nereid generate --chat --prompt - < task.py --temperature 0 --max-tokens 4096    an unverified answer of the shipped model
+  nereid generate --chat --prompt - < task.py --temperature 0 --max-tokens 4096    the shipped model
   nereid generate --model Qwen3-8B --prompt 'def fibonacci(n):'                  sampled text
-  nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0       greedy; prompt from standard input
+  nereid generate --model Qwen3-8B --prompt - < prompt.txt --temperature 0    greedy; prompt from stdin
   nereid generate --model Qwen3-8B --chat --prompt 'What is RMS norm?' --system 'Be brief.'
-  nereid generate --model Qwen3-8B --prompt 'A haiku:' -n 8 --seed 1 --json      eight samples, a JSON object each
+  nereid generate --model Qwen3-8B --prompt 'A haiku:' -n 8 --seed 1 --json    eight JSON objects
   nereid generate --model Qwen3-8B --prompts prompts.jsonl --json > answers.jsonl
-  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    drop the four slowest samples of each prompt
+  nereid generate --model Qwen3-8B --prompts prompts.jsonl --json -n 16 --enough 12    12 of 16 samples
 
-MODEL is a folder with config.json, safetensors and tokenizer.json, of the Qwen3, Qwen2 (2.5) or Llama 3 family; the shipped model only answers tasks. Each line of prompts.jsonl
-is {"prompt": "..."}, {"messages": [{"role": "user", "content": "..."}, ...]} (in the model's chat format: chat_template.jinja or tokenizer_config.json
-says how; with "prefill": "..." each answer begins so and `text` is what follows) or {"tokens": [...]}; answers come as they are done, and name their line by `index`, from 0. Temperature, top-k and top-p
-are those of generation_config.json where not given. The same seed gives the same samples, whatever else is in the batch.
+MODEL is a folder with config.json, safetensors and tokenizer.json of the Qwen3, Qwen2 (2.5) or Llama 3
+family. The shipped model only answers tasks. A line of prompts.jsonl is one of
+  {"prompt": "..."}
+  {"messages": [{"role": "user", "content": "..."}, ...]}, in the model's chat format; with "prefill": "..."
+      each answer begins with that text, and `text` is the rest
+  {"tokens": [...]}
+The same seed gives the same samples, whatever else is in the batch.
 
-A JSON object has `index`, `sample`, `text`, `tokens`, `logprobs` (under the model), `drawn_logprobs` (under the distribution that was drawn from),
-`finish_reason` (end: an end token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
+Samples are printed as they end. A JSON object has `index` (of its line, from 0), `sample`, `text`, `tokens`,
+`logprobs` (of the model), `drawn_logprobs` (of the sampling distribution), `finish_reason` (end: an end
+token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
 
 constexpr size_t kMostPrompt = size_t{64} << 20;
 
@@ -343,7 +347,7 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("-n,--samples", options->samples, "Samples per prompt")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  command->add_option("--max-tokens", options->most_new, "Of a sample")
+  command->add_option("--max-tokens", options->most_new, "Maximum tokens of a sample")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->capture_default_str();
   command

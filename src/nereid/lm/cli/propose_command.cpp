@@ -1,26 +1,30 @@
 // `nereid-lm propose`: a model that is loaded once and answers its parent process; what
 // proposers/model_process.h starts.
 //
-// One JSON object a line. In:
-//   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7, "temperature": 1, "top_p": 1, "top_k": 0,
-//    "most_tokens": 4096, "enough": 0, "prefill": []}
-//                        sample 0 is greedy; the others are drawn, each by the seed and its own number, so that it is the same whatever else is requested.
-//                        What is not given is generation_config.json's; `enough`: so many that are done end the others; `prefill`: what answers
-//                        begin with, which is not generated: sample s with the s-th, greedily, and those for which there is none with the first;
-//                        "branches": "at_once" or "after": other samples may go on from the first one's plan and kernels (lm/speculation),
-//                        at once or after it has ended, and an answer ends with its program
-//   {"cancel": 3}        nothing more is said of it
-//   {"go": true}         with --turns: it computes until {"go": false}, and says {"holds": true} when it has stopped
-// Out, as it happens:
+// One JSON object per line. Input:
+//   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7,
+//    "temperature": 1, "top_p": 1, "top_k": 0, "most_tokens": 4096, "enough": 0, "prefill": []}
+//        Sample 0 is greedy. The others are drawn, each by the seed and its own number, so a sample does not
+//        depend on the other requests. Missing fields are generation_config.json's.
+//        `enough`: so many finished samples end the others; 0: all are wanted.
+//        `prefill`: texts that answers begin with. Sample s begins with text s, greedily; samples beyond the
+//        list begin with the first text.
+//        "branches": "at_once" or "after": other samples may branch off the first one's plan and kernels
+//        (lm/speculation), at once or after it has ended, and an answer ends with its program.
+//   {"cancel": 3}    ends request 3: nothing more is printed for it
+//   {"go": true}     with --turns: compute until {"go": false}; {"holds": true} says that it has stopped
+// Output, as it happens:
 //   {"ready": true, "device": "cpu", "context": 4096}
-//   {"id": 3, "sample": 1, "text": "...", "finish": "end", "tokens": 210, "prompt_tokens": 512, "seconds": 1.5}
-//                        `finish`: "length" where it was cut, "repeats" where it went round in circles and was broken off, "program" where more
-//                        could have come after the program; `seconds` since the request came; with branches also `from`, when it began,
-//                        `branch`, "plan" or "kernel", and `shared`, so many tokens of the first sample it begins with (of itself: all)
+//   {"id": 3, "sample": 1, "text": "...", "finish": "end", "tokens": 210, "prompt_tokens": 512,
+//    "seconds": 1.5}
+//        `finish`: "end"; "length": cut; "repeats": the text repeated itself; "program": more could have
+//        followed the program. `seconds`: since the request came. With branches also `from`, when the sample
+//        began, `branch`, "plan" or "kernel", and `shared`, the number of tokens that it shares with the
+//        first sample (of the first: all).
 //   {"id": 3, "refused": "..."}    nothing is generated, for this reason
-//   {"id": 3, "over": true}        all was said
-//   {"written": 90, "seconds": 0.5}    every half second of work: so many tokens for all together since the last of these
-// A malformed request ends the process, and so does the end of the input, at once: the parent is gone.
+//   {"id": 3, "over": true}        the request has ended
+//   {"written": 90, "seconds": 0.5}    every half second: tokens of all requests since the last such line
+// A malformed request and the end of the input end the process at once: the parent is gone.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
@@ -458,7 +462,7 @@ void add_propose_command(CLI::App& app, Chosen& chosen) {
   add_model_option(*command, *options);
   command
       ->add_option("--context", options->most_tokens,
-                   "Most tokens in a sequence (default: the model's limit)")
+                   "Maximum tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--turns", options->turns, "Compute only between {\"go\": true} and {\"go\": false}");
   add_engine_options(*command, *options);

@@ -55,13 +55,14 @@ void add_serve_command(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("serve-model", "Serve a model at OpenAI's chat and text completion endpoints");
   command->footer(R"(Example:
   nereid serve-model --model Qwen3-8B &
-  NEREID_HTTP_BASE=http://127.0.0.1:8000/v1 NEREID_HTTP_MODEL=Qwen3-8B nereid optimize task.py -o fast.py --proposer http
+  export NEREID_HTTP_BASE=http://127.0.0.1:8000/v1 NEREID_HTTP_MODEL=Qwen3-8B
+  nereid optimize task.py -o fast.py --proposer http
 
-A request that names another model than this one (its folder's name or path, or --name) gets 404 model_not_found; one that names none gets this one.
+A request may name the model (its folder's name or path, or --name). Another name gets 404 model_not_found.
 
-Its first line on stdout is its address. There is no authentication: it listens on 127.0.0.1 by default. The first SIGINT or SIGTERM
-stops accepting requests and finishes open ones (exit code 0; 130 if --grace was too short, or while the model loads, at once); the
-second ends it at once.)");
+The first line on stdout is the address. There is no authentication: it listens on 127.0.0.1 by default. The
+first SIGINT or SIGTERM stops accepting requests and finishes open ones (exit code 0; 130 if --grace was too
+short, or at once while the model loads). The second ends the server at once.)");
 
   command->option_defaults()->group("Server");
   command->add_option("--address", options->address, "IPv4 address to listen on")->capture_default_str();
@@ -70,7 +71,8 @@ second ends it at once.)");
       ->capture_default_str();
   command->add_option("--name", options->name, "Model name for clients (default: the folder's name)");
   command
-      ->add_option("--queue", options->queue, "Most waiting requests; further ones get 429 with Retry-After")
+      ->add_option("--queue", options->queue,
+                   "Maximum waiting requests; further ones get 429 with Retry-After")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
   command->add_option("--grace", options->grace, "Seconds to finish running requests after the first signal")
@@ -80,12 +82,12 @@ second ends it at once.)");
   command->option_defaults()->group("Answers");
   command
       ->add_option("--max-tokens", options->most_new,
-                   "Most tokens of a chat answer unless the request sets it")
+                   "Maximum tokens of a chat answer unless the request sets it")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->capture_default_str();
   command
       ->add_option("--context", options->most_tokens,
-                   "Most tokens in a sequence (default: the model's limit)")
+                   "Maximum tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--no-thinking", options->no_thinking,
                     "Start answers with an empty thought (non-thinking mode)");

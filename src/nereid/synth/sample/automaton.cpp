@@ -10,7 +10,7 @@ void for_each(const Types& types, const Visit& visit) {
 
 }  // namespace
 template <typename Number>
-Automaton<Number>::Automaton(const Space& space, int level) : space_(space), level_(level) {
+Automaton<Number>::Automaton(const Space& space, int length) : space_(space), length_(length) {
   for (const Group& group : space.groups()) {
     Types& starts = starts_.emplace_back();
     for (const Transition& transition : group.starts)
@@ -42,7 +42,7 @@ Automaton<Number>::Automaton(const Space& space, int level) : space_(space), lev
     first_states_.push_back(number_of({.now = starts_[g], .joined = {}, .open = false}));
     for (const bool two : {false, true})
       firsts_[two].add(number<Number>(space.groups()[g].members.size()) *
-                       accepted(first_states_.back(), level - 1)[two]);
+                       accepted(first_states_.back(), length - 1)[two]);
   }
 }
 
@@ -198,7 +198,7 @@ bool Automaton<Number>::draw(Rng& rng, bool two, std::vector<int>& groups) {
   if (chosen == kUndecided) return false;
   groups.push_back(chosen);
   int state = first_states_[static_cast<size_t>(chosen)];
-  for (int steps = level_ - 1; steps > 0; --steps) {
+  for (int steps = length_ - 1; steps > 0; --steps) {
     chosen = choices_at(state, steps, two).choose(rng);
     if (chosen == kUndecided) return false;
     groups.push_back(chosen);

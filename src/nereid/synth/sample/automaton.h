@@ -1,8 +1,8 @@
 // Sequences of operators that some wiring fits whose branches are of one step (the last one may stay open),
 // counted and drawn uniformly.
 //
-// With branches of two steps not many more are counted (3.5 % at level 5), for which the automaton would need
-// 404,000 states at level 5 instead of 5,600.
+// With branches of two steps 3.5 % more are counted at length 5, for which the automaton would need 404,000
+// states instead of 5,600.
 //
 // What a prefix of a sequence leaves open is the set of types (rank, domain, run) that its value may have
 // under some wiring, and, in case its last operator is a branch, the sets that a join would add. These are
@@ -23,7 +23,7 @@ namespace nereid::synth {
 template <typename Number>
 class Automaton {
  public:
-  Automaton(const Space& space, int level);
+  Automaton(const Space& space, int length);
   // How many sequences it accepts; `two`: with two results, the last operator's and the one before it.
   const Number& total(bool two) const { return firsts_[two].total(); }
   int states() const { return static_cast<int>(states_.size()); }
@@ -57,7 +57,7 @@ class Automaton {
   const Choices<Number>& choices_at(int state, int steps, bool two);
 
   const Space& space_;
-  const int level_;
+  const int length_;
   std::vector<Types> starts_;                       // [group]
   std::vector<std::array<Types, kTypes>> onwards_;  // [group][type]
   std::vector<size_t> joining_;                     // the groups that join anything
@@ -70,7 +70,7 @@ class Automaton {
   std::unordered_map<State, int, Hash> numbers_;
   std::vector<std::vector<int>> next_;  // [state][group]
   std::unordered_map<Types, std::vector<int>>
-      next_of_types_;  // [group]: the same where nothing is joined, for the states of equal types; -1: unknown
+      next_of_types_;  // [group]: as next_ where nothing is joined, for states of equal types; -1: unknown
   std::vector<std::vector<Accepted>> accepted_;  // [state][steps]
   std::vector<std::vector<std::array<Choices<Number>, 2>>>
       choices_;                            // [state][steps left]: of groups; made when first drawn from

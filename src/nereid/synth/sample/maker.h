@@ -27,7 +27,7 @@ struct Made {
 };
 
 struct MakerConfig {
-  int level = 1;
+  int length = 1;
   Uniform uniform = Uniform::kSequences;
   uint64_t seed = 0;
   double free_sizes =

@@ -14,11 +14,11 @@ constexpr uint32_t kStream = 0, kSizesStream = 1'000;
 
 template <typename Number>
 struct Sampler::Counts {
-  Counts(const Space& space, int level, Uniform uniform) {
+  Counts(const Space& space, int length, Uniform uniform) {
     if (uniform == Uniform::kSequences) {
-      automaton.emplace(space, level), wirings.emplace(space), sizes.emplace(space);
+      automaton.emplace(space, length), wirings.emplace(space), sizes.emplace(space);
     } else {
-      programs.emplace(space, level);
+      programs.emplace(space, length);
     }
   }
   std::optional<Automaton<Number>> automaton;
@@ -27,14 +27,14 @@ struct Sampler::Counts {
   std::optional<UniformProgramSampler<Number>> programs;
 };
 
-Sampler::Sampler(const Space& space, int level, Uniform uniform)
-    : space_(space), level_(level), uniform_(uniform) {
-  NEREID_CHECK(level >= 1 && level <= kHighestLevel, "a level from 1 to {}, got {}", kHighestLevel, level);
-  doubles_ = std::make_shared<Counts<double>>(space, level, uniform);
+Sampler::Sampler(const Space& space, int length, Uniform uniform)
+    : space_(space), length_(length), uniform_(uniform) {
+  NEREID_CHECK(length >= 1 && length <= kMaxLength, "a length from 1 to {}, got {}", kMaxLength, length);
+  doubles_ = std::make_shared<Counts<double>>(space, length, uniform);
   // Sequences are counted by ranks and domains alone; whether sizes fit any of them, whole programs know.
   const std::optional<UniformProgramSampler<double>> programs =
       uniform == Uniform::kSequences
-          ? std::optional<UniformProgramSampler<double>>(std::in_place, space, level)
+          ? std::optional<UniformProgramSampler<double>>(std::in_place, space, length)
           : std::nullopt;
   for (const bool two : {false, true})
     has_[two] = choices(two) > 0 && (!programs || programs->total(two) > 0);
@@ -106,7 +106,7 @@ void Sampler::draw_sizes(uint64_t seed, uint64_t index, int which, SampledProgra
 }
 
 void Sampler::draw_with_naturals(uint64_t seed, uint64_t index, SampledProgram& sampled) {
-  if (!naturals_) naturals_ = std::make_shared<Counts<Natural>>(space_, level_, uniform_);
+  if (!naturals_) naturals_ = std::make_shared<Counts<Natural>>(space_, length_, uniform_);
   Rng rng(seed, index, kStream);
   const bool decided = draw_by(*naturals_, rng, sampled);
   NEREID_CHECK(decided, "naturals to decide every draw");

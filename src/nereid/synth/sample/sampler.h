@@ -1,4 +1,4 @@
-// Draws programs of a level from a space, exactly: docs/synth.md has the distributions.
+// Draws programs of a length from a space, exactly: docs/synth.md has the distributions.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace nereid::synth {
 
-inline constexpr int kHighestLevel = 40;  // above it, counts of programs leave the range of a double
+inline constexpr int kMaxLength = 40;  // above it, counts of programs leave the range of a double
 
 inline constexpr uint32_t kTwoResults = 8;  // one program in so many has two results, where any has
 
@@ -25,8 +25,8 @@ enum class Uniform : uint8_t {
 // number of samplers. Caches what it works out while drawing: one for each thread.
 class Sampler {
  public:
-  // 1 <= level <= kHighestLevel.
-  Sampler(const Space& space, int level, Uniform uniform);
+  // 1 <= length <= kMaxLength.
+  Sampler(const Space& space, int length, Uniform uniform);
 
   // Whether there is nothing to draw.
   bool empty() const;
@@ -59,7 +59,7 @@ class Sampler {
   bool draw_by(Counts<Number>& counts, Rng& rng, SampledProgram& sampled);
 
   const Space& space_;
-  const int level_;
+  const int length_;
   const Uniform uniform_;
   std::shared_ptr<Counts<double>> doubles_;
   std::shared_ptr<Counts<Natural>> naturals_;  // made when first needed

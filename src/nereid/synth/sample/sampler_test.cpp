@@ -29,7 +29,7 @@ struct SmallSpace {
   std::string_view name;
   std::initializer_list<std::string_view> operators;
   Bounds bounds;
-  int level;
+  int length;
   uint64_t draws;
 };
 
@@ -58,9 +58,9 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
   SmallSpaces()
       : operators_(named(GetParam().operators)),
         space_(operators_, GetParam().bounds),
-        all_(Enumerator(operators_, GetParam().bounds, GetParam().level).programs()),
-        sequences_{Enumerator(operators_, GetParam().bounds, GetParam().level).sequences(false),
-                   Enumerator(operators_, GetParam().bounds, GetParam().level).sequences(true)} {}
+        all_(Enumerator(operators_, GetParam().bounds, GetParam().length).programs()),
+        sequences_{Enumerator(operators_, GetParam().bounds, GetParam().length).sequences(false),
+                   Enumerator(operators_, GetParam().bounds, GetParam().length).sequences(true)} {}
 
   bool is_drawn(const EnumeratedProgram& program) const {
     return sequences_[program.two()].contains(program.sequence());
@@ -95,7 +95,7 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
 
   // How often each program was drawn.
   Counts drawn(Uniform uniform) const {
-    Sampler sampler(space_, GetParam().level, uniform);
+    Sampler sampler(space_, GetParam().length, uniform);
     SampledProgram sampled;
     Counts counts;
     for (uint64_t i = 0; i < GetParam().draws; ++i) {
@@ -137,9 +137,9 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
   }
 
   void are_as_large_as_counted() const {
-    EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kPrograms).choices(),
+    EXPECT_EQ(Sampler(space_, GetParam().length, Uniform::kPrograms).choices(),
               static_cast<double>(all_.size()));
-    EXPECT_EQ(Sampler(space_, GetParam().level, Uniform::kSequences).choices(),
+    EXPECT_EQ(Sampler(space_, GetParam().length, Uniform::kSequences).choices(),
               static_cast<double>(sequences_[0].size() + sequences_[1].size()));
   }
 
@@ -156,10 +156,10 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
       return std::any_of(program.steps.begin(), program.steps.end(),
                          [](const EnumeratedStep& step) { return step.depth == 2; });
     });
-    const int level = GetParam().level;
-    EXPECT_EQ(long_branch > 0, level > 2) << long_branch;
-    EXPECT_EQ(open > 0, level > 1) << open;
-    EXPECT_EQ(nested > 0, level > 3) << nested;
+    const int length = GetParam().length;
+    EXPECT_EQ(long_branch > 0, length > 2) << long_branch;
+    EXPECT_EQ(open > 0, length > 1) << open;
+    EXPECT_EQ(nested > 0, length > 3) << nested;
     const bool all_drawn = std::all_of(all_.begin(), all_.end(),
                                        [&](const EnumeratedProgram& program) { return is_drawn(program); });
     EXPECT_EQ(all_drawn, GetParam().name != "sequences_left_out") << all_.size();
@@ -200,8 +200,8 @@ TEST(Sampler, DrawsNoSequenceWithoutSizes) {
 TEST(Sampler, DecidesWithDoublesAsWithNaturals) {
   const Space space(ops::every_operator(), {});
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms})
-    for (const int level : {1, 4}) {
-      Sampler sampler(space, level, uniform);
+    for (const int length : {1, 4}) {
+      Sampler sampler(space, length, uniform);
       SampledProgram sampled, exact;
       for (uint64_t i = 0; i < 40; ++i) {
         sampler.draw(3, i, sampled);
@@ -231,14 +231,14 @@ TEST(Sampler, DrawsTheSameInAnyOrderOnAnyThread) {
   }
 }
 
-TEST(Sampler, CountsTheHighestLevel) {
+TEST(Sampler, CountsTheGreatestLength) {
   const Space space(ops::every_operator(), {});
   for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
-    Sampler sampler(space, kHighestLevel, uniform);
+    Sampler sampler(space, kMaxLength, uniform);
     EXPECT_TRUE(std::isfinite(sampler.choices()));
     SampledProgram sampled;
     sampler.draw(1, 0, sampled);
-    EXPECT_EQ(sampled.steps.size(), static_cast<size_t>(kHighestLevel));
+    EXPECT_EQ(sampled.steps.size(), static_cast<size_t>(kMaxLength));
   }
 }
 

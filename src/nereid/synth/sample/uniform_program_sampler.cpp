@@ -24,22 +24,22 @@ void gather(TransitionSets& sets, const Transition& transition, int from, int br
 }  // namespace
 
 template <typename Number>
-UniformProgramSampler<Number>::UniformProgramSampler(const Space& space, int level)
-    : space_(space), level_(level), sizes_(space) {
+UniformProgramSampler<Number>::UniformProgramSampler(const Space& space, int length)
+    : space_(space), length_(length), sizes_(space) {
   gather_way_sets();
-  counts_.resize(static_cast<size_t>(level) + 1);
+  counts_.resize(static_cast<size_t>(length) + 1);
   branches_.resize(kLongestBranch + 1), branch_kinds_.resize(kLongestBranch + 1);
-  for (int steps = 1; steps <= std::min(level - 1, kLongestBranch); ++steps) {
+  for (int steps = 1; steps <= std::min(length - 1, kLongestBranch); ++steps) {
     count_steps(steps, true);
     for (int type = 0; type < kTypes; ++type)
       if (const Counts& counts = made_in(steps, true)[static_cast<size_t>(type)]; !counts.empty())
         add(branch_kinds_[static_cast<size_t>(steps)][static_cast<size_t>(type / kRuns)], counts, 1);
   }
-  for (int steps = 1; steps <= level; ++steps) count_steps(steps, false);
-  results_.emplace_back(results_of(level, false), Results{});
-  for (int open = 1; open <= std::min(level - 1, kLongestBranch); ++open) {
+  for (int steps = 1; steps <= length; ++steps) count_steps(steps, false);
+  results_.emplace_back(results_of(length, false), Results{});
+  for (int open = 1; open <= std::min(length - 1, kLongestBranch); ++open) {
     const auto& [waiting, branch] =
-        results_.emplace_back(results_of(level - open, false), results_of(open, true));
+        results_.emplace_back(results_of(length - open, false), results_of(open, true));
     opens_.add(waiting.types.total() * branch.types.total());
   }
 }
@@ -223,15 +223,15 @@ bool UniformProgramSampler<Number>::draw_steps(Rng& rng, int first, int steps, b
 
 template <typename Number>
 bool UniformProgramSampler<Number>::draw(Rng& rng, bool two, SampledProgram& sampled) {
-  sampled.steps.assign(static_cast<size_t>(level_), {});
+  sampled.steps.assign(static_cast<size_t>(length_), {});
   sampled.waiting = {};
-  if (!two) return draw_value(rng, 0, level_, false, results_[0].first, sampled.result, sampled);
+  if (!two) return draw_value(rng, 0, length_, false, results_[0].first, sampled.result, sampled);
   const int chosen = opens_.choose(rng);
   if (chosen == kUndecided) return false;
   const int open = chosen + 1;
   const auto& [first, branch] = results_[static_cast<size_t>(open)];
-  return draw_value(rng, 0, level_ - open, false, first, sampled.waiting, sampled) &&
-         draw_value(rng, level_ - open, open, true, branch, sampled.result, sampled);
+  return draw_value(rng, 0, length_ - open, false, first, sampled.waiting, sampled) &&
+         draw_value(rng, length_ - open, open, true, branch, sampled.result, sampled);
 }
 
 template <typename Number>

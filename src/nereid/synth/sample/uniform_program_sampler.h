@@ -1,4 +1,4 @@
-// Whole programs of a level, counted and drawn uniformly: the counts of wirings and of sizes at once, summed
+// Whole programs of a length, counted and drawn uniformly: the counts of wirings and of sizes at once, summed
 // over all operators.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace nereid::synth {
 template <typename Number>
 class UniformProgramSampler {
  public:
-  UniformProgramSampler(const Space& space, int level);
+  UniformProgramSampler(const Space& space, int length);
   const Number& total(bool two) const { return two ? opens_.total() : results_[0].first.types.total(); }
   // Complete, with one result or with two. False where undecided.
   bool draw(Rng& rng, bool two, SampledProgram& sampled);
@@ -60,7 +60,7 @@ class UniformProgramSampler {
   bool draw_start(Rng& rng, int type, int vector, SampledStep& step);
 
   const Space& space_;
-  const int level_;
+  const int length_;
   Sizes<Number> sizes_;
   std::vector<TransitionSet> starts_;
   std::array<std::vector<TransitionSet>, kKinds> arriving_;  // by the kind of the result

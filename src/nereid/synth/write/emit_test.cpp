@@ -19,7 +19,7 @@ std::string first_word(const std::string& line) {
 TEST(Emit, NoVariableHidesASize) {
   const Space space({ops::find("conv2d"), ops::find("conv1d"), ops::find("add"), ops::find("relu")},
                     {.elements = 5, .work = 7});
-  Maker maker(space, {.level = 5, .seed = 3});
+  Maker maker(space, {.length = 5, .seed = 3});
   int with_sizes = 0;
   for (uint64_t index = 0; index < 3000; ++index) {
     Made made;
@@ -40,7 +40,7 @@ TEST(Emit, NoVariableHidesASize) {
 TEST(Emit, AuthorsSayMoreThanWhatIsComputed) {
   const Space space({ops::find("conv2d"), ops::find("mul_scalar"), ops::find("merge"), ops::find("relu")},
                     {.elements = 5, .work = 7});
-  Maker maker(space, {.level = 3, .seed = 3});
+  Maker maker(space, {.length = 3, .seed = 3});
   std::map<std::string, int> seen;
   for (uint64_t index = 0; index < 3000; ++index) {
     Made made;

@@ -94,7 +94,7 @@ constexpr Description kDescriptions[] = {
     {"rl.prompts_per_step", "prompts", "groups in a step"},
     {"rl.samples", "answers", "size of a group"},
     {"rl.branches", "answers",
-     "of a group that go on from one plan, which is sampled once; divides rl.samples"},
+     "of a group that continue from one plan, which is sampled once; divides rl.samples"},
     {"rl.most_tokens", "tokens", "longest answer"},
     {"rl.sequences", "sequences", "decoded at the same time, at most"},
     {"rl.updates", "steps", "optimizer steps on each step's rollouts"},
