@@ -13,7 +13,7 @@ TASKS, SAMPLES = 6, 8
 
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
-    words = ["synth", "--level", "1", "--count", str(TASKS), "--pairs", "--brief", "--seed", "7"]
+    words = ["synth", "--operators", "1", "--count", str(TASKS), "--pairs", "--brief", "--seed", "7"]
     words += ["--max-elements", "2^12", "--max-work", "2^16", "--verify-every", "0", "-o", "pairs.jsonl"]
     subprocess.run([PROGRAMS / "nereid", *words], cwd=folder, check=True, capture_output=True)
     pairs = {}

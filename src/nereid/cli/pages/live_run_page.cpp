@@ -11,29 +11,9 @@ using search::escaped;
 
 constexpr std::string_view kParts[] = {"engine", "judge", "clock", "trainer", "other"};
 
-constexpr std::string_view kScript = R"html(
-<script>
-"use strict";
-const main = document.getElementById("main"), state = document.getElementById("state");
-let shown = "";
-async function refresh() {
-  try {
-    const answer = await fetch("content");
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    state.textContent = "";
-    if (text === shown) return;
-    const open = new Set([...main.querySelectorAll("details[open] > summary")].map(one => one.textContent));
-    main.innerHTML = shown = text;
-    for (const one of main.querySelectorAll("details > summary")) one.parentElement.open = open.has(one.textContent);
-  } catch (error) {
-    state.textContent = "no answer from nereid runs watch"; state.className = "bad";
-  }
-}
-refresh();
-setInterval(() => { if (!document.hidden) refresh(); }, 2000);
-</script>
-)html";
+constexpr std::string_view kScript =
+#include "nereid/cli/pages/live_run_page.html.inc"
+    ;
 
 std::string tile(const std::string& name, const std::string& value) {
   return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value), escaped(name));
