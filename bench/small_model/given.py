@@ -33,7 +33,8 @@ import zlib
 STEP = re.compile(r"#(\d+) (\w+)\((.*?)\) (\[.*)$")
 TENSOR = re.compile(r"([A-Za-z_]\w*) (\[[^\]]*\])")
 REDUCTIONS = set(
-    "sum mean amax amin std var logsumexp linalg_vector_norm nansum norm std_mean var_mean argmax argmin all any"
+    "sum mean amax amin std var logsumexp linalg_vector_norm nansum norm std_mean var_mean argmax argmin all "
+    "any"
     " prod count_nonzero max min median nanmedian aminmax mode kthvalue".split()
 )
 # What an attribute's tensors are called after it, and what follows it in a program.

@@ -281,7 +281,8 @@ CHANGES = {
     "a function's default by name": keyword_default,
     "a function of torch": setting(lambda module: F, "relu", lambda x: x),
     "a keyword of a partial": setting(lambda module: module.part.slope.keywords, "negative_slope", 0.9),
-    "a partial": setting(lambda module: module.part, "slope", functools.partial(F.leaky_relu, negative_slope=0.5)),
+    "a partial": setting(lambda module: module.part, "slope",
+        functools.partial(F.leaky_relu, negative_slope=0.5)),
     "an attribute of what is called": setting(lambda module: module.part.called, "factor", 4.0),
     "an attribute of a method's object": setting(lambda module: module.part.bound.__self__, "factor", 4.0),
     "an attribute of a global that is called": setting(lambda module: EVERYWHERE, "factor", 4.0),
@@ -296,14 +297,16 @@ CHANGES = {
     "a part of a module in a list": setting(lambda module: module.part.hidden[0], "1", nn.Identity()),
     "a parameter of a module in a list": setting(lambda module: module.part.hidden[0][0], "bias", None),
     "values of a module in a list": lambda module: (module.part.hidden[0][0].weight.mul_(2), None)[1],
-    "data of a module in a list": lambda module: setattr(module.part.hidden[0][0].weight, "data", torch.ones(8, 8)),
+    "data of a module in a list": lambda module: setattr(module.part.hidden[0][0].weight, "data",
+        torch.ones(8, 8)),
     "a hook of a module in a list": lambda module: module.part.hidden[0][0].register_forward_hook(
         lambda *args: None
     ).remove,
     "a parameter of a module around": setting(lambda module: AROUND, "bias", nn.Parameter(torch.ones(8))),
     "data of a tensor": lambda module: setattr(module.part.table, "data", torch.ones(8)),
     "a view of its data": lambda module: setattr(module.part.table, "data", module.part.table.data[::2]),
-    "an attribute of a function": lambda module: setattr(helper, "extra", 1) or (lambda: delattr(helper, "extra")),
+    "an attribute of a function": lambda module: setattr(helper, "extra",
+        1) or (lambda: delattr(helper, "extra")),
     "a set": names,
     "an array": array,
     "a tensor in place": in_place,
@@ -325,7 +328,8 @@ CHANGES = {
     "a sparse parameter": bias(lambda: torch.ones(8).to_sparse()),
     "a negated parameter": bias(lambda: torch.ones(8, dtype=torch.complex64).conj().imag),
     "no parameter": setting(lambda module: module.part.linear, "bias", None),
-    "a parameter where there was none": setting(lambda module: module.part, "missing", nn.Parameter(torch.zeros(1))),
+    "a parameter where there was none": setting(lambda module: module.part, "missing",
+        nn.Parameter(torch.zeros(1))),
     "a parameter for a buffer": a_parameter_for_a_buffer,
     "another dictionary of parameters": other_parameters,
     "an untied parameter": untied,
@@ -587,8 +591,10 @@ class Arguments(Native):
         fast = self.made(Constants(), X, **one)
         same = [{"scale": float("2")}, {"word": "".join(["a"])}]
         others = [
-            {"scale": 2}, {"scale": -2.0}, {"flag": 1}, {"flag": None}, {"word": Text("a")}, {"word": "b"}, {"word": b"a"},
-            {"count": 3.0}, {"count": True}, {"count": 4}, {"zero": -0.0}, {"zero": 0}, {"zero": 0.0}, {"scale": numpy.float64(2)},
+            {"scale": 2}, {"scale": -2.0}, {"flag": 1}, {"flag": None}, {"word": Text("a")}, {"word": "b"},
+            {"word": b"a"},
+            {"count": 3.0}, {"count": True}, {"count": 4}, {"zero": -0.0}, {"zero": 0}, {"zero": 0.0},
+            {"scale": numpy.float64(2)},
             {"scale": torch.tensor(2.0)},
         ]  # fmt: skip
         for more in same:

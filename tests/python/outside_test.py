@@ -141,8 +141,10 @@ def caches():
 
     return {
         "functools": lambda self, x: x + table(8), "a function": lambda self, x: x + attribute_of_itself(),
-        "a closure": in_a_closure, "a dictionary": in_a_dictionary, "a list": in_a_list, "a global": in_a_global,
-        "a class": in_a_class, "an attribute": in_an_attribute, "an object": in_an_object, "the module": in_the_module,
+        "a closure": in_a_closure, "a dictionary": in_a_dictionary, "a list": in_a_list,
+        "a global": in_a_global,
+        "a class": in_a_class, "an attribute": in_an_attribute, "an object": in_an_object,
+        "the module": in_the_module,
     }  # fmt: skip
 
 

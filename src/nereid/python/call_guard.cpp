@@ -155,7 +155,7 @@ int tensors_match(const Guard& guard, const Variant& variant, PyObject* tensors)
   return variant.aliases.empty() ? 1 : shares_as_before(guard, variant, tensors);
 }
 
-// -- how it is filled ----------------------------------------------------------------------------------------
+// -- how it is filled ---------------------------------------------------------------------------------------
 
 // Calls `take` with each tuple of the list under a name.
 template <typename Take>
