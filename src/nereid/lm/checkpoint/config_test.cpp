@@ -150,11 +150,11 @@ TEST(GenerationConfig, EndsWithItsOwnTokens) {
   ASSERT_TRUE(folder.ok());
   const auto config = parse_config(qwen3(), "");
   EXPECT_EQ(read_generation_config(folder->path(), *config)->eos_token_ids, std::vector<int64_t>{151645});
-  ASSERT_TRUE(
-      write_file_atomically(
-          folder->path() / "generation_config.json",
-          R"({"eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95, "complete_sizes": true})")
-          .ok());
+  ASSERT_TRUE(write_file_atomically(
+                  folder->path() / "generation_config.json",
+                  R"({"eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95,
+          "complete_sizes": true})")
+                  .ok());
   const auto read = read_generation_config(folder->path(), *config);
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->eos_token_ids, (std::vector<int64_t>{151645, 151643}));
