@@ -71,8 +71,9 @@ class SumPusher {
 
   // The sum of a product that others read, too, as a product of its own.
   bool sum_another(const Node& node) {
+    if (node.special()) return false;  // it has no body
     const Expr load = exprs()[node.body];
-    if (node.special() || node.scan || !node.at.empty() || !node.low.empty() || node.taps || node.tf32 ||
+    if (node.scan || !node.at.empty() || !node.low.empty() || node.taps || node.tf32 ||
         node.reduction != Reduction::kSum || load.kind != Expr::Kind::kLoad || !load.args.empty() ||
         load.type != DType::kF32)
       return false;
