@@ -156,7 +156,7 @@ TEST(ProgramText, OfWhatItIsNot) {
   auto shifted = launching(1);
   std::get<trace::PointerArg>(std::get<trace::Launch>(shifted.phases.back().steps[1]).alternatives[0].args[0])
       .offset = 4;
-  EXPECT_THAT(program_text(shifted, "cuda").error().message, HasSubstr("no tensor's"));
+  EXPECT_THAT(program_text(shifted, "cuda").error().message, HasSubstr("not a tensor's"));
   auto file = small();
   std::get<trace::Call>(file.phases.back().steps[0]).op = "aten::from_file";
   EXPECT_THAT(program_text(file, "cpu").error().message, HasSubstr("from_file is not an operator"));

@@ -49,6 +49,7 @@ constexpr int64_t kPart = 8192, kPartsOfProcessor = 4;
 constexpr int kPartWarps = 8, kPartRegisters = 64;
 constexpr int64_t kSharedElements = int64_t{1} << 21;  // of fewer all reads but the first are from the cache
 constexpr int64_t kHeldColumns = 16384;                // of a row that one program holds, of 32 registers
+constexpr int64_t kSmallOfPart = 2;                    // tensors: a weight and a bias
 constexpr int64_t kSmallShare = 64;                    // of all elements: what the first-level cache keeps
 constexpr int64_t kShortRun = 1024;  // elements: of 4 KB or more at a time memory is as fast as of rows
 
@@ -113,6 +114,26 @@ double instructions_of(const Expr& expr) {
   if (expr.kind == Expr::Kind::kLoad) return kLoadWork;
   if (expr.kind != Expr::Kind::kApply) return 0;
   return expr.fn >= Fn::kExp && expr.fn <= Fn::kSigmoid ? kHardWork : kWork;
+}
+
+// The tensors other than its own results that a kernel loads elements of for its columns, as far as
+// `counts(load, uses)`; uses(from, count): whether the load's place depends on one of these dimensions.
+std::set<TensorId> column_loads(const Graph& graph, const TileKernel& kernel, const auto& counts) {
+  std::set<TensorId> found;
+  for (const Member& member : kernel.members)
+    for (const ExprId id : graph.exprs.below(member.body)) {
+      const auto uses = [&](size_t from, size_t count) {
+        for (size_t d = from; d < from + count; ++d)
+          if (graph.exprs.uses(id, static_cast<int>(d))) return true;
+        return false;
+      };
+      const Expr& load = graph.exprs[id];
+      if (load.kind == Expr::Kind::kLoad && uses(kernel.rows.size(), kernel.columns.size()) &&
+          counts(load, uses))
+        found.insert(load.tensor);
+    }
+  for (const Member& member : kernel.members) found.erase(graph.nodes[static_cast<size_t>(member.node)].out);
+  return found;
 }
 
 class TileCutter {
@@ -191,7 +212,10 @@ class TileCutter {
     const int64_t wide = wide_loads(graph, kernel);
     if (wide < 1 || wide > kSharedTensors) return {};
     if (has_short_runs(graph, kernel, target_)) return {};
-    Tile tile{.columns = wide == 1 ? kPart : kPart / 2, .registers = kPartRegisters, .warps = kPartWarps};
+    // What is small has a register for each element, too, if it differs along the row.
+    const auto all = column_loads(graph, kernel, [](const Expr&, const auto&) { return true; });
+    const bool fits = wide == 1 && std::ssize(all) - wide <= kSmallOfPart;
+    Tile tile{.columns = fits ? kPart : kPart / 2, .registers = kPartRegisters, .warps = kPartWarps};
     if (choice.columns > 0) tile.columns = power_of_two(choice.columns);
     if (choice.warps > 0) tile.warps = choice.warps;
     if (choice.columns == 0 && wide == 1 && columns <= kHeldColumns && rows >= kRowsOfPrograms) return {};
@@ -419,22 +443,11 @@ int rows_are_inner(const Graph& graph, const TileKernel& kernel) {
 }
 
 int64_t wide_loads(const Graph& graph, const TileKernel& kernel) {
-  std::set<TensorId> wide;
-  const auto rank = static_cast<int>(kernel.rows.size());
-  const auto uses = [&](ExprId id, int from, size_t count) {
-    for (size_t d = 0; d < count; ++d)
-      if (graph.exprs.uses(id, from + static_cast<int>(d))) return true;
-    return false;
-  };
-  for (const Member& member : kernel.members)
-    for (const ExprId id : graph.exprs.below(member.body))
-      if (graph.exprs[id].kind == Expr::Kind::kLoad && uses(id, rank, kernel.columns.size()) &&
-          element_count(graph.tensors[static_cast<size_t>(graph.exprs[id].tensor)].sizes) >=
-              kernel.row_count() * kernel.column_count() / kSmallShare &&
-          (kernel.row_count() == 1 || uses(id, 0, kernel.rows.size())))
-        wide.insert(graph.exprs[id].tensor);
-  for (const Member& member : kernel.members) wide.erase(graph.nodes[static_cast<size_t>(member.node)].out);
-  return static_cast<int64_t>(wide.size());
+  return std::ssize(column_loads(graph, kernel, [&](const Expr& load, const auto& uses) {
+    return element_count(graph.tensors[static_cast<size_t>(load.tensor)].sizes) >=
+               kernel.row_count() * kernel.column_count() / kSmallShare &&
+           (kernel.row_count() == 1 || uses(0, kernel.rows.size()));
+  }));
 }
 
 bool is_shared_row(int64_t rows, int64_t columns, const Target& target) {
