@@ -76,7 +76,7 @@ function(nereid_folder name)
     endif()
     if(arg_TORCH OR arg_SINGLE_TEST)
       add_test(NAME ${name}_test COMMAND ${name}_test)
-      set_tests_properties(${name}_test PROPERTIES TIMEOUT 600 LABELS ${name} COST 20)
+      set_tests_properties(${name}_test PROPERTIES TIMEOUT 1800 LABELS ${name} COST 20)
       if(arg_TORCH)  # large pages, and freed memory is kept, as workers do: else half the time is page faults
         set_property(TEST ${name}_test PROPERTY ENVIRONMENT
           GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824)
@@ -87,7 +87,7 @@ function(nereid_folder name)
       if(arg_WARM_TESTS)
         set(environment ENVIRONMENT NEREID_KEEP_WARM=60)
       endif()
-      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 LABELS ${name} ${environment})
+      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 1800 LABELS ${name} ${environment})
     endif()
   endif()
 

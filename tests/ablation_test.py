@@ -448,7 +448,7 @@ class Slices(unittest.TestCase):
             capture_output=True,
             text=True,
             cwd=self.root,
-            timeout=120,
+            timeout=1200,
             env=self.environment,
         )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
@@ -644,7 +644,7 @@ class Slices(unittest.TestCase):
             for _ in range(3)
         ]
         for process in several:
-            said = process.communicate(timeout=120)[0]
+            said = process.communicate(timeout=1200)[0]
             self.assertEqual(process.returncode, 0, said)
             self.assertIn("6 of 6 units are done", said)
         self.assertEqual((self.calls("train"), self.calls("eval"), self.calls("generate")), (4, 1, 10))
@@ -666,7 +666,7 @@ class Slices(unittest.TestCase):
             capture_output=True,
             text=True,
             cwd=self.root,
-            timeout=60,
+            timeout=1200,
             env=self.environment,
         )
         self.assertIn(done.returncode, (0, 75), done.stdout + done.stderr)

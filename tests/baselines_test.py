@@ -109,7 +109,7 @@ class Ways(unittest.TestCase):
                     "--seconds",
                     "0.1",
                 ],
-                timeout=280,
+                timeout=1200,
                 capture_output=True,
                 text=True,
                 env=dict(os.environ, PYTHONPATH=str(PYTHON), TORCHINDUCTOR_VEC_ISA_OK="1"),

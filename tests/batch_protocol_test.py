@@ -159,7 +159,7 @@ class Protocol(unittest.TestCase):
         slow = RELU.replace(
             "    def forward",
             "    def __init__(self):\n        super().__init__()\n        import time\n       "
-            " time.sleep(1.5)\n\n    def forward",
+            " time.sleep(4)\n\n    def forward",
         )
         self.stream.ask(pair("twice", slow))
         self.stream.ask(pair("twice"))
@@ -195,7 +195,7 @@ class Protocol(unittest.TestCase):
         started = time.time()
         late = self.judge(pair("s", asleep, time_limit=0.5))
         self.assertEqual((late["verdict"], late["rule"]), ("TimedOut", "time-limit"))
-        self.assertLess(time.time() - started, 20)
+        self.assertLess(time.time() - started, 50)
         self.assertEqual(
             self.judge(pair("s", RELU.replace("0.0)", "0.001)"), rtol=0.1, atol=0.1))["verdict"], "Verified"
         )
@@ -357,7 +357,7 @@ class Ends(unittest.TestCase):
             started = time.time()
             status, _, errors = stream.end()
             self.assertEqual(status, 130, errors)
-            self.assertLess(time.time() - started, 30, errors)  # of 600; fault_injection has the 5 s
+            self.assertLess(time.time() - started, 200, errors)  # of 600; fault_injection has the 5 s
             self.assertEqual([json.loads(line)["id"] for line in output.read_text().splitlines()], [0])
 
 

@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory() as name:
 
     def ran(*words, code=0):
         done = subprocess.run(
-            [NEREID, *words], capture_output=True, text=True, cwd=root, env=ENV, timeout=250
+            [NEREID, *words], capture_output=True, text=True, cwd=root, env=ENV, timeout=1200
         )
         assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
         return done
@@ -110,6 +110,6 @@ with tempfile.TemporaryDirectory() as name:
         time.sleep(0.05)
     assert running.poll() is None, "it ended before it was interrupted: the test says nothing"
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=1200)
     assert running.returncode == 130 and "same command" in said, (running.returncode, said)
 print("choices: ok")

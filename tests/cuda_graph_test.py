@@ -200,7 +200,7 @@ class Written(unittest.TestCase):
 
     def run_nereid(self, *arguments, code=0):
         answer = subprocess.run(
-            [NEREID, *map(str, arguments), "--device", "cpu"], capture_output=True, text=True, timeout=280
+            [NEREID, *map(str, arguments), "--device", "cpu"], capture_output=True, text=True, timeout=1200
         )
         self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
         return answer
@@ -259,7 +259,7 @@ for _ in range(3):
     torch.testing.assert_close(other(*inputs), model(*inputs), atol=1e-4, rtol=1e-4)
 assert other.__dict__["_graph_captured"].calls == 0
 """
-        answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200,
+        answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=1200,
                                 env={**os.environ, "TRITON_INTERPRET": "1"})  # fmt: skip
         self.assertEqual(answer.returncode, 0, answer.stderr)
 

@@ -52,11 +52,18 @@ class Doctor(unittest.TestCase):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
         return {"PYTHONPATH": str(folder), "NEREID_PYTHON": str(bare / "bin" / "python")}
 
+    def disk_is_short(self, name):
+        """Below the 2 GB that doctor wants: no fault of this machine, and said in the check."""
+        path = pathlib.Path(self.checks[name]["found"].rpartition(", ")[0])
+        disk = os.statvfs(path if path.exists() else path.parent)
+        return disk.f_bavail * disk.f_frsize < 2.1e9 and "free some space" in (self.checks[name]["fix"] or "")
+
     def test_here_everything_is_there_to_judge(self):
         self.assertEqual(self.code, 0, self.answer)
         self.assertTrue(self.answer["can"]["judge"])
         for name in ("program", "python", "torch", "triton", "numpy", "ptxas", "tracing", "store", "cache"):
-            self.assertEqual(self.checks[name]["state"], "ok", self.checks[name])
+            expected = "warning" if name in ("store", "cache") and self.disk_is_short(name) else "ok"
+            self.assertEqual(self.checks[name]["state"], expected, self.checks[name])
         for check in self.answer["checks"]:
             self.assertEqual(check["fix"] is None, check["state"] in ("ok", "skipped"), check)
 

@@ -72,7 +72,7 @@ class Eval(unittest.TestCase):
             [NEREID, "eval", *map(str, arguments), "--device", "cpu"],
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=1200,
             env={**self.environment, **environment},
         )
         self.assertEqual(answer.returncode, code, answer.stdout + answer.stderr)
@@ -111,7 +111,7 @@ class Eval(unittest.TestCase):
         verdict = subprocess.run([NEREID, "verify", self.tasks / "level1" / "relu.py",
                                   self.out / "solutions" / "level1" / "relu.py",
                                   "--policy", "strict", "--device", "cpu"], capture_output=True, text=True,
-                                  timeout=200)  # fmt: skip
+                                  timeout=1200)  # fmt: skip
         self.assertEqual(verdict.returncode, 0, verdict.stdout)
         # A killed run's last line is cut short: that task alone is judged again, and so is one whose source
         # changed.
@@ -193,7 +193,7 @@ class Eval(unittest.TestCase):
                 break
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=1200)
         self.assertEqual(process.returncode, 130)
         kept = results.read_text().splitlines(True)
         self.assertTrue(1 < len(kept) < 7 and all(line.endswith("\n") for line in kept), kept)

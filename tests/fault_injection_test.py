@@ -19,7 +19,7 @@ import threading
 import time
 import unittest
 
-from processes import descendants, seconds_of
+from processes import descendants, seconds_of, soon_enough
 
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "layer_norm_gelu"
@@ -88,7 +88,7 @@ class Killed(unittest.TestCase):
 
             killer = threading.Thread(target=kill)
             killer.start()
-            _, errors = process.communicate(timeout=280)
+            _, errors = process.communicate(timeout=1200)
             killer.join()
             verdicts = {v["id"]: v["verdict"] for v in map(json.loads, output.read_text().splitlines())}
             self.assertGreater(len(killed), 0, "nothing was killed: the test says nothing")
@@ -139,9 +139,9 @@ class Interrupted(unittest.TestCase):
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         started = time.time()
-        _, errors = process.communicate(timeout=250)
+        _, errors = process.communicate(timeout=1200)
         self.assertEqual((process.returncode, errors), (130, "nereid: interrupted\n"))
-        self.assertLess(time.time() - started, 60, "it waited for the time limit")
+        self.assertLess(time.time() - started, 150, "it waited for the time limit")
 
 
 class Obeyed(unittest.TestCase):
@@ -198,7 +198,7 @@ class Obeyed(unittest.TestCase):
             ),
         )
         started = time.time()
-        while process.poll() is None and not when(process.pid) and time.time() - started < 200:
+        while process.poll() is None and not when(process.pid) and time.time() - started < 600:
             time.sleep(0.05)
         self.assertIsNone(process.poll(), "it ended before it was interrupted: the test says nothing")
         self.make_busy()
@@ -215,17 +215,18 @@ class Obeyed(unittest.TestCase):
             time.sleep(0.02 if number > 0 else 0)
             process.send_signal(signal.SIGINT)
         # Also until no process holds its stderr open.
-        _, errors = process.communicate(timeout=100)
+        _, errors = process.communicate(timeout=1200)
         seconds = time.time() - started
+        in_time = soon_enough(seconds, self.SECONDS, load=5)  # our busy processes and it
         self.make_idle()
         left = stopped
         self.assertEqual(process.returncode, 130, errors)
         if signals == 1:
             self.assertIn("interrupted", errors)
-        self.assertLess(seconds, self.SECONDS, errors)
+        self.assertTrue(in_time, f"{seconds} s: {errors}")
         after = kept()
         self.assertEqual(after[: len(before)], before)
-        deadline = time.time() + 20
+        deadline = time.time() + 200
         while left and time.time() < deadline:
             time.sleep(0.1)
             left = [pid for pid in left if "Z" not in state_of(pid)]
@@ -353,7 +354,7 @@ class Full(unittest.TestCase):
                 ],
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=1200,
                 env=self.WARM,
             )
             self.assertIn(answer.returncode, (2, 3), answer.stderr)
@@ -374,8 +375,8 @@ class Full(unittest.TestCase):
             started = time.time()
             errors = process.stderr.read()
             process.stderr.close()
-            process.wait(60)
-            self.assertLess(time.time() - started, 30)
+            process.wait(600)
+            self.assertLess(time.time() - started, 200)
             self.assertNotEqual(process.returncode, 0, errors)
 
 

@@ -93,7 +93,7 @@ def run(folder, name, text, *words):
     file.write_text(text)
     table.write_text(TABLE)
     done = subprocess.run(
-        [sys.executable, TOOL, file, "--table", table, *words], capture_output=True, text=True, timeout=300
+        [sys.executable, TOOL, file, "--table", table, *words], capture_output=True, text=True, timeout=1200
     )
     return done, table.read_text()
 

@@ -221,7 +221,7 @@ class Verdicts(Case):
                     self.assertEqual(server.metric("nereid_accepted_total"), before)
                     began = time.monotonic()
                     self.assertEqual(server.end(signal.SIGINT), 0, server.stderr)
-                    self.assertLess(time.monotonic() - began, 15)
+                    self.assertLess(time.monotonic() - began, 60)
                     until(lambda: not self.cluster.judges(), 20, "judges end with their server")
                 else:
                     server.end()
@@ -348,7 +348,7 @@ class Placement(Case):
         fleet.stdin.close()
         began = time.monotonic()
         self.assertEqual(fleet.wait(30), 0)
-        self.assertLess(time.monotonic() - began, 10)
+        self.assertLess(time.monotonic() - began, 60)
         fleet.stdout.close()
 
 
@@ -501,7 +501,7 @@ class Refusals(unittest.TestCase):
     def refused(self, *words, python=None):
         done = subprocess.run(
             [NEREID, "serve", "--port", "0", "--device", "cpu", *words],
-            capture_output=True, text=True, timeout=120,
+            capture_output=True, text=True, timeout=1200,
             env={**environ(), **({"NEREID_PYTHON": python} if python else {})},
         )  # fmt: skip
         self.assertEqual(done.returncode, 2, done.stderr)

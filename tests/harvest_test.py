@@ -35,7 +35,7 @@ def harvest(nereid, output, *arguments, check=True):
         command(nereid, output, *arguments),
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1200,
         env={**os.environ, "PYTHONPATH": str(PACKAGES)},
     )
     if check:
@@ -121,7 +121,7 @@ def resumes(nereid, folder, whole):
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(PACKAGES)},
     )
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 600
     train = folder / "train.jsonl"
     while (
         time.monotonic() < deadline

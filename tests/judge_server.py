@@ -78,7 +78,7 @@ class Server:
         self.port = int(line.rsplit(":", 1)[1])
         self.headers = {}
 
-    def raw(self, method, path, body=None, headers=None, timeout=120):
+    def raw(self, method, path, body=None, headers=None, timeout=900):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             headers = {**self.headers, **(headers or {})}
@@ -110,7 +110,7 @@ class Server:
             pid for pid, line in processes.descendants(self.process.pid).items() if "verify --batch" in line
         ]
 
-    def end(self, how=signal.SIGTERM, timeout=60):
+    def end(self, how=signal.SIGTERM, timeout=600):
         if self.process.poll() is None and how is not None:
             self.process.send_signal(how)
         code = self.process.wait(timeout)

@@ -95,7 +95,7 @@ class Server:
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self.folder,
-            timeout=120,
+            timeout=1200,
             **more,
         )
         if done.returncode != 0:
@@ -139,7 +139,7 @@ class Server:
     def kill(self):
         pids = self._pids()
         self._signal(signal.SIGKILL)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while any(map(_runs, pids)) and time.monotonic() < deadline:
             time.sleep(0.01)
         # Where no process reaps it, the killed server's id would be taken for a running one's.

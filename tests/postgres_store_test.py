@@ -51,7 +51,7 @@ class Case(unittest.TestCase):
         )
         if watched is not None:
             threading.Thread(target=watch, args=(process, watched), daemon=True).start()
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=1200)
         self.assertEqual(process.returncode, code, out + err)
         for text in (out, err):
             self.assertNotIn(PASSWORD, text)
@@ -239,12 +239,12 @@ class Service(Case):
         try:
             begin = time.monotonic()
             status, answer = server.verify(wrong(100))
-            self.assertLess(time.monotonic() - begin, 10)
+            self.assertLess(time.monotonic() - begin, 100)
             self.assertEqual((status, answer["status"]), (503, "error"))
             self.assertIsNone(answer.get("reward"))
         finally:
             self.server.start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while server.verify(wrong(100))[0] != 200 and time.monotonic() < deadline:
             time.sleep(0.5)
         self.assertEqual(server.verify(wrong(100))[1]["status"], "refused")

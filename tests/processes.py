@@ -50,7 +50,7 @@ def named(name):
     return found
 
 
-def wait_for_named(name, process, seconds=120):
+def wait_for_named(name, process, seconds=600):
     """Until such a process is there; an error where `process` ends before."""
     deadline = time.monotonic() + seconds
     while not named(name):
@@ -66,6 +66,23 @@ def seconds_of(pid):
     except OSError:
         return 0
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+QUIET_SECONDS = 0.05  # that the work of slowness() takes where nothing else runs
+
+
+def slowness():
+    """How many times as long as on a quiet machine a little work takes now, at least 1: slower processors and
+    other processes both count."""
+    began = time.monotonic()
+    sum(number * number for number in range(700_000))
+    return max(1.0, (time.monotonic() - began) / QUIET_SECONDS)
+
+
+def soon_enough(seconds, most, load=1.0):
+    """Whether what took `seconds` took at most `most` on a quiet machine with `load` processes a core. What
+    is too late there is measured against this machine as it is."""
+    return seconds < most or seconds < most * slowness() / load
 
 
 def generations(root, words):

@@ -37,7 +37,7 @@ RELU = REPOSITORY / "tests/tasks/relu.py"
 
 def ran(*arguments, code=0, program=NEREID, env=ENV):
     done = subprocess.run(
-        [program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=env, timeout=280
+        [program, *map(str, arguments)], capture_output=True, text=True, cwd=root, env=env, timeout=1200
     )
     assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
     return done
@@ -445,7 +445,7 @@ def children(pid):
 
 
 def model_process(pid):
-    for _ in range(2000):
+    for _ in range(20000):
         for child in children(pid):
             if b"nereid-lm" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")[0]:
                 return child
@@ -463,7 +463,7 @@ def is_there(pid):
 def at_work(pid):
     """Waits until a model's process has computed for longer than it takes to load: the task is traced, the
     model asked."""
-    for _ in range(6000):
+    for _ in range(30000):
         spent = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
         if sum(map(int, spent)) > 0.8 * os.sysconf("SC_CLK_TCK"):
             return
@@ -502,7 +502,7 @@ def started(errors=subprocess.PIPE):
 
 process, child = started()
 os.kill(child, signal.SIGKILL)
-out, errors = process.communicate(timeout=60)
+out, errors = process.communicate(timeout=1200)
 assert (
     process.returncode == 3
     and "nereid-lm) was killed by signal 9" in errors
@@ -538,7 +538,7 @@ process = subprocess.Popen(
 child = model_process(process.pid)
 at_work(child)
 os.kill(child, signal.SIGKILL)
-out, errors = process.communicate(timeout=100)
+out, errors = process.communicate(timeout=1200)
 result = json.loads(out)
 assert (
     process.returncode == 0
@@ -568,9 +568,9 @@ while not re.search(r"asking model; model: [1-9]\d* tokens, [1-9]\d* a second", 
 threading.Thread(target=drained, args=(mine,), daemon=True).start()
 begin = time.time()
 process.send_signal(signal.SIGINT)
-process.communicate(timeout=60)
+process.communicate(timeout=1200)
 seconds = time.time() - begin
-assert process.returncode == 130 and seconds < 20 and not is_there(child), (
+assert process.returncode == 130 and seconds < 100 and not is_there(child), (
     process.returncode,
     seconds,
 )  # a second, and what a busy machine adds; its 200 answers take minutes
@@ -578,7 +578,7 @@ assert process.returncode == 130 and seconds < 20 and not is_there(child), (
 process, child = started()
 process.kill()
 process.communicate()
-for _ in range(2000):
+for _ in range(20000):
     if not is_there(child):
         break
     time.sleep(0.01)

@@ -112,7 +112,7 @@ class RemoteRuns(unittest.TestCase):
                 env=environment,
                 stdout=out,
                 stderr=out,
-                timeout=200,
+                timeout=1200,
             ).returncode
         self.assertEqual(code, 0, said.read_text())
         home = self.root / f"home{number}"
@@ -209,7 +209,7 @@ class RemoteRuns(unittest.TestCase):
             env={**os.environ, "REMOTE": str(self.remote(5)), "OUT": str(self.root / "out5")},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=1200,
         )
         self.assertEqual(refused.returncode, 2)
         self.assertIn("another machine than before", refused.stderr)

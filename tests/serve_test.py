@@ -48,7 +48,7 @@ class Server:
         self.port = int(self.process.stdout.readline().split(":")[2].split("/")[0])
 
     def ask(self, method, path, body=None, raw=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         connection.request(
             method, path, raw if raw is not None else json.dumps(body) if body is not None else None
         )
@@ -56,7 +56,7 @@ class Server:
         return response.status, response.read().decode()
 
     def headers(self, method, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         connection.request(method, path)
         response = connection.getresponse()
         return response.status, response.headers, response.read().decode()
@@ -64,7 +64,7 @@ class Server:
     def open(self, path, body):
         """A request that is sent, its answer not read."""
         raw = json.dumps(body)
-        client = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=600)
         client.sendall(f"POST {path} HTTP/1.1\r\nContent-Length: {len(raw)}\r\n\r\n{raw}".encode())
         return client
 
@@ -489,7 +489,7 @@ def ends_while_it_loads(test, tool, folder):
             if name == "nereid-lm" and catches >> (signal.SIGTERM - 1) & 1:
                 break
         process.send_signal(signal.SIGTERM)
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=1200)
         codes.append(process.returncode)
     test.expect(codes[-1] == 130 and set(codes[:-1]) <= {0}, f"exit code 130, got {codes}")
     test.expect((out, errors) == ("", "nereid: interrupted\n"), f"it says so: {out!r}, {errors!r}")

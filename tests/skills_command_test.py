@@ -55,7 +55,7 @@ class Skills(unittest.TestCase):
             [NEREID, *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=1200,
             env=self.environment,
             cwd=self.folder,
         )

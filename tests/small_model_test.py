@@ -37,7 +37,7 @@ def ran(*arguments, code=0, program=NEREID, **options):
         text=True,
         cwd=root,
         env=ENV,
-        timeout=280,
+        timeout=1200,
         **options,
     )
     assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
@@ -290,7 +290,7 @@ with open(root / "log", "w") as log:
         child for child in children if b"propose" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes()
     ]
     process.send_signal(signal.SIGINT)
-    result = json.loads(process.communicate(timeout=60)[0])
+    result = json.loads(process.communicate(timeout=1200)[0])
 assert (
     process.returncode == 0
     and result["interrupted"]

@@ -30,7 +30,7 @@ class StoreCommand(unittest.TestCase):
             [NEREID, "store", *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=1200,
             env={**self.environment, **environment},
         )
         self.assertEqual(answer.returncode, code, answer.stderr)

@@ -38,7 +38,7 @@ def pairs(nereid, output, *arguments, check=True):
         [nereid, "synth", "--pairs", "-o", str(output), "--json", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=1200,
     )
     if check:
         assert done.returncode == 0, (arguments, done.returncode, done.stderr)
@@ -153,7 +153,7 @@ def verified_again(nereid, lines, folder, count):
         [nereid, "verify", "--batch", batch, "--device", "cpu", "--seed", "11"],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=1200,
     )
     verdicts = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(verdicts) == count
@@ -350,7 +350,7 @@ def check_by_replay_drops_what_is_degenerate(nereid):
             [nereid, "synth", "--json", *map(str, LIKELY), *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=1200,
         )
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
@@ -419,7 +419,7 @@ def the_same_bytes(nereid, folder):
             time.sleep(0.05)
         assert process.poll() is None, "it was done before it could be stopped"
         process.send_signal(how)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=1200)
         if how == signal.SIGINT:
             assert process.returncode == 130 and "Run the same command to resume" in said, (
                 process.returncode,

@@ -26,7 +26,7 @@ SMALL = ["--max-elements", "2^15", "--max-work", "2^21"]
 
 def synth(nereid, *arguments, check=True):
     done = subprocess.run(
-        [nereid, "synth", *map(str, arguments)], capture_output=True, text=True, timeout=300
+        [nereid, "synth", *map(str, arguments)], capture_output=True, text=True, timeout=1200
     )
     if check:
         assert done.returncode == 0, (arguments, done.returncode, done.stderr)
@@ -221,7 +221,7 @@ def interrupts_lose_nothing(nereid, folder):
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.time() + 60
+    deadline = time.time() + 600
     while time.time() < deadline and (not target.exists() or target.stat().st_size < 1 << 20):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
@@ -235,7 +235,7 @@ def interrupts_lose_nothing(nereid, folder):
 def traces_are_taken(nereid, files):
     for file in files:
         done = subprocess.run(
-            [nereid, "trace", "--json", str(file)], capture_output=True, text=True, timeout=250
+            [nereid, "trace", "--json", str(file)], capture_output=True, text=True, timeout=1200
         )
         assert done.returncode == 0, (file.read_text(), done.stdout[-2000:], done.stderr)
 

@@ -223,7 +223,7 @@ def nereid(folder, chats, *options):
         [NEREID, "tokenize", "-t", folder / "tokenizer.json", "--chat", "-0", "--json", *options],
         input=stdin,
         capture_output=True,
-        timeout=100,
+        timeout=1200,
     )
     assert answer.returncode == 0, answer.stderr.decode()
     return [json.loads(line) for line in answer.stdout.splitlines()]

@@ -29,7 +29,7 @@ BUILD = NEREID.parent.parent
 
 def command(*arguments, stdin=None, code=0):
     answer = subprocess.run(
-        [NEREID, "tokenize", *map(str, arguments)], input=stdin, capture_output=True, timeout=600
+        [NEREID, "tokenize", *map(str, arguments)], input=stdin, capture_output=True, timeout=1200
     )
     assert answer.returncode == code, (answer.returncode, answer.stderr.decode())
     return answer

@@ -61,7 +61,7 @@ class Trainer(unittest.TestCase):
                 input=b"".join(text + b"\0" for text in texts),
                 check=True,
                 capture_output=True,
-                timeout=600,
+                timeout=1200,
             )
             ours = json.loads(path.read_text(encoding="utf-8"))["model"]
             self.assertEqual(

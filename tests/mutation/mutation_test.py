@@ -30,7 +30,7 @@ SLICE = [
 
 def mutate(*arguments, check=None, **more):
     done = subprocess.run(
-        [NEREID, "mutate", *map(str, arguments)], capture_output=True, text=True, timeout=600, **more
+        [NEREID, "mutate", *map(str, arguments)], capture_output=True, text=True, timeout=1200, **more
     )
     if check is not None:
         assert done.returncode in check, (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
@@ -95,11 +95,11 @@ class Mutation(unittest.TestCase):
             stderr=subprocess.PIPE,
             text=True,
         )
-        path, end = self.out / "results.jsonl", time.monotonic() + 120
+        path, end = self.out / "results.jsonl", time.monotonic() + 600
         while time.monotonic() < end and not (path.exists() and len(path.read_text().splitlines()) > 7):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=1200)
         self.assertEqual(process.returncode, 130)
         self.assertGreater(len(self.results()), 5)
         self.assertTrue((self.out / "report.json").exists())
@@ -109,7 +109,7 @@ class Mutation(unittest.TestCase):
         begin = time.monotonic()
         budget = ["--seconds", 12, "--each", 200, "--jobs", 2, "-o", self.out, "--json"]
         done = mutate(*slow, *budget, check=[0, 1])
-        self.assertLess(time.monotonic() - begin, 12 + 20)
+        self.assertLess(time.monotonic() - begin, 12 + 100)
         report = json.loads(done.stdout)
         self.assertGreater(report["left"] + report["sources_left"], 0)
         self.assertEqual(report["all"]["errors"], 0)  # what was cut short is left, not judged

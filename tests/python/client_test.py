@@ -156,7 +156,7 @@ class Servers(unittest.TestCase):
             server.end(signal.SIGKILL)
             time.sleep(0.5)
             self.start(jobs=1, port=port)
-            asked.join(120)
+            asked.join(1200)
         self.assertEqual([one.status for one in found], ["refused"] * 8, [one.error for one in found])
 
     def test_a_fault_of_the_judge_is_no_reward(self):
@@ -227,16 +227,16 @@ class Servers(unittest.TestCase):
                 found["answers"] = (first, then)
                 with nereid.Client(f"http://127.0.0.1:{server.server_port}", patience=0.3) as judge:
                     with self.assertRaisesRegex(nereid.NereidError, says):
-                        judge.verify("relu", "x", timeout=30)
+                        judge.verify("relu", "x", timeout=300)
                     with self.assertRaisesRegex(nereid.NereidError, says):  # its threads are still there
-                        judge.verify("relu", "y", timeout=30)
+                        judge.verify("relu", "y", timeout=300)
 
     def test_no_server(self):
         with nereid.Client("http://127.0.0.1:9", patience=1) as judge:
             start = time.monotonic()
             (reward,) = judge.rewards([""], [GOOD], ["relu"])
             self.assertEqual((reward.reward, reward.status), (None, "error"))
-            self.assertLess(time.monotonic() - start, 20)
+            self.assertLess(time.monotonic() - start, 200)
 
 
 if __name__ == "__main__":

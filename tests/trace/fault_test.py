@@ -104,7 +104,7 @@ class Faults(unittest.TestCase):
         """(exit status, what it wrote) of a command under which a generation is killed."""
         process = self.start(self.module(seconds=4), "-o", str(self.kept), *arguments)
         killer = Killer(process, generation, kills)
-        out, errors = process.communicate(timeout=240)
+        out, errors = process.communicate(timeout=1200)
         killer.join()
         self.assertEqual(len(killer.killed), kills, errors)
         return process.returncode, out, errors
@@ -119,7 +119,7 @@ class Faults(unittest.TestCase):
                 status, _, errors = self.killed(generation, 1)
                 self.assertEqual(status, 0, errors)
                 done = subprocess.run(
-                    [NEREID, "trace", str(self.kept), "--json"], capture_output=True, text=True, timeout=60
+                    [NEREID, "trace", str(self.kept), "--json"], capture_output=True, text=True, timeout=1200
                 )
                 self.assertEqual(json.loads(done.stdout)["class"], "Model")
 
@@ -141,7 +141,7 @@ class Faults(unittest.TestCase):
         process = self.start(
             self.module(more="os.closerange(3, 1000)"), "-o", str(self.kept), "--json", env=self.WARM
         )
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(timeout=1200)
         self.assertEqual(process.returncode, 1, errors)
         self.assertIn("no answer", json.loads(out)["killed"]["limit"])
         self.assertFalse(self.kept.exists())
@@ -153,7 +153,7 @@ class Faults(unittest.TestCase):
                 stdout=full,
                 stderr=subprocess.PIPE,
                 text=True,
-                timeout=120,
+                timeout=1200,
                 env=self.WARM,
             )
         self.assertEqual(done.returncode, 3, done.stderr)
@@ -167,7 +167,7 @@ class Faults(unittest.TestCase):
         process = self.start(
             self.module(), "-o", str(self.kept), "--json", preexec_fn=small_files, env=self.WARM
         )
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(timeout=1200)
         self.assertEqual(process.returncode, 3, errors)
         self.assertEqual(json.loads(out)["error"]["blame"], "ours")
         self.assertIn("kept.trace", errors)

@@ -114,7 +114,7 @@ process.send_signal(signal.SIGCONT)
 clock = time.monotonic()
 stopped = json.loads(stop.communicate()[0])
 seconds = time.monotonic() - clock
-assert process.wait() == 130 and seconds < 30, seconds
+assert process.wait() == 130 and seconds < 100, seconds
 assert stopped["state"] == "stopped" and 0 <= stopped["step"] < STEPS - 1, stopped
 assert stopped["resume"].startswith("nereid train rl moved.toml -o "), stopped
 kept = len(lines_of("training/moved"))

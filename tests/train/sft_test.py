@@ -55,7 +55,8 @@ whole("plain")
 assert (root / "runs/plain/metrics.jsonl").read_bytes() == before
 
 # A run that ends with its seconds: the rate falls with them, and what a killed one has spent counts.
-timed = {"kind": "cosine", "steps": None, "seconds": 3, "warmup_steps": 1, "final_share": 0}
+budget = max(3, 30 * curve("plain", "seconds")[-1][0])  # on any machine that many steps fit
+timed = {"kind": "cosine", "steps": None, "seconds": budget, "warmup_steps": 1, "final_share": 0}
 run_file("timed", schedule=timed)
 process = subprocess.Popen(command("timed"), env=ENV, stderr=subprocess.DEVNULL)
 state = root / "runs/timed/checkpoints/step-00000007/state.json"
@@ -69,7 +70,7 @@ rates = [rate for rate, _, _ in timed_curve]
 assert len(rates) > 7 and all(a > b for a, b in zip(rates, rates[1:])), rates
 assert rates[-1] < 0.05 * 0.01, "the last steps are those of the last twentieth of the time"
 spent = sum(seconds for _, seconds, _ in timed_curve)
-assert 2 < spent < 4.5, spent
+assert 0.6 * budget < spent < 1.5 * budget, (spent, budget)
 assert timed_curve[-1][2] is not None
 metrics = (root / "runs/timed/metrics.jsonl").read_bytes()
 whole("timed", schedule=timed)
@@ -111,10 +112,10 @@ step_seconds = json.loads(process.stdout.readline())["seconds"]
 time.sleep(step_seconds / 4)  # of the second step
 begun = time.monotonic()
 process.send_signal(signal.SIGINT)
-error = process.communicate(timeout=600)[1]
+error = process.communicate(timeout=1200)[1]
 ended = time.monotonic() - begun
 assert process.returncode == 130 and "stopped after step 1;" in error, (process.returncode, error)
-assert ended < max(1, step_seconds / 2), (ended, step_seconds)
+assert ended < max(3, step_seconds / 2), (ended, step_seconds)
 (kept,) = (root / "runs/long/checkpoints").glob("step-*")
 assert kept.name == "step-00000001" and len(curve("long", "loss")) == 1
 

@@ -160,7 +160,7 @@ while not list((root / "training/away").glob("checkpoints/step-????????/service.
     assert process.poll() is None
     time.sleep(0.1)
 service.kill()
-_, errors = process.communicate(timeout=900)
+_, errors = process.communicate(timeout=1200)
 assert process.returncode == 3 and "the service at " + service.url in errors and "tinker://" in errors, errors
 step, saved = checkpoint("away")
 assert saved["path"] in errors, (saved, errors)
@@ -177,7 +177,7 @@ process = subprocess.Popen(
 assert json.loads(process.stdout.readline())["step"] == 0
 process.send_signal(signal.SIGINT)
 began = time.monotonic()
-_, errors = process.communicate(timeout=600)
+_, errors = process.communicate(timeout=1200)
 assert process.returncode == 130 and "run the same command to resume" in errors, errors
 print(f"Ctrl-C: over after {time.monotonic() - began:.1f} s")
 out, _ = train("stopped")
