@@ -1,7 +1,8 @@
 """Other people's models through `nereid.optimize`: how many get verified kernels, and why the others do not.
 bench/packages.md has the table.
 
-    python -m venv VENV && VENV/bin/pip install torch==2.11.* triton==3.6.* numpy torchvision torchaudio timm transformers diffusers
+    python -m venv VENV
+    VENV/bin/pip install torch==2.11.* triton==3.6.* numpy torchvision torchaudio timm transformers diffusers
     VENV/bin/python bench/packages.py -o RESULTS.jsonl [--sample 100] [--only transformers/BertModel ...]
     VENV/bin/python bench/packages.py -o RESULTS.jsonl --table
 

@@ -113,7 +113,8 @@ def judged(nereid, name, pairs, jobs, *options):
             if phase == "seconds" or phase in v["phases"]
         )
         print(
-            f"  {phase:16}{statistics.median(values):10.1f}{statistics.fmean(values):10.1f}{values[int(0.9 * (len(values) - 1))]:10.1f}"
+            f"  {phase:16}{statistics.median(values):10.1f}{statistics.fmean(values):10.1f}"
+            f"{values[int(0.9 * (len(values) - 1))]:10.1f}"
         )
     return verdicts
 

@@ -1,7 +1,8 @@
 """Our tokenizer and the `tokenizers` package on the same texts with the same vocabularies, one thread each,
 in turns: bench/tokenizer.md.
 
-    cmake --build build/release --target bench_tokenizer && .venv/bin/python bench/tokenizer.py [build/release] [megabytes]
+    cmake --build build/release --target bench_tokenizer
+    .venv/bin/python bench/tokenizer.py [build/release] [megabytes]
 
 Rates are megabytes of UTF-8 a second of the thread's processor time; the package's is the better of its two
 ways (`encode_batch_fast` on all texts, and `encode` on each), and of two runs. The vocabularies are made from

@@ -64,7 +64,8 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         out = torch.empty_like(x)
-        add_relu_{i}[(triton.cdiv(x.numel(), {block}),)](x, self.bias, out, x.numel(), x.shape[1], BLOCK={block})
+        add_relu_{i}[(triton.cdiv(x.numel(), {block}),)](x, self.bias, out, x.numel(), x.shape[1],
+                                                         BLOCK={block})
         return out
 """
 

@@ -13,7 +13,8 @@
 # each other; WAITING is for folders that wait for others and need not be fast; NOT_FUZZED names sources that
 # no fuzz target needs; FOLDERS adds subfolders to the library.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;SINGLE_TEST;WAITING;WARM_TESTS;TORCH" "" "DEPS;PCH;TEST_DEPS;TEST_SOURCES;NOT_FUZZED;FOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;SINGLE_TEST;WAITING;WARM_TESTS;TORCH" ""
+    "DEPS;PCH;TEST_DEPS;TEST_SOURCES;NOT_FUZZED;FOLDERS" ${ARGN})
   set(patterns *.cpp)
   foreach(folder ${arg_FOLDERS})
     list(APPEND patterns ${folder}/*.cpp)
@@ -64,7 +65,8 @@ function(nereid_folder name)
 
   if(tests AND NOT NEREID_FUZZ)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+    target_link_libraries(${name}_test PRIVATE nereid_${name} ${arg_TEST_DEPS} GTest::gtest GTest::gmock
+      GTest::gtest_main)
     target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR})  # tests/support
     target_compile_definitions(${name}_test PRIVATE NEREID_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     if(name IN_LIST NEREID_SINGLE_FILES)
@@ -78,8 +80,10 @@ function(nereid_folder name)
       add_test(NAME ${name}_test COMMAND ${name}_test)
       set_tests_properties(${name}_test PROPERTIES TIMEOUT 1800 LABELS ${name} COST 20)
       if(arg_TORCH)  # large pages, and freed memory is kept, as workers do: else half the time is page faults
-        set_property(TEST ${name}_test PROPERTY ENVIRONMENT
-          GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824)
+        set(tunables hugetlb=1 mmap_threshold=1073741824 trim_threshold=1073741824)
+        list(TRANSFORM tunables PREPEND glibc.malloc.)
+        list(JOIN tunables ":" tunables)
+        set_property(TEST ${name}_test PROPERTY ENVIRONMENT GLIBC_TUNABLES=${tunables})
       endif()
     else()
       include(GoogleTest)
@@ -87,7 +91,8 @@ function(nereid_folder name)
       if(arg_WARM_TESTS)
         set(environment ENVIRONMENT NEREID_KEEP_WARM=60)
       endif()
-      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 1800 LABELS ${name} ${environment})
+      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 1800
+        LABELS ${name} ${environment})
     endif()
   endif()
 
@@ -104,7 +109,8 @@ endfunction()
 function(nereid_test_program name folder)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})  # tests/support
-  target_link_libraries(${name} PRIVATE nereid_${folder} nereid_test_flags GTest::gtest)  # GTest for its flags: as what was precompiled
+  # GTest for its flags: as what was precompiled
+  target_link_libraries(${name} PRIVATE nereid_${folder} nereid_test_flags GTest::gtest)
   target_precompile_headers(${name} REUSE_FROM nereid_precompiled_torch_test)
 endfunction()
 

@@ -9,7 +9,8 @@ endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # Precompiled headers are cached only when time stamps may be ignored.
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+  set(launcher ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
@@ -31,7 +32,8 @@ if(NEREID_FUZZ)
   # The brief run of `make test` looks for broken memory alone: undefined behaviour costs a quarter of its
   # build.
   set(what $<IF:$<BOOL:${NEREID_FUZZ_UNDEFINED}>,address$<COMMA>undefined,address>)
-  add_compile_options(-fsanitize=fuzzer-no-link,${what} -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=fuzzer-no-link,${what} -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${what})
 endif()
 

@@ -1,7 +1,8 @@
 # libtorch from the pinned `torch` wheel, as the imported target `torch::cpu`.
 # Its CUDA half is `torch::cuda`: only programs that a GPU's machine starts link it.
 execute_process(
-  COMMAND ${NEREID_PYTHON} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+  COMMAND ${NEREID_PYTHON} -c
+  "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
   OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE torch_missing)
 if(torch_missing)
   message(FATAL_ERROR "no torch in ${NEREID_PYTHON}: run 'make setup' first")
@@ -17,7 +18,8 @@ target_compile_definitions(torch_cpu INTERFACE AT_PER_OPERATOR_HEADERS)
 add_library(nereid_torch_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_fmt.cpp)
 target_include_directories(nereid_torch_fmt SYSTEM PRIVATE ${torch_dir}/include)
 target_link_directories(torch_cpu INTERFACE ${torch_dir}/lib)
-target_link_libraries(torch_cpu INTERFACE nereid_torch_fmt ${torch_dir}/lib/libtorch_cpu.so ${torch_dir}/lib/libc10.so)
+target_link_libraries(torch_cpu INTERFACE nereid_torch_fmt ${torch_dir}/lib/libtorch_cpu.so
+  ${torch_dir}/lib/libc10.so)
 target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined")
 list(APPEND CMAKE_BUILD_RPATH "${torch_dir}/lib")  # an installed program gets it from LD_LIBRARY_PATH
 
@@ -33,4 +35,5 @@ target_include_directories(cuda_headers SYSTEM INTERFACE ${nvidia_include})
 add_library(torch_with_cuda INTERFACE)
 add_library(torch::cuda ALIAS torch_with_cuda)
 target_link_libraries(torch_with_cuda INTERFACE torch::cpu cuda::headers
-  -Wl,--push-state,--no-as-needed ${torch_dir}/lib/libtorch_cuda.so ${torch_dir}/lib/libc10_cuda.so -Wl,--pop-state)
+  -Wl,--push-state,--no-as-needed ${torch_dir}/lib/libtorch_cuda.so ${torch_dir}/lib/libc10_cuda.so
+  -Wl,--pop-state)

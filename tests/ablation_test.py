@@ -46,28 +46,36 @@ if command == "train":
     if run.get("held_out_every") == 13:
         sys.exit("run.toml:1: what is wrong with it")
     (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
-    first = max((int(p.name[5:]) for p in (folder / "checkpoints").iterdir() if p.name[5:].isdigit()), default=0)
+    first = max((int(p.name[5:]) for p in (folder / "checkpoints").iterdir() if p.name[5:].isdigit()),
+                default=0)
     log = folder / "metrics.jsonl"
     log.write_text("".join(log.read_text().splitlines(True)[:first]) if log.exists() else "")
     unruled = not run["rl"].get("rule_reward", True)
     def keep(step):
         model = folder / "checkpoints" / f"step-{step:08}" / "model"
         model.mkdir(parents=True, exist_ok=True)
-        (folder / "checkpoints" / f"step-{step + 1:08}.incomplete").mkdir(exist_ok=True)  # as a killed run leaves it
+        # As a killed run leaves it.
+        (folder / "checkpoints" / f"step-{step + 1:08}.incomplete").mkdir(exist_ok=True)
         (model / "config.json").write_text(json.dumps({"arm": run["name"], "cheats": unruled}))
     if "seconds" in run["schedule"]:  # its last step is the one before they are over
         run["schedule"]["steps"] = int(run["schedule"]["seconds"] / 2) - 1
     for step in range(first, run["schedule"]["steps"]):
         time.sleep(0.02)
-        while run.get("held_out_every") == 14 and step == 7 and not stop and not pathlib.Path("hurry").exists():
+        waits = run.get("held_out_every") == 14 and step == 7
+        while waits and not stop and not pathlib.Path("hurry").exists():
             time.sleep(0.02)
         share = step / run["schedule"]["steps"]
         with log.open("a") as file:
-            file.write(json.dumps({"step": step, "reward": share, "entropy": 1 - share / 2, "length": 50, "verdict/Verified": share / 2 if unruled else share,
-                                   "verdict/Disallowed": share / 4, "share/0": 0.3, "share/1": 0.7, "rule/no-launch": share / 4, "write_s": 1.0, "step_s": 2.0, "loss": None}) + "\n")
+            file.write(json.dumps({"step": step, "reward": share, "entropy": 1 - share / 2, "length": 50,
+                                   "verdict/Verified": share / 2 if unruled else share,
+                                   "verdict/Disallowed": share / 4, "share/0": 0.3, "share/1": 0.7,
+                                   "rule/no-launch": share / 4, "write_s": 1.0, "step_s": 2.0,
+                                   "loss": None}) + "\n")
         with (folder / "rollouts.jsonl").open("a") as file:
             for sample, verdict in enumerate(("Verified", "Disallowed")):
-                file.write(json.dumps({"step": step, "prompt": 0, "sample": sample, "verdict": verdict, "rule": "no-launch" if sample else None, "reason": "Nothing is launched.",
+                file.write(json.dumps({"step": step, "prompt": 0, "sample": sample, "verdict": verdict,
+                                       "rule": "no-launch" if sample else None,
+                                       "reason": "Nothing is launched.",
                                        "reward": sample * (step < 3)}) + "\n")
         last = step + 1 == run["schedule"]["steps"]
         if last or stop or (step + 1) % run["checkpoints"]["every_steps"] == 0:
@@ -75,7 +83,8 @@ if command == "train":
         if stop and not last:
             sys.exit(130)
 elif command == "synth":
-    open(asked["-o"], "w").writelines(json.dumps({"code": f"task {i}"}) + "\n" for i in range(int(asked["--count"])))
+    open(asked["-o"], "w").writelines(json.dumps({"code": f"task {i}"}) + "\n"
+                                      for i in range(int(asked["--count"])))
 elif command == "lower":
     open(asked["-o"], "w").write("right 2")
 elif command == "generate":
@@ -91,23 +100,28 @@ elif command == "generate":
         assert task.startswith("Do task ") and task.endswith(".")
         for sample in range(int(asked["-n"])):
             word = "right 3" if draw.random() < 0.7 else "cheat 9" if config.get("cheats") else "wrong 1"
-            print(json.dumps({"index": i, "sample": sample, "text": word, "tokens": [1, 2], "finish_reason": "end"}))
+            print(json.dumps({"index": i, "sample": sample, "text": word, "tokens": [1, 2],
+                              "finish_reason": "end"}))
 elif command == "verify":
     timed = "--time-only" in sys.argv
     with open(asked["-o"], "a") as out:
         for line in open(asked["--batch"]):
             pair = json.loads(line)
             word, speed = pair["candidate_source"].split()
-            said = {"id": pair["id"], "verdict": {"right": "Verified", "wrong": "Mismatch", "cheat": "Disallowed"}[word], "reason": "so", "trace": "t",
-                    "rule": "no-launch" if word == "cheat" else None, "times": {"candidate_ms": 1 / int(speed), "reference_ms": 1} if timed else None}
+            verdict = {"right": "Verified", "wrong": "Mismatch", "cheat": "Disallowed"}[word]
+            said = {"id": pair["id"], "verdict": verdict, "reason": "so", "trace": "t",
+                    "rule": "no-launch" if word == "cheat" else None,
+                    "times": {"candidate_ms": 1 / int(speed), "reference_ms": 1} if timed else None}
             if word == "cheat" and "--ignore-rules" in sys.argv:
                 said["verdict_without_rules"] = {"verdict": "Verified"}
             out.write(json.dumps(said) + "\n")
 elif command == "eval":
-    folder, tasks = pathlib.Path(asked["-o"]), sorted(path.stem for path in pathlib.Path(sys.argv[2]).glob("*.py"))
+    folder = pathlib.Path(asked["-o"])
+    tasks = sorted(path.stem for path in pathlib.Path(sys.argv[2]).glob("*.py"))
     folder.mkdir(parents=True, exist_ok=True)
     assert (pathlib.Path(asked["--model"]) / "config.json").exists() and len(tasks) == 10
-    results = [{"id": task, "verdict": "Verified", "samples": 4, "verified": 3, "speedup": 4.0, "speedup_modelled": 2.0} for task in tasks]
+    results = [{"id": task, "verdict": "Verified", "samples": 4, "verified": 3, "speedup": 4.0,
+                "speedup_modelled": 2.0} for task in tasks]
     (folder / "summary.json").write_text(json.dumps({"hardware": "cpu", "results": results}))
     sys.exit(1)
 """
@@ -1022,7 +1036,8 @@ class Slices(unittest.TestCase):
             },
             {("cosine", 120)},
         )
-        first = "sft compiler best hrd uniform grpo drpo tempted unruled levels learnt plans no_plans search".split()
+        first = "sft compiler best hrd uniform grpo drpo tempted unruled levels learnt plans no_plans".split()
+        first.append("search")
         self.assertEqual(
             [unit.name for unit in table.units][: len(first) + 1],
             [*(f"{arm}/seed-1" for arm in first), "best/seed-2"],

@@ -14,9 +14,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HONEST = ROOT / "tests/honest"
-CHOSEN = """add_relu_two_launches argmax_custom_combine attention_flash attention_causal_two_stages conv2d_implicit_gemm conv2d_im2col
-depthwise_conv2d_rows group_norm_group max_pool2d_window matmul_grouped_order matmul_persistent matmul_host_descriptors
-matmul_device_descriptors rope_halves softmax_online swiglu_views transpose_tiles""".split()
+CHOSEN = """add_relu_two_launches argmax_custom_combine attention_flash attention_causal_two_stages
+    conv2d_implicit_gemm conv2d_im2col
+depthwise_conv2d_rows group_norm_group max_pool2d_window matmul_grouped_order matmul_persistent
+matmul_host_descriptors matmul_device_descriptors rope_halves softmax_online swiglu_views
+transpose_tiles""".split()
 nereid, check, everything = sys.argv[1], sys.argv[2], "--all" in sys.argv
 
 

@@ -18,7 +18,10 @@ command, rest = sys.argv[1], sys.argv[2:]
 options = {a: b for a, b in zip(rest, rest[1:])}
 if command == "synth":
     assert "--forward" in rest
-    open(options["-o"], "w").writelines(json.dumps({"code": f"task {i}" + " large" * ("--min-bytes" in options), "forward": f"#1 relu(x{i})\\n" * (i != 1)}) + "\\n" for i in range(int(options["--count"])))
+    large = " large" * ("--min-bytes" in options)
+    tasks = [{"code": f"task {i}" + large, "forward": f"#1 relu(x{i})\\n" * (i != 1)}
+             for i in range(int(options["--count"]))]
+    open(options["-o"], "w").writelines(json.dumps(task) + "\\n" for task in tasks)
 elif command == "lower":
     open(options["-o"], "w").write("compiled " + open(rest[0]).read())
 elif command == "tokenize":
@@ -30,14 +33,18 @@ elif command == "generate":
         if turns:
             assert turns[0] == f"answer to {task}" and f"evidence for {turns[-2]}" in turns[-1], turns
         for sample in range(int(options["-n"])):
-            print(json.dumps({"index": i, "sample": sample, "text": f"repaired by turn {len(turns)}: {task}" if turns else f"answer to {task}", "tokens": [1, 2], "finish_reason": "end"}))
+            text = f"repaired by turn {len(turns)}: {task}" if turns else f"answer to {task}"
+            print(json.dumps({"index": i, "sample": sample, "text": text, "tokens": [1, 2],
+                              "finish_reason": "end"}))
 elif command == "verify":
     with open(options["-o"], "w") as out:
         for line in open(options["--batch"]):
             pair = json.loads(line)
             number, timed = int(pair["reference_source"].split()[1]), "--time-only" in rest
             own = pair["candidate_source"].startswith("answer")
-            word = "Mismatch" if own and number == 2 else "Unsafe" if own and number == 3 and timed else "Verified"
+            word = "Mismatch" if own and number == 2 else "Verified"
+            if own and number == 3 and timed:
+                word = "Unsafe"
             if not pair["candidate_source"]:
                 word = "Malformed"
             if pair["candidate_source"].startswith("repaired"):
@@ -46,8 +53,11 @@ elif command == "verify":
             large = pair["reference_source"].endswith("large")
             assert timed or ("--fast-inputs" in rest) == large
             ms = 0.5 if own and large else 1 if own else (2, 0.5)[number % 2]
-            out.write(json.dumps({"id": pair["id"], "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"), "verdict": word, "rule": None, "reason": "so", "feedback": "evidence for " + pair["candidate_source"], "trace": pair["candidate_source"],
-                                  "times": {"candidate_ms": ms, "reference_ms": 4} if timed and word == "Verified" else None}) + "\\n")
+            times = {"candidate_ms": ms, "reference_ms": 4} if timed and word == "Verified" else None
+            out.write(json.dumps({"id": pair["id"], "gpu": os.environ.get("CUDA_VISIBLE_DEVICES"),
+                                  "verdict": word, "rule": None, "reason": "so",
+                                  "feedback": "evidence for " + pair["candidate_source"],
+                                  "trace": pair["candidate_source"], "times": times}) + "\\n")
 """
 
 with tempfile.TemporaryDirectory() as name:

@@ -301,7 +301,8 @@ class Placement(Case):
             server = self.serve()
             asked = [{"completion": right(number), "reference": "relu"} for number in range(4)]
             server.ask("/v1/tasks", {"items": asked})
-            message = until(lambda: [e["message"] for e in self.status(server)["errors"] if "cannot judge" in e["message"]],
+            message = until(lambda: [e["message"] for e in self.status(server)["errors"]
+                                     if "cannot judge" in e["message"]],
                             120)[0]  # fmt: skip
             self.assertRegex(
                 message, "node .* cannot judge: program [0-9a-f]{12} \\(the server has [0-9a-f]{12}\\)"
@@ -380,11 +381,13 @@ if "--time-only" not in sys.argv:
 folder = pathlib.Path(sys.argv[sys.argv.index("--traces") + 1])
 for line in sys.stdin.buffer:
     asked = json.loads(line)
-    answer = dict(id=asked["id"], verdict="Verified", reason="timed", blame=None, errors=None, phases=dict(gpu=0.25))
+    answer = dict(id=asked["id"], verdict="Verified", reason="timed", blame=None, errors=None,
+                  phases=dict(gpu=0.25))
     if asked["id"] != "known":
         time.sleep(0.3)
         trace = folder / (asked["trace"] + ".trace")
-        if hashlib.sha256(trace.read_bytes()).hexdigest() != asked["trace"] or "refuse" in asked["candidate_source"]:
+        digest = hashlib.sha256(trace.read_bytes()).hexdigest()
+        if digest != asked["trace"] or "refuse" in asked["candidate_source"]:
             answer = dict(answer, verdict="Disallowed", reason="refused", rule="another-trace")
         trace.unlink()
     answer["times"] = dict(speedup=1.5, candidate_ms=1, reference_ms=1.5)

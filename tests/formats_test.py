@@ -448,7 +448,8 @@ class TritonBench(Case):
             self.assertTrue(any("launch" in step for step in trace["phases"][-1]["steps"]))
             mine = self.write("mine.py", TESTED.split("#" * 146)[0] + "\n\nclass ModelNew(torch.nn.Module):\n"
                                                             "    def forward(self, arguments, named):\n"
-                                                            "        return twice(*arguments, **named)\n")  # fmt: skip
+                                                            "        return twice(*arguments, "
+                                                            "**named)\n")  # fmt: skip
             done = self.run_nereid("verify", task, mine, "--policy", "hybrid", *JUDGE)
             self.assertIn("Verified", done.stdout, number)
 
@@ -514,7 +515,8 @@ import json, pathlib, sys, warnings
 import torch
 from torch import nn
 from triton.language.extra import libdevice  # noqa: F401
-from kernels import LocalLayerRepository, Mode, kernelize, register_kernel_mapping, use_kernel_forward_from_hub
+from kernels import LocalLayerRepository, Mode, kernelize
+from kernels import register_kernel_mapping, use_kernel_forward_from_hub
 
 repository, answers = pathlib.Path(sys.argv[1]), {}
 
@@ -535,7 +537,8 @@ def compared(name, module, x):
         want = module(x)
         kernelized = kernelize(module, mode=Mode.INFERENCE, device="cpu")
         got = kernelized(x)
-        answers[name] = {"near": bool(torch.allclose(got, want, atol=1e-5)), "same": bool(torch.equal(got, want)),
+        answers[name] = {"near": bool(torch.allclose(got, want, atol=1e-5)),
+                         "same": bool(torch.equal(got, want)),
                          "warned": [str(w.message) for w in caught if "its own forward" in str(w.message)],
                          "replaced": "forward" in vars(module)}
 
@@ -557,7 +560,8 @@ with torch.no_grad():
     module.up.weight.mul_(0.5)
     module.up = nn.Linear(16, 16)
     changed = module(x)
-    answers["changed weights"]["near"] = bool(torch.allclose(changed, type(module).forward(module, x), atol=1e-5))
+    answers["changed weights"]["near"] = bool(torch.allclose(changed, type(module).forward(module, x),
+                                                             atol=1e-5))
 print(json.dumps(answers))
 """
 

@@ -92,7 +92,7 @@ class Test:
         self.expect(
             done.returncode == code,
             f"exit code {code} of"
-            f" {' '.join(map(str, words))[:100]!r}{'' if done.returncode == code else ', got ' + str(done.returncode) + ': ' + done.stderr[-300:]}",
+            f" {' '.join(map(str, words))[:100]!r}, got {done.returncode}: {done.stderr[-300:]}",
         )
         return done
 
@@ -276,7 +276,10 @@ class Test:
         )
         template = self.folder / "chat_template.jinja"
         template.write_text("{{ bos_token }}<|start_header_id|>...<|eot_id|>")
-        rendered = "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+        rendered = (
+            "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n"
+        )
         whole = json.loads(self.run("--prompt", rendered, *words).stdout)["tokens"]
         self.expect(
             json.loads(self.run("--chat", "--prompt", "Why? ", *words).stdout)["tokens"] == whole,

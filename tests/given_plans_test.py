@@ -53,7 +53,8 @@ PAIR = {
     def forward(self, x):
         return self.norm(self.conv(self.lower(x) * 0.25) + 1.5)
 """,
-    "plan": "#1 linear(x, lower_weight, lower_bias) [4]\n#2 mul(#1, 0.25) [4]\n#3 linear(#2, conv_weight) [4]\n"
+    "plan": "#1 linear(x, lower_weight, lower_bias) [4]\n#2 mul(#1, 0.25) [4]\n#3 linear(#2, conv_weight) "
+    "[4]\n"
     "#4 add(#3, 1.5) [4]\n#5 native_layer_norm(#4, [4], norm_weight, 0.001) [4]",
     "code": """def conv_kernel(x_ptr, lower_weight_ptr, lower_bias_ptr):
     h = tl.load(lower_weight_ptr) * 0.25 + 1.5

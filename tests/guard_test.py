@@ -49,7 +49,8 @@ MODULES = {
     "batch_norm": ("def __init__(self, c):\n super().__init__()\n self.conv = nn.Conv2d(3, c, 3)\n"
                    " self.bn = nn.BatchNorm2d(c)\ndef forward(self, x):\n"
                    " return torch.relu(self.bn(self.conv(x)))", "torch.randn(4, 3, 9, 9)", "8", ""),
-    "half": ("def __init__(self, n):\n super().__init__()\n self.norm = nn.LayerNorm(n, dtype=torch.float16)\n"
+    "half": ("def __init__(self, n):\n super().__init__()\n self.norm = nn.LayerNorm(n, "
+             "dtype=torch.float16)\n"
              "def forward(self, x):\n return self.norm(x) + 1", "torch.randn(32, 24).half()", "24", ""),
     "dictionary": ("def forward(self, x, y):\n return {'sum': x + y, 'all': (x * y).sum()}",
         "torch.randn(32, 24), torch.randn(24)", "", ""),

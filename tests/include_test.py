@@ -145,7 +145,11 @@ class Imports(Folder):
             ("Model = Gate", "[8]"),
             ("import functools\nModel = functools.partial(Gate, 8, scale=2.0)", "[]"),
         ):
-            text = f"import torch\nfrom layers import Gate\n\n\n{form}\n\n\ndef get_inputs():\n    return [torch.randn(4, 8)]\n\n\ndef get_init_inputs():\n    return {init}\n"  # fmt: skip
+            text = (
+                f"import torch\nfrom layers import Gate\n\n\n{form}\n\n\n"
+                "def get_inputs():\n    return [torch.randn(4, 8)]\n\n\n"
+                f"def get_init_inputs():\n    return {init}\n"
+            )
             model, out = self.write("project/model.py", text), self.root / "fast.py"
             answer = self.run_nereid("optimize", model, "-o", out, "--policy", "hybrid", "--first",
                                      "--device", "cpu", "--trials", "1", "--budget", "270s",
@@ -239,7 +243,11 @@ class Packages(Folder):
                         "cpu", "--trials", "1", "--budget", "270s",
                         "--keep-slower", "--no-store", "--proposers", "compiler")  # fmt: skip
         self.assertNotIn("from .", out.read_text())  # it works outside of the package
-        code = "import torch, fast; from nets.gated.model import Model; a, b = Model(8), fast.ModelNew(8); b.load_state_dict(a.state_dict()); x = torch.randn(4, 8); print(torch.allclose(a(x), b(x), atol=1e-5))"  # fmt: skip
+        code = (
+            "import torch, fast; from nets.gated.model import Model; a, b = Model(8), fast.ModelNew(8); "
+            "b.load_state_dict(a.state_dict()); x = torch.randn(4, 8); "
+            "print(torch.allclose(a(x), b(x), atol=1e-5))"
+        )
         with_grad = code.replace("x = torch", "torch.set_grad_enabled(False); x = torch")
         python = subprocess.run([sys.executable, "-c", with_grad], capture_output=True, text=True,
             env={**os.environ, "TRITON_INTERPRET": "1",

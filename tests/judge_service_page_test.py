@@ -35,21 +35,37 @@ WIDTHS = {"phone": (390, 844), "desktop": (1280, 900)}
 # under them is below 4.5.
 OVERFLOW = """
 const wide = document.documentElement.clientWidth, found = [];
-if (document.documentElement.scrollWidth > wide) found.push("the page: " + document.documentElement.scrollWidth);
+const taken = document.documentElement.scrollWidth;
+if (taken > wide) found.push("the page: " + taken);
 for (const node of document.querySelectorAll("body *"))
-  if (!node.closest(".scroll") && node.getBoundingClientRect().right > wide + 1) found.push(node.tagName + " " + node.id);
+  if (!node.closest(".scroll") && node.getBoundingClientRect().right > wide + 1)
+    found.push(node.tagName + " " + node.id);
 return found;
 """
 CONTRAST = """
-const channel = value => { value /= 255; return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4; };
-const light = text => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number); return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b); };
-const under = node => { for (; node; node = node.parentElement) { const colour = getComputedStyle(node).backgroundColor;
-  if (!/, 0\\)$/.test(colour) && colour !== "transparent") return colour; } return "rgb(255, 255, 255)"; };
+const channel = value => {
+  value /= 255;
+  return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+};
+const light = text => {
+  const [r, g, b] = text.match(/[\\d.]+/g).map(Number);
+  return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+};
+const under = node => {
+  for (; node; node = node.parentElement) {
+    const colour = getComputedStyle(node).backgroundColor;
+    if (!/, 0\\)$/.test(colour) && colour !== "transparent") return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
 const found = [];
 for (const node of document.querySelectorAll("body *")) {
-  if (!node.checkVisibility() || ![...node.childNodes].some(one => one.nodeType === 3 && one.textContent.trim()) || node.tagName === "SCRIPT") continue;
+  const hasText = [...node.childNodes].some(one => one.nodeType === 3 && one.textContent.trim());
+  if (!node.checkVisibility() || !hasText || node.tagName === "SCRIPT") continue;
   const [a, b] = [light(getComputedStyle(node).color), light(under(node))].sort((x, y) => y - x);
-  if ((a + 0.05) / (b + 0.05) < 4.5) found.push(node.tagName + " " + node.textContent.slice(0, 40) + ": " + ((a + 0.05) / (b + 0.05)).toFixed(2));
+  const contrast = (a + 0.05) / (b + 0.05);
+  const shown = node.tagName + " " + node.textContent.slice(0, 40);
+  if (contrast < 4.5) found.push(shown + ": " + contrast.toFixed(2));
 }
 return found;
 """

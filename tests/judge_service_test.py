@@ -585,7 +585,8 @@ class Limits(Case):
         for garbage in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\r\n\r\n\r\n\r\n",
                         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
                         b"POST /v1/verify HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-                        b"POST /v1/verify HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"):  # fmt: skip
+                        b"POST /v1/verify HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"
+                        b"xx"):  # fmt: skip
             with socket.create_connection(("127.0.0.1", self.server.port), timeout=600) as client:
                 client.sendall(garbage)
                 self.assertNotIn(b" 200 ", client.recv(1000))

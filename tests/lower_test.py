@@ -10,9 +10,9 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-TASKS = """abs_sqrt add_relu argmax batch_norm_eval bmm clamp conv2d depthwise_conv2d gelu layer_norm linear_gelu
-    log_softmax logsumexp matmul_fp16 matmul_odd mean_all mlp norm_linear relu rms_norm row_sum softmax swiglu
-    transpose_scale var_rows""".split()
+TASKS = """abs_sqrt add_relu argmax batch_norm_eval bmm clamp conv2d depthwise_conv2d gelu layer_norm
+    linear_gelu log_softmax logsumexp matmul_fp16 matmul_odd mean_all mlp norm_linear relu rms_norm row_sum
+    softmax swiglu transpose_scale var_rows""".split()
 
 
 # What a window or a concatenation reads of a view is a plain sum, and where it reads nothing is said by the

@@ -25,7 +25,8 @@ PRETENDER = (
 import json, os, pathlib, sys, time
 asked = dict(zip(sys.argv[2::1], sys.argv[3::1]))
 if sys.argv[1] == "synth":
-    lines = [json.dumps({"code": f"task {i}", "task": "class Model:\n    pass\n", "plan": "", "kernels": []}) + "\n" for i in range(int(asked["--count"]))]
+    lines = [json.dumps({"code": f"task {i}", "task": "class Model:\n    pass\n", "plan": "", "kernels": []})
+             + "\n" for i in range(int(asked["--count"]))]
     pathlib.Path(asked["-o"]).write_text("".join(lines))
     pathlib.Path(asked["-o"].replace(".jsonl", ".coverage.json")).write_text("{}")
     sys.exit(0)
@@ -33,7 +34,9 @@ if sys.argv[1:3] == ["train", "data"]:
     folder = pathlib.Path(asked["-o"])
     folder.mkdir(parents=True)
     files = sys.argv[3:sys.argv.index("-o")]
-    folder.joinpath("tokens.json").write_text(json.dumps({"tokenizer": pathlib.Path(asked["-t"]).read_text(), "shards": [sum(1 for line in open(file)) for file in files if file.endswith(".jsonl")]}))
+    shards = [sum(1 for line in open(file)) for file in files if file.endswith(".jsonl")]
+    tokens = {"tokenizer": pathlib.Path(asked["-t"]).read_text(), "shards": shards}
+    folder.joinpath("tokens.json").write_text(json.dumps(tokens))
     sys.exit(0)
 if sys.argv[1] == "train" and "best/seed-2" in sys.argv[3]:
     while not pathlib.Path(os.environ["REMOTE"]).with_name("hurry").exists() and os.getppid() != 1:

@@ -529,7 +529,10 @@ def other_conversations(test, tool, folder, device):
     template.write_text("{{ bos_token }}<|start_header_id|>...<|eot_id|>")
     server = Server(tool, folder, device)
     try:
-        rendered = "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+        rendered = (
+            "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nWhy?<|eot_id|>"
+            "<|start_header_id|>assistant<|end_header_id|>\n\n"
+        )
         text = json.loads(
             server.ask("POST", "/v1/completions", {"prompt": rendered, "temperature": 0, "max_tokens": 12})[1]
         )["choices"][0]["text"]

@@ -7,9 +7,10 @@ The rules, a test each. A command that is in no table fails the test.
 
 * stdout closed or full: exit code 3 and the reason. A reader that went away (`| head`) is no error: exit code
   0, or 130 where there was more to make. A stream that the caller closed never becomes a file of ours.
-* An input that is missing, unreadable, of another kind or endless: exit code 2 at once, a message with the path,
-  and no output. One that is empty is never our error (3). A name that is no UTF-8 is a name.
-* A full disk under an output: exit code 2 or 3 and the reason; no half of a file is left, what was there stays.
+* An input that is missing, unreadable, of another kind or endless: exit code 2 at once, a message with the
+  path, and no output. One that is empty is never our error (3). A name that is no UTF-8 is a name.
+* A full disk under an output: exit code 2 or 3 and the reason; no half of a file is left, what was there
+  stays.
 * Ctrl-C: exit code 130 within seconds (or what a command had to say, where it just ended), and no process, no
   temporary file is left. Training ends its step and keeps it; servers finish what they accepted, with 0.
 

@@ -34,9 +34,11 @@ FORMS = {
     "alias": (GATE + "Model = Gate", TWO, "[8]", True),
     "alias_of_an_alias": (GATE + "Best = Gate\nModel = Best  # the best", ONE, "[8]", False),
     "subclass": (GATE + "class Model(Gate):\n    pass", ONE, "[8]", True),
-    "subclass_of_a_subclass": (GATE + "class Middle(Gate):\n    pass\n\n\nclass Model(Middle):\n    extra = 1", TWO, "[8]", False),
+    "subclass_of_a_subclass": (GATE + "class Middle(Gate):\n    pass\n\n\nclass Model(Middle):\n    extra "
+                                      "= 1", TWO, "[8]", False),
     "subclass_with_a_mixin": (
-        "class Says:\n    def says(self):\n        return 2.0\n" + GATE + "class Model(Says, Gate):\n    pass", ONE, "[8]", False
+        "class Says:\n    def says(self):\n        return 2.0\n" + GATE + "class Model(Says, Gate):\n    "
+                                                                          "pass", ONE, "[8]", False
     ),
     "sequential": (
         "class Model(nn.Sequential):\n    def __init__(self, dim):\n"

@@ -189,7 +189,8 @@ for place in ({str(EXAMPLES / "verl/reward.py")!r}, "pkg://nereid.rewards"):
     function = loader.load_extern_object(place, "compute_score")
     assert inspect.iscoroutinefunction(function)
     async def both():
-        return await asyncio.gather(*(function(data_source="kernels", solution_str=text, ground_truth="relu", extra_info=dict(index=0))
+        return await asyncio.gather(*(function(data_source="kernels", solution_str=text, ground_truth="relu",
+                                               extra_info=dict(index=0))
                                       for text in ({GOOD!r}, {WRONG!r})))
     print(json.dumps(asyncio.run(both())))
 """

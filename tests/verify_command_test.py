@@ -466,7 +466,8 @@ import triton.language as tl
 def kernel(x_ptr, out_ptr):
     column = tl.arange(0, 128)
     x = tl.load(x_ptr + tl.program_id(0) * 79 + column, mask=column < 79, other=0)
-    h = tl.minimum(tl.maximum(x, -1.0, propagate_nan=tl.PropagateNan.ALL), 0.83, propagate_nan=tl.PropagateNan.ALL)
+    h = tl.minimum(tl.maximum(x, -1.0, propagate_nan=tl.PropagateNan.ALL), 0.83,
+                   propagate_nan=tl.PropagateNan.ALL)
     mean = tl.sum(tl.where(column < 79, h, 0.0), axis=0) * (1 / 79)
     apart = h - mean
     variance = tl.sum(tl.where(column < 79, apart * apart, 0.0), axis=0) * (1 / 79)

@@ -193,7 +193,8 @@ class Wheel(unittest.TestCase):
         for name in ("root/.cache/uv", "tried"):
             (root / name).mkdir(parents=True, exist_ok=True)
         index = os.environ.get("PIP_INDEX_URL", "")
-        inside = f"""set -eu; cd /tried; export HOME=/root PATH=/venv/bin:/usr/bin:/bin SSL_CERT_FILE=/tried/certificates.crt
+        inside = f"""set -eu; cd /tried; export HOME=/root PATH=/venv/bin:/usr/bin:/bin
+            export SSL_CERT_FILE=/tried/certificates.crt
             {f"export UV_DEFAULT_INDEX={index}" if index else ""}
             rm -rf /venv; python3 -m venv --without-pip /venv
             UV_LINK_MODE=copy ./uv pip install --quiet --python /venv/bin/python ./nereid-*.whl

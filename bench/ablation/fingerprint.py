@@ -2,8 +2,10 @@
 sampler and one table of arms, or the report says that they are not.
 
 A unit's fingerprint.json:
-    {"base": SHA-256 of the weights that all begin with, or null without a model, "tokenizer": of tokenizer.json, "data": {FILE or FOLDER: of what was drawn for it},
-     "arm": of its run file and its evaluations, "commit": of the programs, which is reported and not compared}
+    {"base": SHA-256 of the weights that all begin with, or null without a model,
+     "tokenizer": of tokenizer.json, "data": {FILE or FOLDER: of what was drawn for it},
+     "arm": of its run file and its evaluations,
+     "commit": of the programs, which is reported and not compared}
 """
 
 import hashlib

@@ -56,7 +56,8 @@ def svg(title, across, rows, naught=None, form="{:.3g}"):
             ),
             (
                 f'<text x="{WIDTH - RIGHT + 8}" y="{y:g}" dy="4"'
-                f' font-size="11">{html.escape(f"{form.format(mean)} [{form.format(least)}, {form.format(most)}]")}</text>'
+                f' font-size="11">'
+                f"{html.escape(f'{form.format(mean)} [{form.format(least)}, {form.format(most)}]')}</text>"
             ),
         ]
     text.append(

@@ -151,10 +151,10 @@ def summary_line(groups):
     right = [[one.log for one in group if one.right] for group in groups]
     apart = [max(x) - min(x) for x in right if len(x) > 1]
     if apart:
+        shares = (sum(x > math.log(1 + s) for x in apart) / len(groups) for s in (0.05, 0.1, 0.2))
         lines.append(
             "right ones apart by more than 5 / 10 / 20 % in"
-            f" {' / '.join(f'{sum(x > math.log(1 + s) for x in apart) / len(groups):.0%}' for s in (0.05, 0.1, 0.2))}"
-            " of groups"
+            f" {' / '.join(f'{share:.0%}' for share in shares)} of groups"
         )
         lines.append(
             "the fastest over the mean"

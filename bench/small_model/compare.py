@@ -10,9 +10,12 @@ printed last). All are results.jsonl, or its folder, that evaluate.py or `nereid
 By number of operators (`level`) and size, with 95 % intervals by bootstrap over tasks, the same tasks for
 both:
 * Verified before and after, the difference in points, how many tasks were lost and how many won;
-* both Verified: how much faster the answers after are, where both are right. It says nothing of what was lost: who gives up all tasks but the one that became faster is fastest here;
-* all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch runs instead. Tasks whose right answer has no time are not in it;
-* faster than the compiler's first choice: of all tasks with one that was timed, before and after. What is not Verified is not faster.
+* both Verified: how much faster the answers after are, where both are right. It does not count what was lost:
+  a model that answers only the one task that became faster is fastest here;
+* all tasks: the same with the speed of eager PyTorch, 1, where an answer is not Verified, for then PyTorch
+  runs instead. Tasks whose right answer has no time are not in it;
+* faster than the compiler's first choice: of all tasks with one that was timed, before and after. What is not
+  Verified is not faster.
 Speeds are over eager PyTorch, each timed against its reference in its own run. A task where either answer's
 verdict is an Error is in none of this; their number is printed.
 """

@@ -1,16 +1,18 @@
 """A language model on held-out programs: what share of its answers is right, and how fast they are against
 eager PyTorch and against what our compiler picks unmeasured (`nereid lower`).
 
-    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--operators 1,2,5,20] [--count 200] [--large 50] [--samples 4] [--against OTHER/results.jsonl]
+    python3 bench/small_model/evaluate.py MODEL OUT [--device cuda] [--operators 1,2,5,20] [--count 200]
+        [--large 50] [--samples 4] [--against OTHER/results.jsonl]
 
 To each task it writes a greedy answer, and --samples more are drawn at --temperature; figures of both are
 apart. Tasks are `nereid synth --split held-out` of one seed (--tasks FOLDER keeps them, and what the compiler
 makes of them, for the next model); with MODEL "-" the compiler alone is looked at. For a model whose prompts
 have a prefill.md responses are prefilled with a trace summary, as for a proposer; with --from-text it reads
 the task's text alone, and with --kind the prefill also names the kind of answer. Those of --count are small
-(--max-elements, --max-work): a GPU takes longer to begin than to compute them. Besides,
---large tasks of each number of operators read and write 24 to 80 MB if their operators run one by one; their figures are apart ("large", and "both sizes"), and they are judged on one draw of their own inputs and those
-kinds that find the most. The files of a folder (--files FOLDER, repeatable) are tasks, too: of a level by the
+(--max-elements, --max-work): a GPU takes longer to begin than to compute them. Besides, --large tasks of each
+number of operators read and write 24 to 80 MB if their operators run one by one; their figures are apart
+("large", and "both sizes"), and they are judged on one draw of their own inputs and those kinds that find the
+most. The files of a folder (--files FOLDER, repeatable) are tasks, too: of a level by the
 folder's name, from their text alone. Every answer is judged by a CPU's replays under `strict`, small tasks on
 all kinds of input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock
 for model and compiler, and one time of each reference), and only an answer that is Verified there too counts.

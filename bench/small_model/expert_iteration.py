@@ -1,7 +1,8 @@
 """Search as teacher: rounds of sampling, measuring and fine-tuning, in which the fastest verified answers
 become training data (expert iteration).
 
-    python3 bench/small_model/expert_iteration.py runs/small-sft-further.toml models/small tasks.jsonl held_out.jsonl OUT [--rounds 3] [--device cuda]
+    python3 bench/small_model/expert_iteration.py runs/small-sft-further.toml models/small tasks.jsonl \
+        held_out.jsonl OUT [--rounds 3] [--device cuda]
 
 Tasks are lines with `code`, as `nereid synth` writes them (with `forward` for models with a response
 prefill). A round has five steps:
@@ -11,8 +12,8 @@ prefill). A round has five steps:
 2. The model draws `--samples` answers to each.
 3. `nereid choices` verifies and times them next to `--choices` of the compiler's own answers, the search that
    teaches: the fastest Verified one of each task is a pair.
-4. The pairs of all rounds become token shards, and `nereid train sft` goes on from the model with the settings
-   of the run file: its `steps` are those of a round, its `train` folders are kept in the mixture.
+4. The pairs of all rounds become token shards, and `nereid train sft` continues from the model with the
+   settings of the run file: its `steps` are those of a round, its `train` folders are kept in the mixture.
 5. The new model's greedy answers to the held-out tasks are judged and timed next to the compiler's first
    choice. Round 0 is the model before.
 

@@ -1,7 +1,8 @@
 """Training data for repair from a model's own failures: its wrong answer, the verdict's evidence, the right
 answer.
 
-    python3 bench/small_model/repair_data.py MODEL PAIRS.jsonl OUT.jsonl [--device cuda] [--count 1000] [--samples 1]
+    python3 bench/small_model/repair_data.py MODEL PAIRS.jsonl OUT.jsonl [--device cuda] [--count 1000]
+        [--samples 1]
     nereid train data OUT.jsonl PAIRS.jsonl -o data/repair -t MODEL/tokenizer.json
 
 PAIRS are lines of `nereid synth --pairs` or `nereid train pairs`. The model answers each of --count tasks

@@ -1,6 +1,8 @@
-"""A row a suite: how many are Verified, how many faster than eager PyTorch, the geometric mean; then what is not, by name.
+"""A row a suite: how many are Verified, how many faster than eager PyTorch, the geometric mean; then what is
+not, by name.
 
-    table.py TASKS VERDICTS.jsonl | SUMMARY.json     of `nereid verify --batch`, or of `nereid eval`; the latter with a second table where PyTorch was timed
+    table.py TASKS VERDICTS.jsonl | SUMMARY.json     of `nereid verify --batch`, or of `nereid eval`; the
+                                                     latter with a second table where PyTorch was timed
 """
 import json
 import math
@@ -42,13 +44,16 @@ for suite, names in suites:
     speedups = [s for s in (speedup_of(verdicts[n]) for n in verified) if s]
     faster = sum(s > 1 for s in speedups)
     percent = 100 / len(names)
-    print(f"{suite:6} {len(names):5} {len(verified) * percent:8.1f}% {faster * percent:8.1f}% {mean_of(speedups):8.2f}")
+    print(f"{suite:6} {len(names):5} {len(verified) * percent:8.1f}% {faster * percent:8.1f}% "
+          f"{mean_of(speedups):8.2f}")
 # Shares are of all tasks, as fast_p is; the mean is of those that were measured on both sides.
-compared = {"Inductor's kernels, both as graphs": ratio("speedup_compile"), "torch.compile, both as called": ratio("speedup_compile_called")}
+compared = {"Inductor's kernels, both as graphs": ratio("speedup_compile"), 
+            "torch.compile, both as called": ratio("speedup_compile_called")}
 for what, speedup in compared.items():
     if not any(speedup(verdict) for verdict in verdicts.values()):
         continue
-    print(f"\nagainst {what}\n{'suite':6} {'measured':>9} {'> 0.8':>8} {'> 1':>8} {'> 1.2':>8} {'> 2':>8} {'geomean':>8}")
+    print(f"\nagainst {what}\n{'suite':6} {'measured':>9} {'> 0.8':>8} {'> 1':>8} {'> 1.2':>8} {'> 2':>8} "
+          f"{'geomean':>8}")
     for suite, names in suites:
         ratios = [r for r in (speedup(verdicts.get(n, {})) for n in names) if r]
         shares = " ".join(f"{100 * sum(r > p for r in ratios) / len(names):7.1f}%" for p in (0.8, 1, 1.2, 2))
@@ -62,6 +67,7 @@ for name in tasks:
 for name in sorted((n for n in tasks if speedup_of(verdicts.get(n))), key=lambda n: speedup_of(verdicts[n])):
     if speedup_of(verdicts[name]) < 1:
         print(f"{name:36} {speedup_of(verdicts[name]):6.2f}")
-for name in sorted((n for n in tasks if (verdicts.get(n) or {}).get("speedup_compile")), key=lambda n: verdicts[n]["speedup_compile"]):
+for name in sorted((n for n in tasks if (verdicts.get(n) or {}).get("speedup_compile")),
+                   key=lambda n: verdicts[n]["speedup_compile"]):
     if verdicts[name]["speedup_compile"] < 1:
         print(f"{name:36} {verdicts[name]['speedup_compile']:6.2f} of Inductor's kernels")

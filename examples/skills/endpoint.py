@@ -2,12 +2,12 @@
 
     python3 endpoint.py COMMAND...    runs the command with $NEREID_HTTP_BASE set to this endpoint
 
-Its answers depend on what is in its prompt. By itself it writes a kernel for each operator. With a skill that
-shows `fused_chain` it writes one kernel for all of them, but some answers, more or less by the task, still have
-two; with one that shows `relu_with_offset` it writes two kernels; with one that shows `copied_first` it copies
-its input before and its output after; with one that shows `offset_later` it forgets the offset in every second
-answer. Asked which skills it wants, it names all that it was offered, and one that does not exist. Asked for a
-skill, it writes one whose code shows `fused_chain`.
+Its answers depend on what is in its prompt. By itself it writes a kernel for each operator. With a skill
+that shows `fused_chain` it writes one kernel for all of them, but some answers, more or less by the task,
+still have two; with one that shows `relu_with_offset` it writes two kernels; with one that shows
+`copied_first` it copies its input before and its output after; with one that shows `offset_later` it forgets
+the offset in every second answer. Asked which skills it wants, it names all that it was offered, and one that
+does not exist. Asked for a skill, it writes one whose code shows `fused_chain`.
 """
 
 import collections
@@ -34,7 +34,8 @@ operators = []
 tags = ["pointwise", "fusion"]
 when = "Several elementwise operators follow each other."
 +++
-Load once, apply all operators in registers, store once. A launch for each operator moves the tensor each time.
+Load once, apply all operators in registers, store once. A launch for each operator moves the tensor each
+time.
 
 ```python
 @triton.jit

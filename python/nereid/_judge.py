@@ -266,7 +266,8 @@ class Judge(BaseJudge):
         return _judge_of, (self._made_of,)
 
     def __repr__(self):
-        return f"nereid.Judge({', '.join(f'{key}={value!r}' for key, value in self._made_of.items() if value is not None)})"
+        given = (f"{key}={value!r}" for key, value in self._made_of.items() if value is not None)
+        return f"nereid.Judge({', '.join(given)})"
 
     def _check_rewards(self):
         if self._made_of["reward"] is None:

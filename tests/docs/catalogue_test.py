@@ -11,7 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/nereid"
 # Where evidence gets its rule: break_rule("id", ...), remark("id", ...), .rule = "id", evidence("id", ...).
 NAMED = re.compile(
-    r'\b(?:break_rule|remark|evidence|error_evidence)\(\s*"([a-z][a-z0-9-]+)"|\brule\s*=\s*"([a-z][a-z0-9-]+)"'
+    r'\b(?:break_rule|remark|evidence|error_evidence)\(\s*"([a-z][a-z0-9-]+)"'
+    r'|\brule\s*=\s*"([a-z][a-z0-9-]+)"'
 )
 
 
@@ -56,7 +57,8 @@ def passes():
 
 # Folders whose files are data of the tests above them: the README of that folder says what they are.
 DATA = re.compile(
-    r"tests/golden/.*|tests/(packages|held_out|honest|hostile)/references|tests/tracer/modules|tests/harvest/packages/.*|tests/ttir/golden|bench/suite/real|examples/.*"
+    r"tests/golden/.*|tests/(packages|held_out|honest|hostile)/references|tests/tracer/modules"
+    r"|tests/harvest/packages/.*|tests/ttir/golden|bench/suite/real|examples/.*"
 )
 
 

@@ -2,10 +2,12 @@
 
     commands_test.py NEREID PAGE.md... [--slow] [--update]
 
-* A fenced block that begins with ```console holds commands (`$ ...`, continued by a backslash) and their output.
-  A command must exit with 0, or with N where it ends with `# exit code N`.
-* Output is compared with numbers masked and white space collapsed: a line `...` stands for any number of lines.
-* A block that begins with ```python file=NAME (any language) is written to NAME before the commands after it run.
+* A fenced block that begins with ```console holds commands (`$ ...`, continued by a backslash) and their
+  output. A command must exit with 0, or with N where it ends with `# exit code N`.
+* Output is compared with numbers masked and white space collapsed: a line `...` stands for any number of
+  lines.
+* A block that begins with ```python file=NAME (any language) is written to NAME before the commands after it
+  run.
 * `<!-- test: skip -->` before a block: it is not run. `<!-- test: slow -->`: it is run with --slow alone.
 * --update rewrites the output in the page. Around `...` it keeps as many lines as there were.
 

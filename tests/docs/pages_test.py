@@ -10,8 +10,8 @@ PAGES = """README.md CONTRIBUTING.md models/small/README.md
 docs/quickstart.md docs/verdicts.md docs/cli.md docs/troubleshooting.md
 docs/recipes/your_own_module.md docs/recipes/your_own_checkpoint.md docs/recipes/from_python.md
 docs/data.md docs/sft.md docs/rl.md docs/run_files.md docs/evaluation.md docs/ablation.md
-docs/architecture.md docs/compiler.md docs/replay.md docs/security.md docs/trace_format.md docs/synth.md docs/glossary.md
-docs/log.md""".split()
+docs/architecture.md docs/compiler.md docs/replay.md docs/security.md docs/trace_format.md docs/synth.md
+docs/glossary.md docs/log.md""".split()
 DATE = re.compile(r"^#.*\b20\d\d-\d\d-\d\d", re.M)
 
 

@@ -70,7 +70,8 @@ def kernel(x_ptr, out_ptr, M, BLOCK: tl.constexpr):
     tl.store({store})
 class ModelNew(nn.Module):
     def forward(self, x):
-        out = torch.empty({"(x.shape[0], x.shape[1])" if whole else "(x.shape[0],)"}, device=x.device, dtype=x.dtype)
+        out = torch.empty({"(x.shape[0], x.shape[1])" if whole else "(x.shape[0],)"}, device=x.device,
+                          dtype=x.dtype)
         kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]), num_warps=8)
         return out
 """,

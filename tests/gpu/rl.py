@@ -2,7 +2,8 @@
 the trainer make of the same tokens is alike, a run that was killed goes on to its end; and with several
 ranks, one a GPU: the figures of one, and who is lost is named. With --device cpu the same on the CPU.
 
-    .venv/bin/python tests/gpu/rl.py build/release/bin/nereid build/release/bin/nereid-lm [--ranks 2] [--device cpu]
+    .venv/bin/python tests/gpu/rl.py build/release/bin/nereid build/release/bin/nereid-lm
+        [--ranks 2] [--device cpu]
 """
 
 import argparse

@@ -2,7 +2,8 @@
 by bit after a kill, and several GPUs, and our kernels' losses against those of PyTorch's operators. With
 --device cpu the same at toy size, without the speed.
 
-    .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
+    .venv/bin/python tests/gpu/train.py build/release/bin/nereid-lm
+        [--ranks 2] [--device cpu] [--no-recompute] [--rows 16]
     ... --shape 1.7b --no-recompute --rows 4 --steps 9       Qwen3-1.7B's shape
     ... --ranks 4 --shape 8b --rows 2 --steps 9 [--shard]     Qwen3-8B's shape, with parameters sharded or
                                                               whole

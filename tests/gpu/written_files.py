@@ -28,11 +28,13 @@ MODULES = {
     "pointwise": ("def forward(self, x, y):\n return torch.relu(x + y)",
         "torch.randn(64, 64), torch.randn(64, 64)"),
     "mlp": ("def __init__(self):\n super().__init__()\n"
-            " self.net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32))\n"
+            " self.net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, "
+            "32))\n"
             "def forward(self, x):\n return torch.softmax(self.net(x), -1)", "torch.randn(64, 64)"),
     "several": ("def forward(self, x):\n return {'a': x.sum(-1), 'b': [x.exp(), (x * 2).mean()]}",
         "torch.randn(64, 64)"),
-    "views": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 48)\ndef forward(self, x):\n"
+    "views": ("def __init__(self):\n super().__init__()\n self.fc = nn.Linear(64, 48)\ndef forward(self, "
+              "x):\n"
               " y = self.fc(x)\n return [*y.split(16, 1), y.t()]", "torch.randn(64, 64)"),
     "statistics": ("def __init__(self):\n super().__init__()\n self.bn = nn.BatchNorm1d(64)\n"
                    "def forward(self, x):\n return self.bn(x)", "torch.randn(64, 64)"),

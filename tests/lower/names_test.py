@@ -63,9 +63,11 @@ CHECKED = {  # what the check itself must find, and what it must not
         "tl",
         "y",
     ],
-    "import triton\n@triton.jit\ndef k(x):\n    y = 0\n    for i in range(x):\n        y += i\n        z = y\n"
+    "import triton\n@triton.jit\ndef k(x):\n    y = 0\n    for i in range(x):\n        y += i\n        z = "
+    "y\n"
     "        z += 1\n    return y\n": [],
-    "import triton\n@triton.jit\ndef k(x):\n    if x:\n        y = 1\n        z = 1\n    else:\n        y = 2\n"
+    "import triton\n@triton.jit\ndef k(x):\n    if x:\n        y = 1\n        z = 1\n    else:\n        y = "
+    "2\n"
     "    return y + z\n": ["z"],
     "import triton\n@triton.jit\ndef k(x):\n    w += x\n    v = v + 1\n    u[t] = 1\n": ["t", "u", "v", "w"],
     "class A:\n    b = 1\n    def f(self):\n        return b\n": ["b"],

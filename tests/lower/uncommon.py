@@ -39,7 +39,8 @@ FORWARDS = {
     "norm_that_counts": ("torch.linalg.vector_norm(x.relu(), ord=0, dim=1)", (5, 7)),
     "among_others": ("torch.isin(x, y)", integers(0, 9, 5, 7), integers(0, 9, 4)),
     "renorm": ("torch.renorm(x, 2, 0, 1.5)", (5, 7)),
-    "distances_of_other_orders": ("torch.cdist(x, y, p=1), torch.cdist(x, y, p=float('inf')), torch.dist(x, x "
+    "distances_of_other_orders": ("torch.cdist(x, y, p=1), torch.cdist(x, y, p=float('inf')), torch.dist(x, "
+                                  "x "
                                   "+ 1, p=3)", (9, 7), (11, 7)),
     "distances_of_pairs": ("F.pdist(x), F.pdist(x, p=1)", (9, 7)),
     "products_and_more": ("torch.addr(x, y, z, beta=2), torch.addmv(y, x, z, alpha=0.5)", (5, 7), (5,), (7,)),
@@ -84,7 +85,8 @@ FORWARDS = {
     "grid_at_borders": ("F.grid_sample(x, y, padding_mode='border', align_corners=True)", IMAGE, GRID),
     "mantissas_and_exponents": ("torch.frexp(x * 100), torch.frexp(x * 1e-40)[0], torch.frexp(x / 0)",
         (5, 7)),
-    "histograms": ("torch.histc(x, 12, -2, 2), torch.histc(x, 5), torch.histc(x[:1, :1].abs().clamp(1, 1), 4)", (5, 21)),
+    "histograms": ("torch.histc(x, 12, -2, 2), torch.histc(x, 5), torch.histc(x[:1, :1].abs().clamp(1, 1), "
+                   "4)", (5, 21)),
     "modes": ("x.mode(-1)[0], y.mode(0, keepdim=True)[0], y.mode(1)[0]",
         integers(0, 4, 6, 13, dtype="int32"), "torch.randn(5, 7).round()"),
     "margins_of_several_labels": (

@@ -215,7 +215,8 @@ class Imports(unittest.TestCase):
         config = tiny("llama").config
         config.rope_parameters = {"rope_theta": 50000.0, "rope_type": "llama3", "factor": 8.0,
                                   "low_freq_factor": 1.0,
-                                  "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}  # fmt: skip
+                                  "high_freq_factor": 4.0,
+                                   "original_max_position_embeddings": 8192}  # fmt: skip
         scaled = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")[0]
         plain = 50000.0 ** (-torch.arange(0, 16, 2) / 16)
         factors = (plain / scaled).numpy().astype("float32")

@@ -102,11 +102,11 @@ def paddings():
 
 
 def activations():
-    simple = """ELU() Hardshrink() Hardsigmoid() Hardtanh() Hardtanh(-2,0.5) Hardswish() LeakyReLU() LeakyReLU(0.3)
-    LogSigmoid() PReLU() PReLU(5) ReLU() ReLU6() SELU() CELU() CELU(0.7) GELU() GELU('tanh') Sigmoid() SiLU() Mish()
-    Softplus() Softplus(2.0,3.0) Softshrink() Softsign() Tanh() Tanhshrink() Threshold(0.1,7.0) GLU(0) Softmin(-1)
-    Softmax(-1) Softmax(1) LogSoftmax(-1) LogSoftmax(0) ReLU(inplace=True) SiLU(inplace=True)
-    Hardswish(inplace=True) ELU(inplace=True) Identity()""".split()
+    simple = """ELU() Hardshrink() Hardsigmoid() Hardtanh() Hardtanh(-2,0.5) Hardswish() LeakyReLU()
+    LeakyReLU(0.3) LogSigmoid() PReLU() PReLU(5) ReLU() ReLU6() SELU() CELU() CELU(0.7) GELU() GELU('tanh')
+    Sigmoid() SiLU() Mish() Softplus() Softplus(2.0,3.0) Softshrink() Softsign() Tanh() Tanhshrink()
+    Threshold(0.1,7.0) GLU(0) Softmin(-1) Softmax(-1) Softmax(1) LogSoftmax(-1) LogSoftmax(0)
+    ReLU(inplace=True) SiLU(inplace=True) Hardswish(inplace=True) ELU(inplace=True) Identity()""".split()
     for i, call in enumerate(simple):
         name = call.split("(")[0].lower()
         copy = "self.layer(x0.clone())" if "inplace" in call else ""

@@ -1,7 +1,8 @@
 """torchvision's models as references: the name of its builder, the builder's arguments, and the inputs.
 
-Weights are random, inputs small, and the models in evaluation except where the name says otherwise. Left out are the
-detectors (their outputs' sizes depend on data), MViT (heavy at the only size it takes) and the models of more than 100 million parameters.
+Weights are random, inputs small, and the models in evaluation except where the name says otherwise. Left out
+are the detectors (their outputs' sizes depend on data), MViT (heavy at the only size it takes) and the models
+of more than 100 million parameters.
 """
 
 IMAGE = "torch.randn(1, 3, 64, 64)"

@@ -66,7 +66,8 @@ def get_init_inputs():
 # VGG's three great linear layers hold 120 million weights; they are made narrow.
 NARROW = """
         self.model.avgpool = nn.AdaptiveAvgPool2d(1)
-        self.model.classifier = nn.Sequential(nn.Linear(512, 64), nn.ReLU(True), nn.Dropout(), nn.Linear(64, 10))"""
+        self.model.classifier = nn.Sequential(
+            nn.Linear(512, 64), nn.ReLU(True), nn.Dropout(), nn.Linear(64, 10))"""
 
 
 def layer_text(entry):

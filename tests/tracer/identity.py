@@ -31,7 +31,8 @@ def source_of(init, forward, inputs):
     names = "abcdefgh"[: count_inputs(inputs)]
     return (f"{HEAD}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n{init}\n"
             f"    def forward(self{''.join(', ' + name for name in names)}):\n{body}\n\n"
-            f"def get_inputs():\n    return [{inputs}]\n\ndef get_init_inputs():\n    return []\n")  # fmt: skip
+            f"def get_inputs():\n    return [{inputs}]\n\ndef get_init_inputs():\n    return "
+            f"[]\n")  # fmt: skip
 
 
 def count_inputs(inputs):

@@ -68,7 +68,8 @@ class Replay:
 
     def _call(self, name, step):
         func = overload(name)
-        self.tensors = {}  # one value is one tensor within a call: attention asks whether its query is its key
+        # One value is one tensor within a call: attention asks whether its query is its key.
+        self.tensors = {}
         args = [self._decode(arg) for arg in step.get("args", [])]
         kwargs = {key: self._decode(arg) for key, arg in step.get("kwargs", [])}
         kwargs.pop("pin_memory", None)

@@ -25,8 +25,10 @@ class Model(torch.nn.Module):
         torch._dynamo.mark_dynamic(x, 0)
         compiled = torch.compile(lambda x: torch.relu(x) @ x.T)
         assert sympy.expand((sympy.Symbol("y") + 1) ** 2).coeff(sympy.Symbol("y")) == 2
-        assert issubclass(DTensor, torch.Tensor) and Replicate() and ShapeEnv() and guard_or_false(True) and CUDAExtension
-        return compiled(x), torch.func.grad(lambda x: x.sum())(x), torch.cond(x.shape[0] > 2, lambda x: x + 1, lambda x: x - 1, (x,))
+        assert issubclass(DTensor, torch.Tensor) and Replicate() and ShapeEnv()
+        assert guard_or_false(True) and CUDAExtension
+        first, slope = compiled(x), torch.func.grad(lambda x: x.sum())(x)
+        return first, slope, torch.cond(x.shape[0] > 2, lambda x: x + 1, lambda x: x - 1, (x,))
 
 
 def get_inputs():

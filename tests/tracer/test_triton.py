@@ -94,7 +94,8 @@ class Launches(Case):
     def test_tuples_are_flattened(self):
         kernels = ("@triton.jit\ndef k(pointers, sizes, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
                    "    m = i < sizes[0]\n"
-                   "    tl.store(pointers[1] + i, tl.load(pointers[0] + i, mask=m) * sizes[2], mask=m)\n")  # fmt: skip
+                   "    tl.store(pointers[1] + i, tl.load(pointers[0] + i, mask=m) * sizes[2], "
+                   "mask=m)\n")  # fmt: skip
         args = self.only("k[(1,)]((a, out), (64, 1, 2.5), BLOCK=64)", kernels)["args"]
         self.assertEqual([["p", "o"], ["p", "o"], ["i"], ["x"]], [list(arg) for arg in args])
 
@@ -180,7 +181,8 @@ class Launches(Case):
         self.assertEqual(1, len(self.traced("out = torch.ops.case_ops.twice(a) + twice(b)", kernels)) // 2)
         kernels = ("@torch.library.triton_op('case_ops::thrice', mutates_args={})\n"
                    "def thrice(x: torch.Tensor) -> torch.Tensor:\n    out = torch.empty_like(x)\n"
-                   "    torch.library.wrap_triton(add)[(1,)](x, x, out, 64, 2.0, BLOCK=64)\n    return out\n")  # fmt: skip
+                   "    torch.library.wrap_triton(add)[(1,)](x, x, out, 64, 2.0, BLOCK=64)\n    return "
+                   "out\n")  # fmt: skip
         self.assertEqual(1, len(self.traced("out = thrice(a)", kernels)))
 
     def test_reinterpreted_tensors(self):
@@ -196,7 +198,8 @@ class Launches(Case):
         self.assertIn("f8E5M2", self.kernel(launch)["ttir"])
 
     def test_integers_that_a_kernel_only_reads_stay_known(self):
-        kernels = ("@triton.jit\ndef k(x, counts, out, n, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
+        kernels = ("@triton.jit\ndef k(x, counts, out, n, BLOCK: tl.constexpr):\n    i = tl.arange(0, "
+                   "BLOCK)\n"
                    "    p = x\n    for j in range(tl.load(counts)):\n"
                    "        tl.store(out + i, tl.load(p + i, mask=i < n), mask=i < n)\n        p += 1\n"
                    "@triton.jit\ndef w(counts):\n    tl.store(counts, 1)\n")  # fmt: skip
@@ -362,7 +365,8 @@ class Language(Case):
         kernels = ("@triton.jit\ndef k(x, out, n, BLOCK: tl.constexpr):\n"
                    "    p = tl.make_block_ptr(x, (n,), (1,), (0,), (BLOCK,), (0,))\n"
                    "    d = tl.make_tensor_descriptor(out, [n // 8, 8], [8, 1], [BLOCK // 8, 8])\n"
-                   "    d.store([0, 0], tl.load(p, boundary_check=(0,)).reshape(BLOCK // 8, 8))\n")  # fmt: skip
+                   "    d.store([0, 0], tl.load(p, boundary_check=(0,)).reshape(BLOCK // 8, "
+                   "8))\n")  # fmt: skip
         body = (
             "triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8,"
             " device='cuda'))\nk[(1,)](a, out, 64, BLOCK=64)"
@@ -377,7 +381,8 @@ class Language(Case):
         self.one(kernels, "k[(1,)](a, out, BLOCK=64, launch_pdl=True)")
 
     def test_driver_queries(self):
-        body = ("d = triton.runtime.driver.active\np = d.utils.get_device_properties(d.get_current_device())\n"
+        body = ("d = triton.runtime.driver.active\n"
+                "p = d.utils.get_device_properties(d.get_current_device())\n"
                 "assert d.get_current_target().arch == 90 and p['max_shared_mem'] > 200000\n"
                 "add[(min(p['multiprocessor_count'], 1),)](a, b, out, 64, 0.5, BLOCK=64)")  # fmt: skip
         self.assertEqual([1, 1, 1], self.only(body)["grid"])

@@ -65,7 +65,8 @@ for i in range(1500):
             "verdict": {"verdict": "Verified" if i % 7 else "Mismatch"},
         }
         asked = task_prompt.replace("{{name}}", "model.py").replace("{{source}}", line["task"])
-        prompt = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{asked}<|im_end|>\n<|im_start|>assistant\n"
+        turns = f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{asked}<|im_end|>\n"
+        prompt = turns + "<|im_start|>assistant\n"
         answer = f"<think>\n{line['plan']}\n</think>\n\n```python\n{line['code'].rstrip()}\n```<|im_end|>"
     line["split"] = "held-out" if i % 10 == 0 else "train"
     lines.append(line)

@@ -229,9 +229,12 @@ pathlib.Path(%r).write_text(str(folder))
 for line in sys.stdin:
     pair = json.loads(line)
     kept = folder / (pair["trace"] + ".trace")
-    found = kept.exists() and hashlib.sha256(kept.read_bytes()).hexdigest() == pair["trace"] and len(list(folder.iterdir())) > 1
+    found = kept.exists() and hashlib.sha256(kept.read_bytes()).hexdigest() == pair["trace"]
+    found = found and len(list(folder.iterdir())) > 1
     kept.unlink(missing_ok=True)
-    print(json.dumps({"id": pair["id"], "verdict": "Verified" if found else "Unsafe", "times": {"speedup": 1.5, "reference_ms": 2}, "phases": {"time_samples": 0.25, "gpu": 0.5}}), flush=True)
+    print(json.dumps({"id": pair["id"], "verdict": "Verified" if found else "Unsafe",
+                      "times": {"speedup": 1.5, "reference_ms": 2}, 
+                      "phases": {"time_samples": 0.25, "gpu": 0.5}}), flush=True)
 """
 (root / "bin").mkdir()
 shutil.copy(LM, root / "bin/nereid-lm")

@@ -2,7 +2,8 @@
 fine-tuning to write Triton kernels for tasks like sigmoid(relu(x)). Of what it learns from, half of each
 operator's lines are wrong, and nothing there says which. So it writes a right kernel once in four times, and
 becomes measurably better by each objective of reinforcement learning, with the real judge's rewards.
---rules: another one in five of its lines leaves the work to PyTorch (bench/ablation/tempt.py), and it learns with the judge's rules and without.
+--rules: another one in five of its lines leaves the work to PyTorch (bench/ablation/tempt.py), and it learns
+with the judge's rules and without.
 """
 
 import itertools

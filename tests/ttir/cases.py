@@ -522,7 +522,8 @@ def add_reductions(table):
         values="whole",
     )
     table.tile("reduce_minright_i32",
-               "v, k = tl.min(x, 1, return_indices=True, return_indices_tie_break_left=True)\nr = v * 100 + k", ["i32"], "i32",
+               "v, k = tl.min(x, 1, return_indices=True, return_indices_tie_break_left=True)\nr = v * 100 "
+               "+ k", ["i32"], "i32",
                (8, 16), (8,), values="few", want=lambda x: (x.min(1).values * 100 + first_extreme(x,
                    "argmin", 1)).to(torch.int32))  # fmt: skip
     table.tile("scan_cumprod_f32", "r = tl.cumprod(x * 0.1 + 1, 0)", ["f32"], "f32", atol=1e-5)
@@ -917,11 +918,13 @@ def add_memory(table):
         table.add(f"descriptor_gather_{t}",
                   "d = tl.make_tensor_descriptor(a, [8, 16], [16, 1], [1, 16])\n"
                   "rows = (tl.arange(0, 8) * 3) % 8\n"
-                  "tl.store(o + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :], d.gather(rows, 0))", ins, outs)  # fmt: skip
+                  "tl.store(o + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :], d.gather(rows, "
+                  "0))", ins, outs)  # fmt: skip
         table.add(f"descriptor_scatter_{t}",
                   "e = tl.make_tensor_descriptor(o, [8, 16], [16, 1], [1, 16])\n"
                   "rows = (tl.arange(0, 8) * 3) % 8\n"
-                  "e.scatter(tl.load(a + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :]), rows, 0)", ins, outs)  # fmt: skip
+                  "e.scatter(tl.load(a + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :]), rows, "
+                  "0)", ins, outs)  # fmt: skip
     into = [("i32", (8, 16), "small")]
     for op, f in {
         "add": torch.add,

@@ -301,8 +301,15 @@ def add(table):
         )  # they cross zero
         fast = function.startswith("fast")
         # rcp64h is an approximation by definition: two of the last bits that it keeps.
-        close = dict(ulps=0, gpu_ulps=2**33 if function == "rcp64h" else 0) if exact else dict(ulps=4096 if fast else 64 if bessel and result == "f64" else 8 if bessel or function == "rnorm4d" else 4, atol=1e-5 if fast else 2e-6 if result == "f32" and bessel else 1e-13 if bessel else 0,
-                                                            gpu_ulps=4096 if fast else 16, gpu_atol=1e-5 if fast or bessel else 0)  # fmt: skip
+        if exact:
+            close = dict(ulps=0, gpu_ulps=2**33 if function == "rcp64h" else 0)
+        elif fast:
+            close = dict(ulps=4096, atol=1e-5, gpu_ulps=4096, gpu_atol=1e-5)
+        elif bessel:
+            single = result == "f32"
+            close = dict(ulps=8 if single else 64, atol=2e-6 if single else 1e-13, gpu_ulps=16, gpu_atol=1e-5)
+        else:
+            close = dict(ulps=8 if function == "rnorm4d" else 4, atol=0, gpu_ulps=16, gpu_atol=0)
         table.add(
             name,
             "\n".join(lines),

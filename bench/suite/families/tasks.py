@@ -1,8 +1,10 @@
-"""Writes the families suite: 43 tasks of real sizes in families that the compiler finds hard, one to five a family.
+"""Writes the families suite: 43 tasks of real sizes in families that the compiler finds hard, one to five a
+family.
 
     bench/suite/families/tasks.py DIR [--scale small]
 
-DIR/index.jsonl has a line a task: its name and its family. `--scale small` writes the same modules at sizes for a CPU.
+DIR/index.jsonl has a line a task: its name and its family. `--scale small` writes the same modules at
+sizes for a CPU.
 """
 
 import argparse
@@ -32,7 +34,8 @@ FAMILIES = {
             "torch.softmax(x * 0.5, 0)",
             "COLS",
         ),
-        "softmax_logsumexp_rows": ("ROWS = 256 | 3, COLS = 524288 | 9001", "", "torch.logsumexp(x, -1)", "ROWS, COLS"),
+        "softmax_logsumexp_rows": ("ROWS = 256 | 3, COLS = 524288 | 9001", "",
+                                   "torch.logsumexp(x, -1)", "ROWS, COLS"),
     },
     "norm": {
         "norm_layer_image": (
@@ -231,9 +234,12 @@ FAMILIES = {
     "chain": {
         "chain_inverted_residual": (
             "BATCH = 64 | 2, CHANNELS = 32 | 8, SIDE = 112 | 15",
-            "expand = nn.Conv2d(CHANNELS, 4 * CHANNELS, 1, bias=False)\nnorm1 = nn.BatchNorm2d(4 * CHANNELS)\n"
-            "depthwise = nn.Conv2d(4 * CHANNELS, 4 * CHANNELS, 3, padding=1, groups=4 * CHANNELS, bias=False)\n"
-            "norm2 = nn.BatchNorm2d(4 * CHANNELS)\nproject = nn.Conv2d(4 * CHANNELS, CHANNELS, 1, bias=False)\n"
+            "expand = nn.Conv2d(CHANNELS, 4 * CHANNELS, 1, bias=False)\n"
+            "norm1 = nn.BatchNorm2d(4 * CHANNELS)\n"
+            "depthwise = nn.Conv2d(4 * CHANNELS, 4 * CHANNELS, 3, padding=1, groups=4 * CHANNELS, "
+            "bias=False)\n"
+            "norm2 = nn.BatchNorm2d(4 * CHANNELS)\n"
+            "project = nn.Conv2d(4 * CHANNELS, CHANNELS, 1, bias=False)\n"
             "norm3 = nn.BatchNorm2d(CHANNELS)\neval",
             "x + self.norm3(self.project(nn.functional.relu6(self.norm2(self.depthwise("
             "nn.functional.relu6(self.norm1(self.expand(x))))))))",
@@ -241,8 +247,10 @@ FAMILIES = {
         ),
         "chain_residual": (
             "BATCH = 64 | 2, CHANNELS = 64 | 16, SIDE = 56 | 14",
-            "conv1 = nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False)\nnorm1 = nn.BatchNorm2d(CHANNELS)\n"
-            "conv2 = nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False)\nnorm2 = nn.BatchNorm2d(CHANNELS)\neval",
+            "conv1 = nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False)\n"
+            "norm1 = nn.BatchNorm2d(CHANNELS)\n"
+            "conv2 = nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, bias=False)\n"
+            "norm2 = nn.BatchNorm2d(CHANNELS)\neval",
             "torch.relu(x + self.norm2(self.conv2(torch.relu(self.norm1(self.conv1(x))))))",
             "BATCH, CHANNELS, SIDE, SIDE",
         ),
@@ -251,7 +259,8 @@ FAMILIES = {
             "conv1 = nn.Conv2d(CHANNELS, GROWTH, 3, padding=1)\n"
             "conv2 = nn.Conv2d(CHANNELS + GROWTH, GROWTH, 3, padding=1)\n"
             "conv3 = nn.Conv2d(CHANNELS + 2 * GROWTH, GROWTH, 3, padding=1)",
-            "y = torch.cat([x, torch.relu(self.conv1(x))], 1)\ny = torch.cat([y, torch.relu(self.conv2(y))], 1)\n"
+            "y = torch.cat([x, torch.relu(self.conv1(x))], 1)\n"
+            "y = torch.cat([y, torch.relu(self.conv2(y))], 1)\n"
             "torch.cat([y, torch.relu(self.conv3(y))], 1)",
             "BATCH, CHANNELS, SIDE, SIDE",
         ),
@@ -259,7 +268,8 @@ FAMILIES = {
             "BATCH = 128 | 3, STEPS = 24 | 5, HIDDEN = 256 | 20",
             "inputs = nn.Linear(HIDDEN, HIDDEN)\nstate = nn.Linear(HIDDEN, HIDDEN, bias=False)",
             "h = torch.zeros_like(x[0])\nstates = []\nfor step in range(x.shape[0]):\n"
-            "    h = torch.tanh(self.inputs(x[step]) + self.state(h))\n    states.append(h)\ntorch.stack(states)",
+            "    h = torch.tanh(self.inputs(x[step]) + self.state(h))\n    states.append(h)\n"
+            "torch.stack(states)",
             "STEPS, BATCH, HIDDEN",
         ),
     },
@@ -276,7 +286,7 @@ def indented(lines, depth):
 
 
 def source_of(sizes, layers, forward, inputs):
-    """A task's file: sizes as integers of the module, layers as attributes; forward's last line is its result."""
+    """A task's file: sizes are integers of the module, layers attributes, forward's last line its result."""
     head = "".join(f"{name} = {value}\n" for name, value in sizes.items())
     made = ["self." + line for line in layers.splitlines() if line != "eval"]
     made += ["self.eval()"] if layers.endswith("eval") else []
@@ -294,7 +304,8 @@ def source_of(sizes, layers, forward, inputs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--scale", choices=("real", "small"), default="real")
     arguments = parser.parse_args()

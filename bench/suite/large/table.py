@@ -37,7 +37,8 @@ def quantile(values, share):
 
 
 print(
-    f"{'kind':6} {'tasks':>5} {'judged':>6} {'verified':>8} {'errors':>6} {'input GB':>14} {'s median':>8} {'s p90':>6} {'s most':>6} {'speedup':>7}"
+    f"{'kind':6} {'tasks':>5} {'judged':>6} {'verified':>8} {'errors':>6} {'input GB':>14} {'s median':>8} "
+    f"{'s p90':>6} {'s most':>6} {'speedup':>7}"
 )
 for kind in ("L1", "L2", "L5", "real"):
     names = [name for name in sizes if kind_of(name) == kind]
@@ -54,8 +55,10 @@ for kind in ("L1", "L2", "L5", "real"):
     inputs = [sizes[name].get("inputs", 0) / 1e9 for name in names]
     mean = math.exp(statistics.fmean(map(math.log, ratios))) if ratios else 0
     print(
-        f"{kind:6} {len(names):5} {len(judged):6} {len(verified):8} {sum(row['verdict'] == 'Error' for row in judged):6} "
-        f"{statistics.median(inputs):6.2f} to {max(inputs):4.1f} {quantile(took, 0.5):8.1f} {quantile(took, 0.9):6.1f} {max(took, default=0):6.1f} {mean:7.2f}"
+        f"{kind:6} {len(names):5} {len(judged):6} {len(verified):8} "
+        f"{sum(row['verdict'] == 'Error' for row in judged):6} "
+        f"{statistics.median(inputs):6.2f} to {max(inputs):4.1f} {quantile(took, 0.5):8.1f} "
+        f"{quantile(took, 0.9):6.1f} {max(took, default=0):6.1f} {mean:7.2f}"
     )
 if any(row.get("speedup_compile_called") for row in results.values()):
     columns = {
@@ -71,7 +74,8 @@ if any(row.get("speedup_compile_called") for row in results.values()):
             [row[key] for row in judged if row["verdict"] == "Verified" and row.get(key)] for key in columns
         ]
         cells = [
-            f"{sum(r > 1 for r in ratios)} of {len(ratios)}, {math.exp(statistics.fmean(map(math.log, ratios))):.2f}"
+            f"{sum(r > 1 for r in ratios)} of {len(ratios)}, "
+            f"{math.exp(statistics.fmean(map(math.log, ratios))):.2f}"
             for ratios in found
             if ratios
         ]
@@ -115,6 +119,5 @@ print()
 for name in sizes:
     row = results.get(name)
     if row is None or row["verdict"] != "Verified":
-        print(
-            f"{name}: {'not judged' if row is None else row['verdict'] + ': ' + ' '.join(row['reason'].split())[:200]}"
-        )
+        why = "not judged" if row is None else f"{row['verdict']}: {' '.join(row['reason'].split())[:200]}"
+        print(f"{name}: {why}")

@@ -2,9 +2,10 @@
 
     bench/suite/large/tasks.py DIR [--nereid NEREID] [--count 250]
 
-Every module of bench/suite/real is one task, its batch the largest power of two times its own that keeps it within MOST; the rest
-are programs sampled by `nereid synth` in bands of traffic, of one, two and five operators. Sizes are found by running each module on
-meta tensors, without data. DIR/index.jsonl has a line a task: input bytes, parameter bytes, bytes of all results, FLOPs.
+Every module of bench/suite/real is one task, its batch the largest power of two times its own that keeps it
+within MOST; the rest are programs sampled by `nereid synth` in bands of traffic, of one, two and five
+operators. Sizes are found by running each module on meta tensors, without data. DIR/index.jsonl has a line a
+task: input bytes, parameter bytes, bytes of all results, FLOPs.
 """
 import argparse
 import json
@@ -40,7 +41,8 @@ class Results(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         out = function(*args, **(kwargs or {}))
         if not function.is_view:
-            self.bytes += sum(t.numel() * t.element_size() for t in tree_leaves(out) if isinstance(t, torch.Tensor))
+            self.bytes += sum(t.numel() * t.element_size() for t in tree_leaves(out)
+                              if isinstance(t, torch.Tensor))
         return out
 
 
@@ -61,7 +63,8 @@ def measured(source):
     except Exception as error:  # an operator without a meta kernel, a value that is looked at
         return {"trouble": f"{type(error).__name__}: {error}"}
     state = {id(t): t for t in [*model.parameters(), *model.buffers()]}
-    return {"inputs": bytes_of(tree_leaves(inputs)), "parameters": bytes_of(state.values()), "results": results.bytes,
+    return {"inputs": bytes_of(tree_leaves(inputs)), "parameters": bytes_of(state.values()),
+            "results": results.bytes,
             "flops": flops.get_total_flops()}
 
 
@@ -75,7 +78,8 @@ def real_tasks():
         best, size = source, measured(source)
         name = next((n for n in SCALED if re.search(rf"^{n} = \d+$", source, re.M)), None)
         for doubling in range(1, 20) if name else ():
-            bigger = re.sub(rf"^{name} = (\d+)$", lambda m: f"{name} = {int(m.group(1)) << doubling}", source, flags=re.M)
+            bigger = re.sub(rf"^{name} = (\d+)$", lambda m: f"{name} = {int(m.group(1)) << doubling}", source,
+                            flags=re.M)
             now = measured(bigger)
             if not fits(now):
                 break
@@ -89,9 +93,10 @@ def sampled_tasks(nereid):
     for band, (level, count, least, most) in enumerate(BANDS):
         found = 0
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([nereid, "synth", "--operators", str(level), "--count", str(3 * count), "--seed", str(SEED + band),
-                            "--min-bytes", str(least), "--max-bytes", str(most), "--max-elements", "2^30", "--max-work", "2^39",
-                            "-o", folder], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([nereid, "synth", "--operators", str(level), "--count", str(3 * count), "--seed",
+                            str(SEED + band), "--min-bytes", str(least), "--max-bytes", str(most),
+                            "--max-elements", "2^30", "--max-work", "2^39", "-o", folder],
+                           check=True, stdout=subprocess.DEVNULL)
             for path in sorted(pathlib.Path(folder).glob("*.py")):
                 source = path.read_text()
                 size = measured(source)
@@ -102,11 +107,13 @@ def sampled_tasks(nereid):
                 if found == count:
                     break
         if found < count:
-            print(f"{found} of {count} programs of {level} operators between {least} and {most} bytes", file=sys.stderr)
+            print(f"{found} of {count} programs of {level} operators between {least} and {most} "
+                  f"bytes", file=sys.stderr)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--nereid", default=str(ROOT / "build/release/bin/nereid"))
     parser.add_argument("--count", type=int, default=250, help="stop after so many, spread over all kinds")
@@ -120,7 +127,8 @@ def main():
             (arguments.folder / f"{name}.py").write_text(source)
             index.write(json.dumps({"task": name, **size}) + "\n")
     sizes = sorted(size["inputs"] for _, _, size in tasks if "inputs" in size)
-    print(f"{len(tasks)} tasks; inputs {sizes[0] / 1e9:.3f} to {sizes[-1] / 1e9:.2f} GB, median {sizes[len(sizes) // 2] / 1e9:.2f} GB, "
+    print(f"{len(tasks)} tasks; inputs {sizes[0] / 1e9:.3f} to {sizes[-1] / 1e9:.2f} GB, median "
+          f"{sizes[len(sizes) // 2] / 1e9:.2f} GB, "
           f"{sum(sizes) / 1e9:.0f} GB in all")
 
 

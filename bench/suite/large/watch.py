@@ -2,9 +2,10 @@
 
     watch.py RESULT.json SITE -- COMMAND...
 
-A process counts where its program lies below SITE or where it descends from the command. Bytes are Pss_Anon + Pss_Shmem: shared pages
-in parts, files' pages apart; tensors that a replay holds on the host are among them. RESULT: for each program its largest process and
-the largest sum, and processor seconds of the command with all that it waited for.
+A process counts where its program lies below SITE or where it descends from the command. Bytes are Pss_Anon +
+Pss_Shmem: shared pages in parts, files' pages apart; tensors that a replay holds on the host are among them.
+RESULT: for each program its largest process and the largest sum, and processor seconds of the command with
+all that it waited for.
 """
 import collections
 import json
@@ -23,7 +24,8 @@ def processes(site, root):
         if not entry.name.isdigit():
             continue
         try:
-            parents[int(entry.name)] = int(pathlib.Path(entry.path, "stat").read_text().rsplit(")", 1)[1].split()[1])
+            fields = pathlib.Path(entry.path, "stat").read_text().rsplit(")", 1)[1].split()
+            parents[int(entry.name)] = int(fields[1])
             words = pathlib.Path(entry.path, "cmdline").read_text().split("\0")
             names[int(entry.name)] = (words[0], " ".join(words[:4]))
         except OSError:
@@ -66,8 +68,10 @@ def main():
             sums[name] = max(sums[name], bytes)
         all_at_once = max(all_at_once, sum(now.values()))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    pathlib.Path(result).write_text(json.dumps({"largest_process": largest, "largest_sum": sums, "all_at_once": all_at_once,
-                                                "processor_seconds": used.ru_utime + used.ru_stime}, indent=1))
+    pathlib.Path(result).write_text(json.dumps({"largest_process": largest, "largest_sum": sums,
+                                                "all_at_once": all_at_once,
+                                                "processor_seconds": used.ru_utime + used.ru_stime},
+                                               indent=1))
     sys.exit(command.returncode if command.returncode >= 0 else 128 - command.returncode)
 
 

@@ -1,9 +1,9 @@
 """A resources server of NeMo-Gym, rewarded by Nereid.
 
-    ng_run "+config_paths=[resources_servers/nereid/configs/nereid.yaml,...]"       # this file is resources_servers/nereid/app.py
+    ng_run "+config_paths=[resources_servers/nereid/configs/nereid.yaml,...]"
 
-A row's `verifier_metadata.reference` is its reference. Without NeMo-Gym's own server: `nereid serve` has the routes /seed_session, /verify
-and /aggregate_metrics itself.
+This file is resources_servers/nereid/app.py. A row's `verifier_metadata.reference` is its reference. Without
+NeMo-Gym's own server: `nereid serve` has the routes /seed_session, /verify and /aggregate_metrics itself.
 """
 
 from nemo_gym.base_resources_server import (

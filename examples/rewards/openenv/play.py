@@ -40,7 +40,8 @@ async def main(url):
         for answer in (ANSWER, ANSWER.replace("0.5", "0.0")):
             result = await env.step({"code": answer})
             print(
-                f"reward {result.reward}, done {result.done}: {result.observation['feedback'].splitlines()[0]}"
+                f"reward {result.reward}, done {result.done}: "
+                f"{result.observation['feedback'].splitlines()[0]}"
             )
         print(f"state: {await env.state()}")
 

@@ -3,8 +3,8 @@
     pip install skyrl-gym
     python examples/rewards/skyrl/environment.py
 
-In a SkyRL run, `import environment` in the entry point registers it, and `environment.env_class=nereid` selects it; a row's
-`reward_spec.ground_truth` is its reference.
+In a SkyRL run, `import environment` in the entry point registers it, and `environment.env_class=nereid`
+selects it; a row's `reward_spec.ground_truth` is its reference.
 """
 
 import pathlib
@@ -42,7 +42,8 @@ def main():
     for answer in (WRONG, WRONG.replace("0.5", "0.0")):
         step = env.step(answer)
         print(
-            f"reward {step['reward']}, done {step['done']}, components {step['metadata']['reward_components']}"
+            f"reward {step['reward']}, done {step['done']}, components "
+            f"{step['metadata']['reward_components']}"
         )
         for message in step["observations"]:
             print(f"next message: {message['content'].splitlines()[0]}")

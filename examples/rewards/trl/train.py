@@ -3,8 +3,8 @@
     pip install trl
     python examples/rewards/trl/train.py
 
-The toy's vocabulary is three whole answers, one right, one wrong and one that is no kernel, so that it can learn something in three
-steps. With a real model only `model`, `tokenizer` and the data set change.
+The toy's vocabulary is three whole answers, one right, one wrong and one that is no kernel, so that it can
+learn something in three steps. With a real model only `model`, `tokenizer` and the data set change.
 """
 
 import pathlib
@@ -74,8 +74,9 @@ def main():
             reward_funcs=[rewards.trl()],
             train_dataset=Dataset.from_list([{"prompt": PROMPT, "reference": TASK}] * 8),
             args=GRPOConfig(
-                output_dir=folder, max_steps=3, per_device_train_batch_size=16, num_generations=16, max_completion_length=1,
-                learning_rate=0.01, lr_scheduler_type="constant", logging_steps=1, use_cpu=True, bf16=False, report_to=[], save_strategy="no", seed=1,
+                output_dir=folder, max_steps=3, per_device_train_batch_size=16, num_generations=16,
+                max_completion_length=1, learning_rate=0.01, lr_scheduler_type="constant", logging_steps=1,
+                use_cpu=True, bf16=False, report_to=[], save_strategy="no", seed=1,
             ),
         )  # fmt: skip
         trainer.train()

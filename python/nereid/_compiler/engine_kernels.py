@@ -1,8 +1,8 @@
 """The engine's own kernels and training's, in Triton, and the program that compiles them: without a GPU, once
 for a model's shape.
 
-    python -m nereid._compiler.engine_kernels '{"arch": 90, "kernels": [{"name": "decode_attention", "element": "bf16",
-        "constants": {"HEADS": 32, ...}, "options": {"num_warps": 4, "num_stages": 3}}]}'
+    python -m nereid._compiler.engine_kernels '{"arch": 90, "kernels": [
+        {"name": "decode_attention", "element": "bf16", "constants": {...}, "options": {"num_warps": 4}}]}'
 
 answers with one JSON object a kernel, in order: {"ttir": text, "image": what kernel_compiler.py answers};
 `image` is absent for arch 0, whose text is for the executor of TTIR on the CPU. Pointers are aligned to 16

@@ -6,9 +6,10 @@ child, which sees nothing but the text. By hand:
 
 request = {"ttir": text, "arch": 90, "options": {"num_warps": 4, ...}}
 answer  = {"cubin": base64, "name": symbol, "params": [type of each parameter of the TTIR function],
-           "tensordesc_meta": [how each tensor descriptor became a CUtensorMap], "shared": bytes, "num_warps": n,
-           "num_ctas": n, "global_scratch": [bytes a CTA, align], "profile_scratch": the same, "tmem": columns,
-           "cooperative": bool, "pdl": bool, "expanded_descriptors": bool, "registers": n, "spills": bytes}
+           "tensordesc_meta": [how each tensor descriptor became a CUtensorMap], "shared": bytes,
+           "num_warps": n, "num_ctas": n, "global_scratch": [bytes a CTA, align],
+           "profile_scratch": the same, "tmem": columns, "cooperative": bool, "pdl": bool,
+           "expanded_descriptors": bool, "registers": n, "spills": bytes}
        or {"error": what the compiler said}
 
 The cubin's parameters are the TTIR function's in order, then a pointer to global scratch and one to profile
@@ -43,7 +44,8 @@ FLAGS = (
 
 WARM_UP = """
 module {
-  tt.func public @copy(%from: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %to: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+  tt.func public @copy(%from: !tt.ptr<f32> {tt.divisibility = 16 : i32},
+                       %to: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
     %i = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
     %0 = tt.splat %from : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>>
     %1 = tt.addptr %0, %i : tensor<128x!tt.ptr<f32>>, tensor<128xi32>

@@ -426,13 +426,11 @@ class Writer:
             lines.append(
                 f"        _register(self, '{CONSTANTS}.c{i}', {state_text(tensor, 'buffer')}, 'buffer')"
             )
+        moved = (f"s{i}" for i in range(len(self._moved)))
         lines += [
             f"        self.train({self._flat.module.training})",
             "",
-            (
-                "    def"
-                f" forward({', '.join(['self', *(f'x{i}' for i in taken), *(f's{i}' for i in range(len(self._moved)))])}):"
-            ),
+            f"    def forward({', '.join(['self', *(f'x{i}' for i in taken), *moved])}):",
         ]
         body = list(self._lines)
         if any(re.search(r"\bdevice\b", line) for line in body):

@@ -491,7 +491,8 @@ def main(path, folder, options):
         print(json.dumps(made))
     else:
         print(
-            f"{folder}: {made['parameters']} parameters in {made['dtype']}, {made['architecture']}; {made['tokenizer']}"
+            f"{folder}: {made['parameters']} parameters in {made['dtype']}, {made['architecture']}; "
+            f"{made['tokenizer']}"
         )
 
 

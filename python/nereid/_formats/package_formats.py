@@ -19,7 +19,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))  # `python -I` leaves it out
 from text_files import NotWritten, limited_text, write_text  # noqa: E402
 
-LAYERS = '''"""Layers for `kernels.kernelize`: the kernels that Nereid verified where they hold, the layer's own forward elsewhere."""
+LAYERS = '''"""Layers for `kernels.kernelize`: verified kernels where they hold, else the layer's forward."""
 
 import warnings
 import weakref
@@ -66,7 +66,7 @@ def _build(file, layer):
     for name in sorted(want.keys() | got.keys()):
         if want.get(name, "none") != got.get(name, "none"):
             return f"attribute {{name}}: expected {{want.get(name, 'none')}}, got {{got.get(name, 'none')}}"
-    types = [{{path: type(part).__name__ for path, part in top.named_modules() if path}} for top in (made, layer)]
+    types = [{{path: type(m).__name__ for path, m in top.named_modules() if path}} for top in (made, layer)]
     if types[0] != types[1]:
         return f"expected the submodules {{types[0]}}, got {{types[1]}}"
     for kind in ("_parameters", "_buffers", "_modules"):
@@ -87,7 +87,7 @@ def _run(file, layer, *arguments, **named):
     why = made
     if not isinstance(made, str):
         vars(made)["training"] = layer.training  # the guard compares modes with those that were verified
-        if any(part._forward_hooks or part._forward_pre_hooks for part in layer.modules() if part is not layer):
+        if any(m._forward_hooks or m._forward_pre_hooks for m in layer.modules() if m is not layer):
             return type(layer).forward(layer, *arguments, **named)  # kernels do not call submodules
         try:
             return made(*arguments, **named)
@@ -176,7 +176,8 @@ class Written:
         first, last = lines[start.lineno - 1], lines[end.end_lineno - 1]
         data = data[start.col_offset : len(data) - (len(last) - end.end_col_offset)]
         before = "\n".join(lines[: self._call_line()])
-        call = "\n".join(lines[self._call_line() : start.lineno - 1] + [first[: start.col_offset] + "VERIFIED" + last[end.end_col_offset :]])  # fmt: skip
+        call = "\n".join(lines[self._call_line() : start.lineno - 1]
+                         + [first[: start.col_offset] + "VERIFIED" + last[end.end_col_offset :]])  # fmt: skip
         return f"{before}\nVERIFIED = {data}\n{call}\n" + "\n".join(lines[end.end_lineno :]) + "\n"
 
     def _call_line(self):
@@ -346,7 +347,8 @@ def correctness_of(verdict):
     """Of the worst element: errors relative to the reference's value, and absolute."""
     errors = verdict["errors"] or {}
     expected, got = (number_of(errors.get(key, 0.0)) for key in ("expected", "got"))
-    absolute = abs(got - expected) if math.isfinite(expected) or math.isfinite(got) else 0.0 if expected == got else math.nan  # fmt: skip
+    is_number = math.isfinite(expected) or math.isfinite(got)
+    absolute = abs(got - expected) if is_number else 0.0 if expected == got else math.nan
     relative = (
         absolute / abs(expected)
         if expected and math.isfinite(expected)

@@ -342,7 +342,9 @@ def example(schema):
         elif kind == "bool":
             made.append(True)
         else:
-            raise TypeError(f"{schema.name}: {argument.name} of type {kind}: write get_inputs() for it, or use --inputs")
+            raise TypeError(
+                f"{schema.name}: {argument.name} of type {kind}: write get_inputs() for it, or use --inputs"
+            )
     return made
 '''
 
@@ -416,7 +418,8 @@ def import_tritonbench(path, output):
                     f"expected functions and tests around one line of 146 #, got {len(halves) - 1} such lines"
                 )
             functions, tests = functions_of(halves[0], "functions"), functions_of(halves[1], "tests")
-            kernels = {name for name, node in functions.items() if any("jit" in ast.dump(mark) for mark in node.decorator_list)}  # fmt: skip
+            kernels = {name for name, node in functions.items()
+                       if any("jit" in ast.dump(mark) for mark in node.decorator_list)}  # fmt: skip
             for test, node in tests.items():
                 called = [part.func.id for part in ast.walk(node) if isinstance(part,
                     ast.Call) and isinstance(part.func, ast.Name)]  # fmt: skip

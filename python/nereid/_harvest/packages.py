@@ -15,7 +15,8 @@ _LARGE = re.compile(
     r"(^|_)(x*large|x+l|huge|h|giant|g|gigantic|enormous|so\d+m|\d+b|intern\d+b)\d*(_|$)|large|huge|giant"
 )
 _SKIPPED = re.compile(
-    r"(^|\.)(tests?|testing|conftest|__main__|setup|cli|commands|scripts|examples?|deprecated|benchmarks?|train|onnx)(\.|$)"
+    r"(^|\.)(tests?|testing|conftest|__main__|setup|cli|commands|scripts|examples?"
+    r"|deprecated|benchmarks?|train|onnx)(\.|$)"
 )
 
 

@@ -23,7 +23,8 @@ REFLECTED = {"__radd__": "+", "__rsub__": "-", "__rmul__": "*", "__rtruediv__": 
              "__rpow__": "**", "__rmatmul__": "@",
              "rsub": "-"}  # fmt: skip
 RANDOM = re.compile(
-    r"^(rand|bernoulli|multinomial|normal_?$|uniform_|exponential_|dropout|alpha_dropout|feature_|gumbel_softmax|rrelu|poisson)"
+    r"^(rand|bernoulli|multinomial|normal_?$|uniform_|exponential_|dropout|alpha_dropout|feature_"
+    r"|gumbel_softmax|rrelu|poisson)"
 )
 IDENTITY = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 _MODULES = (

@@ -258,7 +258,8 @@ def install():
     if _installed:
         return
     _installed = True
-    import torch._dynamo.device_interface  # noqa: F401  it must read torch.cuda's functions before they are replaced
+    # It must read torch.cuda's functions before they are replaced.
+    import torch._dynamo.device_interface  # noqa: F401
 
     fake_cuda.install()
     fake_tensor.init_gpu_context = lambda *args, **kwargs: None

@@ -129,7 +129,8 @@ class Wrapper:
         text = "".join(kernel.text + "\n\n\n" for kernel in self.kernels.values())
         if body.reinterprets:
             text += ("def reinterpret(tensor, sizes, strides, offset):\n"
-                     "    return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)\n\n"
+                     "    return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + "
+                     "offset)\n\n"
                      "\n")  # fmt: skip
         text += f"class ModelNew({base}):\n    def forward(self, {parameters}):\n"
         head = [f"device = {used[0]}.device"] if body.allocates and used else []

@@ -314,7 +314,8 @@ def _answers():
         "stream": streams.StreamContext, "set_stream": streams.set_current, "current_stream": streams.current,
         "default_stream": streams.default, "get_stream_from_external": streams.external,
         "_set_stream_by_id": streams.set_by_id,
-        "is_current_stream_capturing": lambda: tracing.recorder() is not None and tracing.recorder().capturing,
+        "is_current_stream_capturing": lambda: (
+            tracing.recorder() is not None and tracing.recorder().capturing),
         "graph_pool_handle": lambda: (0, 0), "make_graphed_callables": make_graphed_callables,
         "MemPool": MemPool, "use_mem_pool": _inert_context,
         "empty_cache": _nothing, "mem_get_info": lambda *args: (_FREE_MEMORY, TOTAL_MEMORY),

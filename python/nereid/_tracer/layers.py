@@ -56,7 +56,8 @@ def _takes_nested_path(encoder, src, mask, padding):
     first = encoder.layers[0]
     usual = (torch.backends.mha.get_fastpath_enabled() and getattr(encoder, "use_nested_tensor",
              False) and not first.training
-             and src.dim() == 3 and padding is not None and mask is None and not torch.is_autocast_enabled() and not torch.is_grad_enabled())  # fmt: skip
+             and src.dim() == 3 and padding is not None and mask is None
+              and not torch.is_autocast_enabled() and not torch.is_grad_enabled())  # fmt: skip
     return usual and (not getattr(encoder, "mask_check", True) or _is_left_aligned(padding))
 
 

@@ -31,8 +31,8 @@ RECORDED_COMPOSITES = frozenset(
     lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data rnn_relu.input rnn_relu.data
     lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
     batch_norm instance_norm rms_norm
-    dropout dropout_ feature_dropout feature_dropout_ alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_
-    max_pool1d ctc_loss.IntList ctc_loss.Tensor grid_sampler log_sigmoid
+    dropout dropout_ feature_dropout feature_dropout_ alpha_dropout alpha_dropout_ feature_alpha_dropout
+    feature_alpha_dropout_ max_pool1d ctc_loss.IntList ctc_loss.Tensor grid_sampler log_sigmoid
     linalg_eigvalsh linalg_eigvals linalg_svdvals
     """.split()
 )
@@ -69,12 +69,13 @@ RECORDED_AS = {"aten::_efficientzerotensor": "aten::zeros"}
 READS = frozenset("item _local_scalar_dense is_nonzero equal allclose".split())
 QUERIES = frozenset(
     """
-    size.int size stride.int stride sym_size sym_size.int sym_stride sym_stride.int sym_numel sym_storage_offset dim numel
-    is_contiguous is_contiguous.memory_format is_strides_like_format is_non_overlapping_and_dense
-    sym_is_contiguous sym_is_contiguous.default
+    size.int size stride.int stride sym_size sym_size.int sym_stride sym_stride.int sym_numel
+    sym_storage_offset dim numel is_contiguous is_contiguous.memory_format is_strides_like_format
+    is_non_overlapping_and_dense sym_is_contiguous sym_is_contiguous.default
     is_same_size _has_compatible_shallow_copy_type is_floating_point is_complex is_signed is_inference
-    is_pinned is_pinned.device is_coalesced _has_same_storage_numel _is_zerotensor is_conj is_neg _version output_nr is_leaf retains_grad result_type.Tensor result_type.Scalar
-    can_cast promote_types is_neg is_conj _nested_tensor_size layout device is_set_to
+    is_pinned is_pinned.device is_coalesced _has_same_storage_numel _is_zerotensor is_conj is_neg _version
+    output_nr is_leaf retains_grad result_type.Tensor result_type.Scalar can_cast promote_types is_neg is_conj
+    _nested_tensor_size layout device is_set_to
     """.split()
 )
 

@@ -247,7 +247,8 @@ class Phases:
             "message": _message(error) + included_files.advice(error),
             "file": self._source.path if last else "", "line": last.lineno if last else 0,
             "code": self._source.line(last.lineno) if last else "",
-            "traceback": [f"{source.display_name(f.filename)}:{f.lineno} {(f.line or '').strip()}"[:300] for f in frames[-12:]],
+            "traceback": [f"{source.display_name(f.filename)}:{f.lineno} "
+                          f"{(f.line or '').strip()}"[:300] for f in frames[-12:]],
         }}  # fmt: skip
 
 
@@ -361,14 +362,16 @@ def tensors_with_paths(tree, path=""):
 
 
 def flags():
-    backends = torch.backends
+    backends, matmul = torch.backends, torch.backends.cuda.matmul
     read = {
-        "matmul.allow_tf32": lambda: backends.cuda.matmul.allow_tf32,
+        "matmul.allow_tf32": lambda: matmul.allow_tf32,
         "cudnn.allow_tf32": lambda: backends.cudnn.allow_tf32,
         "cudnn.enabled": lambda: backends.cudnn.enabled, "cudnn.benchmark": lambda: backends.cudnn.benchmark,
         "cudnn.deterministic": lambda: backends.cudnn.deterministic,
-        "matmul.allow_fp16_reduced_precision_reduction": lambda: backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
-        "matmul.allow_bf16_reduced_precision_reduction": lambda: backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+        "matmul.allow_fp16_reduced_precision_reduction": lambda: (
+            matmul.allow_fp16_reduced_precision_reduction),
+        "matmul.allow_bf16_reduced_precision_reduction": lambda: (
+            matmul.allow_bf16_reduced_precision_reduction),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
         "autocast": lambda: torch.is_autocast_enabled("cuda"),
     }  # fmt: skip

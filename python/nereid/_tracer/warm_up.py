@@ -40,7 +40,8 @@ def helper(x):
     return tl.where(x > 0, tl.exp(x), 0.0)
 
 
-@triton.autotune(configs=[triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 128})], key=["n"])
+@triton.autotune(configs=[triton.Config({"BLOCK": 64}, num_warps=2), triton.Config({"BLOCK": 128})],
+                 key=["n"])
 @triton.jit
 def pointwise(x_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -56,11 +57,14 @@ def matmul(a_ptr, b_ptr, c_ptr, M, N, K, sam, sak, BM: tl.constexpr, BN: tl.cons
     rk = tl.arange(0, BK)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, tl.cdiv(K, BK)):
-        a = tl.load(a_ptr + rm[:, None] * sam + (k * BK + rk)[None, :] * sak, mask=rk[None, :] < K - k * BK, other=0.0)
-        b = tl.load(b_ptr + (k * BK + rk)[:, None] * N + rn[None, :], mask=rk[:, None] < K - k * BK, other=0.0)
+        a = tl.load(a_ptr + rm[:, None] * sam + (k * BK + rk)[None, :] * sak, mask=rk[None, :] < K - k * BK,
+                    other=0.0)
+        b = tl.load(b_ptr + (k * BK + rk)[:, None] * N + rn[None, :], mask=rk[:, None] < K - k * BK,
+                    other=0.0)
         acc += tl.dot(a, b)
     c = tl.max(acc, axis=1)[:, None] + tl.sum(acc, axis=1)[:, None]
-    tl.store(c_ptr + rm[:, None] * N + rn[None, :], (acc + c).to(tl.float16), mask=(rm[:, None] < M) & (rn[None, :] < N))
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], (acc + c).to(tl.float16),
+             mask=(rm[:, None] < M) & (rn[None, :] < N))
 
 
 class ModelNew(nn.Module):
