@@ -6,13 +6,16 @@
 One `nereid verify --batch` judges all of them; a line of the batch carries its own seed. The table has one
 row for each candidate that a seed refused: how many seeds, the verdict and rule, the trial's inputs, and the
 sentence of the first one. Exit status: 0 where every candidate gets its verdict for at least --least of its
-seeds.
+seeds, 1 where one does not or verdicts did not come, 128 and the number of the signal where one ended it.
+Whatever ends it, the table of what was judged is printed, and a last line on stderr says what happened.
 """
 
 import argparse
 import collections
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,13 +33,39 @@ def lines(cases, first, seeds):
             yield {**case.line(), "id": f"{case.id}#{seed}", "seed": seed}
 
 
+class Ended(Exception):
+    """The run ends before all verdicts came: why, and the exit status."""
+
+    def __init__(self, why, status=1):
+        super().__init__(why)
+        self.status = status
+
+
+def end_by_signal(number, _frame):
+    raise Ended(f"ended by {signal.Signals(number).name}", 128 + number)
+
+
 def judge(nereid, batch, jobs, time_limit):
     command = [nereid, "verify", "--batch", batch, "--device", "cpu", "--time-limit", str(time_limit)]
     if jobs:
         command += ["--jobs", str(jobs)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            yield json.loads(line)
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise Ended(f"{nereid} does not start: {error}") from None
+    with process:
+        try:
+            for line in process.stdout:
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError:
+                    raise Ended(f"{nereid} wrote a line that is no verdict: {line[:200]!r}") from None
+        except BaseException:
+            process.terminate()
+            raise
+    # 1 and 2 say what verdicts were; a signal is negative.
+    if process.returncode not in (0, 1, 2, 3):
+        raise Ended(f"{nereid} ended with status {process.returncode}")
 
 
 def cause(verdict):
@@ -87,31 +116,52 @@ def main():
         sys.exit("\n".join(broken) or "no candidates")
     expected = {case.id: choices(case.keys["verdict"]) for case in cases}
     judged, refused = collections.Counter(), collections.defaultdict(list)
-    with tempfile.TemporaryDirectory() as folder:
-        batch = pathlib.Path(folder) / "batch.jsonl"
-        batch.write_text(
-            "".join(json.dumps(line) + "\n" for line in lines(cases, options.first, options.seeds))
-        )
-        for verdict in judge(options.nereid, str(batch), options.jobs, options.time_limit):
-            name = verdict["id"].rsplit("#", 1)[0]
-            judged[name] += 1
-            if verdict["verdict"] not in expected[name]:
-                refused[name].append(verdict)
-                print(
-                    f"{verdict['id']}: {verdict['verdict']}: {verdict['reason']}", file=sys.stderr, flush=True
-                )
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end_by_signal)
+    ended = None
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            batch = pathlib.Path(folder) / "batch.jsonl"
+            batch.write_text(
+                "".join(json.dumps(line) + "\n" for line in lines(cases, options.first, options.seeds))
+            )
+            for verdict in judge(options.nereid, str(batch), options.jobs, options.time_limit):
+                name = verdict["id"].rsplit("#", 1)[0]
+                judged[name] += 1
+                if verdict["verdict"] not in expected[name]:
+                    refused[name].append(verdict)
+                    print(f"{verdict['id']}: {verdict['verdict']}: {verdict['reason']}", file=sys.stderr)
+    except Ended as why:
+        ended = why
+    except OSError as error:
+        ended = Ended(str(error))
 
     total, wrong = sum(judged.values()), sum(map(len, refused.values()))
     text = f"{total} verdicts of {len(cases)} candidates, {wrong} not as expected.\n\n"
     text += table(refused, judged) + "\n" if refused else ""
-    print(text, end="")
-    if options.output:
-        options.output.write_text(text)
+    write(text, options.output)
     missing = len(cases) * options.seeds - total
-    if missing:
-        sys.exit(f"{missing} verdicts did not come")
+    if missing or ended:
+        print(f"{missing} verdicts did not come: {ended or 'nereid ended before'}", file=sys.stderr)
+        sys.exit(ended.status if ended else 1)
     bad = [name for name, verdicts in refused.items() if len(verdicts) > (1 - options.least) * judged[name]]
+    if bad:
+        print(f"less than {options.least:.1%} of the seeds: {', '.join(sorted(bad))}", file=sys.stderr)
     sys.exit(1 if bad else 0)
+
+
+def write(text, output):
+    """To standard output and to a file; what fails is said on stderr, and the other is written all the same."""
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        print(f"standard output: {error}", file=sys.stderr)
+        sys.stdout = open(os.devnull, "w")  # it is flushed again at exit
+    if output:
+        try:
+            output.write_text(text)
+        except OSError as error:
+            print(f"{output}: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":
