@@ -151,7 +151,7 @@ def main():
 
 
 def write(text, output):
-    """To standard output and to a file; what fails is said on stderr, and the other is written all the same."""
+    """To standard output and to a file. What fails is said on stderr, and the other is written."""
     try:
         print(text, end="", flush=True)
     except OSError as error:

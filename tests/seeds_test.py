@@ -8,7 +8,15 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMMAND = [sys.executable, ROOT / "bench/seeds.py", "--seeds", "2", "--only", "add_relu_kernel_run", ROOT / "tests/honest"]
+COMMAND = [
+    sys.executable,
+    ROOT / "bench/seeds.py",
+    "--seeds",
+    "2",
+    "--only",
+    "add_relu_kernel_run",
+    ROOT / "tests/honest",
+]
 VERDICT = '{"id": "honest/add_relu_kernel_run.py#1", "verdict": "%s", "reason": "because"}'
 ENDS = [  # what a judge does, exit status, what stderr ends with
     ("exit 1", 1, "2 verdicts did not come: nereid ended before"),
