@@ -11,6 +11,7 @@ Kernels are compiled for sm_90 by Triton itself; no GPU is needed. --times print
 import contextlib
 import copy
 import ctypes
+import functools
 import importlib.util
 import os
 import pathlib
@@ -32,7 +33,8 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
-from nereid import _launch  # noqa: E402
+from nereid import _launch, _structure  # noqa: E402
+from nereid._optimize import kernels, prepared  # noqa: E402
 
 NEREID = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve())
 # Microseconds of the host alone, with a driver that does nothing.
@@ -59,6 +61,9 @@ MODULES = {
                   "torch.randn(4, 16, 160), torch.randn(1, 16, 160)"),
     "dropout": ("def forward(self, x):\n return F.dropout(torch.sigmoid(x), 0.3)", "torch.randn(64, 64)"),
 }  # fmt: skip
+
+
+FORMS = {"i1": "?", "i32": "i", "i64": "q", "fp32": "f", "fp64": "d"}  # of Triton's types, but pointers
 
 
 class Launcher:
@@ -111,7 +116,7 @@ def launch_kernel_ex(config, function, parameters, extra):
     launcher, given = Launcher.made[function], []
     kinds = [kind for kind in launcher.types if kind != "constexpr"]
     for i, kind in enumerate(kinds):
-        form = "Q" if kind[0] == "*" else {"i1": "?", "i32": "i", "i64": "q", "fp32": "f", "fp64": "d"}[kind]
+        form = "Q" if kind[0] == "*" else FORMS[kind]
         given.append(struct.unpack(form, ctypes.string_at(parameters[i], struct.calcsize(form)))[0])
     scratch = [struct.unpack("Q", ctypes.string_at(parameters[len(kinds) + i], 8))[0] for i in range(2)]
     one = config.contents
@@ -130,6 +135,54 @@ def native():
     with unittest.mock.patch.object(_launch, "entry", lambda: address):
         with unittest.mock.patch.object(Launcher, "__module__", "triton.backends.nvidia.driver"):
             yield
+
+
+@functools.cache
+def fake_cuda():
+    """tests/support/fake_cuda.cpp"""
+    library = ctypes.CDLL(str(pathlib.Path(NEREID).parent / "libfake_cuda.so"))
+    library.fake_record.restype = ctypes.c_char_p
+    return library
+
+
+@contextlib.contextmanager
+def planned(test):
+    """Plans go to fake_cuda, which computes nothing, so their answers are not compared."""
+    fake_cuda().fake_reset()
+    with native(), unittest.mock.patch.object(prepared, "DRIVER", fake_cuda()._name):
+        with unittest.mock.patch.object(prepared, "same_numbers", lambda one, other: True):
+            yield
+
+
+def plan_of(model, inputs, graphed):
+    """The PlanRunner of a call of kernels that are compiled; None where there is none."""
+    for function, launcher in Launcher.made.items():
+        kinds = [kind for kind in launcher.types if kind != "constexpr"]
+        sizes = [struct.calcsize(FORMS.get(kind, "Q")) for kind in kinds] + [8, 8]
+        array = (ctypes.c_int * len(sizes))(*sizes)
+        fake_cuda().fake_kernel(ctypes.c_uint64(function), len(sizes), array, 0)
+    outputs, computed = [], []
+    answer = _structure.flatten(model(*inputs), outputs)
+    returned = []
+    for tensor in outputs:
+        same = [i for i, x in enumerate(inputs) if x is tensor]
+        returned.append(("input", same[0]) if same else ("computed", len(computed)))
+        computed += [] if same else [tensor]
+    exported = types.SimpleNamespace(
+        outputs=answer, returned=returned, computed=len(computed), constants=[], state_names={}
+    )
+    held = kernels.Kernels.__new__(kernels.Kernels)
+    held._module, held._renamed, held._single, held.graphed, held._tries = model, [], False, graphed, 1
+
+    def recorded(given):
+        result, steps, driver = prepared.recorded(model, given)
+        found = []
+        _structure.flatten(result, found)
+        return tuple(t for t in found if not any(t is x for x in given)), steps, driver
+
+    held.recorded = recorded
+    call = inputs, list(range(len(inputs)))
+    return held.prepare(exported, call, inputs, None)[1]
 
 
 class Driver:
@@ -287,6 +340,46 @@ class DirectLaunches(unittest.TestCase):
                 self.assertTrue(self.launched_directly(model))
                 for _ in range(2):
                     self.assertEqual(self.described(*self.launches(model, inputs), given), plain)
+
+    def test_plans_give_the_driver_the_same(self):
+        """As `nereid.optimize` calls them: all but what PyTorch does a part of, or writes to its state."""
+        for name in ("pointwise", "mlp", "several", "views"):
+            for graphed in (False, True):
+                with self.subTest(name, graphed=graphed), planned(self):
+                    model, inputs = self.made(name)
+                    given = [*inputs, *model.parameters(), *model.buffers()]
+                    plain = self.described(*self.launches(model, inputs), given)
+                    runner = plan_of(model, inputs, graphed)
+                    self.assertIsNotNone(runner)
+                    fake_cuda().fake_record()  # of the plan's own check
+                    for _ in range(6):
+                        self.assertEqual(self.described(*self.planned(runner, inputs), given), plain)
+                    inputs = [t.clone() for t in inputs]
+                    for parameter in model.parameters():
+                        parameter.data = parameter.data.clone()
+                    given = [*inputs, *model.parameters(), *model.buffers()]
+                    self.assertEqual(self.described(*self.planned(runner, inputs), given), plain)
+                    self.assertEqual(sum(runner.counts[:2]), 7)
+
+    def planned(self, runner, inputs):
+        """A call's result, and its launches as `Launcher` records them."""
+        result, launches = runner.run_checked(tuple(inputs)), []
+        for line in fake_cuda().fake_record().decode().splitlines():
+            kind, *numbers = line.split()
+            if kind not in ("launch", "node"):
+                continue
+            function, stream, x, y, z, threads, _, _, shared, _, *values = map(int, numbers)
+            launcher = Launcher.made[function]
+            kinds = [kind for kind in launcher.types if kind != "constexpr"]
+            self.assertEqual(values[len(kinds) :], [0, 0])
+            for i, kind in enumerate(kinds):
+                form = FORMS.get(kind, "Q")
+                raw = struct.pack("Q", values[i])[: struct.calcsize(form)]
+                values[i] = struct.unpack(form, raw)[0]
+            signed = function - (1 << 64) if function >> 63 else function
+            packed = (threads // 32, 1, shared)
+            launches.append(((x, y, z), stream, signed, packed, launcher.name, values[: len(kinds)]))
+        return result, launches
 
     def test_errors_of_native_code(self):
         model, inputs = self.made("mlp")

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import torch
 
-from .. import _export, _structure
+from .. import _export, _native, _structure
 from .._exceptions import NereidError
+from . import prepared
+from .prepared import AGAIN
 from .tensors import state_of, view_of
 
 
@@ -54,11 +56,16 @@ def answer_of(exported, results, tensors, original):
     return _structure.unflatten(exported.outputs, iter(outputs))
 
 
-AGAIN = object()  # of Kernels.direct
+def takes_more(exported):
+    """Whether a call does more than to launch kernels for sizes that are fixed."""
+    return exported.written or exported.mutates_inputs or exported.leading or any(exported.copied)
 
 
 class Kernels:
     """The written file, loaded, on the original's parameters and buffers."""
+
+    graphed = False  # a CUDA graph is wanted
+    _tries = 0  # to record a call for a plan, that are left
 
     def __init__(self, plan, original):
         loaded, self._module = load(plan.source)
@@ -93,6 +100,10 @@ class Kernels:
                         if name in getattr(mine, kind)
                     ]
         self._single = plan.exported.computed == 1
+        self.graphed = "\n_graphed(ModelNew, fresh=True)\n" in plan.source
+        # Launches that may be recorded: the compiler's, or what a CUDA graph captures.
+        recorded = self.graphed or (hasattr(loaded, "_direct") and not hasattr(loaded, "_graphed"))
+        self._tries = prepared.MOST_TRIES if recorded else 0
 
     def direct(self, exported):
         """A function of a call's tensors that issues the launches which the written file has recorded, for a
@@ -100,8 +111,7 @@ class Kernels:
         no such launches, or where the call takes more than them."""
         known = getattr(self._module.__dict__.get("_guard_seen"), "known", None)
         launches = known[3][0] if known is not None else None
-        special = exported.written or exported.mutates_inputs or exported.leading or any(exported.copied)
-        if launches is None or special or self._renamed:
+        if launches is None or takes_more(exported) or self._renamed:
             return None
         used = [i for i, is_used in enumerate(exported.used) if is_used]
         held = [(holder, key) for holder in known[0][4] for key, value in holder.items() if value is not None]
@@ -125,7 +135,44 @@ class Kernels:
         return call
 
     def run(self, tensors):
-        for holder, name, mine, theirs in self._renamed:
-            holder[name] = mine[theirs]
+        self._take_state()
         results = self._module(*tensors)
         return (results,) if self._single else results
+
+    def to_prepare(self, exported):
+        """Whether the next call is to be recorded, for a plan that native code runs."""
+        if self._tries == 0 or takes_more(exported) or not prepared.allowed():
+            return False
+        return _native.extension() is not None
+
+    def prepare(self, exported, call, tensors, original):
+        """(what `run` returns, a PlanRunner or None). `call`: as of prepared.prepare."""
+        self._tries -= 1
+        self._take_state()
+
+        def answer(results, tensors):
+            return answer_of(exported, results, tensors, original)
+
+        results, runner, tried = prepared.prepare(self, exported, call, tensors, answer)
+        if tried:  # another time would not help
+            self._tries = 0
+        return results, runner
+
+    def recorded(self, given):
+        """(what the written module returns as a tuple, its steps or None, Triton's driver)."""
+        results, steps, driver = prepared.recorded(self._module, given)
+        return (results,) if self._single else results, steps, driver
+
+    def state(self):
+        """Where the parameters and buffers are that the written module reads, each as (dictionary, key)."""
+        places = {(id(holder), name): (mine, theirs) for holder, name, mine, theirs in self._renamed}
+        held = []
+        for part in self._module.modules():
+            for holder in (part._parameters, part._buffers):
+                names = [name for name, tensor in holder.items() if tensor is not None]
+                held += [places.get((id(holder), name), (holder, name)) for name in names]
+        return held
+
+    def _take_state(self):
+        for holder, name, mine, theirs in self._renamed:
+            holder[name] = mine[theirs]

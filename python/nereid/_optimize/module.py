@@ -18,9 +18,11 @@ from .._exceptions import InputError, NereidError
 from .._verdict import Verdict
 from . import operators
 from .call import Call
-from .kernels import AGAIN, Kernels, answer_of
+from .forwarded import LEFT, SHARED, SPECIAL, special_method
+from .kernels import Kernels, answer_of
 from .native import Checked
 from .plan import Plan, Settings, exported_module, one_line
+from .prepared import AGAIN
 from .tensors import (
     alike,
     held_by,
@@ -37,32 +39,6 @@ from .tensors import (
 )
 from .watched import Watched
 
-_SHARED = (
-    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_forward_hooks",
-    "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
-    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
-)  # fmt: skip
-_LEFT = ("training", "_is_full_backward_hook")  # attributes of a new nn.Module that are the original's, too
-
-# What Python looks up in the class: given where the original's class has it.
-_SPECIAL = (
-    "__len__", "__getitem__", "__setitem__", "__delitem__", "__iter__", "__next__", "__reversed__",
-    "__contains__", "__bool__", "__int__", "__float__", "__index__", "__enter__", "__exit__", "__add__",
-    "__radd__", "__iadd__", "__mul__", "__rmul__", "__imul__", "__matmul__", "__or__", "__and__", "__sub__",
-    "__lt__", "__le__", "__gt__", "__ge__",
-)  # fmt: skip
-
-
-def _special(name):
-    def method(self, *args):
-        original = self._nereid_original
-        result = getattr(original, name)(*args)
-        return self if result is original else result
-
-    return method
-
-
 _interpreter = threading.RLock()  # Triton's interpreter replaces triton.language while a kernel runs
 _classes = weakref.WeakKeyDictionary()
 
@@ -71,13 +47,13 @@ def _class_of(theirs):
     """The class of what optimizes a module of class `theirs`: with its special methods, and with forward's
     signature, which torch.export and Hugging Face's Trainer read."""
     if theirs not in _classes:
-        names = [n for n in _SPECIAL if getattr(theirs, n, None) is not getattr(object, n, None)]
+        names = [n for n in SPECIAL if getattr(theirs, n, None) is not getattr(object, n, None)]
         plain = Optimized.forward
         forward = types.FunctionType(plain.__code__, plain.__globals__, "forward", plain.__defaults__)
         forward.__doc__, forward.__signature__ = theirs.forward.__doc__, inspect.signature(theirs.forward)
         forward.__wrapped__ = theirs.forward  # whose arguments torch.fx takes
         held = {"forward": forward, "__module__": __name__, "__doc__": Optimized.__doc__}
-        _classes[theirs] = type("Optimized", (Optimized,), {**held, **{n: _special(n) for n in names}})
+        _classes[theirs] = type("Optimized", (Optimized,), {**held, **{n: special_method(n) for n in names}})
     return _classes[theirs]
 
 
@@ -103,9 +79,9 @@ class Optimized(torch.nn.Module):
         own["_nereid_others"] = [Optimized(original, other) for other in more]  # for other sets of sizes
         own["_nereid_original"], own["_nereid_plan"] = original, plan
         object.__dict__["__class__"].__set__(self, _class_of(type(original)))
-        for name in _SHARED:
+        for name in SHARED:
             own[name] = getattr(original, name)
-        for name in _LEFT:
+        for name in LEFT:
             own.pop(name, None)
         own["_nereid_call"] = Call(original)
         own["_nereid_kernels"], own["_nereid_warned"], own["_nereid_watched"] = None, False, None
@@ -137,6 +113,12 @@ class Optimized(torch.nn.Module):
             if not torch.compiler.is_dynamo_compiling() and operators.holds(self):
                 return operators.answer(self, args, kwargs)
             return self._nereid_original.forward(*args, **kwargs)
+        if (run := self._nereid_native.run) is not None:
+            try:
+                if (answer := run(args, kwargs)) is not AGAIN:
+                    return answer
+            except Exception:  # noqa: BLE001, S110 (the kernels raise it again below)
+                pass
         chosen, why, tensors = self._nereid_choice(args, kwargs)
         if why is None:
             settings = self._nereid_settings
@@ -278,10 +260,9 @@ class Optimized(torch.nn.Module):
         return None
 
     def _nereid_run(self, tensors, on_error="original"):
-        if self._nereid_direct is not None:
-            with contextlib.suppress(Exception):  # which the kernels raise again below
-                if (answer := self._nereid_direct(tensors, self._nereid_original)) is not AGAIN:
-                    return answer
+        with contextlib.suppress(Exception):  # which the kernels raise again below
+            if (answer := self._nereid_at_once(tensors)) is not AGAIN:
+                return answer
         plan = self._nereid_plan
         exported = plan.exported
         writes = bool(exported.mutates_inputs or exported.written)
@@ -325,11 +306,21 @@ class Optimized(torch.nn.Module):
         self.__dict__["_nereid_direct"] = self._nereid_kernels.direct(exported)
         return outputs
 
+    def _nereid_at_once(self, tensors):
+        """The answer of a call that has been checked, by a plan or by recorded launches; AGAIN without."""
+        if self._nereid_native.run is not None:
+            answer = self._nereid_native.runner.run_checked(tuple(tensors))
+            if answer is not AGAIN:
+                return answer
+        direct = self._nereid_direct
+        return AGAIN if direct is None else direct(tensors, self._nereid_original)
+
     def _nereid_fails(self, why):
         """The original runs from now on."""
         self.__dict__["_nereid_failed"] = why
         self.__dict__["_nereid_direct"] = None
         self._nereid_native.forget()
+        self._nereid_native.take(None)
 
     def _nereid_original_answer(self, tensors):
         bound = _structure.unflatten(self._nereid_plan.exported.inputs, iter(tensors))
@@ -346,7 +337,14 @@ class Optimized(torch.nn.Module):
             if used
         ]
         given += [state_of(self._nereid_original, name) for name in exported.written]
-        return answer_of(exported, kernels.run(given), tensors, self._nereid_original)
+        if self._nereid_ran and self._nereid_native.runner is None and kernels.to_prepare(exported):
+            call = given, [i for i, used in enumerate(exported.used) if used]
+            results, runner = kernels.prepare(exported, call, tensors, self._nereid_original)
+            if runner is not None:
+                self._nereid_native.take(runner)
+        else:
+            results = kernels.run(given)
+        return answer_of(exported, results, tensors, self._nereid_original)
 
     # -- what it says of itself -----------------------------------------------------------------------------
 

@@ -33,8 +33,20 @@ class Checked:
 
     def __init__(self):
         self.matched = None  # of a call's args and kwargs the tensors, or None; None while there is no check
+        self.run = None  # of a call's args and kwargs the answer, or prepared.AGAIN; None while there is none
+        self.runner = None  # whose it is
         self._guard = None
         self._misses = 0
+
+    def take(self, runner):
+        """Later calls that pass the check are run by this PlanRunner."""
+        self.runner = runner
+        self._follow()
+
+    def _follow(self):
+        if self.runner is not None:
+            self.runner.follow(self._guard)
+        self.run = self.runner.run if self.runner is not None and self._guard is not None else None
 
     def missed(self, fast, args, kwargs, tensors):
         """After the check in Python has passed a call that the native one did not: learns it. Less and less
@@ -52,6 +64,7 @@ class Checked:
 
     def forget(self):
         self.matched = self._guard = None
+        self._follow()
 
     def _learn(self, fast, args, kwargs, tensors):
         native = _native.extension()
@@ -67,6 +80,7 @@ class Checked:
             return
         guard.add(form)
         self._guard, self.matched = guard, guard.matched
+        self._follow()
 
 
 def lists_of(fast, tensors):

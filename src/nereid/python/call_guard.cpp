@@ -2,26 +2,10 @@
 
 #include <string_view>
 
+#include "nereid/python/reference.h"
+
 namespace nereid::python {
 namespace {
-
-// Owns one reference.
-class Reference {
- public:
-  explicit Reference(PyObject* object) : object_(object) {}
-  ~Reference() { Py_XDECREF(object_); }
-  Reference(const Reference&) = delete;
-  Reference& operator=(const Reference&) = delete;
-  PyObject* get() const { return object_; }
-  PyObject* release() {
-    PyObject* object = object_;
-    object_ = nullptr;
-    return object;
-  }
-
- private:
-  PyObject* object_;
-};
 
 // mapping[key] is value: 1, 0, or -1 with a Python error set.
 int is_item(PyObject* mapping, PyObject* key, PyObject* value) {
