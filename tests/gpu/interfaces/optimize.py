@@ -3,6 +3,7 @@
 import copy
 import functools
 import io
+import os
 import pickle
 import sys
 import threading
@@ -212,20 +213,90 @@ def any_batch_and_further_sizes():
     near(by_kernels(fast, x), original()(x))
 
 
+def planned(call):
+    """Of what calls are run by natively, after its first ones: (launched, replayed, graphs)."""
+    runner = call._nereid_native.runner
+    expect(runner is not None, "calls are not run natively")
+    return runner.counts
+
+
+def calls_are_run_natively():
+    need_cuda()
+    for call in (optimized(), graphed()):
+        drawn = [inputs() for _ in range(4)]
+        for _ in range(3):
+            call(drawn[0])
+        before = planned(call)
+        for _ in range(10):
+            for x in drawn:
+                near(call(x), original()(x))
+        kept = [(x, call(x)) for x in drawn * 3]  # each call has its own results
+        for _ in range(20):
+            call(drawn[0])
+        for x, got in kept:
+            near(got, original()(x))
+        launched, replayed, graphs = planned(call)
+        count = launched + replayed - sum(before[:2])
+        expect(count == 72, f"72 calls, of which {count} were run natively")
+        expect((graphs > 0) == (call is graphed()), f"{graphs} graphs")
+        expect(call is optimized() or replayed > 20, f"{launched} launched, {replayed} replayed")
+        old = original().state_dict()
+        call.load_state_dict({name: value + 0.01 for name, value in old.items()})
+        x = inputs()
+        near(call(x), original()(x))
+        moved = copy.deepcopy(call)
+        for _ in range(4):
+            near(moved(x), original()(x))
+        for parameter in original().parameters():  # other addresses
+            parameter.data = parameter.data.clone()
+        near(call(x), original()(x))
+    expect(optimized()._nereid_native.runner.direct, "tensors are read by Python's methods")
+
+
+def results_are_read_on_another_stream():
+    need_cuda()
+    other, kept = torch.cuda.Stream(), []
+    for _ in range(12):
+        x = inputs()
+        got, want = graphed()(x), original()(x)
+        other.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(other):
+            torch.cuda._sleep(4_000_000)
+            kept.append((got * 1, want))
+        got.record_stream(other)
+        del got
+    torch.cuda.synchronize()
+    for got, want in kept:
+        near(got, want)
+
+
+def without_plans(call):
+    """A copy whose calls are left to the written file."""
+    os.environ["NEREID_NATIVE_CALLS"] = "0"
+    try:
+        alone = copy.deepcopy(call)
+        for _ in range(6):
+            x = inputs()
+            near(alone(x), alone._nereid_original(x))
+    finally:
+        del os.environ["NEREID_NATIVE_CALLS"]
+    expect(alone._nereid_native.runner is None, "calls are run natively")
+    alone._nereid_kernels._tries = 0
+    return alone
+
+
 def a_graph_is_captured():
     if not CUDA:
         raise Skipped("needs a GPU")
-    for _ in range(6):
-        x = inputs()
-        near(graphed()(x), original()(x))
-    held = graphed()._nereid_kernels._module.__dict__["_graph_captured"]
+    alone = without_plans(graphed())
+    held = alone._nereid_kernels._module.__dict__["_graph_captured"]
     expect(held.key is not None, f"is not captured: {held.why}")
-    kept = [(x, graphed()(x)) for x in (inputs(), inputs(), inputs())]  # each call has its own results
+    kept = [(x, alone(x)) for x in (inputs(), inputs(), inputs())]  # each call has its own results
     for x, got in kept:
-        near(got, original()(x))
-    graphed().load_state_dict({name: value + 0.01 for name, value in original().state_dict().items()})
+        near(got, alone._nereid_original(x))
+    alone.load_state_dict({name: value + 0.01 for name, value in original().state_dict().items()})
     x = inputs()
-    near(graphed()(x), original()(x))
+    near(alone(x), alone._nereid_original(x))
 
 
 def a_graph_on_two_streams():
@@ -254,12 +325,17 @@ def time_of_a_call():
     times["replay alone"] = microseconds(graph.replay)
     times["optimize"] = microseconds(lambda: optimized()(x))
     times["cuda_graph=True"] = microseconds(lambda: graphed()(x))
+    for name, call in (("optimize", optimized()), ("cuda_graph=True", graphed())):
+        planned(call)
+        runner, none = call._nereid_native.runner, {}
+        times[f"{name}: native alone"] = microseconds(lambda run=runner.run: run((x,), none))
+        times[f"{name}: without its check"] = microseconds(lambda run=runner.run_checked: run((x,)))
     fast = optimized()
-    times["its check"] = microseconds(lambda: fast._nereid_choice((x,), {}))
+    times["its check"] = microseconds(lambda: fast._nereid_native.matched((x,), {}))
     times["its check in Python"] = microseconds(lambda: fast._nereid_differs((x,), {}))
-    expect(fast._nereid_native.matched is not None, "calls are not checked natively")
-    expect(fast._nereid_direct is not None, "launches are not issued directly")
-    times["its launches"] = microseconds(lambda: fast._nereid_direct((x,), fast._nereid_original))
+    written, captured = without_plans(optimized()), without_plans(graphed())
+    times["optimize by the written file"] = microseconds(lambda: written(x))
+    times["cuda_graph=True by the written file"] = microseconds(lambda: captured(x))
     text = ", ".join(f"{name} {value:.1f}" for name, value in times.items())
     over = min(times["optimize"], times["cuda_graph=True"]) - times["replay alone"]
     print(f"figure {torch.cuda.get_device_name()}: microseconds a call: {text}", flush=True)
@@ -305,7 +381,7 @@ PARTS = {
         copies_pickles_and_half, another_stream, a_state_that_forward_writes_to, random_numbers,
         any_batch_and_further_sizes,
     ],
-    "graph": [time_of_a_call, a_graph_is_captured, a_graph_on_two_streams, threads_with_streams,
+    "graph": [time_of_a_call, calls_are_run_natively, results_are_read_on_another_stream, a_graph_is_captured, a_graph_on_two_streams, threads_with_streams,
         a_capture_of_the_callers],
     "devices": [another_current_device, a_graph_on_another_device, data_parallel],
 }  # fmt: skip
