@@ -381,8 +381,10 @@ PARTS = {
         copies_pickles_and_half, another_stream, a_state_that_forward_writes_to, random_numbers,
         any_batch_and_further_sizes,
     ],
-    "graph": [time_of_a_call, calls_are_run_natively, results_are_read_on_another_stream, a_graph_is_captured, a_graph_on_two_streams, threads_with_streams,
-        a_capture_of_the_callers],
+    "graph": [
+        time_of_a_call, calls_are_run_natively, results_are_read_on_another_stream, a_graph_is_captured,
+        a_graph_on_two_streams, threads_with_streams, a_capture_of_the_callers,
+    ],
     "devices": [another_current_device, a_graph_on_another_device, data_parallel],
 }  # fmt: skip
 
