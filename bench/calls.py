@@ -48,7 +48,6 @@ def as_on_a_gpu():
     del os.environ["TRITON_INTERPRET"]
     optimized.no_device = lambda *_: None
     native._interpreted = bool
-    native._surroundings.__defaults__ = None
     prepared.same_numbers = lambda *_: True
     prepared.DRIVER = fakes.fake_cuda()._name
     entry = ctypes.cast(fakes.fake_cuda().cuLaunchKernelEx, ctypes.c_void_p).value
@@ -82,11 +81,17 @@ def main():
     module = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32))
     module.eval().requires_grad_(False)
     x = torch.randn(64, 64)
-    fast = nereid.optimize(
-        module, (x,), proposers="compiler", first=True, keep_slower=True, trials=1, policy="hybrid"
-    )
+    quick = dict(proposers="compiler", first=True, keep_slower=True, trials=1, policy="hybrid")
+    fast = nereid.optimize(module, (x,), budget="600s", **quick)
     if fast.nereid_reason is not None:
         raise SystemExit(f"no kernels: {fast.nereid_reason}")
+    plan = fast._nereid_plan
+    at = plan.source.rindex("\n_guard(")
+    before, after = (
+        'import os\nos.environ["TRITON_INTERPRET"] = "1"\n',
+        'del os.environ["TRITON_INTERPRET"]\n',
+    )
+    plan.source = f"{plan.source[:at]}\n{before}{plan.source[at:]}\n{after}"
     as_on_a_gpu()
     native._surroundings = without_interpreter
     os.environ["NEREID_NATIVE_CALLS"] = "0"
