@@ -166,6 +166,22 @@ NUMBERS = {
         integers(0, 9, 8, 5),
     ),
 }  # fmt: skip
+# A quotient whose last bit decides is rounded as PyTorch rounds it; others are quick.
+DECIDING = {
+    "quantised_rows": (
+        "torch.round(x / (x.abs().amax(1, keepdim=True) / 127)).clamp(-128, 127).to(torch.int8)",
+        "tl.div_rn(x, ",
+    ),
+    "floor_of_a_quotient": (
+        "torch.div(x, y, rounding_mode='floor'), torch.div(x, y, rounding_mode='trunc')",
+        "tl.div_rn(",
+    ),
+    "cast_of_a_quotient": ("(x / y + 0.5).to(torch.int32)", "tl.div_rn(x, y)"),
+    "compared_quotient": ("torch.where(x / y.exp() > 0.25, x, y)", "tl.div_rn(x, "),
+    "place_of_a_quotient": ("(x / y.exp()).argmax(1)", "tl.div_rn(x, "),
+    "scale_of_another_kernel": ("torch.round(x * (127 / x.abs().amax()))", "tl.div_rn(127.0, "),
+}
+QUICK = {"quotient_of_a_sum": "torch.softmax(x, 1) * y, x / y.exp()"}
 # How a kernel is cut, and what the file says of it.
 CUTS = {
     "few_keys_in_one_turn": (
@@ -207,6 +223,11 @@ CASES = (
         for name, (forward, says, *inputs) in CUTS.items()
     ]
     + [(made(name, forward, inputs, "")[0], says, None) for name, (forward, says, *inputs) in NUMBERS.items()]
+    + [
+        (made(name, forward, ((6, 40), (6, 40)), "")[0], says, None)
+        for name, (forward, says) in DECIDING.items()
+    ]
+    + [(made(name, forward, ((6, 40), (6, 40)), "")[0], None, "div_rn") for name, forward in QUICK.items()]
     + [
         made(f"{name}_{dtype}", *FORWARDS[name][:1], FORWARDS[name][1:], INITS[name], dtype)
         for name, dtype in HALVES

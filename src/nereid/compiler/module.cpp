@@ -8,6 +8,7 @@
 #include <set>
 
 #include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/codegen/exact_divisions.h"
 #include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/import/import.h"
 #include "nereid/compiler/output/class_names.h"
@@ -262,6 +263,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
   }
   Fused fused = fuse(graph, target, choices.split_sums, choices.cuts, choices.fusion);
   update_in_place(graph, fused);
+  exact_divisions(graph, fused);
   if (cuts_.size() == kCutsKept) cuts_.pop_back();
   cuts_.push_front({std::move(shared), target, std::move(graph), std::move(fused)});
   return &cuts_.front();

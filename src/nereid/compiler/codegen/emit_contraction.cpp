@@ -99,8 +99,9 @@ class ContractionEmitter {
     if (split_)
       write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
                              number_text(1 / kLowScale)));
-    if (split_ || segments) {
-      const int64_t segment = split_ ? kSegment : kTf32Segment;
+    const int64_t segment = split_ ? kSegment : kTf32Segment;
+    // One segment needs no sum of its own: two sums of 128 by 256 are all registers of eight warps.
+    if ((split_ || segments) && k_ > segment) {
       write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), segment));
       write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
       add_product(write, dimensions, left, right,

@@ -59,7 +59,8 @@ bool rounds_products(const Graph& graph, const TileKernel& kernel) {
   const auto product = [&](ExprId id) {
     return std::ranges::any_of(graph.exprs.below(id), [&](ExprId under) {
       const Expr& expr = graph.exprs[under];
-      return expr.kind == Expr::Kind::kApply && (expr.fn == Fn::kMul || expr.fn == Fn::kDiv);
+      return expr.kind == Expr::Kind::kApply &&
+             (expr.fn == Fn::kMul || expr.fn == Fn::kDiv || expr.fn == Fn::kDivExact);
     });
   };
   const auto distance = [&](ExprId id) {

@@ -18,6 +18,7 @@ constexpr std::array kFns = {
     FnInfo{Fn::kSub, "subtract", "{0} - {1}", 2, 1},
     FnInfo{Fn::kMul, "multiply", "{0} * {1}", 2, 1},
     FnInfo{Fn::kDiv, "divide", "{0} / {1}", 2, 1},
+    FnInfo{Fn::kDivExact, "divide", "tl.div_rn({0}, {1})", 2, 1},
     FnInfo{Fn::kMax, "maximum", "tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, 1},
     FnInfo{Fn::kMin, "minimum", "tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)", 2, 1},
     FnInfo{Fn::kPow, "power", "libdevice.pow({0}, {1})", 2, 1},
@@ -61,7 +62,6 @@ constexpr std::array kFns = {
     FnInfo{Fn::kIsInf, "isinf", "tl.abs({0}) == float(\"inf\")", 1, 1},
     FnInfo{Fn::kHalf, "half", "{0}.to(tl.float16).to(tl.float32)", 1, 1},
     FnInfo{Fn::kTf32, "tf32", "round_to_tf32({0})", 1, 2},
-    FnInfo{Fn::kRemainder, "remainder", "({0} - tl.floor({0} / {1}) * {1})", 2, 4},
     FnInfo{Fn::kFmod, "fmod", "libdevice.fmod({0}, {1})", 2, 4},
     FnInfo{Fn::kIntDiv, "integer divide", "{0} // {1}", 2, 2},
     FnInfo{Fn::kLess, "less", "{0} < {1}", 2, 1},
@@ -364,19 +364,20 @@ ExprId Exprs::cast(ExprId of, DType type) {
 }
 
 ExprId Exprs::rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf,
-                      std::map<ExprId, ExprId>& done) {
+                      std::map<ExprId, ExprId>& done, const std::function<Fn(ExprId id, Fn fn)>& function) {
   const auto found = done.find(of);
   if (found != done.end()) return found->second;
   const Expr expr = (*this)[of];  // the arena grows below
   ExprId made = of;
   std::vector<ExprId> args;
-  for (const ExprId arg : expr.args) args.push_back(rebuild(arg, leaf, done));
+  for (const ExprId arg : expr.args) args.push_back(rebuild(arg, leaf, done, function));
   if (expr.kind != Expr::Kind::kApply) {
     Expr with_args = expr;
     with_args.args = std::move(args);
     made = leaf(with_args);
   } else {
-    made = expr.fn == Fn::kCast ? cast(args[0], expr.type) : apply(expr.fn, std::move(args));
+    const Fn fn = function ? function(of, expr.fn) : expr.fn;
+    made = fn == Fn::kCast ? cast(args[0], expr.type) : apply(fn, std::move(args));
   }
   if (const auto named = names_.find(of); named != names_.end()) names_.emplace(made, named->second);
   if (const int step = step_of(of); step >= 0) result_of(made, step);
@@ -455,6 +456,15 @@ ExprId Exprs::replace_loads(ExprId of, const std::function<ExprId(const Expr& lo
   std::map<ExprId, ExprId> done;
   return rebuild(
       of, [&](const Expr& expr) { return expr.kind == Expr::Kind::kLoad ? by(expr) : intern(expr); }, done);
+}
+
+ExprId Exprs::replace_functions(ExprId of, const std::function<Fn(ExprId id, Fn fn)>& by,
+                                std::map<ExprId, ExprId>& done) {
+  const auto leaf = [&](const Expr& load) {
+    return load.kind == Expr::Kind::kLoad ? this->load(load.tensor, load.at, load.type, load.args)
+                                          : intern(load);
+  };
+  return rebuild(of, leaf, done, by);
 }
 
 std::vector<ExprId> Exprs::below(ExprId of) const {

@@ -27,7 +27,8 @@ enum class Fn : uint8_t {
   kSub,
   kMul,
   kDiv,
-  kMax,  // of NaN and a number: NaN
+  kDivExact,  // of float32, rounded as IEEE 754 says (exact_divisions.h)
+  kMax,       // of NaN and a number: NaN
   kMin,
   kPow,
   kAtan2,
@@ -68,11 +69,10 @@ enum class Fn : uint8_t {
   kTrunc,
   kRound,  // half to even
   kIsInf,
-  kHalf,       // rounded to float16, as a float32
-  kTf32,       // rounded to the ten bits of mantissa that TF32 has
-  kRemainder,  // with the sign of the divisor
-  kFmod,       // with the sign of the dividend
-  kIntDiv,     // of integers, towards zero
+  kHalf,    // rounded to float16, as a float32
+  kTf32,    // rounded to the ten bits of mantissa that TF32 has
+  kFmod,    // with the sign of the dividend
+  kIntDiv,  // of integers, towards zero
   kLess,
   kLessEqual,
   kEqual,
@@ -150,6 +150,9 @@ class Exprs {
                                    const std::vector<ExprId>& further, const Extents& extents);
   // Every load becomes what `by` says of it.
   ExprId replace_loads(ExprId of, const std::function<ExprId(const Expr& load)>& by);
+  // Every application computes what `by` says of it. `done`: what was replaced before, by the same `by`.
+  ExprId replace_functions(ExprId of, const std::function<Fn(ExprId id, Fn fn)>& by,
+                           std::map<ExprId, ExprId>& done);
 
   // What a person calls the value: the variable or the operator that it was. The first name stays, and goes
   // with the expression when it is rewritten.
@@ -178,7 +181,8 @@ class Exprs {
   // Between which all its numbers lie.
   std::pair<double, double> range(ExprId id) const;
   std::optional<ExprId> gain(const Index& index, const std::vector<ExprId>& further);
-  ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done);
+  ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done,
+                 const std::function<Fn(ExprId id, Fn fn)>& function = {});
   std::optional<double> number_of(ExprId id) const;
 
   std::pair<double, double> range_of(ExprId id) const;
