@@ -176,10 +176,10 @@ DECIDING = {
         "torch.div(x, y, rounding_mode='floor'), torch.div(x, y, rounding_mode='trunc')",
         "tl.div_rn(",
     ),
-    "cast_of_a_quotient": ("(x / y + 0.5).to(torch.int32)", "tl.div_rn(x, y)"),
+    "cast_of_a_quotient": ("torch.where((x / (y.abs() + 1)).to(torch.bool), x, y)", "tl.div_rn(x, "),
     "compared_quotient": ("torch.where(x / y.exp() > 0.25, x, y)", "tl.div_rn(x, "),
     "place_of_a_quotient": ("(x / y.exp()).argmax(1)", "tl.div_rn(x, "),
-    "scale_of_another_kernel": ("torch.round(x * (127 / x.abs().amax()))", "tl.div_rn(127.0, "),
+    "scale_of_another_kernel": ("torch.round(x * (127 / x.abs().amax()))", "tl.div_rn(1.0, "),
 }
 QUICK = {"quotient_of_a_sum": "torch.softmax(x, 1) * y, x / y.exp()"}
 # How a kernel is cut, and what the file says of it.
