@@ -341,6 +341,29 @@ TEST_F(WarmServerTest, TheNextCommandTakesWhatTheLastOneLeft) {
   ::unsetenv("OMP_NUM_THREADS");
 }
 
+// A store, a cache and a home are the command's own affair; so are its secrets, which no server is given.
+TEST_F(WarmServerTest, CommandsWithOtherFoldersShareOne) {
+  ::setenv("NEREID_STORE", "/nowhere/store.db", 1), ::setenv("OPENAI_API_KEY", "secret-of-the-first", 1);
+  auto server = start();
+  EXPECT_TRUE(works(*server));
+  const auto first = own_servers();
+  for (const pid_t pid : first) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
+    const std::string environment((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_NE(environment.find("PATH="), environment.npos);
+    EXPECT_EQ(environment.find("secret-of-the-first"), environment.npos);
+    EXPECT_EQ(environment.find("/nowhere/store.db"), environment.npos);
+  }
+  server.reset();
+  for (const char* name : {"NEREID_STORE", "NEREID_CACHE", "TMPDIR", "OPENAI_API_KEY", "TRITON_INTERPRET"})
+    ::setenv(name, "/tmp", 1);
+  server = start();
+  EXPECT_EQ(own_servers(), first) << "another was started";
+  EXPECT_TRUE(works(*server));
+  for (const char* name : {"NEREID_STORE", "NEREID_CACHE", "TMPDIR", "OPENAI_API_KEY", "TRITON_INTERPRET"})
+    ::unsetenv(name);
+}
+
 TEST_F(WarmServerTest, OneThatStillHasWorkersIsNotLeft) {
   const auto others = own_servers();
   const ForkServerSpec spec{.program = NEREID_REPLAY_PROGRAM, .keep_warm = true};

@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "nereid/base/hash.h"
@@ -150,19 +152,49 @@ namespace {
 // some 30 microseconds.
 constexpr const char* kShortSpin = "GOMP_SPINCOUNT=10000";
 
-bool names_spin(const std::vector<std::string>& environment) {
-  return std::ranges::any_of(environment, [](const std::string& variable) {
-    return variable.starts_with("GOMP_SPINCOUNT=") || variable.starts_with("OMP_WAIT_POLICY=");
-  });
+bool begins_with_any(std::string_view variable, std::span<const std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](std::string_view begin) { return variable.starts_with(begin); });
 }
+
+// What the libraries of a server on the CPU read. Nothing else of a command's environment reaches it: it also
+// serves commands with other stores, caches and folders, and its workers, which read hostile traces, have no
+// use for passwords and keys of services.
+constexpr std::string_view kOfServer[] = {"PATH=",
+                                          "LANG=",
+                                          "LC_",
+                                          "LD_",
+                                          "GLIBC_TUNABLES=",
+                                          "MALLOC_",
+                                          "OMP_",
+                                          "GOMP_",
+                                          "KMP_",
+                                          "MKL_",
+                                          "DNNL_",
+                                          "ONEDNN_",
+                                          "ATEN_",
+                                          "TORCH_",
+                                          "PYTORCH_",
+                                          "CUDA_VISIBLE_DEVICES=",
+                                          "ASAN_",
+                                          "LSAN_",
+                                          "TSAN_",
+                                          "UBSAN_",
+                                          "NEREID_ISOLATION="};
+constexpr std::string_view kSpins[] = {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY="};
 
 sandbox::SpawnSpec spawn_spec_of(const ForkServerSpec& spec) {
   std::vector<std::string> words{spec.program, "--serve"};
   if (!spec.jail) words.push_back("--no-jail");
   words.insert(words.end(), spec.more.begin(), spec.more.end());
   auto environment = sandbox::own_environment();
+  if (spec.keep_warm)  // a driver reads more than is known here
+    std::erase_if(environment,
+                  [](const std::string& variable) { return !begins_with_any(variable, kOfServer); });
+  std::ranges::sort(environment);  // the order is no difference
   environment.emplace_back(sandbox::kHugeHeap);
-  if (!names_spin(environment)) environment.emplace_back(kShortSpin);
+  const bool spins = std::ranges::any_of(
+      environment, [](const std::string& variable) { return begins_with_any(variable, kSpins); });
+  if (!spins) environment.emplace_back(kShortSpin);
   return {.words = std::move(words), .environment = std::move(environment), .own_session = true};
 }
 
