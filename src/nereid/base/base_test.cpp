@@ -15,6 +15,7 @@
 #include "nereid/base/hash.h"
 #include "nereid/base/json.h"
 #include "nereid/base/json_field.h"
+#include "nereid/base/memory.h"
 #include "nereid/base/program/command.h"
 #include "nereid/base/thread_pool.h"
 
@@ -140,6 +141,12 @@ TEST(File, WhatIsNoFileIsWrittenTo) {
   char got[16];
   EXPECT_EQ(::read(reader.get(), got, sizeof got), 5);
   EXPECT_EQ(write_file_atomically("/dev/full", "x").error().message, "/dev/full: No space left on device");
+}
+
+TEST(Memory, AvailableIsSomeOfWhatThereIs) {
+  const int64_t page = ::sysconf(_SC_PAGESIZE), all = ::sysconf(_SC_PHYS_PAGES) * page;
+  EXPECT_GT(available_memory(), 0);
+  EXPECT_LE(available_memory(), all);
 }
 
 TEST(ThreadPool, RunsEveryIndexOnce) {

@@ -434,9 +434,8 @@ Result<Answer> propose(const ProposeOptions& options) {
   if (said.eos_token_ids.empty())
     return input_error("{}: expected an eos_token_id, or a tokenizer with {}: no answer would end",
                        options.model, chat.end_of_message());
-  const int64_t longest = options.most_tokens > 0
-                              ? std::min(options.most_tokens, config.max_position_embeddings)
-                              : config.max_position_embeddings;
+  int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, config.max_position_embeddings)
+                                            : config.max_position_embeddings;
   const bool on_gpu = loaded.where.is_cuda();
   auto cache = runner_options(options, loaded.where, options.sequences, longest);
   cache.memory_share = on_gpu ? 0.5 : 0.25;
@@ -449,6 +448,7 @@ Result<Answer> propose(const ProposeOptions& options) {
   NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache));
   lm::Generation generation(*runner,
                             {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+  longest = std::min(longest, generation.free_blocks() * options.block_size);  // what little memory holds
   say_to_parent({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
   return Proposing(tokenizer, said, chat, generation, longest, options.turns).run(lines);
 }

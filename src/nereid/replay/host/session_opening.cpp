@@ -1,29 +1,12 @@
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
+#include "nereid/base/memory.h"
 #include "nereid/replay/host/worker_session.h"
 #include "nereid/trace/format/codec.h"
 
 namespace nereid::replay {
 namespace {
-
-int64_t memory_available() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  int64_t kilobytes = 0, available = 0;
-  while (file >> key >> kilobytes >> unit)
-    if (key == "MemAvailable:") available = kilobytes * 1024;
-  const auto read_number = [](const char* path) {
-    int64_t value = -1;
-    std::ifstream(path) >> value;
-    return value;
-  };
-  const auto most = read_number("/sys/fs/cgroup/memory.max"),
-             used = read_number("/sys/fs/cgroup/memory.current");
-  if (most > 0 && used >= 0) available = available > 0 ? std::min(available, most - used) : most - used;
-  return available;
-}
 
 std::string gibibytes(int64_t bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
@@ -152,7 +135,7 @@ Status WorkerSession::take_memory(const Moment& most, MemoryAdmission& memory, D
   const bool cuda = options_.device == Device::kCuda;
   const auto measure = [&]() -> Result<int64_t> {
     if (options_.memory_limit > 0) return options_.memory_limit;
-    if (!cuda) return memory_available();
+    if (!cuda) return available_memory();
     NEREID_TRY(const auto answer, ask_reference({{"do", "memory"}}, {}, deadline));
     if (!answer) return our_error("a worker does not say what memory its GPU has");
     return answer->document.at("free").get<int64_t>();

@@ -2,11 +2,11 @@
 
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "nereid/base/check.h"
+#include "nereid/base/memory.h"
 
 namespace nereid::lm {
 namespace {
@@ -53,9 +53,7 @@ std::unique_ptr<HostModel> HostDevice::host_model(const lm::Weights& weights) {
   return HostModel::takes(weights) ? std::make_unique<HostModel>(weights) : nullptr;
 }
 
-int64_t Device::free_bytes() const {
-  return static_cast<int64_t>(::sysconf(_SC_AVPHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-}
+int64_t Device::free_bytes() const { return available_memory(); }
 
 std::vector<int64_t> recorded_sizes_up_to(int64_t most) {
   std::vector<int64_t> sizes;
