@@ -98,7 +98,7 @@ TEST(ModelProcess, WritesOnWhileASampleIsJudged) {
   const auto first = answers->next(kSoon);
   ASSERT_TRUE(first.ok() && *first);
   EXPECT_EQ((*first)->sample, 3);
-  for (const auto end = Deadline::after(20); !end.passed() && !std::filesystem::exists(written);)
+  for (const auto end = Deadline::after(200); !end.passed() && !std::filesystem::exists(written);)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ASSERT_TRUE(std::filesystem::exists(written));
   const auto second = answers->next(kSoon);
@@ -117,7 +117,7 @@ TEST(ModelProcess, WhatIsNoLongerWantedIsCancelled) {
     EXPECT_THAT(late.error().message, HasSubstr("time that was left"));
   }
   std::string text;
-  for (const auto end = Deadline::after(20); !end.passed() && text.find("cancel") == text.npos;) {
+  for (const auto end = Deadline::after(200); !end.passed() && text.find("cancel") == text.npos;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (auto read = read_file(heard); read.ok()) text = *read;
   }
@@ -168,7 +168,7 @@ TEST(ModelProcess, ComputesInTurns) {
   ASSERT_TRUE(one.ok()) << one.error().message;
   EXPECT_EQ((*one)->text, "x");
   EXPECT_EQ(turns, 2);
-  for (const auto end = Deadline::after(20); !end.passed() && inside > 0;)
+  for (const auto end = Deadline::after(200); !end.passed() && inside > 0;)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(inside, 0);
 }

@@ -74,7 +74,7 @@ struct SkilledTest : testing::Test {
         proposer.propose_several({.name = "t.py", .source = source, .trace = &trace}, samples);
     std::vector<std::string> found;
     while (true) {
-      const auto one = answers->next(Deadline::after(10));
+      const auto one = answers->next(Deadline::after(100));
       EXPECT_TRUE(one.ok());
       if (!one.ok() || !*one) return found;
       found.push_back((*one)->answer.proposals.front().variant);
@@ -139,7 +139,7 @@ TEST_F(SkilledTest, RepairsKeepTheirSkills) {
                                         .trace = &trace,
                                         .sample = 3,
                                         .attempts = {{"wrong", "evidence"}}},
-                                       Deadline::after(10));
+                                       Deadline::after(100));
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->proposals.front().variant, "sample 3 with a@2");
   EXPECT_THAT(model.guidance.back(), HasSubstr("## a"));
@@ -149,7 +149,7 @@ TEST_F(SkilledTest, AFailedChoiceIsAnError) {
   model.choice = "fails";
   SkilledProposer proposer(model, skills, kPrompts, {.without = 0});
   const auto answers = proposer.propose_several({.name = "t", .source = "s", .trace = &trace}, {0});
-  EXPECT_FALSE(answers->next(Deadline::after(10)).ok());
+  EXPECT_FALSE(answers->next(Deadline::after(100)).ok());
 }
 
 TEST_F(SkilledTest, IdentityIsOfTheSkills) {
@@ -294,7 +294,7 @@ TEST_F(LearnTest, AModelCorrectsItsText) {
   const std::string good =
       "+++\nname = \"n\"\noperators = [\"conv2d\"]\nwhen = \"w\"\n+++\nText.\n\n```python\ny\n```";
   writer.replies = {"no file", "<think>+++\n</think>```markdown\n" + good + "\n```"};
-  const auto skill = skill_from_model(writer, prompts, *pair, task, Deadline::after(10));
+  const auto skill = skill_from_model(writer, prompts, *pair, task, Deadline::after(100));
   ASSERT_TRUE(skill.ok()) << skill.error().message;
   EXPECT_EQ(skill->name, "n");
   EXPECT_THAT(skill->operators, ElementsAre("softmax"));
@@ -302,7 +302,7 @@ TEST_F(LearnTest, AModelCorrectsItsText) {
   EXPECT_THAT(writer.questions.at(1), HasSubstr("expected +++"));
   writer.replies.assign(9, "never");
   writer.questions.clear();
-  EXPECT_FALSE(skill_from_model(writer, prompts, *pair, task, Deadline::after(10)).ok());
+  EXPECT_FALSE(skill_from_model(writer, prompts, *pair, task, Deadline::after(100)).ok());
   EXPECT_THAT(writer.questions, SizeIs(3));
 }
 

@@ -26,10 +26,10 @@ class ConnectionsTest : public testing::Test {
     EXPECT_EQ(::send(fd.get(), says.data(), says.size(), 0), static_cast<ssize_t>(says.size()));
     return fd;
   }
-  // Turns until `done`, or for five seconds.
+  // Turns until `done`, or for a minute.
   bool turn_until(const std::function<bool()>& done) {
     const Stopwatch watch;
-    while (watch.seconds() < 5) {
+    while (watch.seconds() < 60) {
       if (done()) return true;
       connections_->wait(
           10, -1,

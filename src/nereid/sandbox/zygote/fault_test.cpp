@@ -117,7 +117,7 @@ TEST(Fault, AChildThatIsKilledOnceIsTriedAgain) {
             if (::kill(last = pid, SIGKILL) == 0) ++killed;
           }
     });
-    const auto outcome = worker.run("time.sleep(0.5)\nresult = 7");
+    const auto outcome = worker.run("time.sleep(3)\nresult = 7");
     done = true;
     killer.join();
     EXPECT_EQ(killed, kills);
@@ -173,7 +173,7 @@ TEST(Fault, AChildKilledAndThenItsZygoteIsOneLoss) {
       last = children[0];
     }
   });
-  const auto outcome = worker.run("time.sleep(0.5)\nresult = 7");
+  const auto outcome = worker.run("time.sleep(3)\nresult = 7");
   done = true;
   killer.join();
   EXPECT_EQ(kills, 2);

@@ -32,7 +32,7 @@ class WorkerPoolTest : public testing::Test {
     return launcher;
   }
   static bool gone_soon(int pid) {
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 10000; ++i) {
       std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
       std::string number, name, state;
       if (!(stat >> number >> name >> state) || state == "Z") return true;
@@ -115,7 +115,7 @@ TEST_F(WorkerPoolTest, OtherSourcesInAFolderOfThePackageAreAnotherWorker) {
 
 // A worker whose launcher was killed may answer once more before it is gone.
 int launcher_after(HostileWorker& worker, int killed) {
-  for (int i = 0; i < 200 && worker.zygote().launcher_pid() == killed; ++i) {
+  for (int i = 0; i < 3000 && worker.zygote().launcher_pid() == killed; ++i) {
     EXPECT_EQ(worker.result("result = 1"), 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -161,7 +161,8 @@ TEST_F(WorkerPoolTest, AScratchFolderIsKeptWithItsWorker) {
   EXPECT_EQ(worker.zygote().launcher_pid(), first);
   worker.stop();
   EXPECT_TRUE(gone_soon(first));
-  for (int i = 0; i < 500 && folders() != 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 10000 && folders() != 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(folders(), 0);
   ::unsetenv("TMPDIR");
 }

@@ -129,7 +129,7 @@ TEST(Footprint, TakesNoTimeOnLargeDomains) {
   EXPECT_EQ(bytes.low, 4.0 * static_cast<double>(n));
   EXPECT_EQ(bytes.high, 4.0 * static_cast<double>(n));
   EXPECT_EQ(count_points(atoms, variables, where), static_cast<double>(n));
-  EXPECT_LT(processor_seconds() - before, 0.1);
+  EXPECT_LT(processor_seconds() - before, 2);  // of 2^40 elements one by one: days
 }
 
 TEST(Footprint, OfOverlappingPartsCountsOnce) {

@@ -362,7 +362,7 @@ Report findings_of(const std::string& body, int64_t programs, int32_t n) {
   launch.grid = {programs, 1, 1};
   launch.arguments = {Pointer{0, 0}, Pointer{1, 0}, Scalar{static_cast<uint32_t>(n)}};
   RunOptions options;
-  options.deadline = Deadline::after(0.5);
+  options.deadline = Deadline::after(20);
   const auto report = kernel->run(launch, buffers, options);
   EXPECT_TRUE(report.ok()) << (report ? "" : report.error().message);
   return report ? *report : Report{};

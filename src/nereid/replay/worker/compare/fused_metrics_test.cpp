@@ -221,15 +221,15 @@ void expect_equal_sums(const std::vector<int64_t>& sizes, c10::ScalarType type, 
 TEST(FusedMetricsSumsTest, EverySliceHasTheOperatorsSums) {
   const std::vector<std::vector<int64_t>> shapes = {
       {100},         {128},        {5003},    {70001},     {50, 30, 7}, {3, 1, 5, 2},  {1, 4099, 3},
-      {4, 33000, 2}, {2, 3, 9001}, {1000, 2}, {2, 100000}, {100000, 2}, {9, 1, 70007}, {7, 8, 9, 10, 2}};
+      {4, 33000, 2}, {2, 3, 9001}, {1000, 2}, {2, 100000}, {100000, 2}, {3, 1, 70007}, {7, 8, 9, 10, 2}};
   for (const auto& sizes : shapes)
     for (const bool agreed : {false, true}) {
       SCOPED_TRACE(fmt::format("[{}]", fmt::join(sizes, ", ")));
       expect_equal_sums(sizes, at::kBFloat16, agreed);
     }
   // Runs of several families that are made of the same pieces.
-  expect_equal_sums({16, 64, 2048}, at::kHalf, false);
-  expect_equal_sums({3, 1024, 1024}, at::kFloat, true);
+  expect_equal_sums({6, 40, 2048}, at::kHalf, false);
+  expect_equal_sums({3, 66, 1024}, at::kFloat, true);
   expect_equal_sums({64, 512}, at::kFloat, false);
   expect_equal_sums({64, 512}, at::kDouble, false);
 }
