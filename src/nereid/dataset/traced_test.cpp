@@ -183,6 +183,14 @@ TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
   compare(4, times(), 100 * times(), chosen);
 }
 
+// GELU of both kinds on inputs that are not contiguous: fake tensors compute it in several operators, of
+// which each lays out its result anew.
+TEST_F(TracedTest, IsTheTracersOfGeluOnViews) {
+  std::vector<const ops::Operator*> chosen;
+  for (const char* name : {"gelu", "gelu_tanh", "transpose", "slice"}) chosen.push_back(ops::find(name));
+  compare(3, times(), 30 * times(), chosen);
+}
+
 // Windows that no form has, layers without a bias, other parts of axes.
 TEST_F(TracedTest, IsTheTracersOfFreeForms) {
   std::vector<const ops::Operator*> chosen = {ops::find("transpose")};

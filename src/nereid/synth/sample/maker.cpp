@@ -97,7 +97,7 @@ double largest(const Program& program) {
 }  // namespace
 
 Maker::Maker(const Space& space, const MakerConfig& config)
-    : space_(space), config_(config), sampler_(space, config.length, config.uniform) {}
+    : space_(space), config_(config), sampler_(space, config.length, config.uniform, config.generation) {}
 
 // Where nothing that was drawn fits, forms stay as they are.
 void Maker::free_forms(Rng& rng, double most, Program& program) {

@@ -34,6 +34,7 @@ struct MakerConfig {
       0;  // the share of programs whose sizes are any numbers of their classes, not the grid's
   double free_forms =
       0;  // the share of programs whose windows and layers are any that PyTorch has (layer_options.h)
+  Generation generation = synth::generation;
 };
 
 // (seed, index, sizes) decides everything, code included. One for each thread.

@@ -98,6 +98,18 @@ int choose(Rng& rng, std::span<const Natural> weights) {
   return kUndecided;
 }
 
+int falls_to(Rng& rng, double part, double total) {
+  rng.roll();
+  const double wanted = total * (static_cast<double>(rng.digit(0)) * 0x1p-64);
+  if (std::abs(wanted - part) <= total * kMargin) return kUndecided;
+  return wanted < part ? 1 : 0;
+}
+
+int falls_to(Rng& rng, const Natural& part, const Natural& total) {
+  rng.roll();
+  return falls_below(rng, part, total) ? 1 : 0;
+}
+
 template <>
 int Choices<double>::choose(Rng& rng) const {
   rng.roll();

@@ -35,6 +35,10 @@ inline constexpr int kUndecided = -1;
 int choose(Rng& rng, std::span<const double> weights);
 int choose(Rng& rng, std::span<const Natural> weights);
 
+// Whether a uniform draw from `total` is one of the first `part`: 1 or 0, or kUndecided as above.
+int falls_to(Rng& rng, double part, double total);
+int falls_to(Rng& rng, const Natural& part, const Natural& total);
+
 // Weights to choose by again and again.
 template <typename Number>
 class Choices {

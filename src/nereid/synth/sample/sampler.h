@@ -4,8 +4,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "nereid/synth/sample/automaton.h"
+#include "nereid/synth/sample/generations.h"
 #include "nereid/synth/sample/sizes.h"
 #include "nereid/synth/sample/uniform_program_sampler.h"
 #include "nereid/synth/sample/wiring.h"
@@ -22,11 +24,12 @@ enum class Uniform : uint8_t {
 };
 
 // Program `index` of a seed depends on nothing else: not on what was drawn before, on the machine or on the
-// number of samplers. Caches what it works out while drawing: one for each thread.
+// number of samplers; nor, where it has none of them, on operators that joined the catalogue later. Caches
+// what it works out while drawing: one for each thread.
 class Sampler {
  public:
   // 1 <= length <= kMaxLength.
-  Sampler(const Space& space, int length, Uniform uniform);
+  Sampler(const Space& space, int length, Uniform uniform, const Generation& generation = synth::generation);
 
   // Whether there is nothing to draw.
   bool empty() const;
@@ -51,12 +54,27 @@ class Sampler {
  private:
   template <typename Number>
   struct Counts;
-  bool two_results(Rng& rng) const;
+  // The operators that were there before those that joined last, and what is drawn of them alone.
+  struct Older;
+  enum class Attempt : uint8_t { kDrawn, kInVain, kUndecided };  // in vain: no sizes fit
+  template <typename Number>
+  Counts<Number>& counts();
+  template <typename Number>
+  const Number& total(bool two);
+  bool two_results(std::span<Rng> rngs) const;
   bool some_sizes_fit(bool two);
+  bool is_new(const ops::Operator& op) const;
   template <typename Number>
-  bool draw_sequence(Counts<Number>& counts, Rng& rng, bool two, SampledProgram& sampled);
+  Attempt fit(Rng& rng, bool two, SampledProgram& sampled);
   template <typename Number>
-  bool draw_by(Counts<Number>& counts, Rng& rng, SampledProgram& sampled);
+  Attempt attempt(std::span<Rng> rngs, bool two, SampledProgram& sampled);
+  template <typename Number>
+  Attempt attempt_any(Rng& rng, bool two, SampledProgram& sampled);
+  template <typename Number>
+  Attempt attempt_new(Rng& rng, bool two, SampledProgram& sampled);
+  template <typename Number>
+  bool draw_by(uint64_t seed, uint64_t index, SampledProgram& sampled);
+  void choose_members(Rng& rng, std::vector<const ops::Operator*>& members) const;
 
   const Space& space_;
   const int length_;
@@ -65,6 +83,11 @@ class Sampler {
   std::shared_ptr<Counts<Natural>> naturals_;  // made when first needed
   std::optional<Sizes<double>> later_;         // likewise
   std::vector<int> groups_;
+  std::vector<const ops::Operator*> members_;
+  std::shared_ptr<Older> older_;  // null: all operators are of one generation
+  int newest_ = 0;                // generation of the operators that are not in older_
+  size_t generations_ = 1;        // that the space has operators of
+  Generation generation_;
   std::array<bool, 2> has_{};
   std::array<std::map<std::vector<int>, bool>, 2>
       fit_;  // sequences that were asked about: whether any sizes fit

@@ -94,8 +94,8 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
   }
 
   // How often each program was drawn.
-  Counts drawn(Uniform uniform) const {
-    Sampler sampler(space_, GetParam().length, uniform);
+  Counts drawn(Uniform uniform, const Generation& generation = synth::generation) const {
+    Sampler sampler(space_, GetParam().length, uniform, generation);
     SampledProgram sampled;
     Counts counts;
     for (uint64_t i = 0; i < GetParam().draws; ++i) {
@@ -133,6 +133,18 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
         << cells.size() << " programs";
     if (put_into(others, counts) == 0) {
       EXPECT_GT(chi_square_deviate(others, GetParam().draws), kUnlikely);
+    }
+  }
+
+  // Also where the operators joined the catalogue one after the other.
+  void are_drawn_uniformly_in_generations() const {
+    const auto in_order = [&](const ops::Operator& op) {
+      return static_cast<int>(std::ranges::find(operators_, &op) - operators_.begin());
+    };
+    for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
+      auto cells = expected(uniform);
+      EXPECT_EQ(put_into(cells, drawn(uniform, in_order)), 0u) << "not of the space";
+      EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely);
     }
   }
 
@@ -177,6 +189,7 @@ TEST_P(SmallSpaces, AreDrawnUniformly) {
   are_as_large_as_counted();
   are_drawn_uniformly_by_sequences();
   are_drawn_uniformly_by_programs();
+  if (GetParam().draws <= 150'000) are_drawn_uniformly_in_generations();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallSpaces, testing::ValuesIn(kSmallSpaces),

@@ -101,6 +101,12 @@ Space::Space(std::vector<const ops::Operator*> operators, Bounds bounds)
   for (Group& group : groups_) add_ways(group);
 }
 
+int Space::id_of(const Form& form) const {
+  const auto found = std::ranges::find(forms_, &form);
+  NEREID_CHECK(found != forms_.end(), "a form of the space");
+  return static_cast<int>(found - forms_.begin());
+}
+
 const Edges& Space::edges(int form, Feed feed) const {
   return edges_[static_cast<size_t>(form)][feed_number(feed)];
 }

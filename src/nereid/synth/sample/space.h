@@ -113,6 +113,7 @@ class Space {
   const std::vector<const ops::Operator*>& operators() const { return operators_; }
   const std::vector<Group>& groups() const { return groups_; }
   const ops::Form& form(int id) const { return *forms_[static_cast<size_t>(id)]; }
+  int id_of(const ops::Form& form) const;  // a form of this space
   int form_count() const { return static_cast<int>(forms_.size()); }
   const Edges& edges(int form, Feed feed) const;
 
