@@ -189,7 +189,7 @@ TEST_P(SmallSpaces, AreDrawnUniformly) {
   are_as_large_as_counted();
   are_drawn_uniformly_by_sequences();
   are_drawn_uniformly_by_programs();
-  if (GetParam().draws <= 150'000) are_drawn_uniformly_in_generations();
+  if (GetParam().draws <= 40'000) are_drawn_uniformly_in_generations();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallSpaces, testing::ValuesIn(kSmallSpaces),
