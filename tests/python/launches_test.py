@@ -533,6 +533,21 @@ class Launches(unittest.TestCase):
         self.assert_right(fast, module)
         self.assertEqual(self.lines(), [])
 
+    def test_no_tensor_of_a_call_is_kept(self):
+        for graphed in (False, True):
+            fast, module, _ = self.made(graphed=graphed)
+            x, old = torch.randn(4, 8), weakref.ref(module.a)
+            for _ in range(6):
+                fast(x)
+            self.assertGreater(sum(self.counts(fast)[:2]), 2)
+            gone = weakref.ref(x)
+            module.a = nn.Parameter(torch.randn(8), requires_grad=False)
+            del x
+            self.assert_right(fast, module)
+            gc.collect()
+            self.assertIsNone(gone())
+            self.assertIsNone(old())
+
     def test_it_is_collected(self):
         fast, module, written = self.ready(pair=True, graphed=True)
         gone = weakref.ref(fast), weakref.ref(module), weakref.ref(fast._nereid_native)
@@ -602,7 +617,7 @@ class Launches(unittest.TestCase):
             with self.subTest(change), self.assertRaises((ValueError, TypeError, SystemError)):
                 native.PlanRunner({**right, **change})
         for missing in ("tensors", "slots", "same", "launches", "answer", "samples", "sample", "functions"):
-            with self.subTest(missing), self.assertRaises((ValueError, TypeError)):
+            with self.subTest(missing), self.assertRaises((ValueError, TypeError, KeyError)):
                 native.PlanRunner({name: value for name, value in right.items() if name != missing})
         runner = native.PlanRunner(right)
         self.assertIs(runner.run((self.x,), {}), prepared.AGAIN)  # without a check

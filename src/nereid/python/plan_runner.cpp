@@ -290,6 +290,15 @@ bool each(PyObject* description, const char* name, Take take) {
   return true;
 }
 
+// A new list of all that is described but tensors of the recorded call, which are not kept alive.
+PyObject* kept_of(PyObject* description) {
+  const Reference kept(PyDict_Copy(description));
+  if (kept.get() == nullptr) return nullptr;
+  for (const char* name : {"samples", "sample"})
+    if (PyDict_DelItemString(kept.get(), name) != 0) return nullptr;
+  return PyDict_Values(kept.get());
+}
+
 bool fill_functions(PlanRunner& runner, PyObject* functions) {
   PyObject *data_ptr = nullptr, *get_device = nullptr;
   const char *driver = nullptr, *torch = nullptr;
@@ -313,7 +322,7 @@ bool fill_functions(PlanRunner& runner, PyObject* functions) {
 
 bool fill(PlanRunner& runner, PyObject* description) {
   runner.forks = forks();
-  runner.held = PyDict_Values(description);
+  runner.held = kept_of(description);
   if (runner.held == nullptr) return false;
   if (!fill_functions(runner, PyDict_GetItemString(description, "functions"))) return false;
   std::vector<KernelLaunch> launches;
