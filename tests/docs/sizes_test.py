@@ -1,4 +1,5 @@
-"""tools/sizes finds the functions of a C++ file, where they begin and end, and refuses what is too long."""
+"""tools/sizes finds the functions and classes of a C++ file, where they begin and end, and refuses what is
+too long."""
 
 import importlib.machinery
 import importlib.util
@@ -62,5 +63,13 @@ with tempfile.TemporaryDirectory(dir=ROOT / "build" if (ROOT / "build").exists()
     assert sizes.main([str(path)]) == 1
     crowd = [pathlib.Path(folder, f"{i}.h") for i in range(sizes.FOLDER_FILES)]
     assert not list(sizes.crowded(crowd)) and len(list(sizes.crowded([*crowd, path]))) == 1
+    # A class has the lines of its body and of the members that are defined elsewhere.
+    body = "struct Other { int x; };\nclass Wide final : public Other {\n" + "  int a;\n" * 299 + "};\n"
+    member = "void Wide::member() {\n" + "  g();\n" * 48 + "}\n"
+    for name, members, code in (("wide.cpp", 1, 0), ("wide.cpp", 2, 1), ("other.cpp", 2, 1)):
+        paths = [pathlib.Path(folder, file) for file in ("wide.h", name)]
+        paths[0].write_text(body)
+        paths[1].write_text(member * members)
+        assert sizes.main([str(path) for path in paths]) == code, (name, members)
 print("functions are found, and refused where they are too long")
 sys.exit(0)

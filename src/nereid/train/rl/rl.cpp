@@ -1,15 +1,12 @@
 #include "nereid/train/rl/rl.h"
 
 #include <algorithm>
-#include <random>
-#include <thread>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
 #include "nereid/base/json_field.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
-#include "nereid/gpu/driver.h"
 #include "nereid/train/rl/all_gather.h"
 #include "nereid/train/rl/conversations.h"
 #include "nereid/train/rl/objective/collapse_watch.h"
@@ -17,6 +14,7 @@
 #include "nereid/train/rl/policy/policy.h"
 #include "nereid/train/rl/policy/recorded_answers.h"
 #include "nereid/train/rl/prefetched_rollouts.h"
+#include "nereid/train/rl/rank_judges.h"
 #include "nereid/train/rl/scoring.h"
 #include "nereid/train/rl/step_times.h"
 #include "nereid/train/rl/tasks.h"
@@ -26,10 +24,6 @@
 
 namespace nereid::train {
 namespace {
-
-// Of what is timed apart: sampling's own error, at most a quarter of it, stays below the 1.4 to 2.6 % by
-// which a program's times in two sessions differ (bench/results/2026-11-23.md).
-constexpr double kTimingWidth = 0.04;
 
 class RlLoop {
  public:
@@ -50,7 +44,13 @@ class RlLoop {
     }
     std::vector<double> everybody = {1};
     NEREID_TRY_STATUS(ranks_->sum(everybody));  // the folder is there
-    NEREID_TRY_STATUS(open_judge());
+    // They start first: their workers are warm when the first answers are written.
+    NEREID_TRY(judges_, RankJudges::start({.options = options_,
+                                           .run = run_file_,
+                                           .ranks = *ranks_,
+                                           .device = device_,
+                                           .installation = *installation_,
+                                           .folder = folder_}));
     NEREID_TRY_STATUS(open_model());
     return loop();
   }
@@ -69,64 +69,6 @@ class RlLoop {
   bool leads() const { return ranks_->rank() == 0; }
   bool mine(size_t prompt) const { return static_cast<int64_t>(prompt) % ranks_->count() == ranks_->rank(); }
   std::filesystem::path checkpoints() const { return folder_ / "checkpoints"; }
-
-  // It starts first: its workers are warm when the first answers are written.
-  Status open_judge() {
-    const bool cuda = rl().judge_device == "cuda" || (rl().judge_device == "auto" && device_.is_cuda());
-    const bool times = cuda && rl().objective.kind != ObjectiveSettings::Kind::kGrpo;
-    const bool apart = times && rl().times == RlSettings::Times::kApart;
-    const bool engine_on_gpu = device_.is_cuda() && !run().model.service;
-    judge_waits_ = times && !apart && engine_on_gpu && rl().judge_gpu < 0;
-    staleness_ = rl().staleness.value_or(judge_waits_ || rl().turns > 1 ? 0 : 1);
-    if (judge_waits_ && staleness_ > 0)
-      return input_error(
-          "{}: rl.staleness: expected 0 where the judge times answers on the engine's own GPU, got {}; "
-          "rl.judge_gpu names another one, and with rl.times = \"apart\" they take turns",
-          options_.run_file, staleness_);
-    // Where the judge works while the engine writes on a GPU, two cores of a rank's feed the GPU.
-    const int64_t cores = std::max<int64_t>(
-        std::thread::hardware_concurrency() / ranks_->count() - (engine_on_gpu && !judge_waits_ ? 2 : 0), 1);
-    judge_jobs_ = rl().judge_jobs > 0 ? rl().judge_jobs : cores;
-    JudgeSettings settings{.policy = rl().policy,
-                           .device = apart ? "cpu" : rl().judge_device,
-                           .time_limit = rl().time_limit,
-                           .times = times && !apart,
-                           .rule_reward = rl().rule_reward,
-                           .trials = rl().trials,
-                           .jobs = judge_jobs_,
-                           .fast_inputs = rl().fast_inputs,
-                           .timing_seconds = rl().timing_seconds};
-    if (cuda && rl().judge_gpu >= 0)
-      settings.gpu = rl().judge_gpu + ranks_->rank();
-    else if (cuda && device_.is_cuda())
-      settings.gpu = device_.index();
-    const auto log_of = [&](const char* who) {
-      return folder_ / fmt::format("{}-{}.log", who, ranks_->rank());
-    };
-    if (apart) {
-      // Both draw the same, so that what is timed can be held to what was judged.
-      settings.seed = 1 + std::random_device()() % 0x7ffffffe;
-      NEREID_TRY(traces_, TemporaryFolder::create("nereid-traces"));
-      settings.traces = traces_->path();
-      JudgeSettings clock = settings;
-      clock.device = "cuda", clock.times = clock.time_only = true;
-      clock.timing_width = kTimingWidth;
-      NEREID_TRY(clock_, AnswerJudge::start(*installation_, clock, log_of("clock")));
-      // Kernels are compiled as soon as they are Verified, while the clock stands.
-      if (const auto arch = architecture(static_cast<int>(std::max<int64_t>(settings.gpu, 0))); arch.ok())
-        settings.compile_for = *arch;
-    }
-    NEREID_TRY(judge_, AnswerJudge::start(*installation_, settings, log_of("judge")));
-    scoring_.emplace(*judge_, clock_.get(), rl().straggler_timeout_s);
-    return ok_status();
-  }
-
-  // Of a GPU that we see: 90 for compute capability 9.0. Where there is none the clock says so.
-  static Result<int64_t> architecture(int gpu) {
-    NEREID_TRY(const auto* driver, gpu::Driver::open());
-    NEREID_TRY(const auto facts, gpu::device_facts(*driver, gpu));
-    return facts.arch;
-  }
 
   Status open_model() {
     NEREID_TRY(policy_, open_policy({.options = &options_,
@@ -184,7 +126,7 @@ class RlLoop {
           written.tasks[p] >= tasks_->all(written.classes[p]).size())
         return input_error("{}: there is no task {} of class {}", where, written.tasks[p],
                            written.classes[p]);
-    pending_.emplace(Pending{.written = std::move(written), .round = ScoringRound(*scoring_)});
+    pending_.emplace(Pending{.written = std::move(written), .round = ScoringRound(judges_->scoring())});
     auto& answers = pending_->written.answers;
     for (size_t i = 0; i < answers.size(); ++i) {
       policy_->finish(answers[i]);
@@ -266,7 +208,7 @@ class RlLoop {
   // Draws the step's tasks and has the engine answer this rank's; the judge gets each answer as it is whole.
   Result<Pending> write(int64_t step) {
     Pending found{.written = {.step = step, .classes = {}, .tasks = {}, .answers = {}},
-                  .round = ScoringRound(*scoring_)};
+                  .round = ScoringRound(judges_->scoring())};
     PrefetchedRollouts& written = found.written;
     std::vector<Prompt> prompts;
     for (size_t p = 0; p < static_cast<size_t>(rl().prompts_per_step); ++p) {
@@ -288,7 +230,8 @@ class RlLoop {
         .interruptible = interruptible()};
     NEREID_TRY(
         written.answers,
-        converse(*policy_, prompts, {.turns = rl().turns, .sampling = sampling, .judge_waits = judge_waits_},
+        converse(*policy_, prompts,
+                 {.turns = rl().turns, .sampling = sampling, .judge_waits = judges_->wait_for_engine()},
                  found.round));
     return found;
   }
@@ -301,7 +244,7 @@ class RlLoop {
       NEREID_TRY(pending_, write(state_.step));
     }
     std::optional<Pending> next;
-    if (staleness_ > 0 && !last_) {
+    if (judges_->staleness() > 0 && !last_) {
       NEREID_TRY(next, write(state_.step + 1));
     }
     times_.enter(StepPart::kJudge);
@@ -360,14 +303,13 @@ class RlLoop {
 
   // What the step had to do, and where its time went; `counts` as one_step() sums them over ranks.
   void add_work(const StepRollouts& step, const std::vector<double>& counts, Figures& figures) {
-    const int64_t restarts = judge_->restarts() + (clock_ ? clock_->restarts() : 0);
-    const double places = static_cast<double>(judge_jobs_ * ranks_->count());
+    const double places = static_cast<double>(judges_->jobs() * ranks_->count());
     figures.insert(figures.end(), {{"unjudged", static_cast<double>(step.unjudged)},
                                    {"programs", counts[1]},
                                    {"judged", counts[2]},
                                    {"timed", counts[3]},
                                    {"saved", 1 - counts[2] / std::max(counts[0], 1.0)},
-                                   {"judge_restarts", static_cast<double>(restarts)},
+                                   {"judge_restarts", static_cast<double>(judges_->restarts())},
                                    {"write_s", times_.seconds(StepPart::kEngine)},
                                    {"judge_s", times_.seconds(StepPart::kJudge)},
                                    {"judged_s", counts[4]},
@@ -377,7 +319,7 @@ class RlLoop {
                                    {"tokens_per_s", step.tokens / latest_seconds_},
                                    {"busy/judge", counts[4] / (places * latest_seconds_)}});
     for (const auto& figure : times_.figures()) figures.push_back(figure);
-    if (!clock_) return;
+    if (!judges_->have_clock()) return;
     figures.emplace_back("compiled_ahead_s", counts[5]);
     for (size_t i = 0; i < kClockParts.size(); ++i)
       figures.emplace_back(fmt::format("clock/{}_s", kClockParts[i]), counts[6 + i]);
@@ -419,12 +361,12 @@ class RlLoop {
         classes.push_back(c);
       }
     }
-    ScoringRound round(*scoring_, ScoringRound::Clock::kNone);
+    ScoringRound round(judges_->scoring(), ScoringRound::Clock::kNone);
     NEREID_TRY(const auto answers,
                converse(*policy_, asked,
                         {.turns = rl().turns,
                          .sampling = {.samples = 1, .temperature = 0, .seed = 0, .interruptible = false},
-                         .judge_waits = judge_waits_},
+                         .judge_waits = judges_->wait_for_engine()},
                         round));
     NEREID_TRY(const auto verdicts, round.verdicts(/*interruptible=*/false));
     std::vector<double> verified(shares.size()), repaired(shares.size()), judged(shares.size());
@@ -461,12 +403,7 @@ class RlLoop {
   std::optional<TaskSource> tasks_, held_out_;
   std::optional<RecordedAnswers> recorded_;
   StepTimes times_{StepTimes::utilization_of(device_.is_cuda() ? device_.index() : -1)};
-  int64_t judge_jobs_ = 1;    // of each rank
-  bool judge_waits_ = false;  // until the engine has written all: it would measure the engine
-  int64_t staleness_ = 0;
-  std::optional<TemporaryFolder> traces_;  // from the judge to the clock
-  std::unique_ptr<AnswerJudge> judge_, clock_;
-  std::optional<Scoring> scoring_;
+  std::unique_ptr<RankJudges> judges_;
   std::unique_ptr<Policy> policy_;
   Curriculum curriculum_{run_file_.curriculum, static_cast<uint64_t>(run_file_.run.seed)};
   CollapseWatch watch_;
