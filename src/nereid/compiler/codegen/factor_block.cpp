@@ -126,7 +126,7 @@ DType factor_type(const Graph& graph, ExprId factor) {
 
 namespace {
 
-constexpr int64_t kFewRows = 32;  // a product of which takes as long as the other factor is read
+constexpr int64_t kFewRowsOfAProduct = 32;  // a product of which takes as long as the other factor is read
 
 // The right factor of float32 goes to shared memory with its k adjacent: better the one that is so in memory.
 void sort_factors(const Graph& graph, const TileKernel& kernel, Contraction& of) {
@@ -142,7 +142,7 @@ void sort_factors(const Graph& graph, const TileKernel& kernel, Contraction& of)
   // One that is computed would be computed an element a thread: twice as slow for a depthwise convolution.
   if (right != Adjacent::kOwn || !is_load) return;
   const bool large =
-      std::min<int64_t>(product_of(kernel.rows, of.m), product_of(kernel.rows, of.n)) > kFewRows;
+      std::min<int64_t>(product_of(kernel.rows, of.m), product_of(kernel.rows, of.n)) > kFewRowsOfAProduct;
   if (left == Adjacent::kSum && large) {
     std::swap(of.left, of.right);
     std::swap(of.m, of.n);

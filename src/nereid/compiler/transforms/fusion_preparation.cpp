@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kLongBody = 64;      // expressions; a longer map with several readers is written out
 constexpr size_t kWindowBody = 8;     // expressions that are computed again for every element of a window
 constexpr size_t kMostInlined = 600;  // expressions of a body
-constexpr int64_t kFewElements = 4;   // of a row that a thread reduces by itself
+constexpr int64_t kFewReduced = 4;    // of a row that a thread reduces by itself
 // Of a depthwise convolution, whose windows overlap: 7 x 7.
 constexpr int64_t kWeightedWindow = 64;
 
@@ -334,7 +334,7 @@ void unroll_short_rows(Graph& graph) {
     const bool simple = node.reduction == Reduction::kSum || node.reduction == Reduction::kProd ||
                         node.reduction == Reduction::kMax || node.reduction == Reduction::kMin;
     if (!node.special() && !node.scan && simple && node.at.empty() && !node.taps &&
-        element_count(node.reduced) <= kFewElements && !grows[static_cast<size_t>(node.out)] &&
+        element_count(node.reduced) <= kFewReduced && !grows[static_cast<size_t>(node.out)] &&
         std::ranges::find(results, node.out) == results.end() && !is_contraction(graph, node))
       unroll(graph, node);
   }

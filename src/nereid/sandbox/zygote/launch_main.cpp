@@ -22,7 +22,7 @@
 namespace nereid::sandbox {
 namespace {
 
-constexpr int kNamespaces =
+constexpr int kCloneFlags =
     CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
 constexpr unsigned kUnprivileged = 65534;
 constexpr int kRootFailed = 199;  // the worker's exit status when its namespaces could not be furnished
@@ -89,7 +89,7 @@ pid_t start_in_namespaces(const OuterSpec& spec, char** program) {
   int go[2], name[2];
   if (::pipe2(go, O_CLOEXEC) != 0 || ::pipe2(name, O_CLOEXEC) != 0) return -1;
   const auto worker =
-      static_cast<pid_t>(::syscall(SYS_clone, kNamespaces | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+      static_cast<pid_t>(::syscall(SYS_clone, kCloneFlags | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
   if (worker == 0) {
     ::close(go[1]), ::close(name[1]);
     pid_t outer = 0;

@@ -14,7 +14,7 @@
 namespace nereid::ttir {
 namespace {
 
-constexpr size_t kMostSteps = 4096;
+constexpr size_t kMostPtxSteps = 4096;
 constexpr size_t kMostRegisters = 1024;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -100,7 +100,7 @@ class PtxParser {
   }
 
   bool read_statement(std::string_view statement) {
-    if (program_.steps_.size() >= kMostSteps || program_.initial_.size() >= kMostRegisters)
+    if (program_.steps_.size() >= kMostPtxSteps || program_.initial_.size() >= kMostRegisters)
       return fail("so long a text");
     if (statement[0] == '@') return fail(fmt::format("the predicate of \"{}\"", statement));
     const size_t space = std::min(statement.find_first_of(" \t\n"), statement.size());
