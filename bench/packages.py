@@ -78,7 +78,7 @@ def same(one, other):
     )
 
 
-# What is behind a reason, for the table: the first that is found in it.
+# The cause of a reason, for the table: the first that is found in it.
 CAUSES = (
     (r"hooks", "a submodule has hooks"),
     (

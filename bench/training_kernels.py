@@ -67,7 +67,7 @@ def keys_of_whole_tiles(
     KEYS: tl.constexpr,
 ):
     """packed_attention_keys in two loops, the second of which has no masks at all: the last tile of queries,
-    which may end behind the document, is the first loop's; and heads and places are counted on, not divided
+    which may end after the document, is the first loop's; and heads and places are counted on, not divided
     out of one number."""
     key_head, first = tl.program_id(0), tl.program_id(1) * KEYS
     GROUP: tl.constexpr = HEADS // KEY_HEADS

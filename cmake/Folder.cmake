@@ -1,4 +1,4 @@
-# nereid_folder(NAME DEPS ... ): the library of one folder, and the tests that lie next to its sources.
+# nereid_folder(NAME DEPS ... ): the library of one folder, and the tests next to its sources.
 #
 # Sources are compiled in a few large pieces (CMAKE_UNITY_BUILD, which the presets set: half of a clean
 # build's time), so names in unnamed namespaces must differ within a folder;

@@ -1,6 +1,6 @@
 # Headers precompiled once for all folders: what sources share, what tests share, and both with libtorch. None
-# of ours is among them: who edits one would compile everything again. A folder that is compiled with flags of
-# its own names its own with nereid_folder's PCH.
+# of ours is among them: an edit of one would compile everything again. A folder that is compiled with flags
+# of its own names its own with nereid_folder's PCH.
 function(nereid_precompiled_header name)
   cmake_parse_arguments(arg "" "" "DEPS;HEADERS" ${ARGN})
   add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cpp)

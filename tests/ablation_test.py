@@ -226,7 +226,7 @@ class Statistics(unittest.TestCase):
         self.assertIsNone(difference([easier], [[(1, 0)] * 10]))
 
     def test_resamples_cover(self):
-        # Against the formula: of n values the mean's deviation is s / sqrt(n), and 1.96 of it lie on either
+        # Against the formula: of n values the mean's deviation is s / sqrt(n), and 1.96 of it are on either
         # side.
         values = [math.sin(i * 12.9898) for i in range(400)]
         mean = sum(values) / 400
@@ -907,7 +907,7 @@ class Slices(unittest.TestCase):
         self.assertRegex(
             said,
             r"^compiler/seed-1: is evaluated \(compiler\)\nthe slice is over: start/seed-1 and what comes"
-            r" behind it would take longer than the \d+ s that are left; the same command goes on\n$",
+            r" after it would take longer than the \d+ s that are left; the same command continues\n$",
         )
         self.arms("takes = 5\n" + ARMS)
         self.assertIn("6 of 6 units are done", self.run_slice("--whole", "--slice", 300).stdout)
@@ -917,7 +917,7 @@ class Slices(unittest.TestCase):
             path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": 500}))
         shutil.rmtree(self.root / "out/hrd/seed-2")
         self.assertIn(
-            "hrd/seed-2 and what comes behind it", self.run_slice("--whole", "--slice", 300, code=75).stdout
+            "hrd/seed-2 and what comes after it", self.run_slice("--whole", "--slice", 300, code=75).stdout
         )
 
     def test_what_is_left_to_another_call_is_not_begun(self):

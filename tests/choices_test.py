@@ -76,7 +76,7 @@ with tempfile.TemporaryDirectory() as name:
     assert none["programs"] == none["pairs"] == 0, none
     assert none["times"] is None and none["gain"] is None, none
 
-    # The same command has nothing to do; one that was killed goes on with the programs that are missing.
+    # The same command has nothing to do; one that was killed continues with the programs that are missing.
     text = (root / "out/choices.jsonl").read_text()
     again = json.loads(ran(*command, "--json").stdout)
     assert again["choices"] == 0 and (root / "out/choices.jsonl").read_text() == text

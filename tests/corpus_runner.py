@@ -6,7 +6,7 @@ it must get.
 A candidate's docstring holds lines `key: value`: `reference` (a path relative to the file), `verdict` (a
 verdict kind, or several with `or`), and if need be `rule` (likewise; not asked of `Verified`), `policy`,
 `forbid`, `trials`, `seconds` (the most that its verdict may take) and `absent` (paths that must not exist
-afterwards). Afterwards nothing may be left behind: no process, no temporary file, no change in the folders
+afterwards). Afterwards nothing may remain: no process, no temporary file, no change in the folders
 judged.
 """
 
@@ -80,7 +80,7 @@ class Case:
             path for path in self.keys.get("absent", "").split() if os.path.lexists(self.path.parent / path)
         ]
         if left:
-            return f"left {', '.join(left)} behind"
+            return f"left {', '.join(left)}"
         if "seconds" in self.keys and verdict["seconds"] > float(self.keys["seconds"]):
             return (
                 f"expected a verdict within {self.keys['seconds']} s, got it after {verdict['seconds']:.1f} s"
@@ -218,12 +218,12 @@ def main():
                 break
             time.sleep(0.1)
         if left:
-            failures.append(f"processes were left behind: {', '.join(left)}")
+            failures.append(f"processes remain: {', '.join(left)}")
         files = [
             str(path.relative_to(folder)) for scratch in folder.glob("*/tmp") for path in scratch.rglob("*")
         ]
         if files:
-            failures.append(f"temporary files were left behind: {', '.join(files[:10])}")
+            failures.append(f"temporary files remain: {', '.join(files[:10])}")
         if arguments.keep:
             arguments.keep.write_text("".join(json.dumps(v) + "\n" for v in verdicts.values()))
     after = snapshot(watched)

@@ -460,7 +460,7 @@ class DirectLaunches(unittest.TestCase):
         _, launches = self.launches(model, [off])
         self.assertEqual(launches[0][5][0], off.data_ptr())
         self.assertNotEqual(launches[0][2:4], None)
-        # Another shape raises, a copy and a pickled module begin anew.
+        # Another shape raises, a copy and a pickled module start over.
         with self.assertRaises(module.NotVerified):
             model(inputs[0][:32])
         for other in (copy.deepcopy(model),):
@@ -487,7 +487,7 @@ class DirectLaunches(unittest.TestCase):
         self.assertEqual(launches[0][5][:2], [x.data_ptr(), x.data_ptr()])
 
     def test_parameters_in_one_buffer(self):
-        """As cuDNN's recurrent layers lie; and as they overlap, which is not recorded."""
+        """As cuDNN's recurrent layers are laid out; and as they overlap, which is not recorded."""
         model, inputs = self.made("mlp")
         sizes = [p.numel() for p in model.parameters()]
         flat = torch.cat([p.data.flatten() for p in model.parameters()])

@@ -1,4 +1,4 @@
-"""`nereid eval` as a command: figures, files, resumption, a model behind HTTP, what it refuses.
+"""`nereid eval` as a command: figures, files, resumption, a model over HTTP, what it refuses.
 
 tests/eval_command_test.py PATH/TO/nereid [--long] --long: also against torch.compile, which compiles C++ on a
 CPU
@@ -148,7 +148,7 @@ class Eval(unittest.TestCase):
                 self.assertEqual(result["baselines"]["inductor"]["verdict"], "Verified")
             else:
                 self.assertIn("GPU", result["baselines"]["graph"]["declined"])
-        # The same question goes on with or without them, and nothing is timed twice.
+        # The same question continues with or without them, and nothing is timed twice.
         again = json.loads(self.eval(*with_ways).stdout)["results"]
         self.assertEqual([r["baselines"] for r in again], [r["baselines"] for r in results])
 

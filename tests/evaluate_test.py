@@ -177,7 +177,7 @@ with tempfile.TemporaryDirectory() as name:
     timed = [{pair["id"].split(".")[0] for pair in of} for of in parts]
     assert timed[0] and timed[1] and not timed[0] & timed[1], timed
     assert {line["gpu"] for line in map(json.loads, open(folder / "two/cuda-1.verdicts.jsonl"))} == {"1"}
-    # Of what was broken off nothing is made again that is there: this command can only judge.
+    # Of what was interrupted nothing is made again that is there: this command can only judge.
     (folder / "judge.py").write_text(
         COMMAND.replace("import json, os, sys", "import json, os, sys\nassert sys.argv[1] == 'verify'")
     )
@@ -477,7 +477,7 @@ with tempfile.TemporaryDirectory() as name:
         ]
     (folder / "rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
     done = subprocess.run(
-        [sys.executable, ROOT / "bench/small_model/choices.py", folder, "--behind", "9"],
+        [sys.executable, ROOT / "bench/small_model/choices.py", folder, "--before", "9"],
         capture_output=True,
         text=True,
         check=True,

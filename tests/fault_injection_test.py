@@ -230,7 +230,7 @@ class Obeyed(unittest.TestCase):
         while left and time.time() < deadline:
             time.sleep(0.1)
             left = [pid for pid in left if "Z" not in state_of(pid)]
-        self.assertEqual(left, [], "stopped processes are left behind")
+        self.assertEqual(left, [], "stopped processes remain")
 
     def results(self):
         path = self.folder / "out" / "results.jsonl"

@@ -272,7 +272,7 @@ class Test:
         )
         self.expect(
             begun["tokens"] == continued["tokens"] != whole and begun["text"] == continued["text"],
-            "an answer whose beginning is given goes on from there",
+            "an answer whose beginning is given continues from there",
         )
         template = self.folder / "chat_template.jinja"
         template.write_text("{{ bos_token }}<|start_header_id|>...<|eot_id|>")

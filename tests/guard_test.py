@@ -551,7 +551,7 @@ class Files(unittest.TestCase):
             )
             launched = cells["launched"].cell_contents
             cells |= zip(launched.__code__.co_freevars, launched.__closure__)
-            # Without a GPU each call asks anew whether its launches can be recorded, which is no part of the
+            # Without a GPU each call asks again whether its launches can be recorded, which is no part of the
             # check.
             direct, cells["direct"].cell_contents = cells["direct"].cell_contents, None
             try:

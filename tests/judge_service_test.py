@@ -656,7 +656,7 @@ class Faults(unittest.TestCase):
 
     def test_tokens(self):
         tokens = pathlib.Path(self.folder.name) / "tokens.txt"
-        tokens.write_text(f"# who may ask\nada {TOKEN}\nbob {OTHER}\n")
+        tokens.write_text(f"# clients\nada {TOKEN}\nbob {OTHER}\n")
         server = self.start("--tokens", tokens)
         body = json.dumps({"completion": quick(0), "reference": "relu"})
         for given in ({}, {"Authorization": "Bearer "}, {"Authorization": f"Bearer {TOKEN}x"},

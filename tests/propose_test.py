@@ -283,7 +283,7 @@ first = optimize(
 assert first["verdict"] == "Verified" and len(first["tried"]) < 5, first
 print("branches go on from a plan and a kernel, whenever they begin")
 
-# Where its folder says how an answer begins it goes on from there, with the steps where it says so.
+# Where its folder says how an answer begins it continues from there, with the steps where it says so.
 begun = root / "begun"
 shutil.copytree(learnt, begun)
 (begun / "prompts" / "prefill.md").write_text("<think>\nOne kernel for\n")
@@ -340,7 +340,7 @@ text = (root / "out.py").read_text()
 assert "torch.ops.aten.sort" in text and "subgraph_1_ModelNew" in text, text
 print("a fragment is the model's, the rest PyTorch's")
 
-# One that knows nothing, and never ends: greedily it goes round in circles, which is broken off, and drawn it
+# One that knows nothing, and never ends: greedily it repeats itself, which is stopped, and drawn it
 # does not.
 garbage = trained("garbage", 6, 100_000)
 result, errors = optimize(
@@ -509,7 +509,7 @@ assert (
     and not (root / "nothing.py").exists()
 ), (process.returncode, out, errors)
 
-# Where there is another proposer the search goes on without it, and says who is lost.
+# Where there is another proposer the search continues without it, and names the one that is lost.
 process = subprocess.Popen(
     [
         NEREID,

@@ -108,7 +108,7 @@ class RemoteRuns(unittest.TestCase):
             **settings,
         }
         said = self.root / "said.txt"
-        with said.open("w") as out:  # what goes on there holds a pipe
+        with said.open("w") as out:  # what runs on there holds a pipe
             code = subprocess.run(
                 ["bash", "bench/remote/call", "ablation"],
                 cwd=self.checkout,

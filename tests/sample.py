@@ -1,4 +1,4 @@
-"""The part of a sweep that a test runs by default: always the same one, so that a commit which passes goes on
+"""The part of a sweep that a test runs by default: always the same one, so that a commit which passes keeps
 passing.
 
 NEREID_TEST_PART=N takes part N (modulo the number of parts), NEREID_TEST_PART=today another one each day, and

@@ -1,6 +1,6 @@
 """`nereid serve-model`: completions over HTTP, one at a time and many at once, are what `nereid generate`
-says, to the `openai` package too; who comes when the queue is full is refused; requests that run at the first
-signal are served.
+says, to the `openai` package too; a client that comes when the queue is full is refused; requests that run at
+the first signal are served.
 
     serve_test.py NEREID [--device cpu|cuda]
 """
@@ -316,7 +316,7 @@ def openai_package(test, server):
     more = client.chat.completions.create(
         model=model, messages=[*messages, chat.message, *messages], temperature=0, max_tokens=3
     )
-    test.expect(more.usage.prompt_tokens > len(content), "chat: an answer goes on in the next question")
+    test.expect(more.usage.prompt_tokens > len(content), "chat: an answer continues in the next question")
     test.expect(client.models.retrieve(model).id == model, "the model by its name")
     plain = client.chat.completions.create(model=model, messages=messages, n=2, seed=1)
     test.expect(
@@ -425,7 +425,7 @@ def full_queue(test, tool, folder, device):
             thread.start()
         for thread in threads:
             thread.join()
-        test.expect(len(texts) == 8 and len(set(texts)) == 1, "who comes again is served")
+        test.expect(len(texts) == 8 and len(set(texts)) == 1, "a client that comes again is served")
     finally:
         server.process.kill()
 
@@ -519,7 +519,7 @@ def many_requests(test, server):
     ask(200)
     before = resident()
     ask(1500)
-    test.expect(resident() - before < 1500, f"1,500 requests leave {resident() - before} kB behind")
+    test.expect(resident() - before < 1500, f"1,500 requests leave {resident() - before} kB")
 
 
 def other_conversations(test, tool, folder, device):
@@ -625,7 +625,7 @@ def run(tool, device, folder):
             "a stop string ends an answer",
         )
 
-        # The answer goes on from its beginning: what follows is the rest of a completion of the same text.
+        # The answer continues from its beginning: what follows is the rest of a completion of the same text.
         begun = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "No "}]
         more = {"messages": begun, "continue_final_message": True, "add_generation_prompt": False}
         got = json.loads(server.chat("Why?", **more, max_tokens=6))["choices"][0]["message"]["content"]
@@ -635,7 +635,7 @@ def run(tool, device, folder):
         )
         test.expect(
             status == 200 and json.loads(text)["choices"][0]["text"] == got,
-            f"continue_final_message goes on from the last message: {got!r}",
+            f"continue_final_message continues from the last message: {got!r}",
         )
 
         for path, body, status, message in [

@@ -1,4 +1,4 @@
-"""`nereid store` as a command: where the file lies, what it shows, what it prunes, what it refuses.
+"""`nereid store` as a command: where the file is, what it shows, what it prunes, what it refuses.
 
 tests/store_command_test.py PATH/TO/nereid
 """

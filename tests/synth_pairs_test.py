@@ -329,7 +329,7 @@ def judged_now_and_then(nereid, folder):
     verified_again(nereid, others, folder, 6)
 
 
-# With a single number that lies anywhere, a maximum or a minimum of the two is often that number everywhere.
+# With a single number that is anywhere, a maximum or a minimum of the two is often that number everywhere.
 LIKELY = [
     "--only",
     "maximum,minimum,mean",

@@ -157,7 +157,7 @@ def folders_hold_what_they_say(nereid, folder):
 
 
 def bytes_have_bounds(nereid, folder):
-    """What lies within them, of what would be drawn without."""
+    """What is within them, of what would be drawn without."""
 
     def lines(name, *options):
         synth(nereid, "--operators", 2, "--seed", 3, "--max-elements", "2^24", "-o", folder / name, *options)

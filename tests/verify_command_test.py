@@ -253,7 +253,7 @@ class Verdicts(unittest.TestCase):
             answer.stderr,
         )
         self.assertEqual(again["honest"]["coverage"]["inputs"], ["own", "huge", "outliers", "negative"])
-        # What is Verified lies in the cache as machine code, for a clock to find.
+        # What is Verified is in the cache as machine code, for a clock to find.
         self.assertEqual(
             len([path for path in cache.glob("kernels/**/*") if path.is_file()]),
             again["honest"]["coverage"]["kernels"],

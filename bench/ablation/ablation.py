@@ -4,15 +4,15 @@ compute, then evaluated.
     ablation.py plan ARMS.toml [--gpus 2 --seconds 1500]   what would be run, and when
     ablation.py tasks ARMS.toml                            the tasks of all evaluations, and what the compiler
                                                            makes of them: once, beforehand
-    ablation.py run ARMS.toml -o FOLDER [--slice SECONDS]  goes on where the last call stopped: 0 all is done,
-                                                           75 there is more to do, 1 something failed
+    ablation.py run ARMS.toml -o FOLDER [--slice SECONDS]  continues where the last call stopped: 0 all is
+                                                           done, 75 there is more to do, 1 something failed
     ablation.py pack FOLDER -o HOME                        what the report needs and what people look at, in
                                                            few files of less than --most bytes
     ablation.py keep ARMS.toml FOLDER -o FILE.tar.xz       what the report needs of the units that are done,
                                                            for the repository; --known HOME: but for those
-                                                           that lie there
+                                                           that are there
     ablation.py unpack HOME -o FOLDER                      of either
-    ablation.py check ARMS.toml FOLDER                     whether what lies in FOLDER was done with the
+    ablation.py check ARMS.toml FOLDER                     whether what is in FOLDER was done with the
                                                            model, the data and the arms that are here: 1 and
                                                            why, if not
     report.py ARMS.toml FOLDER -o docs/ablation            tables and plots
@@ -118,12 +118,12 @@ class Runner:
                     self.check_slice("all that is left is other processes'")
                     if not any(self.fits(unit, self.folder / unit.name) for unit in units):
                         raise SliceOver(
-                            f"{units[0].name} and what comes behind it would take longer than the"
+                            f"{units[0].name} and what comes after it would take longer than the"
                             f" {max(self.ends - time.monotonic(), 0):.0f} s that are left"
                         )
                     time.sleep(0.2)
         except SliceOver as over:
-            print(f"the slice is over: {over}; the same command goes on", flush=True)
+            print(f"the slice is over: {over}; the same command continues", flush=True)
             return MORE_TO_DO
         done = sum(is_done(unit, self.folder / unit.name) for unit in self.units)
         print(
@@ -221,7 +221,7 @@ class Runner:
         if stopped is not None and process.returncode != 0:
             if not enough():
                 if late:
-                    raise SliceOver(f"{unit.name} goes on ({log.name})")
+                    raise SliceOver(f"{unit.name} continues ({log.name})")
                 raise Wrong(f"{log.name}: given up after {self.table.wall:g} s, the table's wall")
             return None
         if process.returncode not in fine:
@@ -264,7 +264,7 @@ class Runner:
             return sum(seconds_of(line) for line in lines_of(run / "metrics.jsonl")[:steps])
 
         def kept():
-            """A killed run does the steps behind its last checkpoint again; what was being written is
+            """A killed run does the steps after its last checkpoint again; what was being written is
             step-N.incomplete."""
             return max(
                 (
@@ -311,7 +311,7 @@ class Runner:
                     f" {most:g} s: set more"
                 )
         if not done():
-            raise Wrong(f"{log}: killed, as it did not stop; the next call goes on after step {kept()}")
+            raise Wrong(f"{log}: killed, as it did not stop; the next call continues after step {kept()}")
         model = run / "checkpoints" / f"step-{kept():08}" / "model"
         write(
             folder / TRAINED,

@@ -31,7 +31,7 @@ def digest(*parts):
 
 
 class Prints:
-    """Of what lies in this folder. Each file is read once."""
+    """Of what is in this folder. Each file is read once."""
 
     def __init__(self, table):
         self.table, self.known = table, {}

@@ -1,7 +1,7 @@
 """What rollouts say about speed: whether a clock can be learnt from, and what each reward makes of fused
 answers.
 
-    python3 bench/small_model/choices.py FOLDER [--first STEP] [--behind STEP]
+    python3 bench/small_model/choices.py FOLDER [--first STEP] [--before STEP]
     python3 bench/small_model/choices.py FOLDER --cuts 10      blocks and warps instead: pairs of right
                                                                answers to a task that differ in one kernel's
                                                                cut alone, of cuts that meet ten times
@@ -77,7 +77,7 @@ def read(path):
         return [json.loads(line) for line in file if line.endswith("\n")]  # the last may be half written
 
 
-def of_run(files, first, behind):
+def of_run(files, first, before):
     """[(class, [Answer])]."""
     groups, texts = collections.defaultdict(list), {}
     for row in (row for file in files for row in read(file)):
@@ -85,7 +85,7 @@ def of_run(files, first, behind):
         answer = texts[(*at, row["sample"])] = (
             row["answer"] if "answer" in row else texts[(*at, row["same_as"])]
         )
-        if first <= row["step"] < behind:
+        if first <= row["step"] < before:
             groups[at].append(
                 answer_of(answer, row["verdict"] == "Verified", math.log(row.get("speedup") or 1))
             )
@@ -215,7 +215,7 @@ def main():
     )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--behind", type=int, default=1 << 60)
+    parser.add_argument("--before", type=int, default=1 << 60)
     parser.add_argument(
         "--cuts",
         type=int,
@@ -224,7 +224,7 @@ def main():
     )
     options = parser.parse_args()
     files = sorted(options.folder.glob("rollouts*.jsonl*"))
-    groups = of_run(files, options.first, options.behind) if files else of_evaluation(options.folder)
+    groups = of_run(files, options.first, options.before) if files else of_evaluation(options.folder)
     for name in [*sorted({name for name, _ in groups}), "all"]:
         own = [group for of, group in groups if name in (of, "all")]
         print(

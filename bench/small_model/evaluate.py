@@ -26,8 +26,8 @@ mean is over tasks, each the mean of its Verified samples' logarithms, with a 95
 tasks. --against compares with another model's results of the same tasks: the geometric mean of times over
 tasks of which both have a Verified answer; and of greedy answers the figures of compare.py: right answers
 lost and won and the speed of all tasks. With --go-on what OUT has already, of the same command that was
-broken off, is not made again. `nereid eval --proposer model --samples 16` says what search makes of a model's
-samples. NEREID (the command; ./nereid) may be several words.
+interrupted, is not made again. `nereid eval --proposer model --samples 16` says what search makes of a
+model's samples. NEREID (the command; ./nereid) may be several words.
 """
 
 import argparse
@@ -683,12 +683,12 @@ def main():
         help="with --device cuda: drawn answers are judged by the CPU alone, and have no times",
     )
     begun = parser.add_mutually_exclusive_group()
-    begun.add_argument("--from-text", action="store_true", help="not behind the traced forward")
+    begun.add_argument("--from-text", action="store_true", help="without the response prefill")
     begun.add_argument(
         "--kind",
         choices=("One by one", "Simply fused", "Fused"),
         help=(
-            "behind the traced forward and this word of the plan: how often the model is right so, and how"
+            "after the response prefill and this word of the plan: how often the model is right so, and how"
             " fast"
         ),
     )

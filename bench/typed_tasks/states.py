@@ -1,4 +1,4 @@
-"""Operators that leave something behind: buffers that a forward changes, inputs that it writes to."""
+"""Operators that leave state: buffers that a forward changes, inputs that it writes to."""
 
 import torch
 from operators import like, operator
@@ -37,7 +37,7 @@ def running_buffer(g, x):
 
 @operator("f", 2, rank=1)
 def changed_input(g, x):
-    """Writes to an argument of forward, and goes on with it."""
+    """Writes to an argument of forward, and continues with it."""
     if x.text not in [name for name, _ in g.inputs]:
         raise Refused("no input")
     t = x.text

@@ -30,7 +30,7 @@ def words_of(text):
     """The words of a command without what comes after it: a comment, a pipe, another command."""
     try:
         words = shlex.split(text.replace("\\\n", " "), comments=True)
-    except ValueError:  # the quote goes on in another line
+    except ValueError:  # the quote continues in another line
         words = text.split()
     end = next((i for i, word in enumerate(words) if word in ("|", "&&", ";", "||", ">", "<")), len(words))
     return words[:end]

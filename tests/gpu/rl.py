@@ -1,6 +1,6 @@
 """Reinforcement learning at toy size on GPUs, with the real judge: each objective runs, what the engine and
-the trainer make of the same tokens is alike, a run that was killed goes on to its end; and with several
-ranks, one a GPU: the figures of one, and who is lost is named. With --device cpu the same on the CPU.
+the trainer make of the same tokens is alike, a run that was killed continues to its end; and with several
+ranks, one a GPU: the figures of one, and a lost rank is named. With --device cpu the same on the CPU.
 
     .venv/bin/python tests/gpu/rl.py build/release/bin/nereid build/release/bin/nereid-lm
         [--ranks 2] [--device cpu]
@@ -121,6 +121,6 @@ steps("killed", *several)
 for one, other in zip(metrics("killed"), metrics("grpo")):
     assert gpu or (one["reward"], one["loss"]) == (other["reward"], other["loss"]), (one, other)
 print(
-    "killed in the middle of a step: it goes on"
+    "killed in the middle of a step: it continues"
     + (", and says which rank is gone" if options.ranks > 1 else "")
 )

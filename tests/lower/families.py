@@ -322,7 +322,7 @@ CASES = [
         "variance_parts",
         None,
     ),
-    # Tensors that are small next to another do not say along which dimension a sum's rows lie.
+    # Tensors that are small next to another do not say along which dimension a sum's rows are.
     product(
         "weighted_rows",
         "(torch.softmax(x, 2).unsqueeze(-1) * y.transpose(0, 1)).sum(1)",

@@ -595,7 +595,7 @@ LAYERS = [
         (200, 127),
         forward="F.layer_norm(x.cummax(1).values.cummax(1).values, (127,))",
     ),
-    # Huge inputs' products lie about the largest float32: in which order they are added decides what comes
+    # Huge inputs' products are about the largest float32: in which order they are added decides what comes
     # out.
     layer("matmul_overflows", "", (64, 3), (3, 900), forward="(x * 1.6e16) @ (y * 1.6e16)"),
     layer("var_overflows", "", (31, 80), forward="x.exp2().cumsum(1).var(1)"),

@@ -1,4 +1,4 @@
-"""Texts for the tokenizer's tests: what lies on the machine, and what is made to go wrong. The same at every
+"""Texts for the tokenizer's tests: what is on the machine, and what is made to go wrong. The same at every
 run on one machine."""
 
 import pathlib

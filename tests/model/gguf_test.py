@@ -268,7 +268,7 @@ class Refused(unittest.TestCase):
         self.assertIn(says, done.stderr)
         self.assertEqual(json.loads(done.stdout)["error"]["blame"], "input")
         self.assertFalse(folder.exists())
-        self.assertEqual(list(folder.parent.iterdir()), [], "nothing is left behind")
+        self.assertEqual(list(folder.parent.iterdir()), [], "nothing remains")
 
     def test_what_is_no_gguf_file(self):
         path = file("text")

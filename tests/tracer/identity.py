@@ -168,7 +168,7 @@ def validate(trace):
         width = {"b": 1, "u": 0, "i": 0, "f": 0, "c": 0}
         del width
         if last * element_bytes(value["t"]) > storages[value["s"]]["bytes"]:
-            problems.append(f"value {id} ends behind storage {value['s']}")
+            problems.append(f"value {id} ends after storage {value['s']}")
     for phase in trace["phases"]:
         for step in phase["steps"]:
             if "call" in step and any(not 0 <= id < len(values) for id in values_in(step.get("result"))):

@@ -1,4 +1,4 @@
-"""Writes tests/golden/traces/*.json anew: traces of the modules in this folder, for tests of what reads
+"""Writes tests/golden/traces/*.json again: traces of the modules in this folder, for tests of what reads
 traces."""
 
 import json

@@ -137,7 +137,7 @@ assert "train: was made with other inputs, options or another tokenizer" in done
 short = json.loads(data("short", "--longest", 90).stdout)
 assert short["left_out"]["is too long"] > 100 and short["documents"] > 0, short
 
-# Killed at any moment, it goes on to the same shards. Many lines, so that there is something to kill.
+# Killed at any moment, it continues to the same shards. Many lines, so that there is something to kill.
 (root / "many.jsonl").write_text("".join(json.dumps(draw.choice(lines)) + "\n" for _ in range(30000)))
 big = [
     "train",
@@ -223,8 +223,8 @@ steps = [json.loads(line) for line in ran.stdout.splitlines()]
 assert [s["step"] for s in steps] == [0, 1, 2, 3] and steps[-1]["held_out_loss"] < steps[0]["loss"], steps
 model = root / "training/tiny/checkpoints/step-00000004/model"
 assert "held out" in ran.stderr and str(model.relative_to(root)) in ran.stderr, ran.stderr
-# Its checkpoint answers as it is; a run that goes on from it keeps the tokenizer; one of another tokenizer is
-# refused.
+# Its checkpoint answers as it is; a run that continues from it keeps the tokenizer; one of another tokenizer
+# is refused.
 assert (model / "tokenizer.json").read_bytes() == (root / "tokenizer.json").read_bytes()
 nereid(
     "generate", "--model", model, "--chat", "--prompt", "x", "--max-tokens", 3, "--device", "cpu", cwd=root

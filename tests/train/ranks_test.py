@@ -127,7 +127,7 @@ process.communicate()
 whole("lost", **ONE)
 near("lost", "adamw_1", 1e-3)
 
-# An interrupt of the launcher alone, as a scheduler's, or of all at once, as a terminal's: all stop behind
+# An interrupt of the launcher alone, as a scheduler's, or of all at once, as a terminal's: all stop after
 # one step, which is kept.
 for name, everybody in (("one", False), ("all", True)):
     run_file(name, **ONE | {"schedule": {"steps": 1_000_000, "warmup_steps": 2}})
@@ -157,4 +157,4 @@ refused(
     code=2,
 )
 assert not (root / "runs/three").exists(), "it is reported before anything is begun"
-print("ranks share the work, and say who is gone")
+print("ranks share the work, and name a lost rank")

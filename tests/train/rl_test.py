@@ -176,7 +176,7 @@ for r in kept:
 plans, different = set(), 0
 for (tokens, first), *others in fours.values():
     assert len(others) == 3, fours
-    if tokens == 0:  # without a plan of the first the others begin anew
+    if tokens == 0:  # without a plan of the first the others start over
         continue
     plan = os.path.commonprefix([first, *(text for _, text in others)])
     assert plan.count("\n") >= 2 or len(plan) > tokens, (first, others)
@@ -201,7 +201,7 @@ ran(LM, "train-rl", "timed.toml", "--device", "cpu")
 timed = metrics("timed")
 spent = [sum(line["step_s"] for line in timed[:i]) for i in range(len(timed) + 1)]
 
-# The last step is the one behind which another would not be half done, or the one that the seconds are over
+# The last step is the one after which another would not be half done, or the one that the seconds are over
 # in.
 would_end = [spent[i] + 1.5 * (spent[i] - spent[max(i - 1, 0)]) >= 3 for i in range(len(timed))]
 assert not any(would_end[:-1]) and (would_end[-1] or spent[-1] >= 3), spent
@@ -212,7 +212,7 @@ assert all(
 ran(LM, "train-rl", "timed.toml", "--device", "cpu")
 assert metrics("timed") == timed
 assert all(r["plan_tokens"] > 0 for r in rollouts("timed") if r["verdict"] == "Verified")
-# Code is written greedily behind a plan: answers with the same plan are the same.
+# Code is written greedily after a plan: answers with the same plan are the same.
 texts = {}
 for r in rollouts("timed"):
     if r["step"] == 0 and "answer" in r:
@@ -335,7 +335,7 @@ if EVERYTHING:
     assert process.returncode == 0 and killed, (process.returncode, killed, errors)
     same("workers", "grpo")
     assert all(line["unjudged"] == 0 for line in metrics("workers"))
-    # A disk that is full when a checkpoint is written: the error names the file; with room again it goes on
+    # A disk that is full when a checkpoint is written: the error names the file; with room again it continues
     # from the last whole one to the same.
     largest = max(
         (root / "training/grpo/checkpoints/step-00000003").rglob("*.safetensors"), key=os.path.getsize

@@ -123,11 +123,11 @@ with tempfile.TemporaryDirectory() as folder:
     for file in files:
         tables = tomllib.loads(file.read_text())
         # What begins with another file's model begins with its last checkpoint.
-        if behind := re.fullmatch(
+        if after := re.fullmatch(
             r"training/(.+)/checkpoints/step-0*(\d+)/model", tables["model"].get("start_from", "")
         ):
-            before = tomllib.loads((REPOSITORY / f"runs/{behind[1]}.toml").read_text())
-            assert int(behind[2]) == before["schedule"]["steps"], (
+            before = tomllib.loads((REPOSITORY / f"runs/{after[1]}.toml").read_text())
+            assert int(after[2]) == before["schedule"]["steps"], (
                 file.name,
                 tables["model"]["start_from"],
                 before["schedule"],

@@ -76,7 +76,7 @@ with tempfile.TemporaryDirectory() as name:
         "expected the folder of a run of `nereid train rl`"
         in nereid("show", folder / "deep/b", "--rollouts", code=2).stderr
     )
-    # Who reads no further is no trouble.
+    # A reader that stops early is no trouble.
     cut = subprocess.run(
         [
             "sh",

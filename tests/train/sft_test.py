@@ -132,7 +132,7 @@ assert (master != master.bfloat16().float()).any(), "masters have no more digits
 whole("muon", optimizer={"kind": "muon"})
 assert curve("muon", "loss")[-1][0] < 0.25, curve("muon", "loss")[-1]
 
-# A run goes on from a model of its own.
+# A run continues from a model of its own.
 model = str(root / "runs/plain/checkpoints/step-00000060/model")
 nothing = {k: None for k in BASE["model"]}
 whole("further", model={**nothing, "start_from": model}, schedule={"steps": 2, "warmup_steps": 0})

@@ -48,7 +48,7 @@ for line in lines("turns", "metrics.jsonl"):
     assert sorted(conversations) == list(range(SAMPLES))
     for answers in conversations.values():
         assert [r.get("turn", 0) for r in answers] == list(range(len(answers)))
-        for now, then in zip(answers, answers[1:]):  # it goes on after what is wrong, and ended by itself
+        for now, then in zip(answers, answers[1:]):  # it continues after what is wrong, and ended by itself
             assert now["verdict"] != "Verified" and not now.get("cut_off"), now
         last = answers[-1]
         assert last["verdict"] == "Verified" or last.get("cut_off") or len(answers) == TURNS, last

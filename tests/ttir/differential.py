@@ -52,7 +52,7 @@ def emit(folder, names):
 
 
 def ulps_between(a, b):
-    """How many numbers of their type lie between two tensors' elements; NaN and NaN are alike, as are 0 and
+    """How many numbers of their type are between two tensors' elements; NaN and NaN are alike, as are 0 and
     -0."""
     import torch
 

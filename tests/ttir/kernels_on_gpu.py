@@ -10,7 +10,7 @@ launch by launch.
 A trace's calls are replayed by PyTorch on the CPU. Each launch is run by the executor and, from the same
 bytes, by the GPU: Triton compiles the TTIR and launches it. Every buffer must agree: to the bit where a
 kernel only moves numbers and adds or multiplies them one by one, else within what TOLERANCES says; the table
-names the largest difference of each kernel. The replay goes on with the executor's results. With
+names the largest difference of each kernel. The replay continues with the executor's results. With
 `--device cpu` the other side is the executor again, on other threads and without its sanitizer. Exit code 1
 where anything differs.
 """
@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = [str(HERE), str(TESTS / "tracer")]
 
-# What a kernel's text holds, and how far results may then lie apart, as a part of the largest of the buffer's
+# What a kernel's text holds, and how far results may then be apart, as a part of the largest of the buffer's
 # numbers (besides two ulps of the buffer's type). The first that applies.
 TOLERANCES = [
     ("products of tf32", r"tt\.dot .*f32>.*inputPrecision = tf32 ", 2.0**-9),

@@ -2,7 +2,7 @@
 
     watch.py RESULT.json SITE -- COMMAND...
 
-A process counts where its program lies below SITE or where it descends from the command. Bytes are Pss_Anon +
+A process counts where its program is below SITE or where it descends from the command. Bytes are Pss_Anon +
 Pss_Shmem: shared pages in parts, files' pages apart; tensors that a replay holds on the host are among them.
 RESULT: for each program its largest process and the largest sum, and processor seconds of the command with
 all that it waited for.
