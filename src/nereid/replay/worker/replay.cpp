@@ -136,9 +136,7 @@ void Replay::run_call(const PreparedCall& prepared_call) {
 }
 
 void Replay::run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options) {
-  if (judged && options.leave_out.contains(step)) {
-    return;
-  }
+  if (judged && options.leave_out.contains(step)) return leave_out(launch, step, options);
   if (const auto tuned = options.tuned.find(step); judged && tuned != options.tuned.end())
     run_tuning(launch, step, tuned->second, options);
   const auto chosen = judged ? options.alternatives.find(step) : options.alternatives.end();
@@ -237,6 +235,7 @@ void Replay::ready_judged(const RunOptions& options) {
   findings_.clear();
   finding_count_ = 0;
   communicating_.clear();
+  has_stand_ins_ = false;
   work_.clear();
   left_.clear();
   track_ = options.sanitize && machine_.tracks_written();

@@ -37,6 +37,7 @@ struct RunOptions {
   Deadline deadline = Deadline::never();
   std::set<int> leave_out = {};  // launches of the judged forward, by step
   bool poisoned_truth = true;    // what booleans in new storages are
+  bool other_stand_ins = false;  // see Replay::leave_out
   bool count_work = false;       // Replay::work, of the judged forward
   bool digests = false;          // Replay::left
   std::map<int, int> alternatives =
@@ -106,6 +107,8 @@ class Replay : private Operands {
   // The launches of the last judged forward, by step, in which the order of programs may matter without a
   // race.
   const std::vector<int>& communicating_steps() const { return communicating_; }
+  // The last judged forward left launches out that would have written integers.
+  bool has_stand_ins() const { return has_stand_ins_; }
   // Of each launch that does more or less by what it loads: what it did (launch_work.h).
   const std::vector<StepWork>& work() const { return work_; }
   // Of each launch with alternatives: a digest of all that it may have written, right after it. Digests of
@@ -131,6 +134,10 @@ class Replay : private Operands {
   void run_step(size_t phase, int step, const RunOptions& options);
   void run_call(const PreparedCall& prepared_call);
   void run_launch(const PreparedLaunch& launch, int step, bool judged, const RunOptions& options);
+  // What the launch would have written stays as it is, but for integers. Later kernels take these for
+  // addresses and bounds, so they hold small numbers that the launch does not write: 0 (1 where it writes 0);
+  // with `other_stand_ins`, 1 (0 where it writes 1).
+  void leave_out(const PreparedLaunch& launch, int step, const RunOptions& options);
   // As an autotuner measures: each of these alternatives, with what its hooks do around a run.
   void run_tuning(const PreparedLaunch& launch, int step, const std::vector<int>& runs,
                   const RunOptions& options);
@@ -170,6 +177,7 @@ class Replay : private Operands {
   std::vector<ttir::Finding> findings_;
   int64_t finding_count_ = 0;
   std::vector<int> communicating_;
+  bool has_stand_ins_ = false;
   std::vector<StepWork> work_;
   std::map<int, uint64_t> left_;
   const uint64_t digest_key_ = unguessable_key();

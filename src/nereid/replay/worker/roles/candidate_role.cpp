@@ -299,8 +299,9 @@ class CandidateRole : public Role {
     return finding;
   }
 
-  // Again without some launches; what they would have made stays poisoned. An answer that is true everywhere
-  // is what poisoned booleans are: then once more with others.
+  // Again without some launches; what they would have made stays poisoned, but for integers
+  // (Replay::leave_out). An answer may be what booleans or integers hold in their place: then once more with
+  // others.
   Json leave_out(const Json& document) {
     const Work work(machine_);
     options_.deadline = machine_.limit(document.at("seconds").get<double>());
@@ -313,8 +314,10 @@ class CandidateRole : public Role {
     options.deadline = machine_.limit(document.at("seconds").get<double>());
     std::vector<bool> changed = changed_outputs(options);
     const auto is_bool = [&](ValueId id) { return loaded_.trace.values[id].dtype == trace::DType::kBool; };
-    if (std::ranges::none_of(changed, std::identity()) && std::ranges::any_of(outputs_, is_bool)) {
+    if (std::ranges::none_of(changed, std::identity()) &&
+        (std::ranges::any_of(outputs_, is_bool) || loaded_.replay->has_stand_ins())) {
       options.poisoned_truth = false;
+      options.other_stand_ins = true;
       changed = changed_outputs(options);
     }
     return {{"changed", changed}, {"seconds", work.seconds()}};
