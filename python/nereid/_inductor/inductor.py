@@ -155,6 +155,19 @@ def paths(arg, text=""):
             yield from paths(item, f"{text or 'inputs'}[{key!r}]")
 
 
+def number_checks(arg, text=""):
+    """Two lines for each Python float among a forward's inputs, which its kernels hold as a constant."""
+    if isinstance(arg, float):
+        yield f"if {text} != {arg!r}:"
+        yield f"    raise ValueError('expected {arg!r}, got ' + str({text}))"
+    elif isinstance(arg, list) or isinstance(arg, dict) and "tuple" in arg:
+        for index, item in enumerate(arg if isinstance(arg, list) else arg["tuple"]):
+            yield from number_checks(item, f"{text or 'inputs'}[{index}]")
+    elif isinstance(arg, dict) and "dict" in arg:
+        for key, item in arg["dict"]:
+            yield from number_checks(item, f"{text or 'inputs'}[{key!r}]")
+
+
 def tree_text(arg, names):
     """The output's tree with the next names in place of its tensors."""
     if isinstance(arg, dict) and "v" in arg:
@@ -216,6 +229,7 @@ def candidate(request):
     keyed = isinstance(steps.forward["inputs"], dict) and "dict" in steps.forward["inputs"]
     wrapper = inductor_wrapper.Wrapper(text, dict(zip(names, (leaf for _, leaf in steps.leaves))))
     return wrapper.write(base=request["trace"]["class"], parameters="**inputs" if keyed else "*inputs",
+                         checks=list(number_checks(steps.forward["inputs"])),
                          output=lambda results: tree_text(steps.forward["output"],
                              iter(results)))  # fmt: skip
 

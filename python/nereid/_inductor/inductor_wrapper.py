@@ -118,7 +118,7 @@ class Wrapper:
             node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "call"
         )
 
-    def write(self, base, parameters, output):
+    def write(self, base, parameters, output, checks=()):
         body = Body(self)
         lines = [line for node in self.call.body for line in body.lines(node)]
         lines[-1] = f"return {output(body.results)}"
@@ -134,7 +134,7 @@ class Wrapper:
                      "\n")  # fmt: skip
         text += f"class ModelNew({base}):\n    def forward(self, {parameters}):\n"
         head = [f"device = {used[0]}.device"] if body.allocates and used else []
-        text += textwrap.indent("\n".join(head + lines), " " * 8) + "\n"
+        text += textwrap.indent("\n".join([*checks, *head, *lines]), " " * 8) + "\n"
         imports = "import triton\nimport triton.language as tl\n"
         if any(word in text for word in ("triton_helpers", "tl_math", "libdevice", "math.")):
             imports += "from torch._inductor.runtime import triton_helpers\n"

@@ -149,7 +149,10 @@ class Phases:
         if given is not None:
             return given.inputs(call)
         self.given = set()  # values of the inputs of this call
-        inputs = _with_tensors(module.get_inputs(), self._input)
+        inputs = module.get_inputs()
+        if self._request.get("other_numbers"):
+            inputs = _with_leaves(inputs, float, _other_number)
+        inputs = _with_tensors(inputs, self._input)
         if isinstance(inputs, tuple):
             inputs = tuple(inputs)  # a named one is no more than its places here
         self._name_inputs(inputs)
@@ -308,25 +311,35 @@ def _listed(inputs):
     return inputs if isinstance(inputs, (list, tuple)) else [inputs]
 
 
-def _with_tensors(inputs, change, depth=0):
+def _other_number(number):
+    """A number of the same kind: between 0 and 1 stays there, signs stay, and infinities."""
+    return number * 0.75 if 0 < number <= 1 else number * 1.25 or 0.25
+
+
+def _with_tensors(inputs, change):
     """Nested inputs with `change` applied to every tensor."""
-    if isinstance(inputs, torch.Tensor):
+    return _with_leaves(inputs, torch.Tensor, change)
+
+
+def _with_leaves(inputs, kind, change, depth=0):
+    """Nested inputs with `change` applied to every object of a type."""
+    if isinstance(inputs, kind):
         return change(inputs)
     if depth > arguments.MAX_DEPTH:
         return inputs
     if type(inputs) is list:
-        return [_with_tensors(item, change, depth + 1) for item in inputs]
+        return [_with_leaves(item, kind, change, depth + 1) for item in inputs]
     if type(inputs) is tuple:
-        return tuple(_with_tensors(item, change, depth + 1) for item in inputs)
+        return tuple(_with_leaves(item, kind, change, depth + 1) for item in inputs)
     if type(inputs) is dict:
-        return {key: _with_tensors(item, change, depth + 1) for key, item in inputs.items()}
+        return {key: _with_leaves(item, kind, change, depth + 1) for key, item in inputs.items()}
     if isinstance(inputs, tuple) and hasattr(type(inputs), "_fields"):
-        return tuple.__new__(type(inputs), [_with_tensors(item, change, depth + 1) for item in inputs])
+        return tuple.__new__(type(inputs), [_with_leaves(item, kind, change, depth + 1) for item in inputs])
     fields = _fields_with_tensors(inputs)
     if fields:
         inputs = copy.copy(inputs)
         for name, item in fields.items():
-            object.__setattr__(inputs, name, _with_tensors(item, change, depth + 1))
+            object.__setattr__(inputs, name, _with_leaves(item, kind, change, depth + 1))
     return inputs
 
 

@@ -124,6 +124,7 @@ Json json_of(const TraceRequest& request) {
   Json json = {{"source", request.source}, {"path", request.path},       {"class", request.class_name},
                {"draw", request.draw},     {"globals", request.globals}, {"calls", request.calls},
                {"reference", nullptr}};
+  if (request.other_numbers) json["other_numbers"] = true;
   if (request.reference != nullptr) json["reference"] = reference_inputs(*request.reference);
   return json;
 }

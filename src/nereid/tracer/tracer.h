@@ -29,6 +29,7 @@ struct TraceRequest {
   uint64_t draw = 0;                            // the seed for integer inputs
   std::map<std::string, int64_t> globals = {};  // module-level integers to put in place of the file's
   int calls = 3;                                // of forward
+  bool other_numbers = false;                   // other Python floats among the file's own inputs
   const trace::Trace* reference = nullptr;      // whose inputs a candidate gets; null: the file's own
   double seconds = 30;                          // of the child, without what it waited for a processor
 };

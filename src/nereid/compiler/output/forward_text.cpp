@@ -12,6 +12,7 @@
 #include "nereid/compiler/output/class_names.h"
 #include "nereid/compiler/output/forward_head.h"
 #include "nereid/compiler/output/function_text.h"
+#include "nereid/render/number_checks.h"
 #include "nereid/render/python_text.h"
 #include "nereid/render/python_tokens.h"
 
@@ -44,6 +45,9 @@ class ForwardWriter {
     line("return " + returned);
     body_ = without_unused_names(body_);
     std::string text = "    " + forward_head(trace_, source_) + "\n";
+    const auto by_place = [&](size_t place) { return argument_text(source_, place); };
+    const auto by_key = [&](const std::string& key) { return argument_text(source_, key); };
+    text += render::number_checks(trace_.phases.back().inputs, {by_place, by_key}, "        ");
     if (reads_device()) {
       NEREID_TRY(const std::string device, this->device());
       text += fmt::format("        device = {}\n", device);

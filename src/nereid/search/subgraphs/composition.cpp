@@ -6,6 +6,7 @@
 
 #include "nereid/render/imports.h"
 #include "nereid/render/line_breaks.h"
+#include "nereid/render/number_checks.h"
 #include "nereid/render/python_text.h"
 #include "nereid/render/subgraph_source.h"
 #include "nereid/search/subgraphs/partitioner.h"
@@ -75,12 +76,17 @@ class Partitioner::Composition {
                render::tree_python(of_.forward_->output, names(), device_, render::Names::kModules));
     const auto* named = std::get_if<trace::Dict>(&of_.forward_->inputs.node);
     const bool keyed = named != nullptr && named->kind == trace::Dict::Kind::kDict;
+    const auto checks = render::number_checks(
+        of_.forward_->inputs,
+        {[](size_t place) { return fmt::format("inputs[{}]", place); },
+         [](const std::string& key) { return fmt::format("inputs[{}]", render::quoted_text(key)); }},
+        "        ");
     std::string text = of_.task_->source + classes_;
     text += render::with_line_breaks(fmt::format(
         "\n\nclass ModelNew({}):\n    def __init__(self, *args, **kwargs):\n        super().__init__(*args, "
         "**kwargs)\n{}\n"
-        "    def forward(self, {}inputs):\n{}        return {}\n",
-        of_.task_->trace.class_name, init_, keyed ? "**" : "*", body_, output));
+        "    def forward(self, {}inputs):\n{}{}        return {}\n",
+        of_.task_->trace.class_name, init_, keyed ? "**" : "*", checks, body_, output));
     return imports_.text(text) + "\n" + text;
   }
 

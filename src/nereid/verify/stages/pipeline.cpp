@@ -29,8 +29,9 @@ constexpr double kMostFlopsOnCpu = 2e11;  // of one call: with the sanitizer, a 
 // What a task may cost after --shrink: comfortable for a CPU.
 constexpr Goal kShrunk{.bytes = 256e6, .flops = 2e9};
 
-std::string cache_key(const Pair& pair, uint64_t draw, const Sizes& sizes) {
+std::string cache_key(const Pair& pair, uint64_t draw, const Sizes& sizes, bool other_numbers = false) {
   std::string key = fmt::format("{}:{}:{}", sha256_hex(pair.reference_source), pair.reference_name, draw);
+  if (other_numbers) key += ":other_numbers";
   for (const auto& [name, size] : sizes) key += fmt::format(":{}={}", name, size);
   return key;
 }
@@ -41,6 +42,22 @@ std::string canonical_bytes(trace::Trace& trace) {
   std::string bytes = trace::serialize(trace);
   trace.seconds = seconds;
   return bytes;
+}
+
+bool holds_float(const trace::Arg& arg) {
+  if (const auto* list = std::get_if<trace::List>(&arg.node))
+    return std::ranges::any_of(list->items, holds_float);
+  if (const auto* dict = std::get_if<trace::Dict>(&arg.node))
+    return std::ranges::any_of(dict->items, holds_float, &trace::DictItem::second);
+  return std::holds_alternative<double>(arg.node);
+}
+
+std::vector<std::vector<int64_t>> output_sizes(const Traced& traced) {
+  std::vector<std::vector<int64_t>> sizes;
+  const auto& forward = traced.trace.phases.at(static_cast<size_t>(traced.facts.judged()));
+  for (const auto value : trace::tensors_in(forward.output))
+    sizes.push_back(traced.trace.values[static_cast<size_t>(value)].sizes);
+  return sizes;
 }
 
 bool host_reads_integers(const trace::Trace& trace) {
@@ -65,8 +82,9 @@ struct JudgeState {
     return backends.trace(request, Deadline::earlier(deadline, patience));
   }
 
-  Result<std::shared_ptr<const Traced>> reference(const Pair& pair, uint64_t draw, const Sizes& sizes) {
-    const std::string key = cache_key(pair, draw, sizes);
+  Result<std::shared_ptr<const Traced>> reference(const Pair& pair, uint64_t draw, const Sizes& sizes,
+                                                  bool other_numbers = false) {
+    const std::string key = cache_key(pair, draw, sizes, other_numbers);
     return references.get(key, [&]() -> Result<std::shared_ptr<const Traced>> {
       if (settings.time_only)
         if (auto trace = kept.take(sha256_hex(key))) return facts_of_reference(std::move(*trace));
@@ -74,6 +92,7 @@ struct JudgeState {
       request.source = pair.reference_source, request.path = pair.reference_name,
       request.class_name = "Model";
       request.draw = draw, request.globals = sizes, request.seconds = std::max(60.0, settings.time_limit);
+      request.other_numbers = other_numbers;
       NEREID_TRY(auto answer, trace(request));
       auto* trace = std::get_if<trace::Trace>(&answer);
       if (trace == nullptr) {
@@ -139,10 +158,10 @@ class VerificationRun {
     if (on) {
       NEREID_TRY(on, sizes());
     }
-    for (int number = 0; on && number < kDraws; ++number) {
+    for (int number = 0, draws = 1; on && number < draws; ++number) {
       NEREID_TRY(on, draw(number));
       // Other draws were judged where this was; the first is timed.
-      if (number == 0 && on && (settings_.time_only || !several_draws())) break;
+      if (number == 0 && on && !settings_.time_only) draws = several_draws();
     }
     return on;
   }
@@ -221,10 +240,28 @@ class VerificationRun {
     return probe;
   }
 
+  // From the second draw on with other Python floats among the inputs, if the reference takes them and its
+  // outputs keep their shapes.
+  Result<std::shared_ptr<const Traced>> reference_of(int number) {
+    other_numbers_ = number > 0 && takes_numbers();
+    if (other_numbers_) {
+      auto varied = state_.reference(pair_, draw_seed(number), sizes_, true);
+      if (varied.ok() && output_sizes(**varied) == output_sizes(*reference_)) return varied;
+      if (!varied.ok() && varied.error().blame != Blame::kInput) return varied.error();
+      other_numbers_ = false;
+    }
+    return state_.reference(pair_, draw_seed(number), sizes_);
+  }
+
+  bool takes_numbers() const {
+    return settings_.protocol != Protocol::kKernelBench &&
+           holds_float(reference_->trace.phases.at(static_cast<size_t>(reference_->facts.judged())).inputs);
+  }
+
   Step draw(int number) {
     verdict_.coverage.draws = number + 1;
     const Stopwatch reference;
-    NEREID_TRY(reference_, state_.reference(pair_, draw_seed(number), sizes_));
+    NEREID_TRY(reference_, reference_of(number));
     spend("reference", reference);
     const Stopwatch tracing;
     NEREID_TRY(bool on, candidate(number));
@@ -235,6 +272,8 @@ class VerificationRun {
     if (on) {
       NEREID_TRY(on, replays(number));
     }
+    if (!on && other_numbers_ && verdict_.kind != VerdictKind::kVerified && !verdict_.evidence.empty())
+      verdict_.evidence.front().sentence += " Python floats among the inputs were others than the task's.";
     if (on && number == 0 && !settings_.time_only && !settings_.traces.empty())
       state_.kept.keep(verdict_.trace, canonical_bytes(candidate_.trace));
     if (on) compile_ahead();
@@ -259,8 +298,9 @@ class VerificationRun {
     return (settings_.seed + 1000003 * static_cast<uint64_t>(number)) & 0x7fffffff;
   }
 
-  bool several_draws() const {
-    return host_reads_integers(candidate_.trace) || host_reads_integers(reference_->trace);
+  int several_draws() const {
+    if (host_reads_integers(candidate_.trace) || host_reads_integers(reference_->trace)) return kDraws;
+    return takes_numbers() ? 2 : 1;
   }
 
   tracer::TraceRequest candidate_request(const Traced& reference, uint64_t draw, const Sizes& sizes) const {
@@ -280,6 +320,8 @@ class VerificationRun {
       NEREID_TRY(auto answer,
                  state_.trace(candidate_request(*reference_, draw_seed(number), sizes_), settings_.deadline));
       auto* trace = std::get_if<trace::Trace>(&answer);
+      // Raising for other numbers than the task's is as good as computing with them.
+      if (other_numbers_ && std::holds_alternative<tracer::Untraceable>(answer)) return false;
       if (trace == nullptr) return end(refusal(answer));
       candidate_.trace = std::move(*trace);
     }
@@ -423,6 +465,7 @@ class VerificationRun {
   std::string source_;
   Sizes sizes_;
   std::shared_ptr<const Traced> reference_;
+  bool other_numbers_ = false;  // of the present draw: Python floats are others than the task's
   Traced candidate_;
   RuleReport rules_;
   CandidateWork work_;
