@@ -170,10 +170,12 @@ bool round_to_grid(at::Tensor tensor) {
 }
 
 constexpr double kFarAway = 0x1p40, kFarAwayInHalf = 0x1p13, kMostInHalf = 60000;
+constexpr double kBeyondSquares = 0x1p30;  // times kFarAway
 
 // Below zero in the first half of the first dimension, or as a whole: all of a row, of a window, of a column.
 // Numbers that stand for minus infinity, but those next to the largest of all, are nearer to zero; squares,
-// and sums of them, are finite.
+// and sums of them, are finite. Where a forward works on each element alone, every fourth row (of a vector,
+// element) is 2^30 times as large: squares overflow, and what takes none (hypot) is finite.
 bool put_far(at::Tensor tensor, const Range& range, const DistributionContext& context) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high)) return false;
   const bool half = tensor.scalar_type() == c10::kHalf;
@@ -185,6 +187,10 @@ bool put_far(at::Tensor tensor, const Range& range, const DistributionContext& c
     const auto size = part.to(c10::kFloat).abs().add_(half ? 1.5 : 1);
     size.mul_(half ? kFarAwayInHalf : kFarAway);
     if (half) size.clamp_max_(kMostInHalf);
+    if (context.beyond_squares && !half) {
+      const auto large = rows_of(part, first, tensor.numel() / tensor.size(0)).remainder_(4).eq(3);
+      size.copy_(at::where(large, size.mul(kBeyondSquares), size));
+    }
     const bool all = first + part.numel() <= below, none = first >= below;
     part.copy_(all ? size.neg_() : none ? size : at::where(indices(part, first).lt(below), size.neg(), size));
   });

@@ -12,6 +12,7 @@ namespace nereid::replay {
 struct DistributionContext {
   bool first = true;   // of the call's inputs: in kFar half of it is negative, the others are positive
   bool whole = false;  // ... all of it
+  bool beyond_squares = false;      // in kFar every fourth row is so large that squares overflow
   std::vector<double> bounds = {};  // that the forward compares inputs with: rows of kClose lie at them, too
 };
 

@@ -36,6 +36,7 @@ struct Sample {
   bool permutation = false;                                 // all_distinct, of 0 to n - 1
   int64_t factor = 1;                                       // common to all numbers of sorted rows
   std::optional<int64_t> sum = {};                          // of every row, where that is a size
+  bool offsets = false;                                     // one row, from 0 to a size
 
   bool constant() const { return low == high; }
   int64_t columns() const { return rows.size(1); }
@@ -54,11 +55,19 @@ bool distinct_in_rows(const at::Tensor& rows) {
   return all_true(sorted.diff(1, 1).ne(0));
 }
 
+bool is_size(int64_t number, const IntegerLimits& limits) {
+  return std::ranges::find(limits.sizes, number) != limits.sizes.end() ||
+         std::ranges::find(limits.numbers, number) != limits.numbers.end();
+}
+
 Sample look_at(const at::Tensor& rows, const IntegerLimits& limits) {
   Sample s;
   s.rows = rows;
   const auto [low, high] = rows.aminmax();
   s.low = low.item().toLong(), s.high = high.item().toLong();
+  // Equal counts: of less than four all kinds of numbers make a size.
+  if (s.columns() > 3 && s.low > 1 && s.constant() && is_size(s.low * s.columns(), limits))
+    s.sum = s.low * s.columns();
   if (s.columns() < 2 || s.constant()) {
     s.distinct = s.constant() && s.columns() == 1 && rows.size(0) > 1 ? false : s.columns() == 1;
     s.all_distinct = false;
@@ -71,14 +80,10 @@ Sample look_at(const at::Tensor& rows, const IntegerLimits& limits) {
   s.all_distinct = s.distinct && (rows.size(0) == 1 || distinct_in_rows(rows.reshape({1, -1})));
   s.permutation = s.all_distinct && s.low == 0 && s.high == rows.numel() - 1;
   if (s.sorted || s.descending) s.factor = common_factor(rows);
+  s.offsets = s.sorted && rows.size(0) == 1 && s.low == 0 && is_size(s.high, limits);
   const auto sums = rows.sum(1);
   const auto sum = sums.reshape({-1})[0].item().toLong();
-  const auto is_one_of = [&](const std::vector<int64_t>& known) {
-    return std::ranges::find(known, sum) != known.end();
-  };
-  if (s.low >= 0 && s.high > 1 && all_true(sums.eq(sum)) &&
-      (is_one_of(limits.sizes) || is_one_of(limits.numbers)))
-    s.sum = sum;
+  if (s.low >= 0 && s.high > 1 && all_true(sums.eq(sum)) && is_size(sum, limits)) s.sum = sum;
   return s;
 }
 
@@ -132,7 +137,10 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
     if (!all_true(first.eq(low)) || !all_true(last.eq(high))) return std::nullopt;  // ends of their own
     if (columns < 3) return std::nullopt;
   }
-  const int64_t from = low / s.factor, to = high / s.factor, step = s.strict ? 1 : 0;
+  // Of segments, all but the first and the last may be empty.
+  const bool empties = s.strict && s.offsets && kind == InputDistribution::kHighest;
+  const int64_t from = low / s.factor, to = high / s.factor - (empties ? 1 : 0),
+                step = s.strict && !empties ? 1 : 0;
   const auto places = at::arange(columns, kLong).mul(step).expand({s.rows.size(0), columns});
   at::Tensor made = kind == InputDistribution::kLowest ? places.add(from)
                     : kind == InputDistribution::kHighest
@@ -143,13 +151,46 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
   const auto step_now = std::max<int64_t>(s.rows.diff(1, 1).max().item().toLong(), 1);
   const auto longest = smallest_from(limits.numbers, step_now);
   if (longest && *longest < high - low) shorten_steps(made, *longest / s.factor * s.factor);
-  if (s.strict && !all_true(made.diff(1, 1).gt(0))) return std::nullopt;
+  if (s.strict && !empties && !all_true(made.diff(1, 1).gt(0))) return std::nullopt;
+  return made;
+}
+
+// The most that one of so many counts may be.
+int64_t most_of_a_count(const Sample& s, const IntegerLimits& limits) {
+  int64_t most =
+      std::min(*s.sum, smallest_from(limits.numbers, std::max<int64_t>(s.high, 1)).value_or(*s.sum));
+  for (const auto& shape : limits.shapes)
+    for (size_t d = 0; d + 1 < shape.size(); ++d)
+      if (shape[d] == s.columns() && shape[d + 1] >= s.high) most = std::min(most, shape[d + 1]);
+  return most;
+}
+
+// The last count holds nearly everything, and the others are as small as may be; or the first does, and
+// others but the last are nothing.
+std::optional<at::Tensor> extreme_counts(const Sample& s, InputDistribution kind,
+                                         const IntegerLimits& limits) {
+  const bool first = kind == InputDistribution::kHighest;
+  const int64_t most = most_of_a_count(s, limits), least = std::min<int64_t>(s.low, 1);
+  auto made = at::full_like(s.rows, first ? 0 : least).contiguous();
+  for (int64_t r = 0; r < made.size(0); ++r) {
+    auto* counts = made.mutable_data_ptr<int64_t>() + r * s.columns();
+    if (first) counts[s.columns() - 1] = least;
+    int64_t left = *s.sum - (first ? least : least * s.columns());
+    for (int64_t c = 0; c < s.columns() && left > 0; ++c) {
+      auto& count = counts[first ? c : s.columns() - 1 - c];
+      const int64_t more = std::min(left, most - count);
+      count += more, left -= more;
+    }
+    if (left != 0) return std::nullopt;
+  }
   return made;
 }
 
 // Counts that add up to a size: some of one goes to another.
-std::optional<at::Tensor> redraw_counts(const Sample& s, InputDistribution kind, at::Generator generator) {
-  if (kind != InputDistribution::kRedrawn || s.columns() < 2) return std::nullopt;
+std::optional<at::Tensor> redraw_counts(const Sample& s, InputDistribution kind, bool indexes,
+                                        const IntegerLimits& limits, at::Generator generator) {
+  if (s.columns() < 2) return std::nullopt;
+  if (kind != InputDistribution::kRedrawn) return indexes ? std::nullopt : extreme_counts(s, kind, limits);
   auto made = shuffled_in_rows(s.rows, generator).clone();
   const int64_t pairs = s.columns() / 2;
   auto left = made.narrow(1, 0, pairs), right = made.narrow(1, pairs, pairs);
@@ -186,7 +227,8 @@ std::optional<at::Tensor> redraw_rows(const Sample& s, InputDistribution kind, c
     return made ? std::optional(made->flip(1)) : std::nullopt;
   }
   if (s.sorted && !flags) return redraw_sorted(s, kind, use, limits, generator);
-  if (s.sum && !flags) return redraw_counts(s, kind, generator);
+  if (s.sum && !flags && !(s.constant() && (kind == InputDistribution::kRedrawn || use.indexes())))
+    return redraw_counts(s, kind, use.indexes(), limits, generator);
   const auto [low, high] = domain_of(s, use, limits);
   const int64_t rows = s.rows.size(0), columns = s.columns();
   if (s.distinct && columns > 1 && !flags) {

@@ -27,6 +27,8 @@ struct IntegerLimits {
   std::vector<int64_t>
       numbers{};  // single integers that forward is given: no step of offsets and no index may
                   // pass the smallest of them that the sample does not pass (max_seqlen)
+  std::vector<std::vector<int64_t>> shapes{};  // of the task's tensors: of a padded one, [n, most, ...] next
+                                               // to n counts, none may pass the second size
 };
 bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
                      const IntegerLimits& limits, at::Generator generator);

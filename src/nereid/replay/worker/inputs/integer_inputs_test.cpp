@@ -109,10 +109,40 @@ TEST_F(IntegerInputs, PermutationsStayPermutations) {
 
 TEST_F(IntegerInputs, CountsStillAddUp) {
   auto counts = of({30, 5, 60, 1, 17, 15});
-  EXPECT_FALSE(redraw(counts, InputDistribution::kLowest, {}, {64, 128}));
   EXPECT_TRUE(redraw(counts, InputDistribution::kRedrawn, {}, {64, 128}));
   EXPECT_EQ(number(counts.sum()), 128);
   EXPECT_GE(number(counts.min()), 0);
+}
+
+TEST_F(IntegerInputs, OneCountHoldsNearlyEverything) {
+  const auto sample = of({30, 5, 60, 1, 17, 15}), equal = of({32, 32, 32, 32});
+  auto counts = sample.clone();
+  EXPECT_FALSE(redraw(counts, InputDistribution::kLowest, {.bound = 200}, {64, 128})) << "it is an index";
+  EXPECT_TRUE(redraw(counts, InputDistribution::kLowest, {}, {64, 128}));
+  EXPECT_TRUE(counts.equal(of({1, 1, 1, 1, 1, 123})));
+  counts = sample.clone();
+  EXPECT_TRUE(redraw(counts, InputDistribution::kHighest, {}, {64, 128}));
+  EXPECT_TRUE(counts.equal(of({127, 0, 0, 0, 0, 1})));
+  counts = equal.clone();
+  EXPECT_TRUE(redraw(counts, InputDistribution::kLowest, {}, {64, 128}));
+  EXPECT_TRUE(counts.equal(of({1, 1, 1, 125})));
+  counts = equal.clone();
+  const IntegerLimits padded{.sizes = {128}, .numbers = {}, .shapes = {{4, 48, 8}, {128, 8}}};
+  EXPECT_TRUE(redraw_together({{counts}}, InputDistribution::kHighest, padded, generator_));
+  EXPECT_TRUE(counts.equal(of({48, 48, 31, 1})));
+}
+
+TEST_F(IntegerInputs, SegmentsOfOffsetsMayBeEmpty) {
+  auto offsets = of({0, 30, 35, 95, 128});
+  EXPECT_TRUE(redraw(offsets, InputDistribution::kHighest, {}, {128, 8}));
+  EXPECT_TRUE(offsets.equal(of({0, 127, 127, 127, 128})));
+  auto places = of({0, 30, 35, 95, 128});
+  EXPECT_TRUE(redraw(places, InputDistribution::kHighest, {}, {64, 8}));
+  EXPECT_TRUE(all(places.diff().gt(0))) << "they end at no size";
+  auto lengths = of({16, 16, 16, 16}), ends = of({16, 32, 48, 64});
+  EXPECT_TRUE(redraw_together({{lengths}, {ends}}, InputDistribution::kLowest, {.sizes = {64}}, generator_));
+  EXPECT_TRUE(lengths.cumsum(0).equal(ends));
+  EXPECT_EQ(number(lengths.max()), 61);
 }
 
 TEST_F(IntegerInputs, MarksStayWhereTheyAre) {

@@ -9,21 +9,33 @@
 
 namespace nereid::replay {
 
+namespace {
+
+// Ends, begins, or offsets of segments of these lengths.
+bool follows_as_sums(const at::Tensor& lengths, const at::Tensor& y) {
+  if (lengths.dim() != 1 || y.dim() != 1) return false;
+  const auto sums = lengths.cumsum(0);
+  if (y.numel() == lengths.numel()) return sums.equal(y) || sums.sub(lengths).equal(y);
+  return y.numel() == lengths.numel() + 1 && y[0].item().toLong() == 0 &&
+         sums.equal(y.narrow(0, 1, lengths.numel()));
+}
+
+}  // namespace
+
 bool hang_together(const at::Tensor& first, const at::Tensor& second) {
   const auto whole = [](const at::Tensor& t) { return t.to(at::kCPU, c10::kLong).contiguous(); };
   if (first.numel() > kMostLooked || second.numel() > kMostLooked || first.numel() < 2 || second.numel() < 2)
     return false;
   const auto a = whole(first), b = whole(second);
   const auto constant = [](const at::Tensor& t) { return all_true(t.eq(t.reshape({-1})[0])); };
+  if (constant(a) && a.dim() == 1 && a.numel() > 2 && a[0].item().toLong() > 1 && follows_as_sums(a, b))
+    return true;  // equal lengths
   if (constant(a) || constant(b)) return false;
   const auto x = a.reshape({-1}), y = b.reshape({-1});
   if (a.sizes() == b.sizes() && (all_true(a.le(b)) || all_true(a.ge(b))))
     return true;  // begins and ends; equal ones
   if (a.dim() == 1 && b.dim() == 1) {
-    const auto sums = x.cumsum(0);
-    if (y.numel() == x.numel() && (sums.equal(y) || sums.sub(x).equal(y))) return true;
-    if (y.numel() == x.numel() + 1 && y[0].item().toLong() == 0 && sums.equal(y.narrow(0, 1, x.numel())))
-      return true;
+    if (follows_as_sums(x, y)) return true;
     if (y.numel() == x.numel() && (x.argsort(0, false).equal(y) || std::get<0>(x.sort()).equal(y)))
       return true;
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "nereid/replay/structure.h"
+#include "nereid/trace/op_class.h"
 #include "nereid/trace/op_table.h"
 
 namespace nereid::replay {
@@ -75,6 +76,16 @@ void for_call_numbers(const trace::Call& call, const std::function<void(double)>
 }
 
 }  // namespace
+
+bool works_on_elements(const trace::Trace& trace) {
+  const trace::OpFacts facts(trace);
+  return std::ranges::all_of(trace.phases.back().steps, [&](const trace::Step& step) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (call == nullptr) return false;
+    const auto kind = facts.classify_as_work(*call);
+    return kind == trace::OpClass::kPointwise || kind <= trace::OpClass::kConcatenation;
+  });
+}
 
 bool goes_near_one(const trace::Trace& trace) {
   constexpr std::string_view kFunctions[] = {"tanh", "gelu", "sigmoid", "silu", "glu",

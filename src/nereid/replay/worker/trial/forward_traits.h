@@ -28,6 +28,9 @@ bool names_far_number(const trace::Trace& trace);
 // The forward makes integers of floating-point numbers, but for comparisons and places.
 bool makes_integers_of_floats(const trace::Trace& trace);
 
+// Each element of the outputs is computed from one element of each input.
+bool works_on_elements(const trace::Trace& trace);
+
 // Exact inputs alone decide comparisons and choices: some of them are looked at as they are, and what is
 // computed is neither compared nor chosen from.
 bool decides_by_inputs(const trace::Trace& trace);

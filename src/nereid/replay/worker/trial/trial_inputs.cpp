@@ -34,6 +34,7 @@ void TrialInputs::load(bool coarse, bool chooses) {
   // many are equal by rounding.
   may_be_on_grids_ = !chooses && !coarse;
   may_be_far_ = !names_far_number(loaded_.trace) && !makes_integers_of_floats(loaded_.trace);
+  beyond_squares_ = works_on_elements(loaded_.trace);
   may_be_close_ = !coarse && decides_by_inputs(loaded_.trace);
 }
 
@@ -151,7 +152,8 @@ bool TrialInputs::change(int call, const Trial& trial, at::Generator& generator,
   bool any = (far || kind == InputDistribution::kFlipped) && change_integers(call, kind, generator);
   widened |= any;
   if (far && (!may_be_far_ || holds_far_number(call))) return any;
-  DistributionContext context{.whole = (trial.seed & 1) != 0, .bounds = compared_};
+  DistributionContext context{
+      .whole = (trial.seed & 1) != 0, .beyond_squares = beyond_squares_, .bounds = compared_};
   for (const auto value : of_call(call)) {
     if (!loaded_.replay->bound(loaded_.trace.values[value].storage)) continue;
     const auto tensor = loaded_.replay->value(value);
@@ -197,9 +199,15 @@ bool TrialInputs::has_integer_tables() const {
 bool TrialInputs::change_integers(int call, InputDistribution kind, at::Generator& generator) {
   std::vector<IntegerInput> integers;
   IntegerLimits limits;
+  const auto take_shape = [&](const trace::Value& value) {
+    limits.sizes.insert(limits.sizes.end(), value.sizes.begin(), value.sizes.end());
+    limits.shapes.emplace_back(value.sizes.begin(), value.sizes.end());
+  };
+  const auto& judged = *loaded_.program->phases()[loaded_.program->judged()].phase;
+  for (const auto id : trace::tensors_in(judged.output)) take_shape(loaded_.trace.values[id]);
   for (const auto id : of_call(call)) {
     const auto& value = loaded_.trace.values[id];
-    limits.sizes.insert(limits.sizes.end(), value.sizes.begin(), value.sizes.end());
+    take_shape(value);
     if (trace::is_integral(value.dtype) && loaded_.replay->bound(value.storage))
       integers.push_back({.tensor = loaded_.replay->value(id),
                           .use = use_in_forward(id),

@@ -56,6 +56,7 @@ class TrialInputs {
 
   const Loaded& loaded_;
   bool may_be_on_grids_ = false, may_be_far_ = false, may_be_close_ = false;
+  bool beyond_squares_ = false;          // see DistributionContext
   std::vector<bool> by_chance_;          // of each state
   std::set<trace::StorageId> searched_;  // what the forward searches as sorted rows
   std::vector<double> compared_;         // numbers that the forward compares with
