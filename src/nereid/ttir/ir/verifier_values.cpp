@@ -83,7 +83,8 @@ Status Verifier::check_atomic(const Op& op) {
 
 Status Verifier::check_external(const Op& op) {
   const size_t most = op.kind == OpKind::kInlineAsm ? 32 : 4;
-  if (op.operands.size() > most || op.operands.empty() || op.results.empty() || op.results.size() > most)
+  const bool none = op.operands.empty() && (op.kind != OpKind::kInlineAsm || op.results.size() != 1);
+  if (op.operands.size() > most || none || op.results.empty() || op.results.size() > most)
     return wrong(op, fmt::format("one to {} operands and a result", most));
   for (ValueId v : op.operands)
     if (!same_shape(type(v), type(op.results[0])) || !(is_integer(type(v).elem) || is_float(type(v).elem)))

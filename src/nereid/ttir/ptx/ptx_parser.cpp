@@ -106,6 +106,12 @@ class PtxParser {
     const size_t space = std::min(statement.find_first_of(" \t\n"), statement.size());
     const std::string_view name = statement.substr(0, space), rest = trimmed(statement.substr(space));
     if (name == ".reg") return read_declaration(rest);
+    if (rest.empty() && (name == "griddepcontrol.wait" || name == "griddepcontrol.launch_dependents")) {
+      // One kernel runs after the other here. They write no register: results hold what was there.
+      constexpr uint64_t kGarbage = 0x7FA5A5A57FA5A5A5;
+      std::fill_n(program_.initial_.begin(), program_.results_, kGarbage);
+      return true;
+    }
     step_ = PtxStep{};
     if (!read_instruction(name)) return fail(fmt::format("the instruction {}", name));
     if (!read_operands(rest)) return fail(fmt::format("the operands of \"{}\"", statement));

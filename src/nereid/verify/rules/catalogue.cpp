@@ -121,6 +121,10 @@ constexpr auto kRules = std::to_array<RuleEntry>({
     {"inline-assembly", VerdictKind::kDisallowed,
      "The kernel holds assembly outside the short list of known elementwise instructions.",
      "Use Triton's own operations, or tl.extra.libdevice."},
+    {"dependent-launch", VerdictKind::kDisallowed,
+     "The kernel is launched with launch_pdl=True, so that it begins while the kernel before it runs, and "
+     "accesses memory before it waits.",
+     "Call tl.extra.cuda.gdc_wait() before the first load or store, outside of branches and loops."},
 
     // Unsafe
     {"out-of-bounds", VerdictKind::kUnsafe, "A load, store or atomic is outside its tensor.",

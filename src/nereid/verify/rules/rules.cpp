@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "nereid/ttir/analysis/grid_dependency.h"
 #include "nereid/verify/analysis/assembly.h"
 #include "nereid/verify/analysis/dataflow.h"
 #include "nereid/verify/rules/host_counts.h"
@@ -149,6 +150,12 @@ class Checker {
       if (!candidate_.kernels[k].foreign_function.empty())
         blame("foreign-function", fmt::format("Kernel {} calls {}, a function of no known library.",
                                               kernel.name, candidate_.kernels[k].foreign_function));
+      if (const auto pdl = kernel.options.find("launch_pdl");
+          pdl != kernel.options.end() && pdl->second != 0 && !ttir::waits_before_memory(kernel.ttir))
+        blame("dependent-launch",
+              fmt::format("Kernel {}, launched with launch_pdl=True, accesses memory before it waits for the "
+                          "kernel before it.",
+                          kernel.name));
       for (const auto& assembly : candidate_.kernels[k].assembly)
         if (const auto found = forbidden_instruction(assembly))
           blame("inline-assembly",
