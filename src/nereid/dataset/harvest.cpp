@@ -5,9 +5,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "nereid/base/deadline.h"
 #include "nereid/base/file.h"
@@ -16,10 +13,11 @@
 #include "nereid/base/printable.h"
 #include "nereid/base/program/interrupt.h"
 #include "nereid/base/program/progress.h"
+#include "nereid/dataset/harvest_index.h"
 #include "nereid/dataset/harvest_labels.h"
 #include "nereid/dataset/harvest_packages.h"
 #include "nereid/dataset/harvest_progress.h"
-#include "nereid/sandbox/zygote/zygote.h"
+#include "nereid/dataset/harvest_worker.h"
 #include "nereid/tracer/tracer.h"
 
 namespace nereid::dataset {
@@ -29,9 +27,7 @@ constexpr size_t kEntriesTogether = 12;  // in one child, which imports the pack
 constexpr size_t kTracedTogether = 24;   // tasks in one child
 constexpr double kBatchSeconds = 30;     // after which a child begins no more entries
 constexpr double kAboutSeconds = 60;
-constexpr double kListSeconds = 600;     // imports of all modules of a large package
-constexpr double kSecondsOfATrace = 10;  // of one task
-constexpr double kWait = 3600;
+constexpr double kSecondsOfATrace = 10;                  // of one task
 constexpr size_t kMostTasks = 2000, kMostCode = 64'000;  // of one entry
 
 struct PackageFacts {
@@ -49,7 +45,7 @@ class Harvest {
       : options_(options), installation_(installation), progress_("collecting") {}
 
   Result<Json> run() {
-    NEREID_TRY_STATUS(start_worker());
+    NEREID_TRY(worker_, HarvestWorker::start(options_.python, installation_));
     NEREID_TRY_STATUS(ask_about_all());
     NEREID_TRY_STATUS(open());
     NEREID_TRY(tracer_, tracer::Tracer::start({.installation = installation_, .workers = 1, .limits = {}}));
@@ -66,52 +62,16 @@ class Harvest {
   }
 
  private:
-  Status start_worker() {
-    Installation installation = installation_;
-    if (!options_.python.empty()) installation.python = options_.python;
-    sandbox::ZygoteOptions zygote{.installation = installation, .module = "nereid._harvest"};
-    zygote.children = 1;
-    zygote.limits.memory_bytes = int64_t{8} << 30;
-    zygote.limits.cpu_seconds = static_cast<int64_t>(kListSeconds);
-    NEREID_TRY(worker_, sandbox::Zygote::start(zygote));
-    return ok_status();
-  }
-
-  // A child's answer as JSON; nothing where it gave none, with the reason.
-  struct Asked {
-    std::optional<Json> json{};
-    std::string why{};
-  };
-  Result<Asked> ask(const Json& request, double seconds) {
-    NEREID_TRY(const auto outcome, worker_->run(request.dump(), seconds, Deadline::after(kWait)));
-    Asked asked;
-    if (const auto* answer = std::get_if<sandbox::Answer>(&outcome)) {
-      auto json = parse_json(answer->bytes, "a child's answer");
-      if (!json.ok()) return asked.why = "an answer that is no JSON", asked;
-      if (json->is_object() && json->contains("failed") && (*json)["failed"].is_string()) {
-        std::string words = (*json)["failed"].get<std::string>();
-        while (!words.empty() && words.back() == '\n') words.pop_back();
-        return asked.why = words.substr(words.rfind('\n') + 1), asked;
-      }
-      asked.json = *std::move(json);
-    } else if (const auto* late = std::get_if<sandbox::OutOfTime>(&outcome)) {
-      asked.why = fmt::format("took longer than {:g} s", late->seconds);
-    } else {
-      asked.why = "ended by itself or a limit: " + std::get<sandbox::Killed>(outcome).limit;
-    }
-    return asked;
-  }
-
   // Which packages are there, in which versions; the error names all that are not.
   Status ask_about_all() {
     std::string missing, install;
     packages_ = options_.packages;
     for (auto& package : packages_) {
       progress_.say(package.name);
-      NEREID_TRY(const Asked asked, ask({{"about", package.name}}, kAboutSeconds));
-      if (!asked.json) return our_error("{}: {}", package.name, asked.why);
+      NEREID_TRY(const HarvestWorker::Reply reply, worker_->ask({{"about", package.name}}, kAboutSeconds));
+      if (!reply.json) return our_error("{}: {}", package.name, reply.why);
       try {
-        const Json& about = *asked.json;
+        const Json& about = *reply.json;
         const std::string wanted =
             package.version.empty() ? package.name : package.name + "==" + package.version;
         if (about.contains("missing")) {
@@ -199,7 +159,7 @@ class Harvest {
     NEREID_TRY(auto train, HarvestLines::open(options_.output / "train.jsonl", bytes[0]));
     NEREID_TRY(auto held_out, HarvestLines::open(options_.output / "held_out.jsonl", bytes[1]));
     sides_.push_back(std::move(train)), sides_.push_back(std::move(held_out));
-    for (const auto& side : sides_) NEREID_TRY_STATUS(remember(side.path()));
+    for (const auto& side : sides_) NEREID_TRY_STATUS(lines_.read(side.path()));
     Json split = {{"train", Json::array()}, {"held_out", Json::array()}};
     for (const auto& package : packages_)
       split[package.held_out ? "held_out" : "train"].push_back({{"package", package.name},
@@ -207,43 +167,6 @@ class Harvest {
                                                                 {"author", facts_[package.name].author}});
     NEREID_TRY_STATUS(write_file_atomically(options_.output / "split.json", split.dump(1) + "\n"));
     return save();
-  }
-
-  // What the lines of an earlier run hold.
-  Status remember(const std::filesystem::path& path) {
-    NEREID_TRY(const std::string text, read_file(path, size_t{8} << 30));
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      NEREID_TRY(const Json json, parse_json(line, path.string()));
-      try {
-        note(json);
-        texts_.insert(sha256_hex(json.at("code").get<std::string>()));
-      } catch (const nlohmann::json::exception& e) {
-        return input_error("{}: {}; remove the folder to start over", path.string(), e.what());
-      }
-    }
-    return ok_status();
-  }
-
-  // Counts a line, and knows it from now on.
-  void note(const Json& line) {
-    digests_.insert(line.at("digest").get<std::string>());
-    const auto structure = line.at("structure").get<std::string>();
-    ++structures_[structure];
-    const auto split = line.at("split").get<std::string>();
-    if (split == "train") in_training_.insert(structure);
-    ++counts_["split"][split];
-    ++counts_["package"][line.at("package").get<std::string>()];
-    ++counts_["licence"][line.at("licence").get<std::string>()];
-    ++counts_["difficulty"][line.at("difficulty").get<std::string>()];
-    ++counts_["form"][line.at("form").get<std::string>()];
-    ++counts_["operator_count"][std::to_string(line.at("operators").size())];
-    std::set<std::string> operators, classes;
-    for (const auto& name : line.at("operators")) operators.insert(name.get<std::string>());
-    for (const auto& name : line.at("classes")) classes.insert(name.get<std::string>());
-    for (const auto& name : operators) ++counts_["operator"][name];
-    for (const auto& name : classes) ++counts_["operator_class"][name];
-    ++total_;
   }
 
   bool out_of_time() const { return options_.seconds > 0 && watch_.seconds() >= options_.seconds; }
@@ -268,7 +191,8 @@ class Harvest {
   Status collect(const HarvestPackage& package, PackageProgress& done, Tick tick) {
     if (done.done || enough(done)) return ok_status();
     progress_.say("importing " + package.name);
-    NEREID_TRY(const Asked listed, ask({{"list", package.name}}, kListSeconds));
+    NEREID_TRY(const HarvestWorker::Reply listed,
+               worker_->ask({{"list", package.name}}, HarvestWorker::kListSeconds));
     std::vector<std::string> entries;
     try {
       if (!listed.json) throw std::runtime_error(listed.why);
@@ -285,7 +209,8 @@ class Harvest {
       const size_t end = std::min(entries.size(), static_cast<size_t>(done.next) + kEntriesTogether);
       std::vector<std::string> batch(entries.begin() + static_cast<std::ptrdiff_t>(done.next),
                                      entries.begin() + static_cast<std::ptrdiff_t>(end));
-      progress_.say(fmt::format("{} {} of {}, {} tasks", package.name, done.next, entries.size(), total_));
+      progress_.say(
+          fmt::format("{} {} of {}, {} tasks", package.name, done.next, entries.size(), lines_.total()));
       NEREID_TRY_STATUS(collect_batch(package, done, std::move(batch)));
       tick();
       NEREID_TRY_STATUS(save());
@@ -309,18 +234,18 @@ class Harvest {
     // Imports, then one entry more than the child begins in its time.
     const double begins = std::min(kBatchSeconds, 2 * options_.entry_seconds);
     const double seconds = 3 * options_.entry_seconds + (batch.size() == 1 ? 0 : begins);
-    NEREID_TRY(const Asked asked, ask({{"collect", package.name},
-                                       {"entries", batch},
-                                       {"seconds", begins},
-                                       {"seed", options_.seed},
-                                       {"max_operators", options_.max_operators},
-                                       {"entry_seconds", options_.entry_seconds},
-                                       {"per_entry", options_.per_entry}},
-                                      seconds));
-    if (!asked.json) {
+    NEREID_TRY(const HarvestWorker::Reply reply, worker_->ask({{"collect", package.name},
+                                                               {"entries", batch},
+                                                               {"seconds", begins},
+                                                               {"seed", options_.seed},
+                                                               {"max_operators", options_.max_operators},
+                                                               {"entry_seconds", options_.entry_seconds},
+                                                               {"per_entry", options_.per_entry}},
+                                                              seconds));
+    if (!reply.json) {
       if (batch.size() == 1) {
         ++done.failed, ++done.next;
-        count_cause(done.failures, cause_of(asked.why));
+        count_cause(done.failures, cause_of(reply.why));
         return ok_status();
       }
       for (auto& entry : batch) {
@@ -330,7 +255,7 @@ class Harvest {
       return ok_status();
     }
     std::vector<Candidate> candidates;
-    const size_t answered = read_results(*asked.json, batch, done, candidates);
+    const size_t answered = read_results(*reply.json, batch, done, candidates);
     NEREID_TRY_STATUS(add(package, done, candidates));
     done.next += std::max<size_t>(1, answered);
     return ok_status();
@@ -375,7 +300,7 @@ class Harvest {
     std::vector<Candidate> fresh;
     for (auto& one : candidates) {
       ++done.texts;
-      if (texts_.insert(sha256_hex(one.code)).second)
+      if (lines_.add_text(one.code))
         fresh.push_back(std::move(one));
       else
         count_cause(done.dropped, "equal text");
@@ -385,7 +310,7 @@ class Harvest {
       std::vector<tracer::TraceRequest> requests;
       for (size_t i = first; i < last; ++i)
         requests.push_back({.source = fresh[i].code, .calls = 1, .seconds = kSecondsOfATrace});
-      NEREID_TRY(const auto answers, tracer_->trace_several(requests, Deadline::after(kWait)));
+      NEREID_TRY(const auto answers, tracer_->trace_several(requests, Deadline::after(HarvestWorker::kWait)));
       for (size_t i = first; i < last; ++i)
         NEREID_TRY_STATUS(add_traced(package, done, fresh[i], answers[i - first]));
     }
@@ -404,13 +329,8 @@ class Harvest {
     if (!labels.ok()) return count_cause(done.dropped, labels.error().message), ok_status();
     if (labels->operators.size() > static_cast<size_t>(options_.max_operators))
       return count_cause(done.dropped, "more operators than --max-operators"), ok_status();
-    if (digests_.contains(labels->digest))
-      return count_cause(done.dropped, "equal canonical trace"), ok_status();
-    if (package.held_out && in_training_.contains(labels->structure))
-      return count_cause(done.dropped, "held out, and its structure is in training"), ok_status();
-    if (const auto known = structures_.find(labels->structure);
-        known != structures_.end() && known->second >= static_cast<uint64_t>(options_.same_structure))
-      return count_cause(done.dropped, "structure known in enough sizes"), ok_status();
+    if (const auto why = lines_.why_not(*labels, package.held_out, options_.same_structure); !why.empty())
+      return count_cause(done.dropped, why), ok_status();
     const PackageFacts& facts = facts_[package.name];
     const Json line = {{"id", "H-" + labels->digest.substr(0, 16)},
                        {"package", package.name},
@@ -432,7 +352,7 @@ class Harvest {
                        {"code", one.code}};
     NEREID_TRY_STATUS(sides_[package.held_out ? 1 : 0].append(
         line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
-    note(line);
+    lines_.add(line);
     ++done.tasks;
     return ok_status();
   }
@@ -461,11 +381,11 @@ class Harvest {
       one["tasks_per_minute"] = done.seconds > 0 ? 60 * static_cast<double>(done.tasks) / done.seconds : 0;
       packages.push_back(std::move(one));
     }
-    return {{"tasks", total_},
-            {"structures", structures_.size()},
+    return {{"tasks", lines_.total()},
+            {"structures", lines_.structures()},
             {"seconds", seconds_before_},
             {"packages", std::move(packages)},
-            {"counts", counts_},
+            {"counts", lines_.counts()},
             {"seed", options_.seed},
             {"max_operators", options_.max_operators}};
   }
@@ -473,16 +393,13 @@ class Harvest {
   const HarvestOptions& options_;
   const Installation& installation_;
   Progress progress_;
-  std::unique_ptr<sandbox::Zygote> worker_;
+  std::unique_ptr<HarvestWorker> worker_;
   std::unique_ptr<tracer::Tracer> tracer_;
   std::vector<HarvestPackage> packages_;
   std::map<std::string, PackageFacts> facts_;
   std::map<std::string, PackageProgress> done_;
   std::vector<HarvestLines> sides_;
-  std::unordered_set<std::string> texts_, digests_, in_training_;
-  std::unordered_map<std::string, uint64_t> structures_;
-  std::map<std::string, std::map<std::string, uint64_t>> counts_;
-  uint64_t total_ = 0;
+  HarvestIndex lines_;
   double seconds_before_ = 0;
   Stopwatch watch_;
 };
