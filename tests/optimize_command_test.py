@@ -24,6 +24,21 @@ LONG = "--long" in sys.argv
 TASKS = pathlib.Path(__file__).resolve().parent / "tasks"
 
 
+COMPLEX = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * x.conj()
+
+
+def get_inputs():
+    return [torch.randn(6, 7, dtype=torch.complex64)]
+
+
+def get_init_inputs():
+    return []
+"""
 RELU = """```python
 import torch
 import triton
@@ -221,6 +236,13 @@ class Optimize(Case):
         self.assertFalse(out.exists())
         self.assertIn("matrix_exp", answer.stdout)
         self.assertIn("nothing is written", answer.stdout)
+
+    def test_complex_numbers_are_refused_in_words(self):
+        task = self.folder / "conjugate.py"
+        task.write_text(COMPLEX)
+        out = self.folder / "conjugate_kernels.py"
+        answer = self.optimize(task, "-o", out, "--proposers", "compiler", code=1)
+        self.assertIn("aten::mul.Tensor (conjugate.py:6; Triton has no complex type)", answer.stdout)
 
     @unittest.skipUnless(LONG, "Inductor is imported and compiles (--long)")
     def test_inductor_without_a_kernel_is_reported(self):

@@ -1,5 +1,7 @@
 #include "nereid/proposers/compiler.h"
 
+#include <fmt/ranges.h>
+
 #include <exception>
 
 #include "nereid/proposers/compiler_fallback.h"
@@ -19,11 +21,13 @@ Result<Answer> CompilerProposer::propose(const Request& request, Deadline /*dead
   Answer answer;
   try {
     const auto module = compiler::lower_module(*request.trace, request.source, base_);
-    if (module.ok()) {
-      answer.proposals.push_back(compiler_proposal(*module));
-    } else {
+    if (!module.ok())
       answer.declined = module.error().message;
-    }
+    else if (module->kernels.empty() && !module->kept.empty())
+      answer.declined = fmt::format("there is a Triton kernel for none of its operators: {}",
+                                    fmt::join(module->kept, ", "));
+    else
+      answer.proposals.push_back(compiler_proposal(*module));
   } catch (const std::exception& e) {
     answer.declined = fmt::format("the compiler broke down: {}", e.what());
   }
