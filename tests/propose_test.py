@@ -321,7 +321,8 @@ assert len(otherwise[0]) == 1 and otherwise[0] == otherwise[1], plans
 (begun / "prompts" / "prefill.md").write_text("{{steps}}\n</think>")
 prefilled = optimize(RELU, "--proposers", "compiler,model", "--model", begun, "--whole-only")[0]["tried"]
 assert any(
-    t["proposer"] == "model" and re.match(r"#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"]) for t in prefilled
+    t["proposer"] == "model" and re.match(r"given x \[.*\]\n#1 relu\(x\) \[.*\]\nreturns #1$", t["plan"])
+    for t in prefilled
 ), prefilled
 (begun / "prompts" / "prefill.md").write_text("{{what}}")
 assert (

@@ -147,7 +147,7 @@ def folders_hold_what_they_say(nereid, folder):
     ]
     steps = [line["forward"].splitlines() for line in with_forward]
     assert sum(bool(of) for of in steps) > 40 and all(
-        of[0].startswith("#") and of[-1].startswith("returns #") for of in steps if of
+        of[0].startswith(("given ", "#")) and of[-1].startswith("returns #") for of in steps if of
     ), steps
     assert report["made"] == len(index) == len(list(target.glob("*.py"))) == 50
     assert sum(report["coverage"]["operators"].values()) == 100

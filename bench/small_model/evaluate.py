@@ -12,13 +12,14 @@ the task's text alone, and with --kind the prefill also names the kind of answer
 (--max-elements, --max-work): a GPU takes longer to begin than to compute them. Besides, --large tasks of each
 number of operators read and write 24 to 80 MB if their operators run one by one; their figures are apart
 ("large", and "both sizes"), and they are judged on one draw of their own inputs and those kinds that find the
-most. The files of a folder (--files FOLDER, repeatable) are tasks, too: of a level by the
-folder's name, from their text alone. Every answer is judged by a CPU's replays under `strict`, small tasks on
-all kinds of input; with --device cuda what is Verified is then timed (`nereid verify --time-only`: one clock
-for model and compiler, and one time of each reference), and only an answer that is Verified there too counts.
-Without a GPU there are no times. With --gpus N each of N GPUs (of CUDA_VISIBLE_DEVICES, where that names
-them) writes the answers to every N-th task and times them, in parallel; all cores judge. With --turns 3 a
-model is asked twice more after a wrong answer, in one conversation with the verdicts' evidence; with
+most. The files of a folder (--files FOLDER, repeatable) are tasks, too: of a level by the folder's name, from
+their text alone, or with --trace-files behind their traced forward. Every answer is judged by a CPU's replays
+under `strict`, small tasks on all kinds of input; with --device cuda what is Verified is then timed
+(`nereid verify --time-only`: one clock for model and compiler, and one time of each reference), and only an
+answer that is Verified there too counts. Without a GPU there are no times. With --gpus N each of N GPUs (of
+CUDA_VISIBLE_DEVICES, where that names them) writes the answers to every N-th task and times them, in
+parallel; all cores judge. With --turns 3 a model is asked twice more after a wrong answer, in one
+conversation with the verdicts' evidence; with
 --samples 2 the summary compares this with as many fresh samples.
 
 OUT gets results.jsonl, a line a sample, and summary.json. A share has a 95 % interval (Wilson's); a geometric
@@ -126,13 +127,23 @@ def tasks_of(args):
                 for i, row in enumerate(lines(path)[:count] if count else [])
             ]
     for folder in args.files:
-        sources = {path.stem: path.read_text() for path in sorted(folder.glob("*.py"))}
+        paths = [path for path in sorted(folder.glob("*.py")) if "class Model" in path.read_text()]
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            forwards = list(pool.map(summary_of_file if args.trace_files else lambda _: "", paths))
         found += [
-            (f"{folder.name}_{name}", folder.name, source, "")
-            for name, source in sources.items()
-            if "class Model" in source
+            (f"{folder.name}_{path.stem}", folder.name, path.read_text(), forward)
+            for path, forward in zip(paths, forwards)
         ]
     return found
+
+
+def summary_of_file(path):
+    """The traced forward of a file in words; empty where it cannot be traced."""
+    environment = {**os.environ, "NEREID_KEEP_WARM": "30"}
+    done = subprocess.run(
+        [*NEREID, "trace", path, "--summary"], capture_output=True, text=True, env=environment
+    )
+    return done.stdout if done.returncode == 0 else ""
 
 
 def is_large(name):
@@ -247,6 +258,13 @@ def fill(text, **values):
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], text)
 
 
+def prefill_of(begin, forward):
+    """As Prompts::prefills_for: a prefill.md for a task whose traced forward is this in words."""
+    calls = re.sub(r"^given .*\n", "", forward.strip())
+    calls = calls.replace(", keepdim) [", ") [").replace(", transposed) [", ") [")
+    return fill(begin.strip(), steps=forward.strip(), calls=calls)
+
+
 def prompts_of(model, sources):
     """A conversation for each task, as a proposer begins it (Prompts::ask); without a response prefill."""
     prompts = pathlib.Path(model) / "prompts"
@@ -271,9 +289,7 @@ def answers_of(args, tasks):
     if begin and not args.from_text:
         for one, (_, _, _, forward) in zip(asked, tasks):
             if forward:
-                one["prefill"] = begin.strip().replace("{{steps}}", forward.strip()) + (
-                    f"\n{args.kind}:" if args.kind else ""
-                )
+                one["prefill"] = prefill_of(begin, forward) + (f"\n{args.kind}:" if args.kind else "")
         args.say(
             f"{sum('prefill' in one for one in asked)} of {len(asked)} answers begin with the traced forward"
         )
@@ -659,6 +675,9 @@ def main():
     parser.add_argument("--tasks", type=pathlib.Path)
     parser.add_argument(
         "--files", type=pathlib.Path, action="append", default=[], help="a folder of further tasks"
+    )
+    parser.add_argument(
+        "--trace-files", action="store_true", help="of --files the traced forward is read, too"
     )
     parser.add_argument("--seed", type=int, default=777)
     parser.add_argument(

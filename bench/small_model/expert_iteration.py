@@ -37,7 +37,7 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench/small_model"), str(ROOT / "bench/ablation")]
 from curves import svg  # noqa: E402
-from evaluate import geometric, lines, wilson, write, write_lines  # noqa: E402
+from evaluate import geometric, lines, prefill_of, wilson, write, write_lines  # noqa: E402
 
 NEREID = os.environ.get("NEREID", str(ROOT / "nereid")).split()
 LEAST_WEIGHT = 0.05  # as in src/nereid/train/rl/tasks.h
@@ -114,7 +114,7 @@ def answer(options, model, tasks, samples, temperature, seed, path):
     prompts = prompts_of(model, [task["code"] for task in tasks])
     for prompt, task in zip(prompts, tasks):
         if begin and task.get("forward"):
-            prompt["prefill"] = begin.replace("{{steps}}", task["forward"].strip())
+            prompt["prefill"] = prefill_of(begin, task["forward"])
     asked, said = path.with_name(path.stem + "-prompts.jsonl"), path.with_name(path.stem + "-samples.jsonl")
     write_lines(asked, prompts)
     with open(said, "w") as file:

@@ -58,6 +58,7 @@ class TraceCommand(unittest.TestCase):
             nereid(kept, "--json").stdout,
         )
         self.assertTrue(nereid(kept, "--graph").stdout.startswith("digraph"))
+        self.assertIn("\nreturns #", nereid(kept, "--summary").stdout)
 
     def test_a_candidate_gets_the_references_inputs(self):
         done = nereid(CANDIDATE, "--reference", REFERENCE, "--json")

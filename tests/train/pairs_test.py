@@ -38,7 +38,7 @@ with tempfile.TemporaryDirectory() as name:
     for pair in made:
         source = lines[0]["code"] if pair["id"].startswith("a") else lines[2]["code"]
         assert pair["task"] == source and pair["verdict"]["verdict"] == "Verified", pair
-        assert pair["plan"].lstrip().startswith("#1 ") and "class ModelNew" in pair["code"], pair["plan"]
+        assert pair["plan"].startswith("given x [") and "class ModelNew" in pair["code"], pair["plan"]
     assert made[0]["package"] == "ours" and made[0]["split"] == "train", made[0].keys()
 
     # Without verdicts the answers are the same.

@@ -14,6 +14,7 @@
 #include "nereid/cli/pages/trace_graph.h"
 #include "nereid/cli/pages/trace_page.h"
 #include "nereid/cli/traced.h"
+#include "nereid/compiler/output/trace_summary.h"
 #include "nereid/trace/format/codec.h"
 #include "nereid/trace/notation.h"
 #include "nereid/tracer/tracer.h"
@@ -27,6 +28,7 @@ constexpr const char* kTraceExamples = R"(Examples:
   nereid trace mine.py --reference model.py          a candidate (ModelNew), with the reference's inputs
   nereid trace model.py -o model.trace               write the trace to a file
   nereid trace model.trace --json | jq .flops        a written trace as JSON
+  nereid trace model.py --summary                    the steps of forward, as a model's plan begins
   nereid trace model.py --graph | dot -Tsvg -o m.svg the data flow of forward as a picture
 
 A file runs in a sandbox, without data and without a GPU. The trace records its PyTorch operators and Triton
@@ -37,7 +39,7 @@ struct TraceOptions {
   std::string file, reference, output;
   uint64_t draw = 0;
   double seconds = 30;
-  bool graph = false, all = false;
+  bool graph = false, all = false, summary = false;
 };
 
 Result<Traced> trace_source(tracer::Tracer& tracer, const TraceOptions& options, const std::string& file,
@@ -81,6 +83,16 @@ Result<Traced> obtain(const TraceOptions& options) {
                       with_files_of(std::move(source), task), &std::get<trace::Trace>(reference));
 }
 
+// As the plan of a small model begins; a written trace has no names of arguments.
+Result<Answer> print_summary(const trace::Trace& trace, const TraceOptions& options) {
+  std::string source;
+  if (std::filesystem::path(options.file).extension() == ".py") {
+    NEREID_TRY(source, read_file(options.file, JsonLimits{}.max_bytes));
+  }
+  NEREID_TRY_STATUS(write_stdout(compiler::prefill_summary(trace, source)));
+  return Answer::kYes;
+}
+
 Result<Answer> run(const TraceOptions& options, bool json) {
   if (!options.output.empty()) NEREID_TRY_STATUS(can_be_written("-o", options.output));
   NEREID_TRY_STATUS(is_not("-o", options.output, options.file));
@@ -95,6 +107,7 @@ Result<Answer> run(const TraceOptions& options, bool json) {
     NEREID_TRY_STATUS(trace::save(trace, options.output));
     if (!json && !options.graph) return Answer::kYes;
   }
+  if (options.summary) return print_summary(trace, options);
   const TraceFacts facts = trace_facts(trace);
   if (json) {
     NEREID_TRY_STATUS(write_stdout(json_line(trace_json(trace, facts))));
@@ -205,6 +218,8 @@ void add_trace_command(CLI::App& app, Chosen& chosen) {
                       "Write the trace to this file; print only --json or --graph");
   command->add_flag("--graph", options->graph,
                     "Print the data flow of the last forward call in Graphviz's language");
+  command->add_flag("--summary", options->summary,
+                    "Print the steps of the last forward call as the plan of a small model begins");
   command->add_flag("--all", options->all, "Print every step of every phase");
   add_json_flag(*command, chosen, "Print one JSON object: phases, kernels, storages, flops, bytes, seconds");
   command->callback(

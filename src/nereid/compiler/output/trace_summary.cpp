@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "nereid/compiler/output/collapsed_dims.h"
@@ -14,6 +15,14 @@ namespace nereid::compiler {
 namespace {
 
 using trace::ValueId;
+
+// Operators whose results have as many axes as their one operand where they keep what they reduce.
+const std::set<std::string, std::less<>> kReductions = {
+    "all",       "amax",      "amin",          "aminmax",  "any",
+    "argmax",    "argmin",    "count_nonzero", "kthvalue", "linalg_vector_norm",
+    "logsumexp", "max",       "mean",          "median",   "min",
+    "mode",      "nanmedian", "nansum",        "norm",     "prod",
+    "std",       "std_mean",  "sum",           "var",      "var_mean"};
 
 class SummaryWriter {
  public:
@@ -50,6 +59,7 @@ class SummaryWriter {
         if (name == "scale" && given.size() > before) given.back() = "scale=" + given.back();
       }
       const auto results = trace::tensors_in(call->result);
+      if (const auto word = size_flag(*call, results); !word.empty()) given.push_back(word);
       for (size_t r = 0; r < results.size(); ++r) {
         names_[results[r]] = r == 0 ? fmt::format("#{}", number) : fmt::format("#{}.{}", number, r + 1);
         made.push_back(fmt::format("[{}]{}", fmt::join(value(results[r]).sizes, ", "), places(results[r])));
@@ -59,7 +69,7 @@ class SummaryWriter {
     }
     std::vector<std::string> returned;
     for (const ValueId id : trace::tensors_in(forward_.output)) returned.push_back(name_of(id));
-    return text + fmt::format("returns {}\n", fmt::join(returned, ", "));
+    return given_line() + text + fmt::format("returns {}\n", fmt::join(returned, ", "));
   }
 
  private:
@@ -74,7 +84,50 @@ class SummaryWriter {
   std::string name_of(ValueId id) const {
     if (const auto found = names_.find(id); found != names_.end()) return found->second;
     const auto state = by_storage_.find(value(id).storage);
-    return state == by_storage_.end() ? "constant" : state->second;
+    return state == by_storage_.end() ? kUnnamed : state->second;
+  }
+
+  struct Given {
+    std::string name;  // before a step that writes to it makes it its result
+    ValueId id;
+  };
+
+  // "given x [2, 3], weight [4, 3]": what the steps are given, in the order of its use. A tensor that is not
+  // in order is left out, and so is a name that two tensors have: nothing follows from their sizes alone.
+  std::string given_line() const {
+    std::vector<std::string> all;
+    for (const auto& [name, id] : given_)
+      if (in_order(value(id)) && std::ranges::count(given_, name, &Given::name) == 1)
+        all.push_back(fmt::format("{} [{}]", name, fmt::join(value(id).sizes, ", ")));
+    return all.empty() ? "" : fmt::format("given {}\n", fmt::join(all, ", "));
+  }
+
+  void note_given(ValueId id) {
+    const std::string name = name_of(id);
+    if (name.starts_with('#') || name == kUnnamed) return;
+    const trace::Value& own = value(id);
+    const auto equal = [&](const Given& other) {
+      const trace::Value& its = value(other.id);
+      return other.name == name && its.sizes == own.sizes && its.strides == own.strides &&
+             its.offset == own.offset;
+    };
+    if (std::ranges::none_of(given_, equal)) given_.push_back({name, id});
+  }
+
+  // An option that decides sizes and that arguments do not show.
+  std::string size_flag(const trace::Call& call, const std::vector<ValueId>& results) const {
+    const std::string name = short_name(call.op);
+    constexpr size_t kTransposed = 6;  // its place among aten::convolution's arguments
+    if (name == "convolution" && call.args.size() > kTransposed) {
+      const auto* flag = std::get_if<bool>(&call.args[kTransposed].node);
+      return flag != nullptr && *flag ? "transposed" : "";
+    }
+    if (!kReductions.contains(name) || results.empty()) return "";
+    std::vector<ValueId> operands;
+    for (const auto& arg : call.args) std::ranges::copy(trace::tensors_in(arg), std::back_inserter(operands));
+    if (operands.size() != 1) return "";
+    const size_t rank = value(operands[0]).sizes.size();
+    return rank > 0 && value(results[0]).sizes.size() == rank ? "keepdim" : "";
   }
 
   // Of a view, where its elements are in what it is a view of; nothing where they are one after the other
@@ -111,8 +164,11 @@ class SummaryWriter {
   }
 
   // Other flags, types and what is not given say little.
-  void append(const trace::Arg& arg, std::vector<std::string>& given) const {
-    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) given.push_back(name_of(ref->value));
+  void append(const trace::Arg& arg, std::vector<std::string>& given) {
+    if (const auto* ref = std::get_if<trace::TensorRef>(&arg.node)) {
+      note_given(ref->value);
+      given.push_back(name_of(ref->value));
+    }
     if (const auto* whole = std::get_if<int64_t>(&arg.node)) given.push_back(std::to_string(*whole));
     if (const auto* real = std::get_if<double>(&arg.node)) given.push_back(fmt::format("{}", *real));
     if (const auto* text = std::get_if<trace::Text>(&arg.node)) given.push_back(text->text);
@@ -123,11 +179,13 @@ class SummaryWriter {
     given.push_back(fmt::format("[{}]", fmt::join(items, ", ")));
   }
 
+  static constexpr const char* kUnnamed = "constant";
   const trace::Trace& trace_;
   const trace::Phase& forward_;
   std::map<ValueId, std::string> names_;
   std::map<trace::StorageId, std::string> by_storage_;
   std::map<trace::StorageId, ValueId> whole_;  // the first value in each storage
+  std::vector<Given> given_;                   // that steps read and do not make, each layout of a name once
 };
 
 }  // namespace

@@ -74,5 +74,54 @@ TEST_F(TraceSummaryTest, FlagsThatMakeAnotherKernel) {
             "returns #4\n");
 }
 
+// Arguments and state by the order of their use; what sizes follow from, and nothing that could mislead.
+TEST_F(TraceSummaryTest, BeginsWithTheSizesOfWhatIsGiven) {
+  const auto flag = [](bool on) { return trace::Arg{on}; };
+  const trace::Arg two = {trace::List{.items = {whole(2)}, .tuple = false}}, none = {trace::None{}};
+  const auto y = sketch_.tensor({8, 20, 16}), weight = sketch_.tensor({20, 4, 2}),
+             turned_input = sketch_.tensor({16, 20});
+  sketch_.trace.values[static_cast<size_t>(turned_input)].strides = {1, 16};
+  const auto weight_view = sketch_.view(weight, {4, 20, 2}, {2, 8, 1});
+  sketch_.trace.phases.back().inputs = trace::tuple_of({x_, y, turned_input});
+  const auto made = sketch_.tensor({8, 4, 32}), mean = sketch_.tensor({8, 4, 1}),
+             sum = sketch_.tensor({8, 4}), top = sketch_.tensor({8, 20, 16});
+  step("aten::convolution",
+       {tensor_arg(y), tensor_arg(weight), none, two, two, two, flag(true), two, whole(1)}, made);
+  step("aten::convolution",
+       {tensor_arg(y), tensor_arg(weight), none, two, two, two, flag(false), two, whole(1)}, made);
+  step("aten::mean.dim", {tensor_arg(made), two, flag(true)}, mean);
+  step("aten::sum.dim_IntList", {tensor_arg(made), two, flag(false)}, sum);
+  step("aten::maximum", {tensor_arg(x_), tensor_arg(y)}, top);
+  step("aten::max.other", {tensor_arg(x_), tensor_arg(y)}, top);
+  step("aten::mul.Tensor", {tensor_arg(x_), tensor_arg(turned_input)}, top);
+  const auto text = [&] {
+    sketch_.trace.phases.back().output = tensor_arg(top);
+    return trace_summary(sketch_.trace, "class Model:\n    def forward(self, x, y, z):\n        return x\n");
+  };
+  sketch_.trace.class_name = "Model";
+  sketch_.trace.state.push_back({.name = "up.weight", .value = weight});
+  EXPECT_EQ(text(),
+            "given y [8, 20, 16], up_weight [20, 4, 2], x [8, 20, 16]\n"
+            "#1 convolution(y, up_weight, [2], [2], [2], [2], 1, transposed) [8, 4, 32]\n"
+            "#2 convolution(y, up_weight, [2], [2], [2], [2], 1) [8, 4, 32]\n"
+            "#3 mean(#2, [2], keepdim) [8, 4, 1]\n"
+            "#4 sum(#2, [2]) [8, 4]\n"
+            "#5 maximum(x, y) [8, 20, 16]\n"
+            "#6 max(x, y) [8, 20, 16]\n"
+            "#7 mul(x, z) [8, 20, 16]\n"
+            "returns #7\n");
+  // A step that writes to what it is given: the given tensor has its own name, later ones the step's.
+  const auto count = sketch_.tensor({});
+  sketch_.trace.state.push_back({.name = "count", .value = count});
+  step("aten::add_.Scalar", {tensor_arg(count), whole(1)}, count);
+  step("aten::mul.Tensor", {tensor_arg(x_), tensor_arg(count)}, top);
+  EXPECT_TRUE(text().starts_with("given y [8, 20, 16], up_weight [20, 4, 2], x [8, 20, 16], count []\n"))
+      << text();
+  EXPECT_NE(text().find("#8 add_(count, 1) []\n#9 mul(x, #8) [8, 20, 16]\n"), std::string::npos) << text();
+  // Two tensors of one name.
+  step("aten::mul.Tensor", {tensor_arg(weight_view), whole(2)}, top);
+  EXPECT_TRUE(text().starts_with("given y [8, 20, 16], x [8, 20, 16], count []\n")) << text();
+}
+
 }  // namespace
 }  // namespace nereid::compiler

@@ -7,6 +7,23 @@
 
 namespace nereid::lm {
 
+namespace {
+
+std::string without(std::string text, const std::string& part, const std::string& instead) {
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += instead.size())
+    text.replace(at, part.size(), instead);
+  return text;
+}
+
+// compiler/output/trace_summary.h says what is left out.
+std::string without_given_sizes(const std::string& steps) {
+  const size_t begin = steps.starts_with("given ") ? steps.find('\n') : steps.npos;
+  const std::string calls = begin == steps.npos ? steps : steps.substr(begin + 1);
+  return without(without(calls, ", keepdim) [", ") ["), ", transposed) [", ") [");
+}
+
+}  // namespace
+
 Result<std::string> fill(const std::string& text, const std::map<std::string, std::string>& values,
                          const std::string& what) {
   std::string out;
@@ -38,7 +55,7 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
     if (std::error_code ignored; !std::filesystem::exists(file, ignored)) return false;
     NEREID_TRY(into, read_file(file, size_t{1} << 20));
     while (into.ends_with('\n')) into.pop_back();
-    NEREID_TRY(tried, fill(into, {{"steps", ""}}, file.string()));
+    NEREID_TRY(tried, fill(into, {{"steps", ""}, {"calls", ""}}, file.string()));
     if (!into.empty()) hashes += sha256_hex(into);
     return !into.empty();
   };
@@ -55,8 +72,8 @@ Result<Prompts> Prompts::load(const std::filesystem::path& folder) {
 Result<std::vector<std::string>> Prompts::prefills_for(const std::string& steps) const {
   std::vector<std::string> prefills;
   if (prefill.empty() || steps.empty()) return prefills;
-  const std::map<std::string, std::string> values = {
-      {"steps", steps.substr(0, steps.find_last_not_of('\n') + 1)}};
+  const std::string text = steps.substr(0, steps.find_last_not_of('\n') + 1);
+  const std::map<std::string, std::string> values = {{"steps", text}, {"calls", without_given_sizes(text)}};
   NEREID_TRY(prefills.emplace_back(), fill(prefill, values, "prefill.md"));
   for (const std::string& other : otherwise) {
     NEREID_TRY(prefills.emplace_back(),

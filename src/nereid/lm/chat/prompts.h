@@ -32,7 +32,8 @@ struct Prompts {
   std::string hash;  // of all of them: a part of who answers
 
   // system.md, task.md and repair.md of a folder, and prefill.md, prefill-1.md, prefill-2.md, ... where they
-  // are there, without line ends behind.
+  // are there, without line ends behind. In these {{steps}} is the traced forward, {{calls}} the same without
+  // sizes of what is given and options that decide sizes, as models before small-v12 learnt it.
   static Result<Prompts> load(const std::filesystem::path& folder);
 
   // `prefill` and `otherwise` for a task whose traced forward is this in words

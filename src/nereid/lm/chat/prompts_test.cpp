@@ -51,6 +51,12 @@ TEST(Prompts, AFolderOfAModelMayHaveItsOwn) {
               testing::ElementsAre("<think>\n#1 relu(x)", "<think>\n#1 relu(x)\nFused:"));
   EXPECT_EQ(*begun->prefill_for("#1 relu(x)\n"), "<think>\n#1 relu(x)");
   EXPECT_EQ(*begun->prefill_for(""), "");
+  write("prefill-1.md", "{{calls}}");
+  EXPECT_THAT(*Prompts::load(folder / "prompts")
+                   ->prefills_for("given x [2, 3], w [3, 4, 2]\n#1 convolution(x, w, transposed) [2, 4]\n"
+                                  "#2 sum(#1, [1], keepdim) [2, 1]\nreturns #2\n"),
+              testing::ElementsAre(HasSubstr("given x"),
+                                   "#1 convolution(x, w) [2, 4]\n#2 sum(#1, [1]) [2, 1]\nreturns #2"));
   const std::string hash = begun->hash;
   write("prefill-1.md", "{{what}}");
   EXPECT_THAT(Prompts::load(folder / "prompts").error().message,

@@ -171,7 +171,7 @@ class Answers {
           bool complete_sizes)
       : options_(options),
         tokenizer_(std::move(tokenizer)),
-        encoder_(tokenizer_),
+        completion_(tokenizer_),
         generation_(generation),
         progress_("generate", samples),
         streams_(samples == 1 && !options.json),
@@ -199,7 +199,7 @@ class Answers {
     const std::string piece = is_end ? "" : sample.decoder.push(static_cast<lm::TokenId>(token.token));
     std::string certain = sample.stops.push(piece);
     if (sample.sizes && !token.last && !sample.stops.matched())
-      certain += complete(token, sample, sample.sizes->push(piece, encoder_));
+      certain += complete(token, sample, sample.sizes->push(piece, completion_));
     const bool last = token.last && !sample.stops.matched();
     if (last) {
       certain += sample.stops.push(sample.decoder.finish());
@@ -220,10 +220,11 @@ class Answers {
 
  private:
   // Tokens that the sample goes on with: their text.
-  std::string complete(const lm::Token& token, Sample& sample, const std::vector<int64_t>& next) {
+  std::string complete(const lm::Token& token, Sample& sample, lm::SizeCompletion::Next next) {
     std::string certain;
-    if (next.empty() || !generation_.append(token.request, token.sample, next)) return certain;
-    for (const int64_t id : next) {
+    if (!next.tokens.empty() && !generation_.append(token.request, token.sample, next.tokens)) return certain;
+    generation_.restrict(token.request, token.sample, std::move(next.allowed));
+    for (const int64_t id : next.tokens) {
       sample.tokens.push_back(id);
       sample.logprobs.push_back(0);  // nothing was drawn
       sample.drawn_logprobs.push_back(0);
@@ -254,7 +255,7 @@ class Answers {
 
   const GenerateOptions& options_;
   std::shared_ptr<const lm::Tokenizer> tokenizer_;
-  lm::Encoder encoder_;
+  lm::CompletionTokens completion_;
   lm::Generation& generation_;
   Progress progress_;
   const bool streams_;

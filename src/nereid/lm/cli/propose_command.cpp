@@ -111,6 +111,7 @@ class Proposing {
             const lm::ChatTemplate& chat, lm::Generation& generation, int64_t most_tokens, bool holds)
       : tokenizer_(tokenizer),
         encoder_(tokenizer),
+        completion_(tokenizer),
         said_(said),
         chat_(chat),
         generation_(generation),
@@ -355,10 +356,11 @@ class Proposing {
     if (said_.complete_sizes && !token.last && !whole) {
       if (!sample.sizes)
         sample.sizes.emplace(group.task, sample.text.substr(0, sample.text.size() - added.size()));
-      const auto next = sample.sizes->push(added, encoder_);
-      if (!next.empty() && generation_.append(token.request, token.sample, next)) {
-        sample.tokens += std::ssize(next);
-        for (const int64_t own : next)
+      auto next = sample.sizes->push(added, completion_);
+      if (next.tokens.empty() || generation_.append(token.request, token.sample, next.tokens)) {
+        generation_.restrict(token.request, token.sample, std::move(next.allowed));
+        sample.tokens += std::ssize(next.tokens);
+        for (const int64_t own : next.tokens)
           whole |= write(id, sample, own, sample.decoder.push(static_cast<lm::TokenId>(own)), false);
       }
     }
@@ -409,6 +411,7 @@ class Proposing {
 
   std::shared_ptr<const lm::Tokenizer> tokenizer_;
   lm::Encoder encoder_;
+  lm::CompletionTokens completion_;
   const lm::GenerationConfig& said_;
   const lm::ChatTemplate& chat_;
   lm::Generation& generation_;

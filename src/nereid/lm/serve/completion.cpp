@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 namespace nereid::lm {
 
@@ -28,7 +29,10 @@ Completion::Completion(CompletionRequest request, std::shared_ptr<const lm::Toke
       model_(std::move(model)),
       created_(std::time(nullptr)) {
   const size_t count = request_.prompts.size() * static_cast<size_t>(request_.generation.samples);
-  for (size_t i = 0; i < count; ++i) choices_.emplace_back(tokenizer_, request_.stops);
+  for (size_t i = 0; i < count; ++i) {
+    Choice& choice = choices_.emplace_back(tokenizer_, request_.stops);
+    if (!request_.task.empty()) choice.sizes.emplace(request_.task, request_.begun);
+  }
   unfinished_ = count;
 }
 
@@ -49,6 +53,7 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
       choice.tokens.push_back({token.token, token.logprob, token.likeliest,
                                choice.decoded + place_of(tokenizer_->bytes(id), decoded)});
     push(decoded);
+    choice.piece = decoded;
   }
   if (token.last && !choice.stops.matched()) {
     push(choice.decoder.finish());
@@ -70,6 +75,19 @@ bool Completion::take(size_t index, const lm::Token& token, std::string& events)
   --unfinished_;
   if (request_.streams) events += event(index, "", choice.finish, nullptr);
   return !token.last;
+}
+
+lm::SizeCompletion::Next Completion::next(size_t index, lm::CompletionTokens& with) {
+  Choice& choice = choices_[index];
+  if (!choice.sizes || !choice.finish.empty()) return {};
+  return choice.sizes->push(std::exchange(choice.piece, {}), with);
+}
+
+bool Completion::take_completed(size_t index, const std::vector<int64_t>& tokens, std::string& events) {
+  for (const int64_t token : tokens)
+    if (take(index, {.token = token}, events)) return true;  // nothing was drawn
+  choices_[index].piece.clear();
+  return false;
 }
 
 Json Completion::logprobs(const Choice& choice, size_t from, size_t to) const {

@@ -8,6 +8,7 @@
 #include "nereid/base/json.h"
 #include "nereid/lm/engine/runner/generation.h"
 #include "nereid/lm/engine/stop_matcher.h"
+#include "nereid/lm/plan_sizes/size_completion.h"
 #include "nereid/lm/serve/completion_request.h"
 #include "nereid/lm/serve/logprobs.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
@@ -29,6 +30,10 @@ class Completion {
   // The next token of a choice. Appends a stream's events to `events`. True where the choice is over although
   // the engine would go on: a stop text was found.
   bool take(size_t choice, const lm::Token& token, std::string& events);
+  // After a token that was taken and did not end the choice: how it goes on where sizes are completed. What
+  // the engine does of that is taken too, as `completed`.
+  lm::SizeCompletion::Next next(size_t choice, lm::CompletionTokens& with);
+  bool take_completed(size_t choice, const std::vector<int64_t>& tokens, std::string& events);
   // When all are done: the body, or what a stream ends with.
   Json body() const;
   std::string last_events() const;
@@ -39,9 +44,11 @@ class Completion {
         : decoder(tokenizer, /*skip_special=*/true), stops(stops) {}
     lm::StreamDecoder decoder;
     lm::StopMatcher stops;
-    size_t decoded = 0;                 // bytes, those that `stops` holds back among them
-    std::string text;                   // as far as it is certain, without an echo
-    std::string finish;                 // empty while it goes on
+    size_t decoded = 0;  // bytes, those that `stops` holds back among them
+    std::string text;    // as far as it is certain, without an echo
+    std::string finish;  // empty while it goes on
+    std::string piece;   // of the newest token
+    std::optional<lm::SizeCompletion> sizes;
     std::vector<ReportedToken> tokens;  // with log-probabilities that are to be returned
     size_t reported = 0;                // of these, in the stream
   };

@@ -111,6 +111,10 @@ Status CompletionReader::read_conversation(const JsonField& root, CompletionRequ
   NEREID_TRY(const std::string text, lm::render_chat(*chat_, conversation, {.thinking = defaults_.thinking}));
   NEREID_TRY(auto tokens, encode(text + begun, /*special=*/false));  // the conversation has its own
   request.prompts.push_back(std::move(tokens));
+  if (said_.complete_sizes && !conversation.empty()) {
+    request.task = conversation.back().content;
+    request.begun = std::move(begun);
+  }
   return ok_status();
 }
 

@@ -31,6 +31,9 @@ struct CompletionRequest {
   std::vector<std::string> stops;
   bool streams = false, returns_usage = false;
   bool returns_logprobs = false;  // generation.likeliest with each
+  // A chat whose answers' sizes are completed (lm/plan_sizes): the last question, and what the answer begins
+  // with. Empty: they are not.
+  std::string task = {}, begun = {};
 };
 
 struct CompletionDefaults {

@@ -84,6 +84,38 @@ TEST(Completion, ChoicesAreThoseOfEachPrompt) {
   EXPECT_EQ(body["usage"], (Json{{"prompt_tokens", 4}, {"completion_tokens", 26}, {"total_tokens", 30}}));
 }
 
+// Sizes that follow from a plan are taken like tokens of the model: in the text, the usage and the
+// log-probabilities; each choice has its own plan.
+TEST(Completion, SizesAreCompletedInEachChoice) {
+  auto request = asked(Endpoint::kChat, 1, 2, false);
+  request.task = "x = 1\n";
+  request.begun = "<think>\ngiven x [7, 9]\n";
+  request.returns_logprobs = true;
+  const auto tokenizer = bytes();
+  Completion completion(request, tokenizer, "chatcmpl-1", "small");
+  lm::CompletionTokens with(tokenizer);
+  std::string events;
+  size_t tokens = 0;
+  for (const size_t choice : {0, 1}) {
+    for (const char byte : std::string(choice == 0 ? "#1 relu(x)" : "#1 t(x)")) {
+      EXPECT_TRUE(completion.next(choice, with).tokens.empty());
+      EXPECT_FALSE(completion.take(choice, {.token = byte}, events));
+      ++tokens;
+    }
+    const auto next = completion.next(choice, with);
+    EXPECT_FALSE(completion.take_completed(choice, next.tokens, events));
+    EXPECT_TRUE(completion.next(choice, with).tokens.empty());
+    tokens += next.tokens.size() + 1;
+    completion.take(choice, {.token = kEnd, .last = true}, events);
+  }
+  ASSERT_TRUE(completion.done());
+  const Json body = completion.body();
+  EXPECT_EQ(body["choices"][0]["message"]["content"], "#1 relu(x) [7, 9]\n");
+  EXPECT_EQ(body["choices"][1]["message"]["content"], "#1 t(x) [9, 7] strides 1, 9\n");
+  EXPECT_EQ(body["choices"][0]["logprobs"]["content"].size(), 18u);
+  EXPECT_EQ(body["usage"]["completion_tokens"], tokens);
+}
+
 TEST(Completion, AStopTextCutsTokensOff) {
   auto request = asked(Endpoint::kCompletions, 1, 1, false);
   request.stops = {"cd"};

@@ -157,9 +157,19 @@ void Server::take(const lm::Token& token) {
   Job& job = jobs_.at(client);
   std::string events;
   const size_t choice = job.open.at(token.request) + static_cast<size_t>(token.sample);
-  if (job.completion.take(choice, token, events)) generation_.cancel(token.request, token.sample);
+  if (job.completion.take(choice, token, events) || complete(token, job.completion, choice, events))
+    generation_.cancel(token.request, token.sample);
   connections_.send(client, events);
   if (job.completion.done()) end(client);
+}
+
+// Sizes that follow from what was written. True where the choice is over with them.
+bool Server::complete(const lm::Token& token, Completion& completion, size_t choice, std::string& events) {
+  if (token.last) return false;
+  auto next = completion.next(choice, completion_);
+  if (!next.tokens.empty() && !generation_.append(token.request, token.sample, next.tokens)) return false;
+  generation_.restrict(token.request, token.sample, std::move(next.allowed));
+  return completion.take_completed(choice, next.tokens, events);
 }
 
 void Server::end(ClientId client) {

@@ -41,6 +41,7 @@ class Server {
          lm::Generation& generation, Connections connections)
       : options_(std::move(options)),
         tokenizer_(std::move(tokenizer)),
+        completion_(tokenizer_),
         reader_(std::move(reader)),
         generation_(generation),
         connections_(std::move(connections)) {}
@@ -59,6 +60,7 @@ class Server {
   void answer(ClientId client, const HttpRequest& request);
   void begin(ClientId client, Endpoint endpoint, const std::string& body);
   void take(const lm::Token& token);
+  bool complete(const lm::Token& token, Completion& completion, size_t choice, std::string& events);
   void end(ClientId client);
   void drop(ClientId client);
   bool is_full() const;
@@ -74,6 +76,7 @@ class Server {
 
   const ServerOptions options_;
   std::shared_ptr<const lm::Tokenizer> tokenizer_;
+  lm::CompletionTokens completion_;
   CompletionReader reader_;
   lm::Generation& generation_;
   Connections connections_;

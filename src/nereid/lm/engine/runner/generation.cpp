@@ -3,6 +3,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "nereid/base/check.h"
 #include "nereid/lm/engine/runner/uniform.h"
@@ -98,6 +99,11 @@ bool Generation::append(size_t request, int64_t sample, const std::vector<int64_
                            std::vector<TokenId>(tokens.begin(), tokens.end()));
 }
 
+void Generation::restrict(size_t request, int64_t sample, std::vector<int64_t> allowed) {
+  const SampleId id = {static_cast<int64_t>(request), sample};
+  if (!allowed.empty() && !scheduler_.tokens_of(id).empty()) allowed_[id] = std::move(allowed);
+}
+
 void Generation::cancel(size_t request) {
   const auto number = static_cast<int64_t>(request);
   cancelled_.insert(number);
@@ -122,6 +128,7 @@ void Generation::forget_if_over(int64_t request) {
   requests_.erase(request);
   prompts_.erase(request);
   turned_.erase(turned_.lower_bound({request, 0}), turned_.lower_bound({request + 1, 0}));
+  allowed_.erase(allowed_.lower_bound({request, 0}), allowed_.lower_bound({request + 1, 0}));
 }
 
 DrawParameters Generation::parameters_of(SampleId id) const {
@@ -130,6 +137,21 @@ DrawParameters Generation::parameters_of(SampleId id) const {
   if (request.draws.empty()) own.seed = seed_of_sample(own.seed, id.sample);
   if (turned_.contains(id)) own.temperature = request.turned_temperature;
   return own;
+}
+
+// Logits of each sample's own row; the others' tokens have none where a sample is restricted.
+at::Tensor Generation::restricted(const at::Tensor& logits, const std::vector<SampleId>& ids) const {
+  at::Tensor masked;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto found = allowed_.find(ids[i]);
+    if (found == allowed_.end()) continue;
+    if (!masked.defined()) masked = logits.clone();
+    const auto row = masked.select(0, static_cast<int64_t>(i));
+    const auto allowed = at::tensor(found->second).to(logits.device());
+    const auto kept = row.index_select(0, allowed);
+    row.fill_(-std::numeric_limits<double>::infinity()).index_copy_(0, allowed, kept);
+  }
+  return masked.defined() ? masked : logits;
 }
 
 void Generation::step(const std::function<void(const Token&)>& on_token) {
@@ -155,7 +177,8 @@ void Generation::step(const std::function<void(const Token&)>& on_token) {
     // Samples that begin together draw from one row.
     if (rows.size() > batch.step.wanted.size())
       logits = logits.index_select(0, at::tensor(rows).to(logits.device()));
-    drawn = draw(logits, parameters);
+    drawn = draw(allowed_.empty() ? logits : restricted(logits, ids), parameters);
+    for (const SampleId id : ids) allowed_.erase(id);
     likely = likeliest(logits, reported);
     for (size_t i = 0; i < ids.size(); ++i) {
       const auto& given = requests_.at(ids[i].request).given;

@@ -69,6 +69,9 @@ class Generation {
   // A sample goes on with these tokens, as if it had drawn them; they are not handed out. False, and nothing
   // is done: it has ended, or would be as long as it may be.
   bool append(size_t request, int64_t sample, const std::vector<int64_t>& tokens);
+  // A sample's next token is drawn among these alone; its log-probabilities are those of a model that has no
+  // others. Nothing is done where the sample has ended, or there are none.
+  void restrict(size_t request, int64_t sample, std::vector<int64_t> allowed);
   // Ends all samples of a request, or one; nothing more is handed out of them.
   void cancel(size_t request);
   void cancel(size_t request, int64_t sample);
@@ -92,14 +95,16 @@ class Generation {
   int64_t most_tokens() const;
   Result<size_t> enter(GenerationRequest request, std::optional<SampleId> from);
   DrawParameters parameters_of(SampleId id) const;
+  at::Tensor restricted(const at::Tensor& logits, const std::vector<SampleId>& ids) const;
   void forget_if_over(int64_t request);
 
   Runner& runner_;
   GenerationOptions options_;
   Scheduler scheduler_;
-  std::map<int64_t, GenerationRequest> requests_;  // those that are not over
-  std::map<int64_t, size_t> prompts_;              // of these, how long their prompts are
-  std::set<SampleId> turned_;                      // of these, samples with their turning token after them
+  std::map<int64_t, GenerationRequest> requests_;     // those that are not over
+  std::map<int64_t, size_t> prompts_;                 // of these, how long their prompts are
+  std::set<SampleId> turned_;                         // of these, samples with their turning token after them
+  std::map<SampleId, std::vector<int64_t>> allowed_;  // of these, next tokens of restricted samples
   // Since the step whose tokens are being handed out: samples, and requests as a whole.
   std::set<SampleId> ended_;
   std::set<int64_t> cancelled_;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <ranges>
 
 #include "tests/support/random_batch.h"
 
@@ -97,6 +98,49 @@ TEST_F(Generations, GivenTokensAreWhatASampleGoesOnFrom) {
   Generation generation(*engine, {});
   ASSERT_TRUE(generation.add({.prompt = {5}, .most_new = 9, .given = {{7, 8, 2}}, .end_tokens = {2}}).ok());
   EXPECT_EQ(run(generation).at({0, 0}), (std::vector<int64_t>{7, 8, 2}));
+}
+
+// A restricted sample draws its next token among some, greedily or not, and others as before; also where it
+// has to be read anew before that.
+TEST_F(Generations, ARestrictedSampleDrawsAmongWhatIsAllowed) {
+  for (const int64_t blocks : {9, 100})
+    for (const double temperature : {0.0, 1.5}) {
+      const auto engine = runner(blocks, 4);
+      Generation generation(*engine, {});
+      const GenerationRequest request{.prompt = kPrompts[1],
+                                      .samples = 3,
+                                      .most_new = 6,
+                                      .draw = {.temperature = temperature, .seed = 3}};
+      ASSERT_TRUE(generation.add(request).ok());
+      const auto free = run(generation);
+      const std::vector<int64_t> allowed = {11, 50};
+      ASSERT_TRUE(generation.add(request).ok());
+      Texts texts;
+      std::map<int64_t, float> logprob;
+      while (!generation.idle())
+        generation.step([&](const Token& token) {
+          auto& own = texts[{token.request, token.sample}];
+          own.push_back(token.token);
+          if (own.size() == 3) logprob[token.sample] = token.logprob;
+          if (own.size() == 2 && token.sample == 1) generation.restrict(token.request, token.sample, allowed);
+        });
+      EXPECT_EQ(texts.at({1, 0}), free.at({0, 0}));
+      EXPECT_EQ(texts.at({1, 2}), free.at({0, 2}));
+      const auto& restricted = texts.at({1, 1});
+      EXPECT_TRUE(
+          std::ranges::equal(restricted | std::views::take(2), free.at({0, 1}) | std::views::take(2)));
+      ASSERT_EQ(restricted.size(), 6u);
+      EXPECT_TRUE(restricted[2] == 11 || restricted[2] == 50) << restricted[2];
+      EXPECT_GT(logprob[1], -20);  // of the two that remain
+      if (temperature == 0) {
+        // The token after it is not restricted any more.
+        auto begun = kPrompts[1];
+        begun.insert(begun.end(), restricted.begin(), restricted.begin() + 3);
+        auto whole = kPrompts[1];
+        whole.insert(whole.end(), restricted.begin(), restricted.end());
+        EXPECT_EQ(whole, continued(weights_, begun, 3));
+      }
+    }
 }
 
 // A sample is the same whether it is drawn alone, with others that share its blocks, or when blocks are
