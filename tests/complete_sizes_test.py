@@ -1,14 +1,16 @@
-"""`nereid generate --complete-sizes`, and the same by generation_config.json: the sizes of a step are
-computed.
+"""`nereid generate --complete-sizes`, and the same by generation_config.json and `nereid serve-model`: the
+sizes of a step are computed, and are those of the trace.
 
-complete_sizes_test.py NEREID MODEL
+complete_sizes_test.py NEREID MODEL PLAN_SIZES_CHECK
 """
 
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 nereid, model = sys.argv[1], pathlib.Path(sys.argv[2])
 TASK = (pathlib.Path(__file__).parent / "tasks" / "softmax.py").read_text()
@@ -27,6 +29,52 @@ def answer(folder, *options):
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def served(folder):
+    """What `nereid serve-model` continues with, whole and as a stream of pieces, and the number of tokens."""
+    words = [nereid, "serve-model", "--model", folder, "--port", "0", "--device", "cpu", "--sequences", "4"]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    address = server.stdout.readline().strip()
+    conversation = [{"role": "user", "content": TASK}, {"role": "assistant", "content": BEGUN}]
+    body = {"messages": conversation, "continue_final_message": True, "temperature": 0, "max_tokens": 40}
+    texts = []
+    for stream in (False, True):
+        request = urllib.request.Request(
+            f"{address}/chat/completions", json.dumps(body | {"stream": stream, "n": 2}).encode()
+        )
+        with urllib.request.urlopen(request, timeout=100) as response:
+            texts.append(response.read().decode())
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(60) == 0
+    whole = json.loads(texts[0])
+    events = [json.loads(line[6:]) for line in texts[1].split("\n\n") if line and line != "data: [DONE]"]
+    pieces = [
+        "".join(choice["delta"].get("content", "") for event in events for choice in event["choices"]
+                if choice["index"] == index)
+        for index in (0, 1)
+    ]  # fmt: skip
+    contents = [choice["message"]["content"] for choice in whole["choices"]]
+    assert pieces == contents and contents[0] == contents[1], (pieces, contents)
+    return contents[0], whole["usage"]["completion_tokens"]
+
+
+def sizes_are_those_of_traces(folder):
+    """Plans of sampled programs, whose sizes are the trace's: what is completed is what is written there."""
+    programs = folder / "programs.jsonl"
+    words = "synth --forward --operators 5 --count 60 --seed 7 --json -o".split()
+    subprocess.run([nereid, *words, programs], check=True, stdout=subprocess.DEVNULL)
+    rows = [json.loads(line) for line in programs.read_text().splitlines()]
+    plans = [{"task": row["code"], "plan": row["forward"]} for row in rows if row["forward"]]
+    assert len(plans) > 40 and all(row["plan"].startswith("given ") for row in plans), len(plans)
+    # One size that is not the trace's is found.
+    wrong = {"task": "x = 1", "plan": "given x [7, 9]\n#1 relu(x) [7, 8]\nreturns #1\n"}
+    for more, expected in (([], 0), ([wrong], 1)):
+        (folder / "plans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in plans + more))
+        done = subprocess.run([sys.argv[3], folder / "plans.jsonl"], capture_output=True, text=True)
+        counts = json.loads(done.stdout)
+        assert counts["wrong"] == done.returncode == expected, done.stdout
+    assert counts["completed"] > 0.9 * counts["steps"], counts
 
 
 with tempfile.TemporaryDirectory() as name:
@@ -49,6 +97,9 @@ with tempfile.TemporaryDirectory() as name:
     config.write_text(json.dumps(usual | {"complete_sizes": True}))
     assert answer(folder)["text"] == completed["text"]
     assert answer(folder, "--no-complete-sizes")["text"] == alone["text"]
+    text, tokens = served(folder)
+    assert text == completed["text"] and tokens == 80, (text, tokens)
+    sizes_are_those_of_traces(folder)
     config.write_text(json.dumps(usual | {"complete_sizes": 1}))
     done = subprocess.run(
         [nereid, "generate", "--model", folder, "--prompt", "x"], capture_output=True, text=True

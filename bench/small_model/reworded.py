@@ -89,8 +89,8 @@ class Renamer(ast.NodeTransformer):
         return node
 
 
-def renamed(tree, rng):
-    words = WORDS[:]
+def renamed(tree, rng, words=WORDS):
+    words = list(words)
     rng.shuffle(words)
     fresh = (word + (str(turn) if turn else "") for turn in range(9) for word in words)
     attributes = {}
@@ -159,15 +159,15 @@ def reordered(tree, rng):
     tree.body = [n for n in tree.body if n not in last] + last[::-1]
 
 
-def commented(text, rng):
+def commented(text, rng, remarks=REMARKS):
     out = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
         if line.strip() and indent and rng.random() < 0.5:
-            out.append(f"{indent}# {rng.choice(REMARKS)}")
-        out.append(line + (f"  # {rng.choice(REMARKS)}" if line.strip() and rng.random() < 0.25 else ""))
+            out.append(f"{indent}# {rng.choice(remarks)}")
+        out.append(line + (f"  # {rng.choice(remarks)}" if line.strip() and rng.random() < 0.25 else ""))
         if line.startswith("class Model"):
-            out.append(f'    """{rng.choice(REMARKS).capitalize()}. {rng.choice(REMARKS).capitalize()}."""\n')
+            out.append(f'    """{rng.choice(remarks).capitalize()}. {rng.choice(remarks).capitalize()}."""\n')
     return "import functools\n" + "\n".join(out)
 
 

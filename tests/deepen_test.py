@@ -1,0 +1,200 @@
+"""A deeper model computes the same until it is trained (bench/small_model/deepen.py), and weights with fewer
+mantissa bits are the nearest ones (tools/quantise).
+
+deepen_test.py NEREID_LM MODEL             with two layers of the model
+deepen_test.py NEREID_LM MODEL NEREID      the whole model with 4 mantissa bits: its size, and its loss on
+                                           answers to held-out programs
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy
+
+LM, MODEL = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench/small_model"))
+import deepen  # noqa: E402
+
+loader = importlib.machinery.SourceFileLoader("quantise", str(ROOT / "tools/quantise"))
+quantise = importlib.util.module_from_spec(importlib.util.spec_from_loader("quantise", loader))
+loader.exec_module(quantise)
+
+
+def run(*words):
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, (words, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout
+
+
+def logits(model, folder, documents):
+    """float32 [tokens, vocabulary] of packed documents."""
+    tokens = [token for document in documents for token in document]
+    ends = numpy.cumsum([0, *map(len, documents)])
+    deepen.write_tensors(
+        folder / "tokens.safetensors",
+        [
+            ("tokens", {"dtype": "I64", "shape": [len(tokens)]}, numpy.array(tokens, "<i8").tobytes()),
+            ("cumulative", {"dtype": "I32", "shape": [len(ends)]}, numpy.array(ends, "<i4").tobytes()),
+        ],
+    )
+    out = folder / "logits.safetensors"
+    run(
+        LM,
+        "logits",
+        model,
+        "--tokens",
+        folder / "tokens.safetensors",
+        "-o",
+        out,
+        "--device",
+        "cpu",
+        "--dtype",
+        "float32",
+    )
+    ((_, tensor, data),) = deepen.read_tensors(out)
+    return numpy.frombuffer(data, "<f4").reshape(tensor["shape"])
+
+
+def check_deeper(folder):
+    for counts in range(1, 6):
+        for wanted in range(counts, 3 * counts + 2):
+            assert sum(deepen.copies(counts, wanted)) == wanted - counts
+            assert max(deepen.copies(counts, wanted)) - min(deepen.copies(counts, wanted)) <= 1
+    few = folder / "few"
+    few.mkdir()
+    for name in ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors"):
+        (few / name).write_bytes((MODEL / name).read_bytes())
+    run(sys.executable, ROOT / "bench/remote/cut_layers.py", few, 2)
+    said = json.loads(
+        run(sys.executable, ROOT / "bench/small_model/deepen.py", few, folder / "deep", "--layers", 5)
+    )
+    assert said == {"layers": 5, "copies_of": [0, 1, 1]}, said
+    assert json.loads((folder / "deep/config.json").read_text())["num_hidden_layers"] == 5
+    random = numpy.random.default_rng(1)
+    documents = [random.integers(5, 4000, 40).tolist(), random.integers(5, 4000, 7).tolist()]
+    before, after = (logits(folder / name, folder, documents) for name in ("few", "deep"))
+    assert before.shape[0] == 47 and before.std() > 0.1, before
+    assert numpy.array_equal(before, after), abs(before - after).max()
+    # The copies are their layers but for the two projections, and each has its own name.
+    tensors = {name: data for name, _, data in deepen.read_tensors(folder / "deep/model.safetensors")}
+    for number, source in enumerate((0, 0, 1, 1, 1)):
+        for part in ("self_attn.q_proj", "self_attn.o_proj", "mlp.down_proj", "mlp.gate_proj"):
+            own, first = (tensors[f"model.layers.{n}.{part}.weight"] for n in (number, (0, 2)[source]))
+            copied = number not in (0, 2) and part in ("self_attn.o_proj", "mlp.down_proj")
+            assert own == (bytes(len(first)) if copied else first), (number, part)
+    # With the projections as they were the logits are others: the copies do count.
+    wrong = [
+        (
+            name,
+            tensor,
+            tensors["model.layers.0.mlp.down_proj.weight"]
+            if name == "model.layers.1.mlp.down_proj.weight"
+            else data,
+        )
+        for name, tensor, data in deepen.read_tensors(folder / "deep/model.safetensors")
+    ]
+    deepen.write_tensors(folder / "deep/model.safetensors", wrong)
+    assert not numpy.array_equal(before, logits(folder / "deep", folder, documents))
+
+
+def check_rounding():
+    """Every bfloat16 number: the nearest with so many bits, of two the even one."""
+    every = numpy.arange(65536, dtype=numpy.uint16)
+    values = quantise.as_floats(every).astype(numpy.float64)
+    finite = numpy.isfinite(values)
+    for bits in range(8):
+        made = quantise.rounded(every, bits)
+        assert made.dtype == numpy.uint16 and not (made[finite] & ((1 << (7 - bits)) - 1)).any()
+        assert numpy.array_equal(made[~finite], every[~finite])
+        grid = numpy.unique(values[finite & ((every & ((1 << (7 - bits)) - 1)) == 0)])
+        got = quantise.as_floats(made[finite]).astype(numpy.float64)
+        at = numpy.clip(numpy.searchsorted(grid, values[finite]), 1, len(grid) - 1)
+        nearest = numpy.minimum(abs(grid[at] - values[finite]), abs(grid[at - 1] - values[finite]))
+        assert numpy.array_equal(abs(got - values[finite]), nearest), bits
+        tie = (every[finite] & ((1 << (7 - bits)) - 1)) == (1 << (6 - bits) if bits < 7 else 1)
+        inside = abs(values[finite]) < grid[-1]
+        if bits < 7:
+            assert not (made[finite][tie & inside] >> (7 - bits) & 1).any(), bits
+
+
+def answers(folder, nereid):
+    """Documents of held-out programs, and the places of their answers' tokens."""
+    pairs = folder / "pairs.jsonl"
+    run(nereid, "synth", "--operators", 2, "--count", 12, "--split", "held-out", "--held-out", 0.05,
+        "--seed", 777, "--max-elements", 2**16, "--pairs", "--brief", "--variants", 1,
+        "--verify-every", 0, "-o", pairs)  # fmt: skip
+    lines = [json.loads(line) for line in pairs.read_text().splitlines()]
+    for line in lines:  # as small-v11 learnt them
+        steps = line["plan"].split("\n")[line["plan"].startswith("given ") :]
+        line["plan"] = "\n".join(steps).replace(", keepdim) [", ") [").replace(", transposed) [", ") [")
+    pairs.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run(
+        nereid,
+        "train",
+        "data",
+        pairs,
+        "-o",
+        folder / "shards",
+        "-t",
+        MODEL / "tokenizer.json",
+        "--longest",
+        4096,
+    )
+    documents, spans = [], []
+    for file in sorted((folder / "shards").glob("*.tokens")):  # docs/data.md
+        data = file.read_bytes()
+        tokens, count, span_count = struct.unpack_from("<QQQ", data, 48)
+        ids = numpy.frombuffer(data, "<u2", tokens, 128).tolist()
+        index_at = 128 + (2 * tokens + 7) // 8 * 8
+        index = struct.unpack_from(f"<{2 * (count + 1)}Q", data, index_at)
+        own = struct.unpack_from(f"<{2 * span_count}I", data, index_at + 16 * (count + 1))
+        for i in range(count):
+            documents.append(ids[index[2 * i] : index[2 * i + 2]])
+            spans.append([own[2 * s : 2 * s + 2] for s in range(index[2 * i + 1], index[2 * i + 3])])
+    return documents, spans
+
+
+def loss(model, folder, documents, spans):
+    """Mean of the answers' tokens."""
+    made, at, losses = logits(model, folder, documents).astype(numpy.float64), 0, []
+    for document, own in zip(documents, spans):
+        for begin, end in own:
+            for place in range(max(begin, 1), end):
+                row = made[at + place - 1]
+                losses.append(numpy.log(numpy.exp(row - row.max()).sum()) + row.max() - row[document[place]])
+        at += len(document)
+    return float(numpy.mean(losses)), len(losses)
+
+
+def check_shipped(folder, nereid):
+    said = json.loads(run(sys.executable, ROOT / "tools/quantise", MODEL, folder / "rounded"))
+    assert 0.005 < said["relative_error"] < 0.03, said
+    run(sys.executable, ROOT / "tools/weights", "pack", folder / "rounded")
+    sizes = [(each / "weights.xz").stat().st_size for each in (MODEL, folder / "rounded")]
+    parameters = said["numbers"]
+    documents, spans = answers(folder, nereid)
+    (before, tokens), (after, _) = (
+        loss(model, folder, documents, spans) for model in (MODEL, folder / "rounded")
+    )
+    print(json.dumps({**said, "bytes": sizes, "bytes_a_parameter": [size / parameters for size in sizes],
+                      "answers": len(documents), "tokens": tokens, "loss": [before, after]}))  # fmt: skip
+    assert sizes[1] < 1.02 * parameters < sizes[0], sizes
+    assert len(documents) >= 8 and tokens > 3000, (len(documents), tokens)
+    assert before < 0.1 and after < before + 0.02, (before, after)
+
+
+with tempfile.TemporaryDirectory() as name:
+    if len(sys.argv) > 3:
+        check_shipped(pathlib.Path(name), os.path.abspath(sys.argv[3]))
+    else:
+        check_rounding()
+        check_deeper(pathlib.Path(name))
+print("deeper models compute the same; weights are rounded to the nearest")
