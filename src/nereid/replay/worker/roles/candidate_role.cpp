@@ -300,7 +300,7 @@ class CandidateRole : public Role {
   }
 
   // Again without some launches; what they would have made stays poisoned, but for integers
-  // (Replay::leave_out). An answer may be what booleans or integers hold in their place: then once more with
+  // (Replay::leave_out). An output may be what booleans or integers hold in their place: then once more with
   // others.
   Json leave_out(const Json& document) {
     const Work work(machine_);
@@ -313,12 +313,14 @@ class CandidateRole : public Role {
     options.leave_out = document.at("steps").get<std::set<int>>();
     options.deadline = machine_.limit(document.at("seconds").get<double>());
     std::vector<bool> changed = changed_outputs(options);
-    const auto is_bool = [&](ValueId id) { return loaded_.trace.values[id].dtype == trace::DType::kBool; };
-    if (std::ranges::none_of(changed, std::identity()) &&
-        (std::ranges::any_of(outputs_, is_bool) || loaded_.replay->has_stand_ins())) {
+    bool again = loaded_.replay->has_stand_ins() && std::ranges::none_of(changed, std::identity());
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      again |= !changed[i] && loaded_.trace.values[outputs_[i]].dtype == trace::DType::kBool;
+    if (again) {
       options.poisoned_truth = false;
       options.other_stand_ins = true;
-      changed = changed_outputs(options);
+      const auto also = changed_outputs(options);
+      for (size_t i = 0; i < outputs_.size(); ++i) changed[i] = changed[i] || also[i];
     }
     return {{"changed", changed}, {"seconds", work.seconds()}};
   }
