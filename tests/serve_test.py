@@ -483,9 +483,10 @@ def ends_while_it_loads(test, tool, folder):
     while len(codes) < 10 and 130 not in codes:
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while process.poll() is None:
+            # The name first: `nereid` catches signals too, before it becomes nereid-lm.
+            name = os.path.basename(os.readlink(f"/proc/{process.pid}/exe"))
             status = Path(f"/proc/{process.pid}/status").read_text()
             catches = int(status.partition("SigCgt:")[2].split()[0], 16)
-            name = os.path.basename(os.readlink(f"/proc/{process.pid}/exe"))
             if name == "nereid-lm" and catches >> (signal.SIGTERM - 1) & 1:
                 break
         process.send_signal(signal.SIGTERM)
