@@ -238,7 +238,11 @@ def briefly(nereid, folder):
             r"\d (B|kB|MB|k?FLOP)", line["plan"]
         ), line
         assert line["verdict"]["verdict"] == "Verified"
-        steps, plan = re.fullmatch(r"((?:#\d+ .*\n)+returns .*\n)((?:.|\n)*)", line["plan"]).groups()
+        summary = re.fullmatch(r"given (.*)\n((?:#\d+ .*\n)+returns .*\n)((?:.|\n)*)", line["plan"])
+        given, steps, plan = summary.groups()
+        forward = next(f for f in ast.walk(ast.parse(line["task"])) if getattr(f, "name", "") == "forward")
+        sizes = set(re.findall(r"(\w+) \[[\d, ]*\]", given))
+        assert sizes >= {a.arg for a in forward.args.args[1:]}, given
         steps, plan = steps.split("\n"), plan.rstrip().split("\n")
         assert all(step.startswith(f"#{n} ") for n, step in enumerate(steps[:-2], 1)), steps
         assert re.fullmatch(r"(One by one|Simply fused|Fused):", plan[0]) and len(line["kernels"]) == len(
