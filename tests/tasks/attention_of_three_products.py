@@ -4,8 +4,8 @@ from torch.nn import functional as F
 
 
 class Model(nn.Module):
-    """Attention with small scores whose keys are products of three inputs: of large ones they overflow, or not,
-    by when the scale is applied."""
+    """Attention with small scores whose keys are products of three inputs. Whether large ones overflow
+    depends on when the scale is applied."""
 
     def forward(self, query, key, gate, level, value):
         return F.scaled_dot_product_attention(query, key * gate * level, value, is_causal=True, scale=0.1)
