@@ -3,7 +3,7 @@ mantissa bits are the nearest ones (tools/quantise).
 
 deepen_test.py NEREID_LM MODEL             with two layers of the model
 deepen_test.py NEREID_LM MODEL NEREID      the whole model with 4 mantissa bits: its size, and its loss on
-                                           answers to held-out programs
+                                           plans of held-out programs
 """
 
 import importlib.machinery
@@ -126,7 +126,7 @@ def check_rounding():
 
 
 def answers(folder, nereid):
-    """Documents of held-out programs, and the places of their answers' tokens."""
+    """Documents of held-out programs, and the places of their plans' tokens, to the `</think>` after them."""
     pairs = folder / "pairs.jsonl"
     run(nereid, "synth", "--operators", 2, "--count", 12, "--split", "held-out", "--held-out", 0.05,
         "--seed", 777, "--max-elements", 2**16, "--pairs", "--brief", "--variants", 1,
@@ -148,6 +148,8 @@ def answers(folder, nereid):
         "--longest",
         4096,
     )
+    added = json.loads((MODEL / "tokenizer.json").read_text())["added_tokens"]
+    (close,) = (token["id"] for token in added if token["content"] == "</think>")
     documents, spans = [], []
     for file in sorted((folder / "shards").glob("*.tokens")):  # docs/data.md
         data = file.read_bytes()
@@ -158,12 +160,13 @@ def answers(folder, nereid):
         own = struct.unpack_from(f"<{2 * span_count}I", data, index_at + 16 * (count + 1))
         for i in range(count):
             documents.append(ids[index[2 * i] : index[2 * i + 2]])
-            spans.append([own[2 * s : 2 * s + 2] for s in range(index[2 * i + 1], index[2 * i + 3])])
+            begin = own[2 * index[2 * i + 1]]
+            spans.append([(begin, documents[-1].index(close, begin) + 1)])
     return documents, spans
 
 
 def loss(model, folder, documents, spans):
-    """Mean of the answers' tokens."""
+    """Mean of the plans' tokens."""
     made, at, losses = logits(model, folder, documents).astype(numpy.float64), 0, []
     for document, own in zip(documents, spans):
         for begin, end in own:
@@ -187,8 +190,8 @@ def check_shipped(folder, nereid):
     print(json.dumps({**said, "bytes": sizes, "bytes_a_parameter": [size / parameters for size in sizes],
                       "answers": len(documents), "tokens": tokens, "loss": [before, after]}))  # fmt: skip
     assert sizes[1] < 1.02 * parameters < sizes[0], sizes
-    assert len(documents) >= 8 and tokens > 3000, (len(documents), tokens)
-    assert before < 0.1 and after < before + 0.02, (before, after)
+    assert len(documents) >= 8 and tokens > 1000, (len(documents), tokens)
+    assert before < 0.25 and after < before + 0.02, (before, after)
 
 
 with tempfile.TemporaryDirectory() as name:
