@@ -7,9 +7,9 @@ them. Where the first input of the second has the size of the first's result, th
 ("then"); where both have an input of one size, they share it ("both"); else inputs are those of one and then
 of the other ("apart"). The forward returns the last result, or both; results of one size are often added or
 multiplied. Sizes are those of the plan where a line has one (`given x [2, 3]`, `#4 relu(#3) [2, 3]`), and of
-literal calls of torch.randn in get_inputs(). What cannot be traced is left out; of the answers of
-`nereid train pairs` one in
---verify-every is judged and kept if it is Verified. The last line on stdout counts, per minute of one core.
+literal calls of torch.randn in get_inputs(). What cannot be traced is left out. Of the
+answers of `nereid train pairs` one in --verify-every is judged, and kept if it is Verified. The last line on
+stdout counts, per minute of one core.
 """
 
 import argparse
@@ -19,31 +19,13 @@ import json
 import re
 
 from answers import TAKEN, LeftOut, add_options, forward_of, function_of, parsed, returned, run, text_of
-from reworded import methods_of, model_of
+from reworded import Renamer, methods_of, model_of
 
 CALCULATED = ("{} + {}", "{} * {}", "{} - {}", "torch.maximum({}, {})")
 
 
-class Names(ast.NodeTransformer):
-    """Other names of locals, of helpers and of attributes of self."""
-
-    def __init__(self, names, attributes):
-        self.names, self.attributes = names, attributes
-
-    def visit_Name(self, node):
-        node.id = self.names.get(node.id, node.id)
-        return node
-
-    def visit_arg(self, node):
-        self.generic_visit(node)
-        node.arg = self.names.get(node.arg, node.arg)
-        return node
-
-    def visit_Attribute(self, node):
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
-            node.attr = self.attributes.get(node.attr, node.attr)
-        return node
+class Names(Renamer):
+    """Other names of helpers and of attributes that a call registers, too."""
 
     def visit_Call(self, node):
         self.generic_visit(node)

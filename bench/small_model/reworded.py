@@ -70,6 +70,8 @@ def methods_of(tree, name):
 
 
 class Renamer(ast.NodeTransformer):
+    """Other names of locals and of attributes of self."""
+
     def __init__(self, names, attributes):
         self.names, self.attributes = names, attributes
 

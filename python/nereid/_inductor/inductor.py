@@ -14,6 +14,7 @@ too; without, they are PyTorch's.
 """
 
 import contextlib
+import math
 import os
 import tempfile
 
@@ -158,7 +159,8 @@ def paths(arg, text=""):
 def number_checks(arg, text=""):
     """Two lines for each Python float among a forward's inputs, which its kernels hold as a constant."""
     if isinstance(arg, float):
-        yield f"if {text} != {arg!r}:"
+        value = repr(arg) if math.isfinite(arg) else f"float('{arg!r}')"
+        yield f"if {text} == {text}:" if math.isnan(arg) else f"if {text} != {value}:"
         yield f"    raise ValueError('expected {arg!r}, got ' + str({text}))"
     elif isinstance(arg, list) or isinstance(arg, dict) and "tuple" in arg:
         for index, item in enumerate(arg if isinstance(arg, list) else arg["tuple"]):
