@@ -39,7 +39,7 @@ struct TokenizeOptions {
   lm::ChatTemplate chat_template;
   lm::ChatOptions chat_options;
   lm::TrainerOptions trainer;
-  std::string phrase_words;
+  std::string phrase_words, whole_phrases;
   std::string like = "qwen", output;
 };
 
@@ -123,6 +123,13 @@ Result<Answer> train(const TokenizeOptions& options, bool json) {
     NEREID_TRY(const std::string words, read_input(options.phrase_words));
     std::istringstream each(words);
     how.phrase_words = {std::istream_iterator<std::string>(each), {}};
+  }
+  if (!options.whole_phrases.empty()) {
+    if (options.like != "code") return input_error("--whole-phrases needs --like code");
+    NEREID_TRY_STATUS(each_text(options.whole_phrases, true, [&](std::string_view phrase) -> Status {
+      how.whole_phrases.emplace_back(phrase);
+      return ok_status();
+    }));
   }
   lm::Trainer trainer(how);
   for (const std::string& file : options.files)
@@ -208,6 +215,10 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
                    "Number of tokens of several words, as \" = tl.load(\", with names of --phrase-words")
       ->needs(training)
       ->needs(phrase_words);
+  command
+      ->add_option("--whole-phrases", options->whole_phrases,
+                   "File of texts that are tokens as they are, each ended by a NUL byte")
+      ->needs(training);
   command
       ->add_option("--like", options->like,
                    "Pre-tokenization: that of qwen or llama3, or code (names with underscores are words)")

@@ -64,12 +64,38 @@ std::string model_text(const LearnedVocabulary& learned) {
   return text + "]}";
 }
 
+// What is left of a text that is cut at phrases, as a tokenizer cuts it at added tokens.
+std::vector<std::string_view> between(std::string_view text, const std::vector<std::string>& phrases) {
+  std::vector<std::string_view> parts;
+  std::vector<size_t> next(phrases.size(), 0);  // where each phrase is found next
+  size_t from = 0;
+  while (true) {
+    size_t best = phrases.size();
+    for (size_t i = 0; i < phrases.size(); ++i) {
+      if (next[i] != std::string_view::npos && (next[i] < from || from == 0))
+        next[i] = text.find(phrases[i], from);
+      if (next[i] == std::string_view::npos) continue;
+      if (best == phrases.size() || next[i] < next[best] ||
+          (next[i] == next[best] && phrases[i].size() > phrases[best].size()))
+        best = i;
+    }
+    const size_t end = best == phrases.size() ? text.size() : next[best];
+    if (end > from) parts.push_back(text.substr(from, end - from));
+    if (best == phrases.size()) return parts;
+    from = end + phrases[best].size();
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   if (options_.family != TokenizerFamily::kCode) return;
   auto pattern = Pattern::compile(*to_pcre2(kCodePattern));
   NEREID_CHECK(pattern.ok(), "a constant");
+  for (const std::string& word : options_.phrase_words)
+    if (std::ranges::any_of(word, [](unsigned char c) { return std::isdigit(c) != 0; }))
+      for (size_t length = 1; length <= word.size(); ++length)
+        compound_begins_.insert(word.substr(0, length));
   by_pattern_.emplace();
   by_pattern_->steps.push_back({.pattern = *std::move(pattern)});
 }
@@ -86,16 +112,21 @@ void Trainer::add(std::string_view text) {
     append_nfc(text, normalized_);
     text = normalized_;
   }
-  if (by_pattern_) {
-    const auto done = PreTokenizerRun(*by_pattern_).words(text, [&](std::string_view word) {
-      count(word);
-      if (options_.phrases > 0) join(word);
-    });
-    NEREID_CHECK(done.ok(), "this expression never goes back");
-    end_phrase();
+  if (!by_pattern_) {
+    for (WordScanner scanner(text, qwen ? 1 : 3); !scanner.done();) count(scanner.next());
     return;
   }
-  for (WordScanner scanner(text, qwen ? 1 : 3); !scanner.done();) count(scanner.next());
+  for (const std::string_view part : between(text, options_.whole_phrases)) add_between_phrases(part);
+}
+
+void Trainer::add_between_phrases(std::string_view text) {
+  const auto done = PreTokenizerRun(*by_pattern_).words(text, [&](std::string_view word) {
+    count(word);
+    if (options_.phrases > 0) join_compounds(word);
+  });
+  NEREID_CHECK(done.ok(), "this expression never goes back");
+  end_compound();
+  end_phrase();
 }
 
 void Trainer::count(std::string_view word) {
@@ -107,9 +138,41 @@ void Trainer::count(std::string_view word) {
   }
 }
 
+namespace {
+
+std::string_view without_space_or_dot(std::string_view word) {
+  return word.substr(word.starts_with(' ') || word.starts_with('.') ? 1 : 0);
+}
+
+}  // namespace
+
+void Trainer::join_compounds(std::string_view word) {
+  std::string begun;
+  for (const std::string_view part : compound_) begun += part;
+  if (compound_begins_.contains(without_space_or_dot(begun + std::string(word)))) {
+    compound_.push_back(word);
+    return;
+  }
+  end_compound();
+  if (compound_begins_.contains(without_space_or_dot(word)))
+    compound_.push_back(word);
+  else
+    join(word);
+}
+
+void Trainer::end_compound() {
+  std::string whole;
+  for (const std::string_view part : compound_) whole += part;
+  if (options_.phrase_words.contains(std::string(without_space_or_dot(whole))))
+    join(whole);
+  else
+    for (const std::string_view part : compound_) join(part);
+  compound_.clear();
+}
+
 // A nought is of phrases, too, but within: tl.program_id(0).
 void Trainer::join(std::string_view word) {
-  const std::string_view name = word.substr(word.starts_with(' ') || word.starts_with('.') ? 1 : 0);
+  const std::string_view name = without_space_or_dot(word);
   const bool named = !name.empty() && (std::isalnum(static_cast<unsigned char>(name[0])) != 0 ||
                                        name[0] == '_' || (static_cast<unsigned char>(name[0]) & 0x80) != 0);
   if (named && word != "0" && !options_.phrase_words.contains(std::string(name))) return end_phrase();
@@ -153,7 +216,12 @@ std::vector<std::string> Trainer::phrases() const {
 }
 
 Result<std::string> Trainer::train() const {
-  const std::vector<std::string> phrases = this->phrases();
+  std::vector<std::string> phrases = options_.whole_phrases;
+  for (std::string& phrase : this->phrases())
+    if (std::ranges::count(options_.whole_phrases, phrase) == 0) phrases.push_back(std::move(phrase));
+  for (const std::string& phrase : options_.whole_phrases)
+    if (phrase.empty() || std::ranges::count(phrases, phrase) > 1)
+      return input_error("phrase {}: expected one that is not empty, given once", quoted(phrase));
   // The symbols of bytes have the ids after the special tokens, in the order of their code points.
   std::vector<std::string> tokens = options_.special;
   std::array<uint16_t, 256> symbols = byte_symbols();

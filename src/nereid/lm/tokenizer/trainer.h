@@ -35,11 +35,14 @@ struct TrainerOptions {
   uint64_t min_frequency = 0;             // pairs that are less common are not merged
   std::vector<std::string> special = {};  // they get the first ids
   // Of the vocabulary so many tokens are phrases: several words of a text, punctuation and the ends of lines
-  // among them, in which all names are of `phrase_words` (without a space or a dot before them). Those that
-  // spare the most tokens. They have the last ids and are added tokens that are not special, so a text is
+  // among them, in which all names are of `phrase_words` (without a space or a dot before them; some may
+  // have digits, as float32). Those that spare the most tokens. They have the last ids and are added tokens that are not special, so a text is
   // first cut at them, and whatever else is a name or a number is cut as everywhere. kCode alone.
   size_t phrases = 0;
   std::set<std::string> phrase_words = {};
+  // Phrases as they are, whole functions for instance, besides those: texts are cut at them, the first and
+  // then the longest where several begin, and nothing else is learnt from them. kCode alone.
+  std::vector<std::string> whole_phrases = {};
 };
 
 class Trainer {
@@ -53,9 +56,13 @@ class Trainer {
   Result<std::string> train() const;
 
  private:
+  void add_between_phrases(std::string_view text);
   void count(std::string_view word);
   // Words that phrases are of, one after the other; a word that is of none ends them.
   void join(std::string_view word);
+  // As join, but words that make a phrase word with digits together are one.
+  void join_compounds(std::string_view word);
+  void end_compound();
   void end_phrase();
   std::vector<std::string> phrases() const;
 
@@ -68,6 +75,8 @@ class Trainer {
   std::unordered_map<std::string, uint64_t, Hash, std::equal_to<>> words_;
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> joined_;  // what phrases are of
   std::vector<uint32_t> phrase_;
+  std::set<std::string, std::less<>> compound_begins_;  // of phrase words with digits
+  std::vector<std::string_view> compound_;              // words that begin one
   std::map<std::vector<uint32_t>, uint64_t> seen_phrases_;
   std::string lossless_, normalized_;
   std::optional<PreTokenizer> by_pattern_;  // kCode

@@ -87,6 +87,49 @@ TEST(Trainer, PhrasesAreTokensAndNamesAreCutAlike) {
   EXPECT_EQ(*trainer.train(), *text);
 }
 
+TEST(Trainer, NamesWithDigitsAreOfPhrasesAsAWhole) {
+  Trainer trainer({.family = TokenizerFamily::kCode,
+                   .vocabulary = 400,
+                   .phrases = 12,
+                   .phrase_words = {"tl", "to", "float32", "tf32x3", "input_precision"}});
+  for (int i = 0; i < 9; ++i)
+    trainer.add("a.to(tl.float32), input_precision=\"tf32x3\"); b.to(tl.float16); c32, tf32, 32\n");
+  const auto text = trainer.train();
+  ASSERT_TRUE(text.ok());
+  std::string phrases;
+  const Json document = Json::parse(*text);
+  for (const Json& token : document.at("added_tokens")) phrases += token.at("content").get<std::string>();
+  EXPECT_THAT(phrases, HasSubstr(".to(tl.float32), input_precision=\"tf32x3\")"));
+  EXPECT_THAT(phrases, testing::Not(HasSubstr("16")));
+  EXPECT_THAT(phrases, testing::Not(HasSubstr("tf32,")));
+  EXPECT_THAT(phrases, testing::Not(HasSubstr("32\n")));
+}
+
+TEST(Trainer, WholePhrasesAreTokensAndTeachNothingElse) {
+  const std::string helper = "def f(x):\n    return x * 2.0**-11\n", longer = helper + "\n\n";
+  Trainer trainer({.family = TokenizerFamily::kCode,
+                   .vocabulary = 300,
+                   .phrases = 4,
+                   .phrase_words = {"tl", "load", "return"},
+                   .whole_phrases = {helper, longer}});
+  for (int i = 0; i < 9; ++i) trainer.add("a = tl.load(b)\n" + longer + "c = tl.load(d)\n" + helper);
+  const auto text = trainer.train();
+  ASSERT_TRUE(text.ok());
+  const auto tokenizer = Tokenizer::parse(*text, "trained");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const auto count = [&](const std::string& of) {
+    std::vector<TokenId> ids;
+    EXPECT_TRUE(Encoder(*tokenizer).encode(of, {}, ids).ok());
+    EXPECT_EQ((*tokenizer)->decode(ids), of);
+    return ids.size();
+  };
+  EXPECT_EQ(count(helper), 1u);
+  EXPECT_EQ(count(longer), 1u);  // the longest where two begin
+  EXPECT_EQ(count(longer + helper), 2u);
+  EXPECT_EQ(count(" = tl.load("), 1u);
+  EXPECT_EQ(count("def"), 3u);  // only in the helper, so no merge is learnt from it
+}
+
 TEST(Trainer, StopsWhereTextsGiveOut) {
   Trainer trainer({.vocabulary = 100'000, .min_frequency = 2});
   trainer.add("aaaa bb aaaa");
@@ -101,6 +144,12 @@ TEST(Trainer, WhatIsRefused) {
   EXPECT_THAT(refusal({.special = {""}}), HasSubstr("special token ''"));
   EXPECT_THAT(refusal({.special = {"<a>", "<a>"}}), HasSubstr("special token '<a>'"));
   EXPECT_THAT(refusal({.special = {"x"}}), HasSubstr("special token 'x'"));
+  const auto phrases = [&](std::vector<std::string> whole) {
+    return refusal({.family = TokenizerFamily::kCode, .whole_phrases = std::move(whole)});
+  };
+  EXPECT_THAT(phrases({""}), HasSubstr("phrase \"\""));
+  EXPECT_THAT(phrases({"a b", "a b"}),
+              HasSubstr("phrase \"a b\": expected one that is not empty, given once"));
 }
 
 }  // namespace
