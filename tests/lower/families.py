@@ -239,6 +239,18 @@ CASES = [
         (1, 40, 47, 43),
         never="Here 1 kernel moves",
     ),
+    # Maps that products read are computed in their loads, where that takes less time than their bytes.
+    product(
+        "computed_factors",
+        "x, y = F.elu(x) + 1, F.elu(y) + 1\ns = y.transpose(-2, -1) @ z\n"
+        "(x @ s) / ((x * y.sum(-2, keepdim=True)).sum(-1, keepdim=True) + 1e-6)",
+        (2, 197, 36),
+        (2, 197, 36),
+        (2, 197, 36),
+        never="elu_add_kernel",
+    ),
+    product("factor_of_many_tiles", "(F.elu(x) + 1) @ y", (70, 40), (40, 2000), mentions="elu_add_kernel"),
+    product("factor_and_result", "x = x.sigmoid() + 1\nx @ y, x", (70, 40), (40, 50), never="1 kernel moves"),
     # Rows at no vector's places: blocks of float32 as one row of elements, halves with padded rows.
     product("odd_rows", "x @ y.t()", (50, 259), (131, 259), mentions="[BLOCK_N, BLOCK_K])"),
     product("odd_columns", "x @ y", (50, 64), (64, 131), mentions="[BLOCK_K, BLOCK_N])"),

@@ -14,6 +14,7 @@
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/products/channels_last.h"
+#include "nereid/compiler/transforms/products/computed_factors.h"
 #include "nereid/compiler/transforms/products/contraction_operands.h"
 #include "nereid/compiler/transforms/products/split_sum.h"
 #include "nereid/compiler/transforms/products/window_factors.h"
@@ -92,9 +93,9 @@ void unroll(Graph& graph, Node& node) {
 // Inlines maps into their readers.
 class Inliner {
  public:
-  Inliner(Graph& graph, const std::set<int>& cuts, Fusion fusion)
-      : graph_(graph), cuts_(cuts), places_(graph.tensors.size()) {
-    if (fusion != Fusion::kFree) plain_.emplace(graph, live_nodes(graph), fusion);
+  Inliner(Graph& graph, const Target& target, const std::set<int>& cuts, Fusion fusion)
+      : graph_(graph), target_(target), cuts_(cuts), live_(live_nodes(graph)), places_(graph.tensors.size()) {
+    if (fusion != Fusion::kFree) plain_.emplace(graph, live_, fusion);
   }
 
   void run() {
@@ -123,10 +124,9 @@ class Inliner {
   }
 
   void count() {
-    const std::vector<bool> live = live_nodes(graph_);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (!live[n]) continue;
+      if (!live_[n]) continue;
       if (node.call != nullptr) {
         for (const auto& [value, tensor] : node.inputs) ++places_[static_cast<size_t>(tensor)].nodes;
         continue;
@@ -196,7 +196,7 @@ class Inliner {
     return false;
   }
 
-  bool stays(const Node& reader, TensorId tensor) const {
+  bool stays(const Node& reader, TensorId tensor) {
     const Node* made = graph_.maker(tensor);
     if (made == nullptr || made->special() || made->reduction != Reduction::kNone || made->whole ||
         !made->at.empty() || part_of(*made, cuts_) != part_of(reader, cuts_))
@@ -212,8 +212,16 @@ class Inliner {
     if (length > kLongBody && places.nodes > 1) return true;
     if (places.most > 1 && length > kWindowBody && length * places.most > kMostInlined) return true;
     if (places.most > 4 && length > kWindowBody) return true;
-    if ((reader.flash || is_contraction(graph_, reader)) && !light(*made)) return true;
+    if ((reader.flash || is_contraction(graph_, reader)) && !light(*made) && !in_products(tensor))
+      return true;
     return ends_contraction(tensor);
+  }
+
+  // All of its readers compute it, or none.
+  bool in_products(TensorId tensor) {
+    const auto known = in_products_.find(tensor);
+    if (known != in_products_.end()) return known->second;
+    return in_products_[tensor] = !plain_ && computed_in_products(graph_, tensor, live_, target_);
   }
 
   void inline_into_factors(Node& node) {
@@ -251,9 +259,12 @@ class Inliner {
   ExprId rounded(ExprId body, const Expr& load) { return graph_.exprs.cast(body, load.type); }
 
   Graph& graph_;
+  const Target& target_;
   const std::set<int>& cuts_;
+  const std::vector<bool> live_;
   std::optional<PlainFusion> plain_;
-  std::vector<Places> places_;  // of each tensor
+  std::vector<Places> places_;            // of each tensor
+  std::map<TensorId, bool> in_products_;  // of those asked for
   const std::vector<TensorId> results_ = graph_.results();
 };
 
@@ -348,7 +359,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
         !is_contraction(graph, node))
       unroll(graph, node);
   if (fusion == Fusion::kFree) keep_concatenations(graph);
-  Inliner(graph, cuts, fusion).run();
+  Inliner(graph, target, cuts, fusion).run();
   if (fusion == Fusion::kFree) slice_concatenations(graph, target);
   if (split_sums) split_long_sums(graph, target);
   split_long_rows(graph, target, split_sums);
