@@ -151,6 +151,18 @@ def limits(nereid, folder):
     assert report["max_operators"] == 1
 
 
+def holds_out_by_the_whole_list(nereid, folder):
+    """A package of a held-out author is held out, also where that author's listed one is not collected."""
+    names = folder / "list.txt"
+    names.write_text("harvest-other==0.1\nharvest-third==3  # held out\nnot-there==1  # held out\n")
+    done = harvest(nereid, folder / "part", "--list", names, "--packages", "harvest-other", "--limit", 1,
+                   "--max-operators", 1, "--per-module", 1, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (package,) = json.loads(done.stdout)["packages"]
+    assert (package["package"], package["split"]) == ("harvest-other", "held-out"), package
+    assert "not-there is held out and not installed" in done.stderr, done.stderr
+
+
 def refuses(nereid, folder):
     """Errors name what is missing and how to mend it."""
     for arguments, words in (
@@ -206,6 +218,7 @@ def main():
             real_packages(given.nereid, folder)
             return
         refuses(given.nereid, folder / "refused")
+        holds_out_by_the_whole_list(given.nereid, folder)
         collects(given.nereid, folder / "all")
         if given.all:
             resumes(given.nereid, folder / "again", folder / "all")

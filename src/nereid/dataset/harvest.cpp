@@ -62,41 +62,53 @@ class Harvest {
   }
 
  private:
+  // Of an installed package; nothing where it is not installed.
+  Result<std::optional<PackageFacts>> ask_about(const std::string& name) {
+    progress_.say(name);
+    NEREID_TRY(const HarvestWorker::Reply reply, worker_->ask({{"about", name}}, kAboutSeconds));
+    if (!reply.json) return our_error("{}: {}", name, reply.why);
+    try {
+      const Json& about = *reply.json;
+      if (about.contains("missing")) return std::optional<PackageFacts>();
+      for (const auto& module : about.at("modules"))
+        if (is_refused(module.get<std::string>()))
+          return input_error("{} holds the module {}, a benchmark's: it is never collected", name,
+                             module.get<std::string>());
+      return std::optional(PackageFacts{.version = about.at("version").get<std::string>(),
+                                        .licence = about.at("licence").get<std::string>(),
+                                        .author = about.at("author").get<std::string>()});
+    } catch (const nlohmann::json::exception& e) {
+      return our_error("{}: {}", name, e.what());
+    }
+  }
+
   // Which packages are there, in which versions; the error names all that are not.
   Status ask_about_all() {
     std::string missing, install;
     packages_ = options_.packages;
-    for (auto& package : packages_) {
-      progress_.say(package.name);
-      NEREID_TRY(const HarvestWorker::Reply reply, worker_->ask({{"about", package.name}}, kAboutSeconds));
-      if (!reply.json) return our_error("{}: {}", package.name, reply.why);
-      try {
-        const Json& about = *reply.json;
-        const std::string wanted =
-            package.version.empty() ? package.name : package.name + "==" + package.version;
-        if (about.contains("missing")) {
-          missing += fmt::format("{}{}", missing.empty() ? "" : ", ", wanted);
-          install += " " + wanted;
-          continue;
-        }
-        for (const auto& name : about.at("modules"))
-          if (is_refused(name.get<std::string>()))
-            return input_error("{} holds the module {}, a benchmark's: it is never collected", package.name,
-                               name.get<std::string>());
-        PackageFacts& facts = facts_[package.name];
-        about.at("version").get_to(facts.version), about.at("licence").get_to(facts.licence);
-        about.at("author").get_to(facts.author);
-        if (!package.version.empty() && facts.version != package.version) {
-          missing += fmt::format("{}{} (installed: {})", missing.empty() ? "" : ", ", wanted, facts.version);
-          install += " " + wanted;
-        }
-      } catch (const nlohmann::json::exception& e) {
-        return our_error("{}: {}", package.name, e.what());
-      }
+    for (const auto& package : packages_) {
+      const std::string wanted =
+          package.version.empty() ? package.name : package.name + "==" + package.version;
+      NEREID_TRY(const auto facts, ask_about(package.name));
+      if (facts) facts_[package.name] = *facts;
+      if (facts && (package.version.empty() || facts->version == package.version)) continue;
+      missing += fmt::format("{}{}{}", missing.empty() ? "" : ", ", wanted,
+                             facts ? fmt::format(" (installed: {})", facts->version) : "");
+      install += " " + wanted;
     }
     if (!missing.empty())
       return input_error("not installed for {}: {}. Install with: {} -m pip install{}", python().string(),
                          missing, python().string(), install);
+    for (const auto& package : options_.held_out_elsewhere) {
+      NEREID_TRY(const auto facts, ask_about(package.name));
+      if (facts)
+        held_out_authors_.merge(authors_of(facts->author));
+      else
+        fmt::print(stderr,
+                   "nereid: {} is held out and not installed, so its authors are not known: other packages "
+                   "of theirs are not held out\n",
+                   package.name);
+    }
     hold_out();
     return ok_status();
   }
@@ -108,15 +120,14 @@ class Harvest {
   // Named packages, and those of the same authors. Training packages come first: a held-out task that is one
   // of theirs, too, is dropped.
   void hold_out() {
-    std::set<std::string> authors;
     for (auto& package : packages_) {
       for (const auto& name : options_.hold_out)
         package.held_out = package.held_out || normalized(name) == normalized(package.name);
-      if (package.held_out) authors.merge(authors_of(facts_[package.name].author));
+      if (package.held_out) held_out_authors_.merge(authors_of(facts_[package.name].author));
     }
     for (auto& package : packages_)
       for (const auto& author : authors_of(facts_[package.name].author))
-        package.held_out = package.held_out || authors.contains(author);
+        package.held_out = package.held_out || held_out_authors_.contains(author);
     std::stable_partition(packages_.begin(), packages_.end(),
                           [](const HarvestPackage& package) { return !package.held_out; });
   }
@@ -397,6 +408,7 @@ class Harvest {
   std::unique_ptr<tracer::Tracer> tracer_;
   std::vector<HarvestPackage> packages_;
   std::map<std::string, PackageFacts> facts_;
+  std::set<std::string> held_out_authors_;
   std::map<std::string, PackageProgress> done_;
   std::vector<HarvestLines> sides_;
   HarvestIndex lines_;

@@ -32,7 +32,9 @@ struct HarvestOptions {
   std::filesystem::path output{};
   std::filesystem::path python{};       // the interpreter that holds the packages; empty: the installation's
   std::vector<std::string> hold_out{};  // more names
-  uint64_t limit = 0;                   // tasks of each package; 0: all
+  // Held-out packages that are not collected from: other packages of their authors are held out, too.
+  std::vector<HarvestPackage> held_out_elsewhere{};
+  uint64_t limit = 0;  // tasks of each package; 0: all
   int max_operators = 12;
   int per_entry = 60;      // subgraphs of one module or model
   int same_structure = 8;  // tasks with equal structure

@@ -57,7 +57,13 @@ Result<dataset::HarvestOptions> options_of(const HarvestFlags& flags) {
       }
     named.push_back(std::move(package));
   }
-  if (!named.empty()) options.packages = std::move(named);
+  if (!named.empty()) {
+    for (auto& listed : options.packages)
+      if (listed.held_out &&
+          std::ranges::none_of(named, [&](const auto& package) { return package.name == listed.name; }))
+        options.held_out_elsewhere.push_back(std::move(listed));
+    options.packages = std::move(named);
+  }
   if (options.packages.empty())
     return input_error("no package is named: give --packages NAME,... or --list FILE (runs/harvest.txt)");
   for (const auto& name : flags.hold_out)
