@@ -291,6 +291,39 @@ class Launches(unittest.TestCase):
         module.register_forward_hook(lambda *args: None)
         torch.testing.assert_close(fast(self.x), module(self.x))
 
+    def test_what_else_concerns_a_call_goes_by_nn_module(self):
+        calls, plain = [], nn.Module.__call__
+
+        def counted(module, *args):
+            calls.append(module)
+            return plain(module, *args)
+
+        def nothing(*args):
+            return None
+
+        changes = {
+            "hook": lambda fast: fast.register_forward_hook(nothing),
+            "hook before": lambda fast: fast.register_forward_pre_hook(nothing),
+            "hook backward": lambda fast: fast.register_full_backward_hook(nothing),
+            "hook before backward": lambda fast: fast.register_full_backward_pre_hook(nothing),
+            "hook of all": lambda fast: nn.modules.module.register_module_forward_hook(nothing),
+        }
+        for name, change in changes.items():
+            with self.subTest(name):
+                fast, module, _ = self.ready()
+                with unittest.mock.patch.object(nn.Module, "__call__", counted):
+                    fast(self.x)
+                    self.assertEqual(calls, [])
+                    handle = change(fast)
+                    got = fast(self.x)
+                self.assertEqual(calls, [fast])
+                calls.clear()
+                handle.remove()
+                torch.testing.assert_close(got, module(self.x))
+        fast, _, _ = self.ready()
+        fast.forward = lambda x: 5
+        self.assertEqual(fast(self.x), 5)
+
     def test_compilers_see_the_original(self):
         fast, module, _ = self.ready()
         for name in ("is_compiling", "is_dynamo_compiling"):

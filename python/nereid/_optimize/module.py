@@ -107,6 +107,24 @@ class Optimized(torch.nn.Module):
 
     # -- the call -------------------------------------------------------------------------------------------
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As nn.Module's, which runs where there are hooks or the native check does not pass."""
+        own = self.__dict__
+        if (
+            not torch.compiler.is_compiling()
+            and (run := own["_nereid_native"].run) is not None
+            and not own["_forward_hooks"]
+            and not own["_forward_pre_hooks"]
+            and not own["_backward_hooks"]
+            and not own["_backward_pre_hooks"]
+        ):
+            try:
+                if (answer := run(args, kwargs)) is not AGAIN:
+                    return answer
+            except Exception:  # noqa: BLE001 (the kernels raise it again)
+                return self._nereid_checked(args, kwargs)
+        return super().__call__(*args, **kwargs)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """As the original's forward."""
         if torch.compiler.is_compiling():
@@ -119,6 +137,10 @@ class Optimized(torch.nn.Module):
                     return answer
             except Exception:  # noqa: BLE001, S110 (the kernels raise it again below)
                 pass
+        return self._nereid_checked(args, kwargs)
+
+    def _nereid_checked(self, args, kwargs):
+        """A call after the check in Python."""
         chosen, why, tensors = self._nereid_choice(args, kwargs)
         if why is None:
             settings = self._nereid_settings
@@ -128,7 +150,7 @@ class Optimized(torch.nn.Module):
         why = self._nereid_specialize(args, kwargs) or why
         if not self._nereid_warned:
             self.__dict__["_nereid_warned"] = True
-            warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=3)
+            warnings.warn(f"nereid: the original forward runs: {why}", stacklevel=4)
         return self._nereid_original.forward(*args, **kwargs)
 
     def _nereid_choice(self, args, kwargs):
