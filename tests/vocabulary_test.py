@@ -104,7 +104,8 @@ def check_further_tasks(folder):
         return path
 
     known, held = file("known", ("a", "1", "x")), file("held", ("b", "2", "x"))
-    found = file("found", ("a", "1", "x"), ("c", "2", "x"), ("d", "3", "x"), ("d", "3", "x"), ("e", "4", "y" * 99),
+    found = file("found", ("a", "1", "x"), ("c", "2", "x"), ("d", "3", "x"), ("d", "3", "x"),
+                 ("e", "4", "y" * 99),
                  end='{"digest": "f", "str')  # fmt: skip
     out = folder / "out"
     said = run(sys.executable, TOOLS / "further_tasks.py", out, found, folder / "none", "--known", known, out,

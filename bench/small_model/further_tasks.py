@@ -1,6 +1,7 @@
 """Harvested tasks that are not known yet: one of each text, and of no structure of held-out packages.
 
-    python3 bench/small_model/further_tasks.py OUT TASKS.jsonl... --known FILE.jsonl... [--held-out FILE.jsonl]
+    python3 bench/small_model/further_tasks.py OUT TASKS.jsonl... --known FILE.jsonl...
+        [--held-out FILE.jsonl]
 
 Files are of `nereid harvest`: lines with `code`, `digest` and `structure`. Lines that a process left
 unfinished are skipped, as are sources over --longest characters.

@@ -306,6 +306,7 @@ class Launches(unittest.TestCase):
             "hook before": lambda fast: fast.register_forward_pre_hook(nothing),
             "hook backward": lambda fast: fast.register_full_backward_hook(nothing),
             "hook before backward": lambda fast: fast.register_full_backward_pre_hook(nothing),
+            "compiled": lambda fast: setattr(fast, "_compiled_call_impl", fast._call_impl),
             "hook of all": lambda fast: nn.modules.module.register_module_forward_hook(nothing),
         }
         for name, change in changes.items():
@@ -318,7 +319,8 @@ class Launches(unittest.TestCase):
                     got = fast(self.x)
                 self.assertEqual(calls, [fast])
                 calls.clear()
-                handle.remove()
+                if handle is not None:
+                    handle.remove()
                 torch.testing.assert_close(got, module(self.x))
         fast, _, _ = self.ready()
         fast.forward = lambda x: 5

@@ -23,6 +23,7 @@ from .kernels import Kernels, answer_of
 from .native import Checked
 from .plan import Plan, Settings, exported_module, one_line
 from .prepared import AGAIN
+from .stand_in import StandIn
 from .tensors import (
     alike,
     held_by,
@@ -61,7 +62,7 @@ def _blank():
     return Optimized.__new__(Optimized)
 
 
-class Optimized(torch.nn.Module):
+class Optimized(StandIn):
     """A module whose forward is verified kernels where they hold, and the original's elsewhere.
     `nereid.optimize` makes it.
 
@@ -108,7 +109,8 @@ class Optimized(torch.nn.Module):
     # -- the call -------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """As nn.Module's, which runs where there are hooks or the native check does not pass."""
+        """As nn.Module's, which runs where there are hooks, it is compiled or the native check does not
+        pass."""
         own = self.__dict__
         if (
             not torch.compiler.is_compiling()
@@ -117,6 +119,7 @@ class Optimized(torch.nn.Module):
             and not own["_forward_pre_hooks"]
             and not own["_backward_hooks"]
             and not own["_backward_pre_hooks"]
+            and "_compiled_call_impl" not in own
         ):
             try:
                 if (answer := run(args, kwargs)) is not AGAIN:
@@ -404,73 +407,10 @@ class Optimized(torch.nn.Module):
         state = "kernels" if self._nereid_plan.source is not None else "no kernels"
         return f"Optimized({state})[{self._nereid_original!r}]"
 
-    # -- the original's side --------------------------------------------------------------------------------
-
-    def _nereid_class(self):
-        original = self.__dict__.get("_nereid_original")
-        return type(self) if original is None else original.__class__
-
-    def _nereid_set_class(self, cls):  # torch.nn.utils.parametrize
-        self._nereid_original.__class__ = cls
-
-    __class__ = property(_nereid_class, _nereid_set_class)
-
-    def __prepare_scriptable__(self):
-        return self._nereid_original
-
-    def _replicate_for_data_parallel(self):
-        return self._nereid_original._replicate_for_data_parallel()
+    # -- pickles ---------------------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol):
         return _blank, (), self.__getstate__()
-
-    @property
-    def training(self):
-        original = self.__dict__.get("_nereid_original")
-        return True if original is None else original.training
-
-    @training.setter
-    def training(self, mode):
-        original = self.__dict__.get("_nereid_original")
-        if original is not None:
-            original.training = mode
-
-    def __getattr__(self, name):
-        original = self.__dict__.get("_nereid_original")
-        if original is None:
-            raise AttributeError(name)
-        return getattr(original, name)
-
-    def __setattr__(self, name, value):
-        if name.startswith("_nereid_") or "_nereid_original" not in self.__dict__:
-            super().__setattr__(name, value)
-        elif name == "_compiled_call_impl":  # of `fast.compile()`, which must not compile the original
-            self.__dict__[name] = value
-        else:
-            setattr(self._nereid_original, name, value)
-
-    def __delattr__(self, name):
-        delattr(self._nereid_original, name)
-
-    def train(self, mode: bool = True):
-        self._nereid_original.train(mode)
-        return self
-
-    def _apply(self, fn, recurse=True):
-        self._nereid_original._apply(fn, recurse)
-        return self
-
-    def state_dict(self, *args, **kwargs):
-        return self._nereid_original.state_dict(*args, **kwargs)
-
-    def load_state_dict(self, *args, **kwargs):
-        return self._nereid_original.load_state_dict(*args, **kwargs)
-
-    def _save_to_state_dict(self, *args):
-        self._nereid_original._save_to_state_dict(*args)
-
-    def _load_from_state_dict(self, *args):
-        self._nereid_original._load_from_state_dict(*args)
 
     def __getstate__(self):
         plan = self._nereid_plan
@@ -499,6 +439,3 @@ class Optimized(torch.nn.Module):
         if any(type(held.get(k)) is not type(v) or held[k] != v for k, v in wanted.items()):
             plan = self.__dict__["_nereid_plan"] = copy.copy(self._nereid_plan)
             plan.valid = False  # globals or attributes of classes are others in this process
-
-    def __dir__(self):
-        return sorted({*super().__dir__(), *dir(self._nereid_original)})

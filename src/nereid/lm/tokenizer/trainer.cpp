@@ -64,7 +64,7 @@ std::string model_text(const LearnedVocabulary& learned) {
   return text + "]}";
 }
 
-// What is left of a text that is cut at phrases, as a tokenizer cuts it at added tokens.
+// The parts of a text between phrases: a tokenizer cuts it at them as at added tokens.
 std::vector<std::string_view> between(std::string_view text, const std::vector<std::string>& phrases) {
   std::vector<std::string_view> parts;
   std::vector<size_t> next(phrases.size(), 0);  // where each phrase is found next

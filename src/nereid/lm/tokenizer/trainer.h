@@ -36,8 +36,9 @@ struct TrainerOptions {
   std::vector<std::string> special = {};  // they get the first ids
   // Of the vocabulary so many tokens are phrases: several words of a text, punctuation and the ends of lines
   // among them, in which all names are of `phrase_words` (without a space or a dot before them; some may
-  // have digits, as float32). Those that spare the most tokens. They have the last ids and are added tokens that are not special, so a text is
-  // first cut at them, and whatever else is a name or a number is cut as everywhere. kCode alone.
+  // have digits, as float32). Those that spare the most tokens. They have the last ids and are added tokens
+  // that are not special, so a text is first cut at them, and whatever else is a name or a number is cut as
+  // everywhere. kCode alone.
   size_t phrases = 0;
   std::set<std::string> phrase_words = {};
   // Phrases as they are, whole functions for instance, besides those: texts are cut at them, the first and
