@@ -64,7 +64,7 @@ class EveryModule(unittest.TestCase):
 
     def test_each_is_verified_and_computes_the_same(self):
         modules = live_modules.modules()
-        for name in sampled(modules, 12):  # each is compiled and judged
+        for name in sampled(modules, 24):  # each is compiled and judged
             module, inputs, *more = modules[name]
             with self.subTest(name), warnings.catch_warnings(), torch.no_grad():
                 warnings.simplefilter("error", UserWarning)

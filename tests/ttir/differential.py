@@ -270,7 +270,7 @@ def main():
     ]
     from sample import sampled
 
-    wanted = sampled(wanted, 1 if options.all or options.words else 3, lambda case: case.name)
+    wanted = sampled(wanted, 1 if options.all or options.words else 6, lambda case: case.name)
     with tempfile.TemporaryDirectory(prefix="nereid-differential-") as folder:
         pathlib.Path(folder, "kernels_under_test.py").write_text(
             cases.HEADER + "".join(c.source() for c in wanted)
