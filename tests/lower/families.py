@@ -247,10 +247,41 @@ CASES = [
         (2, 197, 36),
         (2, 197, 36),
         (2, 197, 36),
-        never="elu_add_kernel",
+        mentions="Here 2 kernels move",
     ),
     product("factor_of_many_tiles", "(F.elu(x) + 1) @ y", (70, 40), (40, 2000), mentions="elu_add_kernel"),
     product("factor_and_result", "x = x.sigmoid() + 1\nx @ y, x", (70, 40), (40, 50), never="1 kernel moves"),
+    # Sums of a factor's rows are added up in the product's loop, and stored by the first of its tiles.
+    product(
+        "factor_sums",
+        "(x * x).sum(-1, keepdim=True) + y.abs().sum(-1) - 2 * (x @ y.t())",
+        (70, 41),
+        (131, 41),
+        mentions="Here 1 kernel moves",
+    ),
+    product(
+        "factor_sums_half",
+        "(x.float() ** 2).sum(-1, keepdim=True) + x @ y",
+        (70, 40),
+        (40, 131),
+        mentions="Here 1 kernel moves",
+        dtype="float16",
+    ),
+    product(
+        "factor_sums_stored",
+        "x @ y, x.exp().sum(-1), (y * y).sum(-2)",
+        (3, 70, 41),
+        (3, 41, 131),
+        mentions="(first_n == 0)",
+    ),
+    # A norm holds the rows that it sums.
+    product(
+        "sum_of_held_rows",
+        "x @ y, F.layer_norm(x, (40,))",
+        (70, 40),
+        (40, 131),
+        mentions="Here 2 kernels move",
+    ),
     # Rows at no vector's places: blocks of float32 as one row of elements, halves with padded rows.
     product("odd_rows", "x @ y.t()", (50, 259), (131, 259), mentions="[BLOCK_N, BLOCK_K])"),
     product("odd_columns", "x @ y", (50, 64), (64, 131), mentions="[BLOCK_K, BLOCK_N])"),
@@ -274,7 +305,13 @@ CASES = [
     product("adjacent_both", "x @ y.t()", (96, 80), (112, 80), never="tl.max_contiguous("),
     product("adjacent_half", "x @ y", (96, 80), (80, 112), never="m + k_left * 112", dtype="float16"),
     # Distances of more than 25 rows, which PyTorch has by their product.
-    product("distances", "torch.cdist(x, y)", (2, 40, 48), (2, 70, 48), mentions="products_kernel"),
+    product(
+        "distances",
+        "torch.cdist(x, y)",
+        (2, 40, 48),
+        (2, 70, 48),
+        mentions="products_squares_distance_kernel",
+    ),
     product("distances_of_few", "torch.cdist(x, y)", (20, 48), (21, 48), never="products_kernel"),
     # A few queries of many keys: products that are cut by keys.
     product(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <ranges>
 
 #include "nereid/compiler/codegen/contraction_tile.h"
 #include "nereid/compiler/codegen/emit.h"
@@ -83,7 +84,7 @@ class ContractionEmitter {
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
 
     program(write);
-    write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+    start_sums(write, by);
     // A small product takes no time in either precision.
     const bool tf32 = first().tf32 && static_cast<double>(element_count(kernel_.extents())) >= kLargeProduct;
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
@@ -246,46 +247,11 @@ class ContractionEmitter {
     write.line(fmt::format("n = {}tl.arange(0, BLOCK_N)[None, :]", n == "0" ? "" : "first_n + "));
   }
 
-  // Of k: what is before `begin` or from `end` on is multiplied by zero in every element of this program's
-  // tile, as in a product with a triangle. Empty where nothing is known.
-  struct Reach {
-    std::vector<std::string> begin = {}, end = {};
-  };
-  // `factor` is where(low <= +-k +- m + c < high, ..., 0), with `rows` (kM or kN) for m.
-  void reach_of(ExprId factor, int rows, Reach& reach) const {
-    const Expr& cast = graph_.exprs[factor];
-    if (cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast) return reach_of(cast.args[0], rows, reach);
-    if (cast.kind != Expr::Kind::kApply || cast.fn != Fn::kWhere) return;
-    const Expr &condition = graph_.exprs[cast.args[0]], &otherwise = graph_.exprs[cast.args[2]];
-    if (otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0 ||
-        condition.kind != Expr::Kind::kWithin)
-      return;
-    const auto of_k = condition.index.stride(kK), of_m = condition.index.stride(rows);
-    const size_t terms = (of_k.value_or(0) != 0 ? 1 : 0) + (of_m.value_or(0) != 0 ? 1 : 0);
-    if (!of_k || !of_m || std::abs(*of_k) != 1 || std::abs(*of_m) != 1 ||
-        condition.index.terms().size() != terms)
-      return;
-    const bool is_m = rows == kM;
-    const int64_t m = is_m ? m_ : n_, block = is_m ? block_m_ : block_n_, c = condition.index.constant();
-    const std::string first = is_m ? "first_m" : "first_n";
-    // k goes with -+m: the least of it is at one end of the tile, the most at the other.
-    const int64_t with = *of_k == 1 ? -*of_m : *of_m;
-    const int64_t low = *of_k == 1 ? condition.low - c : c - condition.high + 1,
-                  high = *of_k == 1 ? condition.high - c : c - condition.low + 1;
-    const auto text = [&](int64_t constant) {
-      return fmt::format("{}{} {} {}", with < 0 ? "-" : "", first, constant < 0 ? "-" : "+",
-                         std::abs(constant));
-    };
-    const int64_t least = low + (with < 0 ? -(block - 1) : 0), most = high + (with > 0 ? block - 1 : 0);
-    if (least + (with < 0 ? -m : m) > 0) reach.begin.push_back(text(least));
-    if (most + (with < 0 ? -m : 0) < k_) reach.end.push_back(text(most));
-  }
-
   // The bounds of the loops over k, in blocks.
   std::pair<std::string, std::string> bounds(ExprWriter& write, ExprId left, ExprId right) {
     Reach reach;
-    reach_of(left, kM, reach);
-    reach_of(right, kN, reach);
+    reach_of(graph_, left, {kM, m_, block_m_, "first_m"}, kK, k_, reach);
+    reach_of(graph_, right, {kN, n_, block_n_, "first_n"}, kK, k_, reach);
     std::string begin = "0", end = hole(k_);
     if (first().taps || (reach.begin.empty() && reach.end.empty())) return {begin, end};
     write.line("# Beyond these a triangle has nothing but zeros.");
@@ -323,6 +289,7 @@ class ContractionEmitter {
     as_far_as_loaded(dimensions[kN], right, kN, block_n_);
     ExprWriter b(graph_, names_, dimensions);
     const std::string x = factor(a, left, left_block), y = factor(b, right, right_block);
+    for (const FactorSum& sum : sums_) add_up(sum.left ? a : b, sum, (sum.left ? left_block : right_block));
     // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
     const auto [before_a, body_a] = loop_halves(a);
     const auto [before_b, body_b] = loop_halves(b);
@@ -337,6 +304,25 @@ class ContractionEmitter {
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
     write.line(loop.indent + "    " + add_dot(loop.sum, x, y, narrow_ ? "" : choice_.precision));
+  }
+
+  // The product, and sums of what a factor is made of, which its loop adds up, too (factor_sums.h).
+  void start_sums(ExprWriter& write, const std::vector<Index>& by) {
+    write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+    for (const Member& member : kernel_.members | std::views::drop(1)) {
+      if (member.reduction == Reduction::kNone) continue;
+      const ExprId body = graph_.exprs.substitute(member.body, by, write.extents());
+      sums_.push_back({graph_.nodes[static_cast<size_t>(member.node)].out, body, graph_.exprs.uses(body, kM),
+                       names_.fresh("sums")});
+      write.line(sums_.back().zeros());
+    }
+  }
+
+  void add_up(ExprWriter& of_factor, const FactorSum& sum, const FactorBlock& block) {
+    std::string term = of_factor.value(sum.body);
+    if (!ends_with_blocks(k_, block_k_, choice_.masked))
+      term = of_factor.let("term", fmt::format("tl.where({}, {}, 0.0)", of_factor.mask_of({kK}), term));
+    of_factor.line(fmt::format("{} += {}", sum.block, block.shaped(term, true)));
   }
 
   // The header of a loop over taps and blocks of k.
@@ -433,9 +419,10 @@ class ContractionEmitter {
     for (const Member& member : kernel_.members) {
       const Node& node = graph_.nodes[static_cast<size_t>(member.node)];
       std::string value = "total";
-      if (&member != &kernel_.members.front()) {
-        if (member.reduction != Reduction::kNone)
-          return input_error("{}: a reduction after a contraction", out_.name);
+      const auto sum = std::ranges::find(sums_, node.out, &FactorSum::out);
+      if (sum != sums_.end()) {
+        value = write.let(clear_name(node.name), sum->total());
+      } else if (&member != &kernel_.members.front()) {
         const ExprId body = graph_.exprs.substitute(member.body, by, write.extents());
         if (graph_.exprs.uses(body, kK) || graph_.exprs.uses(body, kTap))
           return our_error("{}: {} reads along what was summed", out_.name, node.name);
@@ -445,6 +432,10 @@ class ContractionEmitter {
       if (!fused_.stored[static_cast<size_t>(node.out)]) continue;
       std::vector<Index> at;
       for (const Index& index : member.at) at.push_back(substitute(index, by, write.extents()));
+      if (sum != sums_.end()) {
+        store_sum(write, *sum, at, value);
+        continue;
+      }
       const std::string where = write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN},
                                               {write.beyond(node.out, at)});
       const std::string place =
@@ -461,6 +452,18 @@ class ContractionEmitter {
     return ok_status();
   }
 
+  // By the first of the tiles that add it up.
+  void store_sum(ExprWriter& write, const FactorSum& sum, const std::vector<Index>& at,
+                 const std::string& value) {
+    const bool once = (sum.left ? tiles_n() : tiles_m()) == 1;
+    const std::string where = write.mask_of({sum.left ? kM : kN}, {once       ? ""
+                                                                   : sum.left ? "(first_n == 0)"
+                                                                              : "(first_m == 0)"});
+    const std::string place = write.place(names_.pointer(graph_, sum.out), write.address(sum.out, at));
+    write.line(where.empty() ? fmt::format("tl.store({}, {})", place, value)
+                             : fmt::format("tl.store({}, {}, mask={})", place, value, where));
+  }
+
   Graph& graph_;
   const Fused& fused_;
   const TileKernel& kernel_;
@@ -473,6 +476,7 @@ class ContractionEmitter {
   DType operand_ = DType::kF32;
   int64_t block_m_ = 16, block_n_ = 16, block_k_ = 16;
   KernelNames names_;
+  std::vector<FactorSum> sums_;
   KernelText out_;
 };
 

@@ -30,7 +30,8 @@ double flops_of(const Graph& graph, const TileKernel& kernel) {
       if (expr.kind == Expr::Kind::kApply && trace::is_floating(expr.type) && seen.insert(id).second)
         flops += info(expr.fn).flops * times(graph, extents, id);
     }
-    if (member.reduction != Reduction::kNone) flops += all;
+    if (member.reduction != Reduction::kNone)
+      flops += &member == &kernel.members.front() ? all : times(graph, extents, member.body);
   }
   return flops;
 }

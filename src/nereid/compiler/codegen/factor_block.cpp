@@ -54,6 +54,44 @@ std::string FactorBlock::shaped(const std::string& value, bool whole) const {
   return left == along_k ? rows : fmt::format("tl.trans({})", rows);
 }
 
+void reach_of(const Graph& graph, ExprId factor, const OwnBlock& own, int k, int64_t terms, Reach& reach) {
+  const Expr& cast = graph.exprs[factor];
+  if (cast.kind == Expr::Kind::kApply && cast.fn == Fn::kCast)
+    return reach_of(graph, cast.args[0], own, k, terms, reach);
+  if (cast.kind != Expr::Kind::kApply || cast.fn != Fn::kWhere) return;
+  const Expr &condition = graph.exprs[cast.args[0]], &otherwise = graph.exprs[cast.args[2]];
+  if (otherwise.kind != Expr::Kind::kConstant || otherwise.number != 0 ||
+      condition.kind != Expr::Kind::kWithin)
+    return;
+  const auto of_k = condition.index.stride(k), of_own = condition.index.stride(own.dimension);
+  const size_t known = (of_k.value_or(0) != 0 ? 1 : 0) + (of_own.value_or(0) != 0 ? 1 : 0);
+  if (!of_k || !of_own || std::abs(*of_k) != 1 || std::abs(*of_own) != 1 ||
+      condition.index.terms().size() != known)
+    return;
+  const int64_t c = condition.index.constant();
+  // k goes with -+own: the least of it is at one end of the tile, the most at the other.
+  const int64_t with = *of_k == 1 ? -*of_own : *of_own;
+  const int64_t low = *of_k == 1 ? condition.low - c : c - condition.high + 1,
+                high = *of_k == 1 ? condition.high - c : c - condition.low + 1;
+  const auto text = [&](int64_t constant) {
+    return fmt::format("{}{} {} {}", with < 0 ? "-" : "", own.first, constant < 0 ? "-" : "+",
+                       std::abs(constant));
+  };
+  const int64_t least = low + (with < 0 ? -(own.block - 1) : 0), most = high + (with > 0 ? own.block - 1 : 0);
+  if (least + (with < 0 ? -own.count : own.count) > 0) reach.begin.push_back(text(least));
+  if (most + (with < 0 ? -own.count : 0) < terms) reach.end.push_back(text(most));
+}
+
+std::string FactorSum::zeros() const {
+  return fmt::format("{} = tl.zeros({}, tl.float32)", block,
+                     left ? "[BLOCK_M, BLOCK_K]" : "[BLOCK_K, BLOCK_N]");
+}
+
+std::string FactorSum::total() const {
+  return left ? fmt::format("tl.sum({}, axis=1)[:, None]", block)
+              : fmt::format("tl.sum({}, axis=0)[None, :]", block);
+}
+
 FactorBlock factor_block(const Graph& graph, ExprId factor, bool left, int own, int k) {
   std::set<int> along;
   for (const ExprId id : graph.exprs.below(factor))

@@ -30,6 +30,30 @@ struct FactorBlock {
   std::string shaped(const std::string& value, bool whole) const;
 };
 
+// Of k: what is before `begin` or from `end` on is multiplied by zero in every element of a program's tile,
+// as in a product with a triangle. Empty where nothing is known.
+struct Reach {
+  std::vector<std::string> begin = {}, end = {};
+};
+struct OwnBlock {
+  int dimension = 0;  // of the factor alone
+  int64_t count = 1, block = 1;
+  const char* first = "";  // the name of a tile's first
+};
+// Where `factor` is where(low <= +-k +- own + c < high, ..., 0), and there are `terms` of k.
+void reach_of(const Graph& graph, ExprId factor, const OwnBlock& own, int k, int64_t terms, Reach& reach);
+
+// A sum of what a factor is made of, which its product's loop adds up, too (factor_sums.h).
+struct FactorSum {
+  TensorId out = -1;
+  ExprId body = -1;
+  bool left = true;        // of the left factor's rows
+  std::string block = {};  // the name of its parts, a block as the factor's
+
+  std::string zeros() const;
+  std::string total() const;  // of each row, as wide as a block of results
+};
+
 // Of a factor over dimensions `own` and `k`: flat where it loads float32 that is adjacent along one of them
 // and in no vectors.
 FactorBlock factor_block(const Graph& graph, ExprId factor, bool left, int own, int k);

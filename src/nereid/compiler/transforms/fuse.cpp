@@ -4,10 +4,12 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
+#include "nereid/compiler/transforms/products/factor_sums.h"
 
 namespace nereid::compiler {
 namespace {
@@ -26,8 +28,13 @@ std::vector<Index> identity_map(size_t count) {
 // Puts nodes into kernels, one after the other.
 class Fuser {
  public:
-  Fuser(Graph& graph, const Target& target, const std::set<int>& cuts, Fusion fusion)
-      : graph_(graph), target_(target), cuts_(cuts), fusion_(fusion), made_in_(graph.nodes.size(), -1) {}
+  Fuser(Graph& graph, const Target& target, const std::set<int>& cuts, Fusion fusion, std::set<TensorId> sums)
+      : graph_(graph),
+        target_(target),
+        cuts_(cuts),
+        fusion_(fusion),
+        factor_sums_(std::move(sums)),
+        made_in_(graph.nodes.size(), -1) {}
 
   Fused run() {
     const std::vector<bool> live = live_nodes(graph_);
@@ -214,7 +221,8 @@ class Fuser {
   // A reduction whose rows are adjacent in memory, with others whose columns are: one of them would load an
   // element of each sector. So is the softmax of a matrix and that of its transpose.
   bool crosses(const TileKernel& kernel, const Member& made) {
-    if (made.reduction == Reduction::kNone || kernel.row_count() * kernel.column_count() < kLargeScatter)
+    if (made.reduction == Reduction::kNone || kernel.row_count() * kernel.column_count() < kLargeScatter ||
+        is_contraction(graph_, node(kernel.members.front().node)))
       return false;
     TileKernel alone = kernel;
     alone.members = {made};
@@ -305,6 +313,8 @@ class Fuser {
   std::optional<std::vector<Index>> mapping(const TileKernel& kernel, NodeId id) {
     const Node& each = node(id);
     const bool after_contraction = is_contraction(graph_, node(kernel.members.front().node));
+    if (after_contraction && factor_sums_.contains(each.out))
+      return rows_of_factor(graph_, node(kernel.members.front().node), each);
     if (each.reduction != Reduction::kNone) {
       const bool same = each.sizes == kernel.rows && each.reduced == kernel.columns;
       if (!same || after_contraction || is_contraction(graph_, each)) return std::nullopt;
@@ -449,6 +459,7 @@ class Fuser {
   const Target& target_;
   const std::set<int>& cuts_;
   const Fusion fusion_;
+  const std::set<TensorId> factor_sums_;  // sums that the products before them add up (factor_sums.h)
   Fused fused_;
   std::vector<int> made_in_;  // of each node: its kernel
 };
@@ -480,7 +491,9 @@ double identity(Reduction reduction) {
 
 Fused fuse(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts, Fusion fusion) {
   prepare(graph, target, split_sums, cuts, fusion);
-  return Fuser(graph, target, cuts, fusion).run();
+  std::set<TensorId> sums;
+  if (fusion == Fusion::kFree && cuts.empty()) sums = sums_of_factors(graph, target);
+  return Fuser(graph, target, cuts, fusion, std::move(sums)).run();
 }
 
 }  // namespace nereid::compiler
