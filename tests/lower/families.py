@@ -46,6 +46,9 @@ CASES = [
     product("long_segments", "x @ y", (140, 17, 8195), (140, 8195, 18), mentions="for segment in range"),
     product("square_split", "x @ y", (520, 4000), (4000, 530), mentions="matmul_parts"),
     product("long_not_split", "x @ y", (256, 33000), (33000, 256), never="fp16x3"),
+    # Short rows that follow each other: some neighbours along what is reduced are kept apart, then reduced.
+    product("short_runs", "x.amin(1) + x.abs().sum(1)", (90, 4096, 3), mentions="over [90, 32, 3] by [128]"),
+    product("short_runs_held", "x.softmax(1)", (90, 4096, 3), never="[90, 32, 3]"),
     product("few_sums", "(x * y).sum(-1)", (7, 200003), (7, 200003), mentions="parts"),
     # Transposed convolutions by classes of places, each over its own taps.
     case(

@@ -30,6 +30,8 @@ constexpr size_t kLongBody = 64;      // expressions; a longer map with several 
 constexpr size_t kWindowBody = 8;     // expressions that are computed again for every element of a window
 constexpr size_t kMostInlined = 600;  // expressions of a body
 constexpr int64_t kFewReduced = 4;    // of a row that a thread reduces by itself
+// Adjacent rows that are less than a sector, elements of runs that are worth a stage, and of all of them.
+constexpr int64_t kFewAdjacent = 8, kLeastWideRun = 32, kWideRun = 128, kManyRuns = 1 << 20;
 // Of a depthwise convolution, whose windows overlap: 7 x 7.
 constexpr int64_t kWeightedWindow = 64;
 
@@ -351,6 +353,82 @@ void unroll_short_rows(Graph& graph) {
   }
 }
 
+// Along a node's last dimension and what it reduces, all that it reads goes through memory without a gap:
+// rows of `run` elements, one after the other.
+bool reads_runs(const Graph& graph, const Node& node) {
+  const auto rank = static_cast<int>(node.sizes.size());
+  const int64_t run = node.sizes.back();
+  bool reads = false;
+  for (const ExprId id : graph.exprs.below(node.body)) {
+    const Expr& load = graph.exprs[id];
+    if (load.kind == Expr::Kind::kIndex || load.kind == Expr::Kind::kWithin) return false;
+    if (load.kind != Expr::Kind::kLoad || !graph.exprs.uses(id, rank)) continue;
+    Index address;
+    for (size_t d = 0; d < load.at.size(); ++d)
+      address = address + load.at[d] * graph.tensors[static_cast<size_t>(load.tensor)].strides[d];
+    if (!load.args.empty() || address.stride(rank).value_or(0) != run || address.stride(rank - 1) != 1)
+      return false;
+    reads = true;
+  }
+  return reads;
+}
+
+// Neighbours along what is reduced that the first of two stages keeps apart; 1 where one stage is as good.
+int64_t neighbours_of(const Graph& graph, const Node& node) {
+  const bool simple = node.reduction == Reduction::kSum || node.reduction == Reduction::kProd ||
+                      node.reduction == Reduction::kMax || node.reduction == Reduction::kMin;
+  if (node.special() || node.scan || !simple || !node.at.empty() || node.taps || node.sizes.empty() ||
+      node.reduced.size() != 1 || is_contraction(graph, node))
+    return 1;
+  const int64_t run = node.sizes.back(), count = node.reduced[0];
+  if (run < 2 || run >= kFewAdjacent || element_count(node.extents()) < kManyRuns || !reads_runs(graph, node))
+    return 1;
+  int64_t neighbours = 1;
+  while (2 * neighbours * run <= kWideRun && count % (2 * neighbours) == 0) neighbours *= 2;
+  return neighbours * run >= kLeastWideRun && count >= kLeastWideRun * neighbours ? neighbours : 1;
+}
+
+// A warp that reduces rows of [n, 2560, 3] along the 2560 reads 12 bytes from each of eleven places, and a
+// processor looks up one place a cycle. So the first stage has results for some neighbours along what is
+// reduced, [n, 32, 3]: a warp reads 128 bytes of one place. The second one reduces those. Not where what
+// reads the result reads the rows again, and a kernel may hold them.
+void widen_short_runs(Graph& graph) {
+  std::vector<Node> before = std::move(graph.nodes);
+  graph.nodes.clear();
+  const auto is_read_again = [&](const Node& node) {
+    const auto rows = graph.reads(node);
+    return std::ranges::any_of(before, [&](const Node& reader) {
+      const auto reads = reader.special() ? std::vector<TensorId>{} : graph.reads(reader);
+      return std::ranges::find(reads, node.out) != reads.end() && std::ranges::any_of(rows, [&](TensorId id) {
+               return std::ranges::find(reads, id) != reads.end();
+             });
+    });
+  };
+  std::vector<int64_t> neighbours;
+  for (const Node& node : before)
+    neighbours.push_back(
+        node.reduction == Reduction::kNone || is_read_again(node) ? 1 : neighbours_of(graph, node));
+  for (size_t n = 0; n < before.size(); ++n) {
+    Node& node = before[n];
+    if (neighbours[n] > 1) {
+      const auto rank = static_cast<int>(node.sizes.size());
+      Node part = node;
+      part.name = node.name + "_parts";
+      part.sizes.insert(part.sizes.end() - 1, neighbours[n]);
+      part.reduced = {node.reduced[0] / Size(neighbours[n])};
+      std::vector<Index> by = dimensions(node.sizes.size()), at = by;
+      by.back() = Index::dimension(rank);
+      by.push_back(Index::dimension(rank + 1) * neighbours[n] + Index::dimension(rank - 1));
+      part.body = graph.exprs.substitute(node.body, by, part.extents());
+      at.insert(at.end() - 1, Index::dimension(rank));
+      const DType type = graph.exprs[node.body].type;
+      node.body = graph.exprs.load(append(graph, std::move(part), type), at, type);
+      node.reduced = {neighbours[n]};
+    }
+    append(graph, std::move(node));
+  }
+}
+
 void prepare(Graph& graph, const Target& target, bool split_sums, const std::set<int>& cuts, Fusion fusion) {
   if (fusion == Fusion::kFree) unroll_short_rows(graph);
   for (auto& node : graph.nodes)
@@ -362,6 +440,7 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
   Inliner(graph, target, cuts, fusion).run();
   if (fusion == Fusion::kFree) slice_concatenations(graph, target);
   if (split_sums) split_long_sums(graph, target);
+  if (split_sums && fusion == Fusion::kFree) widen_short_runs(graph);
   split_long_rows(graph, target, split_sums);
   if (fusion == Fusion::kFree) write_scans_where_read(graph, cuts);
   split_long_scans(graph, target);
