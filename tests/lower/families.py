@@ -285,6 +285,15 @@ CASES = [
         (40, 131),
         mentions="Here 2 kernels move",
     ),
+    # All keys in one turn: nothing is loaded ahead.
+    product(
+        "keys_of_one_turn",
+        "F.scaled_dot_product_attention(x, y, z)",
+        (6, 49, 32),
+        (6, 49, 32),
+        (6, 49, 32),
+        mentions="num_stages=1",
+    ),
     # Rows at no vector's places: blocks of float32 as one row of elements, halves with padded rows.
     product("odd_rows", "x @ y.t()", (50, 259), (131, 259), mentions="[BLOCK_N, BLOCK_K])"),
     product("odd_columns", "x @ y", (50, 64), (64, 131), mentions="[BLOCK_K, BLOCK_N])"),

@@ -94,7 +94,8 @@ class FlashEmitter {
     if (choice_.n > 0) block_n_ = std::max<int64_t>(power_of_two(choice_.n), 16);
     const int64_t element = half ? 2 : 4, queries = block_m_ * block_e_ * element,
                   turn = block_n_ * (block_e_ + block_f_) * element;
-    int stages = half ? 3 : 2;
+    // One turn loads nothing ahead.
+    int stages = n_ <= block_n_ ? 1 : half ? 3 : 2;
     while (stages > 1 && queries + stages * turn > kShared) --stages;
     out_.num_stages = choice_.stages > 0 ? choice_.stages : stages;
     out_.num_warps = choice_.warps > 0 ? choice_.warps : block_m_ >= 128 ? 8 : 4;
