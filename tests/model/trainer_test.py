@@ -77,7 +77,7 @@ class Trainer(unittest.TestCase):
         return expected
 
     def test_files(self):
-        texts = corpus.corpus(10_000_000 if LONG else 400_000)
+        texts = corpus.corpus(10_000_000 if LONG else 250_000)
         for like in ("qwen", "llama3", "code"):
             with self.subTest(like=like):
                 model = self.same(texts, 30_000 if LONG else 5000, like)
@@ -86,7 +86,7 @@ class Trainer(unittest.TestCase):
     def test_few_letters(self):
         """Where one token is made of several pairs, and counts are equal, again and again."""
         rng = random.Random(1)
-        for seed in range(400 if LONG else 60):
+        for seed in range(400 if LONG else 30):
             letters = "ab" if seed % 2 else "abcd "
             texts = [
                 "".join(rng.choice(letters) for _ in range(rng.randint(1, 60))).encode()
