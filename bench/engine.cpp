@@ -103,7 +103,7 @@ Result<int> run(const Options& options) {
   const int64_t most = options.context + options.steps + options.block_size,
                 each = (most + options.block_size - 1) / options.block_size;
   RunnerOptions runner_options{
-      .blocks = options.sequences * each + 1, .block_size = options.block_size, .most_tokens = most};
+      .blocks = options.sequences * each + 1, .block_size = options.block_size, .max_tokens = most};
   if (!options.no_graphs) runner_options.recorded_sizes = {options.sequences};
   NEREID_TRY(const auto runner, Runner::create(*weights, *device, runner_options));
   runner->cache().keys.normal_();

@@ -70,7 +70,7 @@ def measure(lm, folder, samples, most, *arguments):
             "id": number,
             "messages": [{"role": "user", "content": (REPOSITORY / "tests/tasks/mlp.py").read_text()}],
             "samples": list(range(samples)),
-            "most_tokens": count,
+            "max_tokens": count,
         }
         process.stdin.write(json.dumps(question) + "\n")
         process.stdin.flush()

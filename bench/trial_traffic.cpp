@@ -111,9 +111,9 @@ class CountingKernels final : public HostLauncher {
                          (in.agreed != nullptr ? 1 : 0));
     };
     int64_t read = 0, written = 0;
-    if (kernel <= kBothErrors) {
+    if (kernel <= kErrorPair) {
       read = elements(static_cast<const kernels::MetricParameters*>(parameters)->in,
-                      kernel == kOwnError || kernel == kGotError || kernel == kBothErrors);
+                      kernel == kReferenceError || kernel == kCandidateError || kernel == kErrorPair);
     } else if (kernel == kTail) {
       const auto& p = *static_cast<const kernels::TailParameters*>(parameters);
       read = elements(p.in, true), written = p.errors != nullptr ? 4 * p.in.count : 0;

@@ -56,7 +56,7 @@ tokenizer = "tokenizer.json"
 tasks = ["tasks.jsonl"]
 prompts_per_step = 1
 samples = 4
-most_tokens = {report["answer_tokens"] + 8}
+max_tokens = {report["answer_tokens"] + 8}
 temperature = 0.9
 judge_device = "cpu"
 """)
@@ -70,7 +70,7 @@ tasks = "tasks"
 levels = [1]
 count = 1
 samples = 2
-options = ["--most-tokens", "400"]
+options = ["--max-tokens", "400"]
 [evaluations.search]
 program = "search"
 tasks = "tasks"

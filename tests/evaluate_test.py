@@ -141,7 +141,7 @@ with tempfile.TemporaryDirectory() as name:
     assert (asked["content"], wrong["content"]) == ("task 2", "answer to task 2"), line
     asks = (
         ROOT / "python/nereid/prompts/repair.md"
-    ).read_text()  # as Prompts::ask_again has it, to the last byte
+    ).read_text()  # as Prompts::repair_messages has it, to the last byte
     evidence = repair["content"][asks.index("{{") : len(repair["content"]) - len(asks.split("}}")[1])]
     assert repair == {"role": "user", "content": asks.replace("{{evidence}}", evidence)}, repair
     assert "evidence for answer to task 2" in evidence, repair

@@ -65,7 +65,7 @@ def collects(nereid, folder):
     sample = by_package["harvest-sample"]
     assert sample["next"] == sample["entries"] and sample["done"], sample
     failures = " ".join(sample["failures"])
-    for cause in ("no such weights", "SystemExit", "TookTooLong", "took longer than"):
+    for cause in ("no such weights", "SystemExit", "EntryTimeout", "took longer than"):
         assert cause in failures, (cause, sample)
     assert sample["failed"] == 5, sample  # Unbuildable, Endless, Deaf, Ends, Exits
     assert sample["dropped"]["draws random numbers"] >= 1, sample

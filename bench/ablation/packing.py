@@ -138,7 +138,7 @@ def replace(path, content):
     part.replace(path)
 
 
-def pack(folder, home, most, most_files):
+def pack(folder, home, most, max_files):
     """Files by what they are needed for, as many in a part as fit."""
     home.mkdir(parents=True, exist_ok=True)
     for run in folder.glob("*/*/run"):
@@ -149,7 +149,7 @@ def pack(folder, home, most, most_files):
     parts, room, left_out = [], most, 0
     for file in files:
         size = len(archive([file]))  # of each alone: together they are no larger
-        if size <= most and room + size > most and len(parts) < most_files:
+        if size <= most and room + size > most and len(parts) < max_files:
             parts.append([])
             room = 0
         if room + size > most:

@@ -32,7 +32,7 @@ class LeftOut(Exception):
     """Why a task is not made; counted by its text."""
 
 
-def read_tasks(paths, most_characters=6000):
+def read_tasks(paths, max_characters=6000):
     """Tasks of JSONL files: lines with `code` or `task` (pairs: each task once), or folders of Python
     files."""
     found = {}
@@ -47,7 +47,7 @@ def read_tasks(paths, most_characters=6000):
                 if row.get("split", "train") == "train" and (code := row.get("task") or row.get("code")):
                     found.setdefault(code, str(row.get("id") or f"{path.stem}-{number}"))
     return [
-        (name, code) for code, name in found.items() if "class Model" in code and len(code) <= most_characters
+        (name, code) for code, name in found.items() if "class Model" in code and len(code) <= max_characters
     ]
 
 

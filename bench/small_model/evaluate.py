@@ -225,7 +225,7 @@ def write_answers(args, prompts, path, temperature, samples):
                 "-n",
                 samples,
                 "--max-tokens",
-                args.most_tokens,
+                args.max_tokens,
                 "--device",
                 args.device,
                 "--sequences",
@@ -465,7 +465,7 @@ def results_of(args, tasks, answers, compiler):
 
 
 def repair_text(model, evidence):
-    """The question after a wrong answer, with the verdict's `feedback` (Prompts::ask_again): by its own
+    """The question after a wrong answer, with the verdict's `feedback` (Prompts::repair_messages): by its own
     repair.md, else by the package's."""
     for path in (pathlib.Path(model) / "prompts/repair.md", ROOT / "python/nereid/prompts/repair.md"):
         if path.exists() and path.read_text().strip():
@@ -688,7 +688,7 @@ def main():
     )
     parser.add_argument("--max-elements", default="2^20")
     parser.add_argument("--max-work", default="2^26")
-    parser.add_argument("--most-tokens", type=int, default=4096)
+    parser.add_argument("--max-tokens", type=int, default=4096)
     parser.add_argument("--sequences", type=int, default=512)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--time-limit", type=float, default=10)

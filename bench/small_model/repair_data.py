@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--count", type=int, default=1000, help="tasks that are asked about")
     parser.add_argument("--samples", type=int, default=1, help="of each task, besides the greedy one")
     parser.add_argument("--temperature", type=float, default=1.0)
-    parser.add_argument("--most-tokens", type=int, default=3072)
+    parser.add_argument("--max-tokens", type=int, default=3072)
     parser.add_argument("--sequences", type=int, default=512)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))

@@ -72,7 +72,7 @@ class Client(BaseJudge):
         if reward not in _OBJECTIVES:
             raise InputError(f"Client(reward={reward!r}): expected one of {_OBJECTIVES[1:]}, or None")
         super().__init__(options, retries, tasks)
-        self._made_of = {
+        self._arguments = {
             "url": url, "token": token or os.environ.get("NEREID_TOKEN"), "reward": reward,
             "speedup_limit": speedup_limit,
             "retries": retries, "patience": patience, "tasks": tasks, "name": name, **options,
@@ -80,10 +80,10 @@ class Client(BaseJudge):
         self._prepare()
 
     def __reduce__(self):
-        return _client_of, (self._made_of,)
+        return _client_of, (self._arguments,)
 
     def __repr__(self):
-        return f"nereid.Client({self._made_of['url']!r})"
+        return f"nereid.Client({self._arguments['url']!r})"
 
     def _prepare(self):
         self._lock, self._owner, self._closed = threading.Lock(), os.getpid(), False
@@ -114,7 +114,7 @@ class Client(BaseJudge):
                 ]
                 for thread in self._threads:
                     thread.start()
-        pair.until = time.monotonic() + self._made_of["patience"]
+        pair.until = time.monotonic() + self._arguments["patience"]
         self._asked.put(pair)
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class Client(BaseJudge):
     # -- asking: many pairs in one request ------------------------------------------------------------------
 
     def _ask(self):
-        connection = _Connection(self._made_of)
+        connection = _Connection(self._arguments)
         while (pair := self._asked.get()) is not None:
             pairs, size = [pair], len(pair.line["completion"]) + len(pair.line["reference"] or "")
             while len(pairs) < _MOST_ITEMS and size < _MOST_BYTES:
@@ -160,12 +160,12 @@ class Client(BaseJudge):
             try:
                 status, answer, retry_after = connection.ask("POST", "/v1/tasks", {"items": items})
             except OSError as error:
-                status, answer, retry_after = 0, {"error": f"{self._made_of['url']}: {error}"}, None
+                status, answer, retry_after = 0, {"error": f"{self._arguments['url']}: {error}"}, None
             tasks = answer.get("tasks") if status == 202 else None
             if isinstance(tasks, list) and len(tasks) == len(pairs) and all(map(_is_task, tasks)):
                 return self._accept(pairs, tasks)
             if status == 202:
-                status, answer = 0, {"error": f"{self._made_of['url']}: {_STRANGE}"}
+                status, answer = 0, {"error": f"{self._arguments['url']}: {_STRANGE}"}
             if status in (413, 429) and len(pairs) > 1:  # fewer may have room
                 half = len(pairs) // 2
                 self._submit_to(connection, pairs[:half])
@@ -195,9 +195,11 @@ class Client(BaseJudge):
     # -- waiting --------------------------------------------------------------------------------------------
 
     def _wait(self):
-        connection, failures = _Connection(self._made_of), 0
+        connection, failures = _Connection(self._arguments), 0
         objective = {
-            key: self._made_of[key] for key in ("reward", "speedup_limit") if self._made_of[key] is not None
+            key: self._arguments[key]
+            for key in ("reward", "speedup_limit")
+            if self._arguments[key] is not None
         }
         while not self._closed:
             with self._lock:
@@ -212,9 +214,9 @@ class Client(BaseJudge):
                     "POST", "/v1/tasks/wait", {"ids": ids, "timeout_s": 0.3, **objective}
                 )
             except OSError as error:
-                status, answer = 0, {"error": f"{self._made_of['url']}: {error}"}
+                status, answer = 0, {"error": f"{self._arguments['url']}: {error}"}
             if status == 200 and not _is_wait(answer):
-                answer = {"error": f"{self._made_of['url']}: {_STRANGE}"}
+                answer = {"error": f"{self._arguments['url']}: {_STRANGE}"}
             elif status == 200:
                 failures = 0
                 self._take(answer)
@@ -237,7 +239,7 @@ class Client(BaseJudge):
             now = time.monotonic()
             for id in answer["waiting"]:  # the server is there
                 for pair in self._accepted.get(id, ()):
-                    pair.until = now + self._made_of["patience"]
+                    pair.until = now + self._arguments["patience"]
         for pair in lost:  # another store: it is asked again
             self._asked.put(pair)
         for pairs, one in answered:
@@ -249,7 +251,7 @@ class Client(BaseJudge):
             try:
                 verdict = Verdict.from_json({**answer["verdict"], "receipt": answer["receipt"]})
             except (KeyError, TypeError, ValueError, AttributeError):
-                return pair.finish(error=NereidError(f"{self._made_of['url']}: {_STRANGE}"))
+                return pair.finish(error=NereidError(f"{self._arguments['url']}: {_STRANGE}"))
             pair.finish(verdict)
         elif answer.get("blame") == "input":
             pair.finish(error=InputError(answer.get("error")))

@@ -27,12 +27,12 @@ class HostLauncher : public KernelLauncher {
     switch (kernel) {
       case Kernel::kScale:
         return scale_block(block, metric, std::vector<ScalePart>(kThreads).data());
-      case Kernel::kOwnError:
-        return own_error_block(block, metric, std::vector<OwnPart>(kThreads).data());
-      case Kernel::kGotError:
-        return got_error_block(block, metric, std::vector<GotPart>(kThreads).data());
-      case Kernel::kBothErrors:
-        return both_errors_block(block, metric, std::vector<BothParts>(kThreads).data());
+      case Kernel::kReferenceError:
+        return own_error_block(block, metric, std::vector<ReferencePart>(kThreads).data());
+      case Kernel::kCandidateError:
+        return got_error_block(block, metric, std::vector<CandidatePart>(kThreads).data());
+      case Kernel::kErrorPair:
+        return error_pair_block(block, metric, std::vector<ErrorParts>(kThreads).data());
       case Kernel::kTail:
         return tail_block(block, as<TailParameters>(parameters), counts);
       case Kernel::kClose:

@@ -57,13 +57,13 @@ class RandomBatch {
   std::vector<Running>& running() { return running_; }
 
   // A random part of the sequences go on: each by a token, or by a random piece of its prompt.
-  void step(int more, size_t most_piece) {
+  void step(int more, size_t max_piece) {
     Step step;
     step.starts = {0};
     std::vector<Running*> drawing;
     for (auto& s : running_) {
       if (s.tokens.size() == s.prompt + static_cast<size_t>(more) || random_() % 4 == 0) continue;
-      const size_t piece = std::min(s.tokens.size() - s.done, 1 + random_() % most_piece);
+      const size_t piece = std::min(s.tokens.size() - s.done, 1 + random_() % max_piece);
       for (size_t i = 0; i < piece; ++i, ++s.done) {
         if (s.done / block_size() == s.blocks.size()) s.blocks.push_back(free_.back()), free_.pop_back();
         step.tokens.push_back(s.tokens[s.done]);
@@ -84,11 +84,11 @@ class RandomBatch {
       drawing[i]->tokens.push_back(tokens[static_cast<int64_t>(i)].item<int64_t>());
   }
 
-  void finish(int more, size_t most_piece) {
+  void finish(int more, size_t max_piece) {
     const auto unfinished = [&](const Running& s) {
       return s.tokens.size() < s.prompt + static_cast<size_t>(more);
     };
-    while (std::any_of(running_.begin(), running_.end(), unfinished)) step(more, most_piece);
+    while (std::any_of(running_.begin(), running_.end(), unfinished)) step(more, max_piece);
   }
 
  private:

@@ -76,7 +76,7 @@ def toy(tables, root):
             tokenizer=str(tokenizer),
             prompts_per_step=2,
             samples=2,
-            most_tokens=24,
+            max_tokens=24,
             held_out_tasks=1,
             sequences=4,
         )

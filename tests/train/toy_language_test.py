@@ -171,7 +171,7 @@ tokenizer = "tokenizer.json"
 tasks = ["tasks.jsonl"]
 prompts_per_step = 8
 samples = 8
-most_tokens = {answer + 10}
+max_tokens = {answer + 10}
 judge_device = "cpu"
 trials = 1
 """)

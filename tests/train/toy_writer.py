@@ -133,7 +133,7 @@ tasks = ["tasks.jsonl"]
 {'held_out = ["tasks.jsonl"]' if held_out else ""}
 prompts_per_step = {prompts}
 samples = 8
-most_tokens = {report["answer_tokens"] + 8}
+max_tokens = {report["answer_tokens"] + 8}
 temperature = 0.95
 judge_device = "{judge_device}"
 {more}

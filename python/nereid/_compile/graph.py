@@ -99,21 +99,21 @@ class CompiledGraph:
     def __call__(self, *args):
         why = _not_ours(args, self._tensors)
         if why is not None:
-            return self._elsewhere(args, why)
+            return self._call_fallback(args, why)
         try:
             entry = self._entry(args)
         except InputError:
             raise
         except Exception as error:  # nothing has run yet, and the model must go on
-            return self._elsewhere(args, f"a fault of Nereid: {type(error).__name__}: {error}"[:400])
+            return self._call_fallback(args, f"a fault of Nereid: {type(error).__name__}: {error}"[:400])
         if isinstance(entry, str):
-            return self._elsewhere(args, entry)
+            return self._call_fallback(args, entry)
         if not entry.ready.is_set():
-            return self._elsewhere(args, None)
+            return self._call_fallback(args, None)
         if entry.parts is not None:
             return entry.run(*args)
         if entry.fast is None:
-            return self._elsewhere(args, entry.reason)
+            return self._call_fallback(args, entry.reason)
         with self._lock:
             tensors = entry.lifted.hold(args)
             why, found = entry.fast._nereid_differs(tensors, {})
@@ -126,7 +126,7 @@ class CompiledGraph:
                 else:
                     entry.calls += 1
                     return result
-        return self._elsewhere(args, why)
+        return self._call_fallback(args, why)
 
     def _run(self, entry, args, tensors):
         """The kernels' outputs. A first run that fails leaves no trace, and raises _Failed."""
@@ -152,10 +152,10 @@ class CompiledGraph:
         entry.tried = True
         return result
 
-    def _quietly_elsewhere(self, *args):
-        return self._elsewhere(args, None)
+    def _call_fallback_quietly(self, *args):
+        return self._call_fallback(args, None)
 
-    def _elsewhere(self, args, why):
+    def _call_fallback(self, args, why):
         self.fallback_calls += 1
         if why is not None and not self._warned:
             self._warned = True
@@ -321,7 +321,7 @@ class CompiledGraph:
         for name in [*ours, *rest]:
             part = CompiledGraph(getattr(whole, name), self._settings, self._depth + 1, state)
             delattr(whole, name)
-            setattr(whole, name, _Called(part if name in ours else part._quietly_elsewhere))
+            setattr(whole, name, _Called(part if name in ours else part._call_fallback_quietly))
             if name in ours:
                 parts.append(part)
         entry.run, entry.parts = whole, parts

@@ -461,9 +461,9 @@ def convert(path, folder, dtype, tokenizer):
     }
 
 
-def fail(message, json_too):
+def fail(message, as_json):
     message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-    if json_too:
+    if as_json:
         print(json.dumps({"error": {"message": message, "blame": "input"}}))
     print(f"nereid: {message}", file=sys.stderr)
     sys.exit(2)

@@ -48,7 +48,7 @@ def handle(request):
     return _collect(request)
 
 
-class TookTooLong(KeyboardInterrupt):
+class EntryTimeout(KeyboardInterrupt):
     """Of one entry; what catches every Exception lets it pass."""
 
 
@@ -57,7 +57,7 @@ def _limited(seconds):
     """Ends what takes longer, in processor time. Code that resists is ended from outside."""
 
     def stop(*_):
-        raise TookTooLong(f"took longer than {seconds:g} s of processor time")
+        raise EntryTimeout(f"took longer than {seconds:g} s of processor time")
 
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds, 1)  # again, where a package catches it

@@ -74,7 +74,7 @@ def repaired(given, error, parameters=()):
             found += rule(given, match)
             break
     else:
-        found += _numbers_exchanged(given, text)
+        found += _with_sizes_swapped(given, text)
     for each in found:
         if signature(each) not in seen:
             seen.add(signature(each))
@@ -193,7 +193,7 @@ def _whole_chunks(given, match):
     return found
 
 
-def _numbers_exchanged(given, text):
+def _with_sizes_swapped(given, text):
     """A size that the error names, in the place of another one that it names."""
     numbers = list(dict.fromkeys(int(n) for n in re.findall(r"(?<![\w.])\d{1,4}(?![\w.]\d)", text)))[:6]
     sizes = {n for v in (given.values() if isinstance(given, dict) else given) if isinstance(v, torch.Tensor)

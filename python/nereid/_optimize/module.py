@@ -32,7 +32,7 @@ from .tensors import (
     same_layout,
     special,
     state_of,
-    surroundings_differ,
+    context_differs,
     tensors_differ,
     text_of,
     ties_of,
@@ -192,7 +192,7 @@ class Optimized(StandIn):
         if (
             self._nereid_watched.differs()
             or self._nereid_state_differs(tensors)
-            or surroundings_differ(plan, tensors, self._nereid_watched.parts)
+            or context_differs(plan, tensors, self._nereid_watched.parts)
             or no_device(tensors, self._nereid_state)
         ):
             return None
@@ -257,7 +257,7 @@ class Optimized(StandIn):
             or tensors_differ(plan, tensors)
             or self._nereid_watched.differs()
             or self._nereid_state_differs(tensors)
-            or surroundings_differ(plan, tensors, self._nereid_watched.parts)
+            or context_differs(plan, tensors, self._nereid_watched.parts)
             or no_device(tensors, self._nereid_state)
         )
         return why, tensors

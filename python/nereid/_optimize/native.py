@@ -137,7 +137,7 @@ def _places(fast):
 
 
 def _surroundings(lists, plan, tensors, interpreted):
-    """As `tensors.transformed`, `surroundings_differ` and `no_device` do."""
+    """As `tensors.transformed`, `context_differs` and `no_device` do."""
     forward_ad = vars(torch.autograd.forward_ad)
     lists["entries"].append((forward_ad, "_current_level", forward_ad["_current_level"]))
     lists["answers"].append((torch.get_default_dtype, (), plan.dtype))

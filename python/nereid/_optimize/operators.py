@@ -91,12 +91,12 @@ def _make(key, plan, names, layouts, state_layouts):
     ours, metas = [plan.exported.state_names[name] for name in names], plan.exported.metas
 
     def kernels(inputs: list[torch.Tensor], state: list[torch.Tensor]) -> list[torch.Tensor]:
-        inputs = [_laid_out(t, want) for t, want in zip(inputs, layouts, strict=True)]
-        state = [_laid_out(t, want) for t, want in zip(state, state_layouts, strict=True)]
+        inputs = [_with_strides(t, want) for t, want in zip(inputs, layouts, strict=True)]
+        state = [_with_strides(t, want) for t, want in zip(state, state_layouts, strict=True)]
         with _lock:  # functional_call replaces parameters for a moment
             made = torch.func.functional_call(module, dict(zip(ours, state)), tuple(inputs))
         made = [made] if plan.exported.computed == 1 else list(made)
-        return [_laid_out(t, want) for t, want in zip(made, metas, strict=True)]
+        return [_with_strides(t, want) for t, want in zip(made, metas, strict=True)]
 
     define = torch.library.custom_op if interpreted else torch.library.triton_op
     operator = define(f"nereid::kernels_{key}", kernels, mutates_args=())
@@ -119,7 +119,7 @@ def _traceable(loaded):
     return {n: torch.library.wrap_triton(k) for n, k in vars(loaded).items() if isinstance(k, kinds)}
 
 
-def _laid_out(tensor, want):
+def _with_strides(tensor, want):
     """The tensor, with the strides that kernels were written for."""
     dtype, shape, stride, *_ = want
     if tensor.dtype != dtype or tuple(tensor.shape) != tuple(shape):

@@ -120,7 +120,7 @@ def transformed():
     return None
 
 
-def surroundings_differ(plan, tensors, parts):
+def context_differs(plan, tensors, parts):
     """`parts` are all modules of the module."""
     if torch.is_grad_enabled() and (
         any(t.requires_grad for t in tensors)

@@ -178,7 +178,7 @@ class Watched:
         self._entries.append((holder, key, value, where))
         if isinstance(value, torch.Tensor):
             if id(value) not in self._state:  # kernels read a parameter's values in each call
-                self._versions.append((value, _look_of(value), where))
+                self._versions.append((value, _version_key(value), where))
             return
         if isinstance(value, torch.nn.Module):
             self._watch_modules_outside(value, where, depth)
@@ -283,7 +283,7 @@ class Watched:
                     f"others"
                 )
         for tensor, look, where in self._versions:
-            if _look_of(tensor) != look:
+            if _version_key(tensor) != look:
                 return f"{_place(where)}: expected the tensor's values as they were, got changed ones"
         for value, form, content, where in self._contents:
             if form(value) != content:
@@ -307,7 +307,7 @@ class Watched:
             for function, *values in self._code
             for name, value in zip(("__code__", "__defaults__", "__kwdefaults__"), values)
         ]
-        answers = [(_look_of, (tensor,), look) for tensor, look, _ in self._versions]
+        answers = [(_version_key, (tensor,), look) for tensor, look, _ in self._versions]
         answers += [(form, (value,), content) for value, form, content, _ in self._contents]
         owners = [(value, cls, own) for value, cls, own, _ in self._owners]
         return {"owners": owners, "entries": entries, "sizes": sizes, "attributes": code, "answers": answers}
@@ -380,7 +380,7 @@ def _code_of(function):
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
-def _look_of(tensor):
+def _version_key(tensor):
     """What a change of a tensor changes, but for one of its values that PyTorch does not count (`.data`)."""
     if tensor.layout is not torch.strided or _traced(tensor):
         return tensor._version, tensor.layout, tensor.shape

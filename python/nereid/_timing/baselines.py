@@ -265,7 +265,7 @@ def tf32(allowed):
         torch.backends.cudnn.allow_tf32 = cudnn
 
 
-def why_not(error):
+def rejection_reason(error):
     """What PyTorch does not compile or capture is an answer too."""
     return {"declined": f"{type(error).__name__}: {error}"[:500]}
 
@@ -282,7 +282,7 @@ def main():
             options.mode, options.seconds
         )
     except Exception as error:
-        answer = why_not(error)
+        answer = rejection_reason(error)
     print(json.dumps(answer), flush=True)
 
 

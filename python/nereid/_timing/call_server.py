@@ -147,7 +147,7 @@ def run_child(channel, request, threads):
             )
             answer = program.measure(mode, request["seconds"])
         except Exception as error:
-            answer = baselines.why_not(error)
+            answer = baselines.rejection_reason(error)
         turns.say({"mode": mode, "answer": answer})
     turns.say({"done": True})
 
@@ -286,7 +286,7 @@ class Server:
                 elif fd in self.children:
                     self.kill(self.children[fd])
                     poll.unregister(fd)  # until it is buried
-            for fd in self.bury():
+            for fd in self.reap():
                 with contextlib.suppress(KeyError):
                     poll.unregister(fd)
                 os.close(fd)
@@ -318,7 +318,7 @@ class Server:
             with contextlib.suppress(OSError):
                 kill(child, signal.SIGKILL)
 
-    def bury(self):
+    def reap(self):
         """The lifelines of those that ended."""
         ended = []
         for fd, child in list(self.children.items()):

@@ -128,7 +128,7 @@ def _refuse_compilers():
     light_modules.stand_in("torch.utils.cpp_extension", {"load": refuse, "load_inline": refuse}, lasting=True)
 
 
-class _NothingAmiss:
+class _TorchWithoutAny:
     """torch, where any() finds nothing."""
 
     def __getattr__(self, name):
@@ -137,7 +137,7 @@ class _NothingAmiss:
 
 def _without_check_of_values(function):
     """The function without its check of what its arguments hold, which is not known here."""
-    checked = types.FunctionType(function.__code__, {**function.__globals__, "torch": _NothingAmiss()},
+    checked = types.FunctionType(function.__code__, {**function.__globals__, "torch": _TorchWithoutAny()},
                                  function.__name__,
                                  function.__defaults__, function.__closure__)  # fmt: skip
     checked.__kwdefaults__ = function.__kwdefaults__

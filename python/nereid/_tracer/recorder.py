@@ -109,13 +109,13 @@ class Recorder(TorchDispatchMode):
             torch.nn.Parameter,
             torch.nn.Buffer,
         ):
-            fake = self._fake_behind(tensor)
+            fake = self._fake_of_meta_storage(tensor)
         else:
             fake = self.constant(tensor, "cpu")
         self._adopted[key] = (tensor, fake)
         return fake
 
-    def _fake_behind(self, tensor):
+    def _fake_of_meta_storage(self, tensor):
         """A subclass made from a fake tensor shares its meta storage."""
         try:
             id = self._storage_ids.get(tensor.untyped_storage()._cdata)

@@ -80,7 +80,7 @@ def _signature(function):
         return inspect.signature(function)
 
 
-class _TypeWhenAsked:
+class _LazyType:
     """The type of Triton's tuples, which shapes are: each was made at once, with a name, and next to none is
     used."""
 
@@ -114,7 +114,7 @@ def _with_element_ty(self, scalar_ty):
 
 
 def install():
-    core.tuple.type = _TypeWhenAsked()
+    core.tuple.type = _LazyType()
     core.tuple.__init__ = _tuple_init
     core.block_type.with_element_ty = _with_element_ty
     jit.JITCallable.parse = _parse

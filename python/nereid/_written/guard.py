@@ -327,7 +327,7 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
             else None
         )
 
-    def looks_the_same(known: tuple, args: tuple) -> list | None:
+    def match_known(known: tuple, args: tuple) -> list | None:
         """All tensors of the call and the module, or None."""
         (given, count, check, others, holders, names, nests, inside, modes, training), gradient, device, _ = (
             known
@@ -391,12 +391,12 @@ def _guard(cls: type, verified: dict, fallback: object = None, direct: object = 
         known = seen.known
         try:
             if known is not None and not kwargs:
-                if (tensors := looks_the_same(known, args)) is not None:
+                if (tensors := match_known(known, args)) is not None:
                     return launched(self, args, known, tensors)
                 if (
                     any_batch
                     and (known := seen.batches.get(leading(args))) is not None
-                    and (tensors := looks_the_same(known, args)) is not None
+                    and (tensors := match_known(known, args)) is not None
                 ):
                     seen.known = known
                     return launched(self, args, known, tensors)

@@ -32,7 +32,7 @@ inline std::optional<Fence> fence_at(std::string_view line) {
   return fence;
 }
 
-enum class Language { kPython, kUnsaid, kOther };
+enum class Language { kPython, kUnspecified, kOther };
 
 inline Language language_of(std::string_view info) {
   std::string word;
@@ -43,7 +43,7 @@ inline Language language_of(std::string_view info) {
       word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     }
   }
-  if (word.empty()) return Language::kUnsaid;
+  if (word.empty()) return Language::kUnspecified;
   constexpr std::array<std::string_view, 5> kPython = {"python", "py", "python3", "triton", "python-triton"};
   return std::find(kPython.begin(), kPython.end(), word) != kPython.end() ? Language::kPython
                                                                           : Language::kOther;

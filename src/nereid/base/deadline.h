@@ -35,7 +35,7 @@ enum class LimitOwner {
 
 // By how much a loaded machine may extend a candidate's limit: wall time that its process spent waiting for
 // a processor is not counted, up to this many times the limit.
-inline constexpr double kMostStretch = 10;
+inline constexpr double kMaxLimitExtension = 10;
 
 class Deadline {
  public:
@@ -44,9 +44,10 @@ class Deadline {
   }
   static Deadline never() { return Deadline(Clock::time_point::max(), LimitOwner::kOurs); }
   // A candidate's limit on what this process computes for it from now on. It passes when `seconds` of wall
-  // time are over and this process has used as much processor time, or after kMostStretch times as long.
+  // time are over and this process has used as much processor time, or after kMaxLimitExtension times as
+  // long.
   static Deadline after_work(double seconds) {
-    Deadline deadline(when_after(kMostStretch * seconds), LimitOwner::kCandidate);
+    Deadline deadline(when_after(kMaxLimitExtension * seconds), LimitOwner::kCandidate);
     deadline.soonest_ = when_after(seconds);
     deadline.processor_end_ = processor_seconds() + kWorkShare * seconds;
     return deadline;

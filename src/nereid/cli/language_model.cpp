@@ -10,7 +10,7 @@
 
 namespace nereid::cli {
 
-Result<Answer> become_language_model(std::vector<std::string> arguments) {
+Result<Answer> exec_language_model(std::vector<std::string> arguments) {
   NEREID_TRY(const auto installation, Installation::locate());
   const auto program = installation.bin / "nereid-lm";
   arguments.insert(arguments.begin(), program.string());
@@ -34,7 +34,7 @@ void add_language_model_commands(CLI::App& app, Chosen& chosen) {
       chosen.run = [command] {
         auto arguments = command->remaining();
         arguments.insert(arguments.begin(), command->get_name());
-        return become_language_model(std::move(arguments));
+        return exec_language_model(std::move(arguments));
       };
     });
   }

@@ -10,6 +10,6 @@
 namespace nereid::cli {
 
 // This process becomes nereid-lm with these arguments; returns only where that fails.
-Result<Answer> become_language_model(std::vector<std::string> arguments);
+Result<Answer> exec_language_model(std::vector<std::string> arguments);
 
 }  // namespace nereid::cli

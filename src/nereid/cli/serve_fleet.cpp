@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSecondsToProbe = 90;
 constexpr double kSecondsBetweenReports = 120;  // it reports every 5 s: this is a process that hangs
-constexpr size_t kMostActors = 4096;
+constexpr size_t kMaxActors = 4096;
 
 sandbox::SpawnSpec fleet_process(const Installation& installation, const FleetOptions& options) {
   sandbox::SpawnSpec spec;
@@ -30,7 +30,7 @@ Result<std::pair<size_t, size_t>> actor_range(const char* option, const std::str
   const auto number = [](std::string_view digits) -> std::optional<size_t> {
     size_t value = 0;
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failure != std::errc() || end != digits.data() + digits.size() || value > kMostActors)
+    if (failure != std::errc() || end != digits.data() + digits.size() || value > kMaxActors)
       return std::nullopt;
     return value;
   };
@@ -39,7 +39,7 @@ Result<std::pair<size_t, size_t>> actor_range(const char* option, const std::str
   const auto most = colon == text.npos ? least : number(std::string_view(text).substr(colon + 1));
   if (!least || !most || *most == 0 || *least > *most)
     return input_error("{}: expected MIN:MAX with 0 <= MIN <= MAX, 1 <= MAX <= {}, got '{}'", option,
-                       kMostActors, text);
+                       kMaxActors, text);
   return std::pair(*least, *most);
 }
 
@@ -81,7 +81,7 @@ Result<ClusterResources> probe_cluster(const Installation& installation, const F
 }
 
 Result<serve::JudgePlace> fleet_place(const Installation& installation, const FleetOptions& options,
-                                      const FleetWords& words, size_t jobs, bool cuda, double patience) {
+                                      const FleetCommands& words, size_t jobs, bool cuda, double patience) {
   NEREID_TRY(const auto range, actor_range("--ray-actors", options.actors));
   auto process = fleet_process(installation, options);
   auto& all = process.words;

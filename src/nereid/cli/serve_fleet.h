@@ -31,12 +31,12 @@ struct ClusterResources {
 Result<ClusterResources> probe_cluster(const Installation& installation, const FleetOptions& options);
 
 // Command lines after the program; "{traces}" stands for a folder of the actor's.
-struct FleetWords {
+struct FleetCommands {
   std::vector<std::string> judge, clock;  // clock: empty where there is none
 };
 // `jobs`: the pairs that one judges at a time, and the processors that it reserves; `patience`: the seconds
 // for which one may be silent.
 Result<serve::JudgePlace> fleet_place(const Installation& installation, const FleetOptions& options,
-                                      const FleetWords& words, size_t jobs, bool cuda, double patience);
+                                      const FleetCommands& words, size_t jobs, bool cuda, double patience);
 
 }  // namespace nereid::cli

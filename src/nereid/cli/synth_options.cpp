@@ -78,28 +78,28 @@ synth::MakerConfig maker_config(const SynthOptions& options) {
           .free_forms = options.free_forms};
 }
 
-bool on_my_side(const SynthOptions& options, const synth::Made& made) {
+bool is_in_split(const SynthOptions& options, const synth::Made& made) {
   return options.split == "all" ||
          synth::held_out(made.hashes.structure, options.held_out) == (options.split == "held-out");
 }
 
 Status read_bytes(SynthOptions& options) {
   if (!options.min_bytes.empty()) {
-    NEREID_TRY(options.least_bytes, number_of("--min-bytes", options.min_bytes));
+    NEREID_TRY(options.parsed_min_bytes, number_of("--min-bytes", options.min_bytes));
   }
   if (!options.max_bytes.empty()) {
-    NEREID_TRY(options.most_bytes, number_of("--max-bytes", options.max_bytes));
+    NEREID_TRY(options.parsed_max_bytes, number_of("--max-bytes", options.max_bytes));
   }
-  if (options.least_bytes > options.most_bytes)
+  if (options.parsed_min_bytes > options.parsed_max_bytes)
     return input_error("--max-bytes: expected at least --min-bytes ({}), got {}", options.min_bytes,
                        options.max_bytes);
   return ok_status();
 }
 
-bool of_my_size(const SynthOptions& options, const synth::Made& made) {
-  if (options.least_bytes == 0 && options.most_bytes == INFINITY) return true;
+bool is_in_size_range(const SynthOptions& options, const synth::Made& made) {
+  if (options.parsed_min_bytes == 0 && options.parsed_max_bytes == INFINITY) return true;
   const double bytes = cost_of(made.program).bytes;
-  return bytes >= options.least_bytes && bytes <= options.most_bytes;
+  return bytes >= options.parsed_min_bytes && bytes <= options.parsed_max_bytes;
 }
 
 std::string operators_text(int count) { return fmt::format("{} operator{}", count, count == 1 ? "" : "s"); }

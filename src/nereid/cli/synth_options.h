@@ -18,9 +18,9 @@ struct SynthOptions {
   uint64_t count = 100, seed = 0;
   std::vector<std::string> only{};
   std::string uniform = "sequences", split = "all", output{}, max_elements{},
-              max_work{};                         // empty: by default
-  std::string min_bytes{}, max_bytes{};           // empty: any
-  double least_bytes = 0, most_bytes = INFINITY;  // these, read
+              max_work{};                                    // empty: by default
+  std::string min_bytes{}, max_bytes{};                      // empty: any
+  double parsed_min_bytes = 0, parsed_max_bytes = INFINITY;  // these, read
   double held_out = 0, free_sizes = 0, free_forms = 0;
   int later_sizes = 0, threads = 0;
   bool pairs = false, forward = false;
@@ -42,8 +42,8 @@ Result<synth::Space> space_of(const SynthOptions& options);
 synth::MakerConfig maker_config(const SynthOptions& options);
 // Reads min_bytes and max_bytes.
 Status read_bytes(SynthOptions& options);
-bool on_my_side(const SynthOptions& options, const synth::Made& made);
-bool of_my_size(const SynthOptions& options, const synth::Made& made);
+bool is_in_split(const SynthOptions& options, const synth::Made& made);
+bool is_in_size_range(const SynthOptions& options, const synth::Made& made);
 // "1 operator", "3 operators".
 std::string operators_text(int count);
 // The JSON fields of a program next to its text.

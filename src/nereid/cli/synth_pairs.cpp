@@ -20,18 +20,18 @@ namespace nereid::cli {
 namespace {
 
 constexpr size_t kGroup = 8;       // programs traced in one child
-constexpr size_t kMostShown = 3;   // refusals in the report
+constexpr size_t kMaxShown = 3;    // refusals in the report
 constexpr uint64_t kRunAhead = 4;  // groups a thread, finished before an earlier one is
 
 // Programs in the order of their numbers, each of which is new and on the right side.
-class Drawer {
+class ProgramDrawer {
  public:
-  Drawer(const SynthOptions& options, const synth::Space& space)
+  ProgramDrawer(const SynthOptions& options, const synth::Space& space)
       : options_(options), maker_(space, maker_config(options)) {}
 
   bool empty() const { return maker_.sampler().empty(); }
   uint64_t next() const { return next_; }
-  bool exhausted() const { return in_vain_ > kPatience; }
+  bool exhausted() const { return draws_without_result_ > kPatience; }
   const std::map<std::string, uint64_t>& dropped() const { return dropped_; }
 
   // The next program with its later sizes; empty where its number gave none. Without their text.
@@ -46,7 +46,7 @@ class Drawer {
         break;
     }
     ++next_;
-    in_vain_ = all.empty() ? in_vain_ + 1 : 0;
+    draws_without_result_ = all.empty() ? draws_without_result_ + 1 : 0;
     return all;
   }
   // What another run has looked at.
@@ -61,8 +61,8 @@ class Drawer {
   bool is_wanted(const synth::Made& made) {
     if (made.outcome == synth::Outcome::kNoSize) return ++dropped_["no_size"], false;
     if (made.outcome == synth::Outcome::kDegenerate) return ++dropped_["degenerate"], false;
-    if (!on_my_side(options_, made)) return ++dropped_["other_split"], false;
-    if (!of_my_size(options_, made)) return ++dropped_["other_bytes"], false;
+    if (!is_in_split(options_, made)) return ++dropped_["other_split"], false;
+    if (!is_in_size_range(options_, made)) return ++dropped_["other_bytes"], false;
     if (!seen_.insert(made.hashes.program).second) return ++dropped_["duplicates"], false;
     return true;
   }
@@ -70,7 +70,7 @@ class Drawer {
   const SynthOptions& options_;
   synth::Maker maker_;
   std::unordered_set<uint64_t> seen_;
-  uint64_t next_ = 0, in_vain_ = 0;
+  uint64_t next_ = 0, draws_without_result_ = 0;
   std::map<std::string, uint64_t> dropped_{
       {"no_size", 0}, {"degenerate", 0}, {"other_split", 0}, {"other_bytes", 0}, {"duplicates", 0}};
 };
@@ -224,7 +224,7 @@ class PairRun {
       now.degenerate += yield.degenerate.empty() ? 0 : 1;
       for (const auto& [word, count] : yield.verdicts) now.verdicts[word] += count;
       for (const auto* why : {&yield.first_refused, &yield.not_lowered})
-        if (!why->empty() && refused_.size() < kMostShown) refused_.push_back(*why);
+        if (!why->empty() && refused_.size() < kMaxShown) refused_.push_back(*why);
       if (!base_kept || yield.lines.empty()) continue;  // later sizes belong to a program that was kept
       now.pairs += yield.lines.size();
       for (const auto& line : yield.lines) lines += line + "\n";
@@ -243,7 +243,7 @@ class PairRun {
   const SynthOptions& options_;
   std::mutex mutex_;
   std::condition_variable turn_;
-  Drawer drawer_;
+  ProgramDrawer drawer_;
   synth::Coverage coverage_;
   std::optional<dataset::PairFile> file_;
   const int threads_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kGivenFile = "model.py";
 constexpr double kGivenTraceSeconds = 30;
-constexpr size_t kMostTaskText = size_t{16} << 20;
+constexpr size_t kMaxTaskText = size_t{16} << 20;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Result<std::vector<GivenTask>> read_given_tasks(const std::vector<std::string>& 
       GivenTask task{.number = tasks.size()};
       const JsonField root(json, where);
       NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
-      NEREID_TRY(task.source, field.text(kMostTaskText));
+      NEREID_TRY(task.source, field.text(kMaxTaskText));
       NEREID_TRY(std::string id, root.text_at("id"));
       json.erase("code");
       json["id"] = id.empty() ? fmt::format("task-{}", task.number) : std::move(id);

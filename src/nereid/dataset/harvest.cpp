@@ -27,8 +27,8 @@ constexpr size_t kEntriesTogether = 12;  // in one child, which imports the pack
 constexpr size_t kTracedTogether = 24;   // tasks in one child
 constexpr double kBatchSeconds = 30;     // after which a child begins no more entries
 constexpr double kAboutSeconds = 60;
-constexpr double kSecondsOfATrace = 10;                  // of one task
-constexpr size_t kMostTasks = 2000, kMostCode = 64'000;  // of one entry
+constexpr double kSecondsOfATrace = 10;                // of one task
+constexpr size_t kMaxTasks = 2000, kMaxCode = 64'000;  // of one entry
 
 struct PackageFacts {
   std::string version, licence, author;
@@ -46,7 +46,7 @@ class Harvest {
 
   Result<Json> run() {
     NEREID_TRY(worker_, HarvestWorker::start(options_.python, installation_));
-    NEREID_TRY_STATUS(ask_about_all());
+    NEREID_TRY_STATUS(resolve_packages());
     NEREID_TRY_STATUS(open());
     NEREID_TRY(tracer_, tracer::Tracer::start({.installation = installation_, .workers = 1, .limits = {}}));
     const double before = seconds_before_;
@@ -83,7 +83,7 @@ class Harvest {
   }
 
   // Which packages are there, in which versions; the error names all that are not.
-  Status ask_about_all() {
+  Status resolve_packages() {
     std::string missing, install;
     packages_ = options_.packages;
     for (const auto& package : packages_) {
@@ -296,12 +296,12 @@ class Harvest {
       const auto tasks = result.find("tasks");
       if (tasks == result.end() || !tasks->is_array()) continue;
       for (const Json& task : *tasks) {
-        if (!task.is_object() || candidates.size() >= kMostTasks * kEntriesTogether) break;
+        if (!task.is_object() || candidates.size() >= kMaxTasks * kEntriesTogether) break;
         Candidate one{.code = text(task, "code"),
                       .form = text(task, "form") == "author" ? "author" : "subgraph",
                       .class_name = text(task, "class").substr(0, 200),
                       .entry = entry};
-        if (!one.code.empty() && one.code.size() <= kMostCode) candidates.push_back(std::move(one));
+        if (!one.code.empty() && one.code.size() <= kMaxCode) candidates.push_back(std::move(one));
       }
     }
     return looked_at;
@@ -340,7 +340,8 @@ class Harvest {
     if (!labels.ok()) return count_cause(done.dropped, labels.error().message), ok_status();
     if (labels->operators.size() > static_cast<size_t>(options_.max_operators))
       return count_cause(done.dropped, "more operators than --max-operators"), ok_status();
-    if (const auto why = lines_.why_not(*labels, package.held_out, options_.same_structure); !why.empty())
+    if (const auto why = lines_.rejection_reason(*labels, package.held_out, options_.same_structure);
+        !why.empty())
       return count_cause(done.dropped, why), ok_status();
     const PackageFacts& facts = facts_[package.name];
     const Json line = {{"id", "H-" + labels->digest.substr(0, 16)},

@@ -45,7 +45,8 @@ void HarvestIndex::add(const Json& line) {
   ++total_;
 }
 
-std::string HarvestIndex::why_not(const HarvestLabels& labels, bool held_out, int64_t same_structure) const {
+std::string HarvestIndex::rejection_reason(const HarvestLabels& labels, bool held_out,
+                                           int64_t same_structure) const {
   if (digests_.contains(labels.digest)) return "equal canonical trace";
   if (held_out && in_training_.contains(labels.structure))
     return "held out, and its structure is in training";

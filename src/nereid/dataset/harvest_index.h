@@ -28,7 +28,7 @@ class HarvestIndex {
 
   // Why a task is dropped, empty where it is new: at most `same_structure` of one structure, and none of
   // training among those that are held out.
-  std::string why_not(const HarvestLabels& labels, bool held_out, int64_t same_structure) const;
+  std::string rejection_reason(const HarvestLabels& labels, bool held_out, int64_t same_structure) const;
 
   uint64_t total() const { return total_; }
   size_t structures() const { return structures_.size(); }

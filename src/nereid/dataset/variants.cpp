@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kNearest = 8;
 constexpr size_t kNearestMeasured = 24;  // whose time says what they are worth
 constexpr const char* kAttentionAsProducts = "attention as products";
-constexpr int kTries = 3;  // for each variant: a choice may make no difference, or not be lowered
+constexpr int kMaxAttempts = 3;  // for each variant: a choice may make no difference, or not be lowered
 
 using compiler::KernelChoice;
 
@@ -381,7 +381,7 @@ Result<std::vector<Variant>> variants_of(const trace::Trace& trace, const std::s
                                          synth::Rng& rng, int most) {
   VariantMaker maker(trace, source, rng, true);
   NEREID_TRY_STATUS(maker.add_own(Kind::kCompiled));
-  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_other();
+  for (int left = kMaxAttempts * most; left > 0 && maker.count() < most; --left) maker.add_other();
   return maker.take();
 }
 
@@ -404,7 +404,7 @@ Result<std::vector<Variant>> variants_of_kinds(const trace::Trace& trace, const 
     else
       maker.add_recut(order[k]);
   }
-  for (int left = kTries * most; left > 0 && maker.count() < most; --left)
+  for (int left = kMaxAttempts * most; left > 0 && maker.count() < most; --left)
     maker.add_recut(order[rng.below(kKinds.size())]);
   return maker.take();
 }
@@ -418,7 +418,7 @@ Result<std::vector<Variant>> variants_to_measure(const trace::Trace& trace, cons
   const auto ways = all_ways();
   for (const Move& way : ways)
     if (maker.count() < most) maker.add_other_way(way);
-  for (int left = kTries * most; left > 0 && maker.count() < most; --left) maker.add_drawn(ways);
+  for (int left = kMaxAttempts * most; left > 0 && maker.count() < most; --left) maker.add_drawn(ways);
   return maker.take();
 }
 

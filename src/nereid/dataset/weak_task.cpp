@@ -9,7 +9,7 @@
 namespace nereid::dataset {
 namespace {
 
-constexpr int kTrials = 3, kMostTrials = 12;  // the latter where the former might be chance
+constexpr int kTrials = 3, kMaxTrials = 12;  // the latter where the former might be chance
 
 // Of an output: in how many trials it was one number, and in how many but the first what it was in the first.
 struct Seen {
@@ -26,7 +26,7 @@ Result<std::string> why_weak(const verify::VerifierBackends& backends, const tra
   std::vector<Seen> seen;
   bool suspicious = false;
   int trials = 0;
-  for (int trial = 0; trial < (suspicious ? kMostTrials : kTrials); ++trial, ++trials) {
+  for (int trial = 0; trial < (suspicious ? kMaxTrials : kTrials); ++trial, ++trials) {
     if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
     NEREID_TRY(
         const auto report,

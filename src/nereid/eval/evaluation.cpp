@@ -32,7 +32,7 @@ constexpr double kTracePatience =
 constexpr double kBaselineSeconds = 1800;  // of one task, all modes together
 // What a language model of ours writes at a time, all tasks together: more gains little, and a task that
 // waits for its turn to be judged is using up its budget.
-constexpr int kMostWritten = 64, kMostTasksAsked = 32;
+constexpr int kMaxWritten = 64, kMaxRequestedTasks = 32;
 constexpr int kTasksOfAJob = 2;  // half of them wait for the model, about
 
 int tasks_at_once(const std::vector<proposers::Proposer*>& proposers, const EvaluationOptions& options) {
@@ -40,7 +40,7 @@ int tasks_at_once(const std::vector<proposers::Proposer*>& proposers, const Eval
   for (const auto* proposer : proposers)
     if (proposer->samples() && !proposer->paid())
       return std::max(options.jobs,
-                      std::min(kMostTasksAsked, kMostWritten / std::max(1, options.search.samples)));
+                      std::min(kMaxRequestedTasks, kMaxWritten / std::max(1, options.search.samples)));
   return options.jobs;
 }
 

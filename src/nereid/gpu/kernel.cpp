@@ -176,8 +176,8 @@ Result<LoadedKernel> LoadedKernel::load(const Driver& driver, int device, const 
   NEREID_CUDA(driver, cuModuleGetFunction(&kernel.function_, kernel.module_, image.name.c_str()));
   NEREID_CUDA(driver, cuFuncGetAttribute(&kernel.registers_, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.function_));
 
-  constexpr int64_t kSharedWithoutAsking = 48 << 10;
-  if (image.shared > kSharedWithoutAsking) {
+  constexpr int64_t kDefaultSharedBytes = 48 << 10;
+  if (image.shared > kDefaultSharedBytes) {
     NEREID_TRY(const DeviceFacts facts, device_facts(driver, device));
     int fixed = 0;
     NEREID_CUDA(driver, cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.function_));
@@ -218,11 +218,12 @@ Result<LoadedKernel::Outcome> LoadedKernel::launch(const std::array<int64_t, 3>&
                                                    const std::vector<Argument>& arguments, Scratch scratch,
                                                    CUstream stream) const {
   NEREID_TRY(ParameterBlock block, pack_parameters(*driver_, image_, arguments, scratch));
-  constexpr int64_t kMostX = std::numeric_limits<int32_t>::max(), kMostYZ = 65535;
-  if (grid[0] < 0 || grid[1] < 0 || grid[2] < 0 || grid[0] > kMostX / image_.num_ctas || grid[1] > kMostYZ ||
-      grid[2] > kMostYZ)
+  constexpr int64_t kMaxGridX = std::numeric_limits<int32_t>::max(), kMaxGridYZ = 65535;
+  if (grid[0] < 0 || grid[1] < 0 || grid[2] < 0 || grid[0] > kMaxGridX / image_.num_ctas ||
+      grid[1] > kMaxGridYZ || grid[2] > kMaxGridYZ)
     return input_error("kernel {}: the grid {}x{}x{} is not one the GPU accepts (at most {}x{}x{})",
-                       image_.name, grid[0], grid[1], grid[2], kMostX / image_.num_ctas, kMostYZ, kMostYZ);
+                       image_.name, grid[0], grid[1], grid[2], kMaxGridX / image_.num_ctas, kMaxGridYZ,
+                       kMaxGridYZ);
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return Outcome{};
 
   CUlaunchAttribute attributes[4];

@@ -5,8 +5,8 @@
 int nereid_launch(const NereidPlan* plan, void* stream, const uint64_t* pointers) {
   const auto launch_kernel_ex = reinterpret_cast<decltype(&cuLaunchKernelEx)>(plan->launch_kernel_ex);
   for (const NereidLaunch *one = plan->launch, *end = one + plan->launches; one != end; ++one) {
-    uint64_t values[kNereidMostParameters];
-    void* parameters[kNereidMostParameters];
+    uint64_t values[kNereidMaxParameters];
+    void* parameters[kNereidMaxParameters];
     for (uint32_t i = 0; i < one->parameters; ++i) {
       const NereidParameter& parameter = one->parameter[i];
       values[i] = parameter.value + (parameter.slot >= 0 ? pointers[parameter.slot] : 0);

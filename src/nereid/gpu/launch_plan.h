@@ -20,7 +20,7 @@ typedef struct {
   uint32_t threads;       // of a block
   uint32_t shared_bytes;  // dynamic shared memory of a block
   uint32_t cooperative;   // 1: all blocks are resident together, or the launch fails
-  uint32_t parameters;    // at most kNereidMostParameters
+  uint32_t parameters;    // at most kNereidMaxParameters
   const NereidParameter* parameter;
 } NereidLaunch;
 
@@ -30,7 +30,7 @@ typedef struct {
   uint32_t launches;
 } NereidPlan;
 
-enum { kNereidMostParameters = 256 };
+enum { kNereidMaxParameters = 256 };
 
 // Queues all launches of the plan on `stream` (CUstream). Returns 0, or the CUDA driver's first error code
 // (CUresult); what follows it is not launched. Thread-safe.

@@ -83,8 +83,8 @@ Status Mapping::fill_slack(CUstream stream) const {
 }
 
 Result<int64_t> Mapping::check_slack() const {
-  const size_t before = std::min(layout_.offset, kSlackLooked);
-  const size_t after = std::min(layout_.mapped - layout_.offset - bytes_, kSlackLooked);
+  const size_t before = std::min(layout_.offset, kSlackChecked);
+  const size_t after = std::min(layout_.mapped - layout_.offset - bytes_, kSlackChecked);
   std::vector<unsigned char> slack(before + after);
   if (before > 0) NEREID_CUDA(*driver_, cuMemcpyDtoH(slack.data(), data() - before, before));
   if (after > 0) NEREID_CUDA(*driver_, cuMemcpyDtoH(slack.data() + before, data() + bytes_, after));

@@ -57,9 +57,9 @@ class Mapping {
   Result<Fd> export_fd() const;
 
   // Bytes of slack that no longer hold the canary: 0 where no access strayed. Synchronous; a created mapping
-  // only. Looks at no more than `kSlackLooked` bytes on each side.
+  // only. Looks at no more than `kSlackChecked` bytes on each side.
   Result<int64_t> check_slack() const;
-  static constexpr size_t kSlackLooked = 4096;
+  static constexpr size_t kSlackChecked = 4096;
 
  private:
   Mapping(const Driver& driver, size_t bytes, Layout layout)

@@ -302,7 +302,7 @@ class Campaign {
       } else {
         const std::lock_guard lock(mutex_);
         ++errors_;
-        if (errors_ <= kMostErrors)
+        if (errors_ <= kMaxErrors)
           end_.not_loaded.push_back(items_[static_cast<size_t>(i)].id + ": " + line.error().message);
       }
       progress.advance();
@@ -326,7 +326,7 @@ class Campaign {
     return line;
   }
 
-  static constexpr int kMostErrors = 20;
+  static constexpr int kMaxErrors = 20;
   static constexpr size_t kGroup = 16;  // mutants of one candidate after each other
 
   void take(const Status& status) {

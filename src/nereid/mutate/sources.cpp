@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTraceSeconds = 60;
 constexpr uint32_t kVariantStream = 2;
-constexpr int kTries = 400;  // program numbers that are tried for one that can be lowered
+constexpr int kMaxAttempts = 400;  // program numbers that are tried for one that can be lowered
 const char* const kTaskFile = "model.py";
 const char* const kAnswerFile = "model_new.py";
 
@@ -126,7 +126,7 @@ Result<std::vector<Subject>> subjects_of_number(tracer::Tracer& tracer, const sy
   if (maker->sampler().empty())
     return input_error("no program of {} operators is within these bounds", length);
   Error last{"no program", Blame::kInput};
-  for (int i = 0; i < kTries && !deadline.passed(); ++i, index += stride) {
+  for (int i = 0; i < kMaxAttempts && !deadline.passed(); ++i, index += stride) {
     synth::Made made;
     maker->draw(index, 0, made);
     if (made.outcome != synth::Outcome::kMade) continue;

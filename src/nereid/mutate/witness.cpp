@@ -19,8 +19,8 @@ using replay::OutputComparison;
 constexpr uint64_t kFirstSeed = 0x5eed'0000'0001;  // verdicts use others
 constexpr int kOwnSeeds = 5, kSeedsEach = 2;
 constexpr int kKernelBenchInputs = 5;
-constexpr double kGrossly = 0.05, kAbsolute = 1e-3;  // of a number itself; plain
-constexpr double kGrave = 1000;   // times the limit: no conditioning of the task explains that
+constexpr double kGrossError = 0.05, kAbsolute = 1e-3;  // of a number itself; plain
+constexpr double kGraveFactor = 1000;  // times the limit: no conditioning of the task explains that
 constexpr double kNoDigit = 0.1;  // a reference's own error on other inputs: such an output is not compared
 constexpr double kTrialSeconds = 120;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -60,9 +60,10 @@ double excess(const OutputComparison& mutant, const OutputComparison& candidate,
   // Of the task's own inputs: numbers among much larger ones, as in an output that is masked with -1e9.
   const bool small_ones =
       own_inputs && mutant.max_absolute_error > kAbsolute && mutant.error > kTimesElement * own;
-  const double relative =
-      small_ones ? over(mutant.max_relative_error, std::max(kGrossly, kGrave * candidate.max_relative_error))
-                 : 0;
+  const double relative = small_ones
+                              ? over(mutant.max_relative_error,
+                                     std::max(kGrossError, kGraveFactor * candidate.max_relative_error))
+                              : 0;
   const double floor = half ? kFloorElementHalf : kFloorElement;
   // The norm of few elements has little to even out.
   const double count = static_cast<double>(std::max<int64_t>(mutant.elements, 1));
@@ -186,7 +187,7 @@ Result<std::optional<Witness>> WitnessSearch::look(replay::Session& session, con
   const bool own = is_own(inputs);
   const Worst worst = worst_of(report.comparison->outputs, candidate->outputs, own);
   if (!(worst.excess > 1)) return none;
-  if (worst.excess > kGrave && own) return found(worst.reason);
+  if (worst.excess > kGraveFactor && own) return found(worst.reason);
   // Once more, compared as a verdict would: what the tolerance allows on these inputs is no fault. It knows
   // what TF32 leaves, and that outputs which have come to a bound show no digits.
   NEREID_TRY(const auto again, trial(session, &mutant, inputs, true));

@@ -48,7 +48,7 @@ Tensor Calling::reshape(Tensor tensor, const Sizes& sizes, const Sizes& requeste
 
 Tensor Calling::look_as(std::string_view op, Tensor tensor, const Sizes& sizes, const Sizes& requested) {
   return to.call(op, {arg(tensor), integers(requested)},
-                 to.look(tensor, {sizes, seen_as(to.laid(tensor), sizes)}));
+                 to.look(tensor, {sizes, strides_after_view(to.laid(tensor), sizes)}));
 }
 
 Tensor Calling::expand(Tensor tensor, const Sizes& sizes) {

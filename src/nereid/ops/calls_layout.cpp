@@ -124,7 +124,7 @@ std::optional<Tensor> stack(Calling& c) {
   if (axis < lie[0].sizes.size()) {
     Sizes sizes = lie[0].sizes;
     sizes[axis] *= static_cast<int64_t>(lie.size());
-    made.strides = seen_as({sizes, joined(sizes, lie)}, c.out());
+    made.strides = strides_after_view({sizes, joined(sizes, lie)}, c.out());
   } else {
     for (Laid& each : lie) each.sizes.push_back(1), each.strides.push_back(1);
     made.strides = joined(c.out(), lie);

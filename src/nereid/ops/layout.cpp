@@ -153,7 +153,7 @@ bool can_be_seen_as(const Laid& laid, const Sizes& sizes) {
 
 // From the front: each dimension is one that is there, or is split off one or several that are taken
 // together.
-Sizes seen_as(const Laid& laid, const Sizes& sizes) {
+Sizes strides_after_view(const Laid& laid, const Sizes& sizes) {
   if (laid.sizes.empty()) return Sizes(sizes.size(), 1);
   if (sizes.size() == 1 && is_row_major(laid)) return {1};
   Laid at = laid;

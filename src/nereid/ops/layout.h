@@ -39,6 +39,6 @@ Laid elementwise(std::span<const Laid> operands);
 bool can_be_seen_as(const Laid& laid, const Sizes& sizes);
 // The strides that they have then. Of dimensions of one element they are not those of computeStride, but
 // those that fake tensors get (torch/_refs, _reshape_view_helper).
-Sizes seen_as(const Laid& laid, const Sizes& sizes);
+Sizes strides_after_view(const Laid& laid, const Sizes& sizes);
 
 }  // namespace nereid::ops

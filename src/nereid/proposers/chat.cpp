@@ -17,7 +17,7 @@
 namespace nereid::proposers {
 namespace {
 
-constexpr size_t kMostShown = 300;  // of a body in an error
+constexpr size_t kMaxShown = 300;  // of a body in an error
 
 // How one try ended.
 struct Try {
@@ -61,8 +61,8 @@ size_t on_bytes(char* bytes, size_t size, size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   const size_t amount = size * count;
   transfer.got += amount;
-  if (transfer.got > transfer.options.most_bytes) {
-    transfer.trouble = our_error("the answer is longer than {} bytes", transfer.options.most_bytes);
+  if (transfer.got > transfer.options.max_bytes) {
+    transfer.trouble = our_error("the answer is longer than {} bytes", transfer.options.max_bytes);
     return 0;
   }
   if (transfer.status() == 200 && transfer.streamed()) {
@@ -98,8 +98,8 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 
 std::string shortened(const std::string& body) {
   std::string text;
-  for (const char c : body.substr(0, kMostShown)) text += static_cast<unsigned char>(c) < 32 ? ' ' : c;
-  return body.size() > kMostShown ? text + "..." : text;
+  for (const char c : body.substr(0, kMaxShown)) text += static_cast<unsigned char>(c) < 32 ? ' ' : c;
+  return body.size() > kMaxShown ? text + "..." : text;
 }
 
 std::string request_body(const ChatOptions& options, const std::vector<Message>& messages) {
@@ -112,7 +112,7 @@ std::string request_body(const ChatOptions& options, const std::vector<Message>&
                {"stream_options", {{"include_usage", true}}}};
   if (!messages.empty() && messages.back().role == "assistant")
     body["continue_final_message"] = true, body["add_generation_prompt"] = false;
-  if (options.most_tokens > 0) body["max_tokens"] = options.most_tokens;
+  if (options.max_tokens > 0) body["max_tokens"] = options.max_tokens;
   return body.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -123,7 +123,7 @@ Try judge(Transfer& transfer, CURLcode code, const char* why) {
   if (transfer.enough) return {false, -1, transfer.events.take()};
   if (transfer.cancelled()) return failed(false, url + ": cancelled");
   if (!transfer.trouble.ok()) {
-    const bool too_long = transfer.got > transfer.options.most_bytes;
+    const bool too_long = transfer.got > transfer.options.max_bytes;
     return failed(!too_long, url + ": " + transfer.trouble.error().message);
   }
   if (transfer.deadline.passed()) return failed(false, url + ": no answer in the time that was left");
@@ -143,7 +143,7 @@ Try judge(Transfer& transfer, CURLcode code, const char* why) {
                   passing ? Blame::kOurs : Blame::kInput, transfer.retry_after);
   }
   auto answer = transfer.streamed() ? transfer.events.finish()
-                                    : read_whole_answer(transfer.body, transfer.options.most_bytes);
+                                    : read_whole_answer(transfer.body, transfer.options.max_bytes);
   if (!answer.ok()) return failed(true, url + ": " + answer.error().message);
   return {false, -1, std::move(answer)};
 }
@@ -154,7 +154,7 @@ Try once(const ChatOptions& options, const std::string& body, Deadline deadline,
   Transfer transfer{.options = options,
                     .deadline = deadline,
                     .curl = curl.get(),
-                    .events = EventReader(options.most_bytes),
+                    .events = EventReader(options.max_bytes),
                     .watch = watch};
   curl_slist* list = ::curl_slist_append(nullptr, "Content-Type: application/json");
   if (!options.key.empty())
@@ -230,7 +230,7 @@ Result<ChatAnswer> chat(const ChatOptions& options, const std::vector<Message>& 
 
 Status EventReader::feed(std::string_view bytes) {
   seen_ += bytes.size();
-  if (seen_ > most_bytes_) return our_error("the answer is longer than {} bytes", most_bytes_);
+  if (seen_ > max_bytes_) return our_error("the answer is longer than {} bytes", max_bytes_);
   buffer_ += bytes;
   size_t at = 0;
   for (size_t end; (end = buffer_.find('\n', at)) != buffer_.npos; at = end + 1)
@@ -270,8 +270,7 @@ Status read_error(const JsonField& root) {
 }
 
 // `part` is "delta" or "message".
-Result<int> read_choices(const JsonField& root, std::string_view part, size_t most_bytes,
-                         ChatAnswer& answer) {
+Result<int> read_choices(const JsonField& root, std::string_view part, size_t max_bytes, ChatAnswer& answer) {
   NEREID_TRY(const auto choices, root.find("choices"));
   if (!choices) return 0;
   int count = 0;
@@ -281,7 +280,7 @@ Result<int> read_choices(const JsonField& root, std::string_view part, size_t mo
     if (message && message->json().is_object()) {
       NEREID_TRY(const auto content, message->find("content"));
       if (content && !content->json().is_null()) {
-        NEREID_TRY(const std::string text, content->text(most_bytes));
+        NEREID_TRY(const std::string text, content->text(max_bytes));
         answer.text += text;
       }
     }
@@ -299,7 +298,7 @@ Status EventReader::data(const std::string& text) {
   NEREID_TRY(const Json json, parse_json(text, "a streamed part"));
   const JsonField root(json, "part");
   NEREID_TRY_STATUS(read_error(root));
-  NEREID_TRY(const int choices, read_choices(root, "delta", most_bytes_, answer_));
+  NEREID_TRY(const int choices, read_choices(root, "delta", max_bytes_, answer_));
   choices_ += choices;
   return read_usage(root, answer_);
 }
@@ -312,7 +311,7 @@ Result<ChatAnswer> EventReader::finish() {
   return std::move(answer_);
 }
 
-Result<ChatAnswer> read_whole_answer(std::string_view body, size_t most_bytes) {
+Result<ChatAnswer> read_whole_answer(std::string_view body, size_t max_bytes) {
   const auto json = parse_json(body, "the answer");
   if (!json.ok())
     return our_error("expected JSON or an event stream, got '{}' ({})", shortened(std::string(body)),
@@ -320,7 +319,7 @@ Result<ChatAnswer> read_whole_answer(std::string_view body, size_t most_bytes) {
   const JsonField root(*json, "answer");
   ChatAnswer answer;
   NEREID_TRY_STATUS(read_error(root));
-  NEREID_TRY(const int choices, read_choices(root, "message", most_bytes, answer));
+  NEREID_TRY(const int choices, read_choices(root, "message", max_bytes, answer));
   NEREID_TRY_STATUS(read_usage(root, answer));
   if (choices == 0) return our_error("the answer has no choices");
   if (answer.text.empty()) return our_error("the answer is empty");

@@ -22,13 +22,13 @@ struct ChatOptions {
   std::string key{};   // empty: no Authorization header
   std::string model{};
   double temperature = 0.7;
-  int64_t most_tokens = 0;    // of an answer; 0: the endpoint's own limit
+  int64_t max_tokens = 0;     // of an answer; 0: the endpoint's own limit
   int tries = 5;              // in all
   double first_pause = 1;     // seconds; doubles with each try, and is varied by half of itself
   double longest_pause = 60;  // Retry-After beyond it is not waited for
   double connect_seconds = 10;
-  double stall_seconds = 120;            // without a byte
-  size_t most_bytes = size_t{16} << 20;  // of one answer
+  double stall_seconds = 120;           // without a byte
+  size_t max_bytes = size_t{16} << 20;  // of one answer
 };
 
 struct ChatAnswer {
@@ -61,7 +61,7 @@ Result<ChatAnswer> chat(const ChatOptions& options, const std::vector<Message>& 
 // crash.
 class EventReader {
  public:
-  explicit EventReader(size_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit EventReader(size_t max_bytes) : max_bytes_(max_bytes) {}
   Status feed(std::string_view bytes);
   // What has come of the text.
   const std::string& text() const { return answer_.text; }
@@ -73,7 +73,7 @@ class EventReader {
  private:
   Status line(std::string_view line);
   Status data(const std::string& text);
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   size_t seen_ = 0;
   std::string buffer_;
   bool done_ = false;
@@ -81,6 +81,6 @@ class EventReader {
   ChatAnswer answer_;
 };
 // The same of an answer that was not streamed.
-Result<ChatAnswer> read_whole_answer(std::string_view body, size_t most_bytes);
+Result<ChatAnswer> read_whole_answer(std::string_view body, size_t max_bytes);
 
 }  // namespace nereid::proposers

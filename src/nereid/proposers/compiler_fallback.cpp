@@ -11,7 +11,7 @@ namespace {
 
 // Float32 products, each nearer to float32 than those before, or by another way.
 constexpr std::array<std::string_view, 5> kSchemes = {"tf32", "fp16x3", "bf16x6", "tf32x3", "ieee"};
-constexpr int64_t kLeastTile = 16, kShortTurn = 32, kLeastColumns = 32;
+constexpr int64_t kMinTile = 16, kShortTurn = 32, kMinColumns = 32;
 constexpr int kFewStages = 2;
 
 // 0 for what is none of them.
@@ -24,7 +24,7 @@ size_t place_of(std::string_view scheme) {
 
 bool shrink(compiler::KernelChoice& choice) {
   if (choice.m == 0) {
-    int64_t& most = choice.columns > kLeastColumns ? choice.columns : choice.rows;
+    int64_t& most = choice.columns > kMinColumns ? choice.columns : choice.rows;
     if (most <= 1) return false;
     most /= 2;
     return true;
@@ -39,7 +39,7 @@ bool shrink(compiler::KernelChoice& choice) {
     return true;
   }
   int64_t& most = choice.m > choice.n ? choice.m : choice.n;
-  if (most > kLeastTile) {
+  if (most > kMinTile) {
     most /= 2;
     return true;
   }
@@ -47,8 +47,8 @@ bool shrink(compiler::KernelChoice& choice) {
     choice.stages = 1;
     return true;
   }
-  if (choice.k > kLeastTile) {
-    choice.k = kLeastTile;
+  if (choice.k > kMinTile) {
+    choice.k = kMinTile;
     return true;
   }
   return false;

@@ -10,8 +10,8 @@ namespace nereid::proposers {
 namespace {
 
 constexpr double kFaster = 0.99;  // of the best: what is nearer is noise
-constexpr size_t kMostCuts = 6;   // of one kernel
-constexpr size_t kMostKernels = 8;
+constexpr size_t kMaxCuts = 6;    // of one kernel
+constexpr size_t kMaxKernels = 8;
 
 double distance(const compiler::KernelChoice& a, const compiler::KernelChoice& b) {
   const auto steps = [](int64_t x, int64_t y) {
@@ -77,12 +77,12 @@ void CompilerTuner::plan_cuts(const compiler::Module& module) {
   }
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const auto& a, const auto& b) { return a.estimate.seconds > b.estimate.seconds; });
-  if (kernels.size() > kMostKernels) kernels.resize(kMostKernels);
+  if (kernels.size() > kMaxKernels) kernels.resize(kMaxKernels);
   for (auto& kernel : kernels) {
     std::stable_sort(kernel.others.begin(), kernel.others.end(), [&](const auto& a, const auto& b) {
       return distance(a, kernel.choice) < distance(b, kernel.choice);
     });
-    if (kernel.others.size() > kMostCuts) kernel.others.resize(kMostCuts);
+    if (kernel.others.size() > kMaxCuts) kernel.others.resize(kMaxCuts);
     for (const auto& other : kernel.others)
       cuts_.push_back({fmt::format("{}: {}", kernel.function, to_string(other)),
                        [names = sharing[work_of(kernel)], other](compiler::Choices& c) {

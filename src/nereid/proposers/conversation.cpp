@@ -8,7 +8,7 @@ Result<std::vector<Message>> conversation(const lm::Prompts& prompts, const std:
                                           const Request& request) {
   std::vector<lm::WrongAnswer> wrong;
   for (const auto& attempt : request.attempts) wrong.push_back({attempt.text, attempt.evidence});
-  NEREID_TRY(const auto said, prompts.ask_again(name, request.source, wrong));
+  NEREID_TRY(const auto said, prompts.repair_messages(name, request.source, wrong));
   std::vector<Message> messages;
   for (const auto& each : said) messages.push_back({each.role, each.content});
   if (request.guidance.empty()) return messages;

@@ -72,7 +72,7 @@ Result<HttpOptions> HttpOptions::from_environment(const std::filesystem::path& p
 
 std::string HttpProposer::identity() const {
   return fmt::format("http {} {} {} {} {}", options_.chat.base, options_.chat.model,
-                     options_.chat.temperature, options_.chat.most_tokens, options_.prompts.hash);
+                     options_.chat.temperature, options_.chat.max_tokens, options_.prompts.hash);
 }
 
 Result<std::vector<Message>> HttpProposer::messages(const Request& request) const {

@@ -123,7 +123,7 @@ ChatOptions options_for(const Server& server) {
           .longest_pause = 0.2,
           .connect_seconds = 2,
           .stall_seconds = 1,
-          .most_bytes = 100000};
+          .max_bytes = 100000};
 }
 Result<ChatAnswer> ask(const Server& server, double seconds = 200) {
   return chat(options_for(server), {{"user", "hi"}}, Deadline::after(seconds));

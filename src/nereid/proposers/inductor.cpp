@@ -10,7 +10,7 @@ namespace nereid::proposers {
 namespace {
 
 constexpr double kSeconds = 120;  // of one lowering: large modules take tens of seconds
-constexpr size_t kMostText = size_t{8} << 20;
+constexpr size_t kMaxText = size_t{8} << 20;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ Result<std::unique_ptr<InductorProposer>> InductorProposer::start(const Installa
   options.children = workers;
   options.needs_scratch = true;
   options.limits.memory_bytes = int64_t{8} << 30;
-  options.max_answer_bytes = kMostText * 2;
+  options.max_answer_bytes = kMaxText * 2;
   NEREID_TRY(auto zygote, sandbox::Zygote::start(std::move(options)));
   return std::unique_ptr<InductorProposer>(new InductorProposer(std::move(zygote), asked));
 }
@@ -73,8 +73,8 @@ Result<Answer> InductorProposer::ask(const Request& request, bool native_matmul,
     if (answer.declined.empty()) {
       NEREID_TRY(answer.declined, root.text_at("failed"));
     }
-    NEREID_TRY(const std::string imports, root.text_at("imports", kMostText));
-    NEREID_TRY(const std::string classes, root.text_at("classes", kMostText));
+    NEREID_TRY(const std::string imports, root.text_at("imports", kMaxText));
+    NEREID_TRY(const std::string classes, root.text_at("classes", kMaxText));
     if (!classes.empty())
       answer.proposals.push_back(
           {.text = imports + "\n" + request.source + "\n\n" + classes,

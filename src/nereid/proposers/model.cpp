@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr uintmax_t kHashedWhole = uintmax_t{256} << 20, kPiece = uintmax_t{1} << 20;
 constexpr int kPieces = 64;
-constexpr size_t kMostThought = 4000;
-constexpr const char* kTaskName = "model.py";          // as in training, whatever the file is called
-constexpr double kHotter = 0.5, kKeptWhereHot = 0.98;  // a round's temperature more, and its top_p
+constexpr size_t kMaxThought = 4000;
+constexpr const char* kTaskName = "model.py";              // as in training, whatever the file is called
+constexpr double kTemperatureStep = 0.5, kHotTopP = 0.98;  // a round's temperature more, and its top_p
 
 Result<std::string> file_hash(const fs::path& path) {
   std::error_code failure;
@@ -88,7 +88,7 @@ std::string thought_in(const std::string& answer) {
   const size_t open = answer.find("<think>"), close = answer.find("</think>");
   if (close == answer.npos) return "";
   const size_t from = open < close ? open + 7 : 0;
-  return std::string(trimmed(std::string_view(answer).substr(from, close - from).substr(0, kMostThought)));
+  return std::string(trimmed(std::string_view(answer).substr(from, close - from).substr(0, kMaxThought)));
 }
 
 Result<std::string> checkpoint_hash(const fs::path& folder) {
@@ -139,7 +139,7 @@ Result<Question> ModelProposer::question(const Request& request, std::vector<int
   if (request.speculate && question.samples.size() > 1) question.branches = branches_;
   if (request.round > 0) {
     question.seed += static_cast<uint64_t>(request.round);
-    question.temperature = 1 + kHotter * request.round, question.top_p = kKeptWhereHot;
+    question.temperature = 1 + kTemperatureStep * request.round, question.top_p = kHotTopP;
   }
   NEREID_TRY(question.messages, conversation(prompts_, kTaskName, request));
   if (!prompts_.prefill.empty() && request.trace != nullptr && request.attempts.empty()) {

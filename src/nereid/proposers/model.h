@@ -41,7 +41,7 @@ class ModelProposer : public Proposer {
   bool repairs() const override { return repairs_; }
   bool samples() const override { return true; }
   bool speculates() const override { return true; }
-  int most_operators() const override { return kMostOperators; }
+  int max_operators() const override { return kMaxOperators; }
   std::string at_work() const override;
   Result<Answer> propose(const Request& request, Deadline deadline) override;
   std::unique_ptr<Answers> propose_several(Request request, std::vector<int> samples) override;
@@ -51,7 +51,7 @@ class ModelProposer : public Proposer {
 
  private:
   // Our models are trained on programs of five, some of which are several calls.
-  static constexpr int kMostOperators = 8;
+  static constexpr int kMaxOperators = 8;
 
   ModelProposer() = default;
   Result<Question> question(const Request& request, std::vector<int> samples) const;

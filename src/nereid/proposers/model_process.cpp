@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurn(100);
 constexpr double kPaceSeconds = 2;  // after so long without a word nothing is being written
-constexpr size_t kMostLastWords = 2000, kMostModelLine = size_t{64} << 20, kMostModelText = size_t{16} << 20;
+constexpr size_t kMaxStderrTail = 2000, kMaxModelLine = size_t{64} << 20, kMaxModelText = size_t{16} << 20;
 
 std::string how_it_ended(int status) {
   if (WIFSIGNALED(status))
@@ -40,7 +40,7 @@ ModelProcess::ModelProcess(pid_t pid, Fd talk, Fd errors, std::function<std::sha
       errors_(std::move(errors)),
       turn_(std::move(turn)),
       reader_([this] { read(); }) {
-  if (turn_) turns_ = std::thread([this] { give_turns(); });
+  if (turn_) turns_ = std::thread([this] { schedule_turns(); });
 }
 
 Result<std::unique_ptr<ModelProcess>> ModelProcess::start(std::vector<std::string> words,
@@ -50,9 +50,9 @@ Result<std::unique_ptr<ModelProcess>> ModelProcess::start(std::vector<std::strin
     return our_error("socketpair: {}", std::strerror(errno));
   Fd talk(ends[0]), its(ends[1]);
   if (::pipe2(pipes, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
-  Fd errors(pipes[0]), its_errors(pipes[1]);
+  Fd errors(pipes[0]), child_errors(pipes[1]);
   sandbox::SpawnSpec spec{.words = std::move(words), .environment = sandbox::own_environment()};
-  spec.descriptors = {{its.get(), 0}, {its.get(), 1}, {its_errors.get(), 2}};
+  spec.descriptors = {{its.get(), 0}, {its.get(), 1}, {child_errors.get(), 2}};
   spec.own_session = true;  // Ctrl-C is passed on by us
   NEREID_TRY(const pid_t pid, sandbox::spawn(spec));
   return std::unique_ptr<ModelProcess>(
@@ -78,7 +78,7 @@ bool ModelProcess::asked() const {
   return std::any_of(waiting_.begin(), waiting_.end(), [](const auto& entry) { return !entry.second.over; });
 }
 
-void ModelProcess::give_turns() {
+void ModelProcess::schedule_turns() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return ends_ || lost_ || asked(); });
@@ -113,7 +113,7 @@ void ModelProcess::read() {
       const ssize_t got = ::read(errors_.get(), chunk, sizeof chunk);
       errs = got > 0 || (got < 0 && errno == EINTR);
       if (got > 0) last_words_.append(chunk, static_cast<size_t>(got));
-      if (last_words_.size() > kMostLastWords) last_words_.erase(0, last_words_.size() - kMostLastWords);
+      if (last_words_.size() > kMaxStderrTail) last_words_.erase(0, last_words_.size() - kMaxStderrTail);
     }
     if (all[0].revents == 0) continue;
     const ssize_t got = ::read(talk_.get(), chunk, sizeof chunk);
@@ -124,7 +124,7 @@ void ModelProcess::read() {
     for (size_t end; taken.ok() && (end = rest.find('\n', at)) != rest.npos; at = end + 1)
       taken = take(rest.substr(at, end - at));
     rest.erase(0, at);
-    if (rest.size() > kMostModelLine) taken = our_error("a line without an end");
+    if (rest.size() > kMaxModelLine) taken = our_error("a line without an end");
     if (!taken.ok()) {
       last_words_ = taken.error().message;
       break;
@@ -173,7 +173,7 @@ Status ModelProcess::take(const std::string& line) {
   if (!last) {
     NEREID_TRY(const int64_t number, root.integer_at("sample", -1, 0, INT32_MAX));
     written.sample = static_cast<int>(number);
-    NEREID_TRY(written.text, root.text_at("text", kMostModelText));
+    NEREID_TRY(written.text, root.text_at("text", kMaxModelText));
     NEREID_TRY(const std::string finish, root.text_at("finish"));
     written.whole = finish == "end";
     NEREID_TRY(written.tokens, root.integer_at("tokens", 0, 0, INT64_MAX));
@@ -234,7 +234,7 @@ std::unique_ptr<ModelProcess::Answers> ModelProcess::ask(const Question& questio
   if (question.top_p) line["top_p"] = *question.top_p;
   if (question.branches != lm::BranchStart::kNone)
     line["branches"] = question.branches == lm::BranchStart::kAtOnce ? "at_once" : "after";
-  if (question.most_tokens > 0) line["most_tokens"] = question.most_tokens;
+  if (question.max_tokens > 0) line["max_tokens"] = question.max_tokens;
   send(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   return std::unique_ptr<Answers>(new Answers(*this, id));
 }

@@ -35,7 +35,7 @@ struct Question {
   std::vector<int> samples{};                    // sample 0 is greedy
   uint64_t seed = 0;                             // each sample has its own, made of it
   std::optional<double> temperature{}, top_p{};  // else the checkpoint's own word, else 1
-  int64_t most_tokens = 0;                       // of a sample; 0: as many as the model's context has
+  int64_t max_tokens = 0;                        // of a sample; 0: as many as the model's context has
   // Whether samples go on from the first one's plan and kernels, and when they begin; an answer ends with its
   // program then.
   lm::BranchStart branches = lm::BranchStart::kNone;
@@ -105,7 +105,7 @@ class ModelProcess {
 
   ModelProcess(pid_t pid, Fd talk, Fd errors, std::function<std::shared_ptr<void>()> turn);
   void read();
-  void give_turns();
+  void schedule_turns();
   bool asked() const;  // with mutex_ held: a waiter waits for what is not written
   Status take(const std::string& line);
   void send(const std::string& line);

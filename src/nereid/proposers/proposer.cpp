@@ -78,16 +78,16 @@ Result<Region> region_from(const JsonField& field) {
 }  // namespace
 
 Result<Answer> answer_from_json(const Json& json) {
-  constexpr size_t kMostText = size_t{16} << 20;
+  constexpr size_t kMaxText = size_t{16} << 20;
   const JsonField root(json, "answer");
   Answer answer;
   NEREID_TRY(answer.declined, root.text_at("declined"));
   NEREID_TRY(const auto proposals, root.at("proposals"));
   NEREID_TRY_STATUS(proposals.each(64, [&](const JsonField& field) -> Status {
     Proposal p;
-    NEREID_TRY(p.text, field.text_at("text", kMostText));
+    NEREID_TRY(p.text, field.text_at("text", kMaxText));
     NEREID_TRY(p.answer, field.boolean_at("answer", false));
-    NEREID_TRY(p.plan, field.text_at("plan", kMostText));
+    NEREID_TRY(p.plan, field.text_at("plan", kMaxText));
     NEREID_TRY(p.variant, field.text_at("variant"));
     NEREID_TRY(const auto regions, field.find("regions"));
     if (regions)

@@ -133,7 +133,7 @@ class Proposer {
   virtual bool speculates() const { return false; }  // knows Request::speculate
   virtual bool paid() const { return false; }        // every question costs money
   // Programs of more operators are better cut into subgraphs than asked about as a whole.
-  virtual int most_operators() const { return INT_MAX; }
+  virtual int max_operators() const { return INT_MAX; }
   // What it does right now, for people who wait: "1240 tokens, 182 a second"; empty where there is nothing to
   // say.
   virtual std::string at_work() const { return {}; }

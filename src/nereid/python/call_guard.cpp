@@ -96,7 +96,7 @@ int storage_of(const Guard& guard, PyObject* tensor, unsigned long long* address
   return PyErr_Occurred() != nullptr ? -1 : 1;
 }
 
-int shares_as_before(const Guard& guard, const Variant& variant, PyObject* tensors) {
+int sharing_unchanged(const Guard& guard, const Variant& variant, PyObject* tensors) {
   std::vector<unsigned long long> storages(variant.aliases.size());
   for (size_t i = 0; i < storages.size(); ++i) {
     if (storage_of(guard, PyTuple_GetItem(tensors, Py_ssize_t(i)), &storages[i]) != 1) return -1;
@@ -136,7 +136,7 @@ int tensors_match(const Guard& guard, const Variant& variant, PyObject* tensors)
   const Reference alike(PyObject_CallObject(variant.check, all.get()));
   if (alike.get() == nullptr) return -1;
   if (alike.get() != Py_True) return 0;
-  return variant.aliases.empty() ? 1 : shares_as_before(guard, variant, tensors);
+  return variant.aliases.empty() ? 1 : sharing_unchanged(guard, variant, tensors);
 }
 
 // -- how it is filled ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ std::vector<GraphCache::Entry>::iterator GraphCache::oldest() {
 }
 
 bool GraphCache::wants(const std::vector<uint64_t>& pointers) {
-  if (most_ == 0 || failures_ >= kMostFailures) return false;
+  if (most_ == 0 || failures_ >= kMaxFailures) return false;
   const uint64_t hash = hash_of(pointers);
   if (std::ranges::find(seen_, hash) == seen_.end()) {
     seen_[next_++ % seen_.size()] = hash;

@@ -58,11 +58,11 @@ class GraphCache {
   void add(const std::vector<uint64_t>& pointers, std::shared_ptr<Graph> graph);
   void remove(const std::shared_ptr<Graph>& graph);
 
-  // No more graphs after kMostFailures.
+  // No more graphs after kMaxFailures.
   void failed() { ++failures_; }
 
  private:
-  static constexpr size_t kIdle = 64, kMostFailures = 3;
+  static constexpr size_t kIdle = 64, kMaxFailures = 3;
   struct Entry {
     std::vector<uint64_t> pointers;
     std::shared_ptr<Graph> graph;

@@ -302,11 +302,11 @@ PyObject* kept_of(PyObject* description) {
 bool fill_functions(PlanRunner& runner, PyObject* functions) {
   PyObject *data_ptr = nullptr, *get_device = nullptr;
   const char *driver = nullptr, *torch = nullptr;
-  Py_ssize_t most_graphs = 0;
+  Py_ssize_t max_graphs = 0;
   if (functions == nullptr || !PyTuple_Check(functions) ||
       PyArg_ParseTuple(functions, "ssOOOOOOOOn", &driver, &torch, &runner.watch, &runner.current_device,
                        &runner.device, &runner.current_stream, &runner.as_strided, &data_ptr, &get_device,
-                       &runner.again, &most_graphs) == 0)
+                       &runner.again, &max_graphs) == 0)
     return refuse("expected functions");
   if (guard_in(runner.watch) == nullptr) return refuse("expected a CallGuard");
   std::string why;
@@ -314,7 +314,7 @@ bool fill_functions(PlanRunner& runner, PyObject* functions) {
   if (!opened.has_value()) return refuse(why.c_str());
   runner.driver = std::make_shared<const CudaDriver>(*opened);
   runner.access = std::make_unique<TensorAccess>(torch, data_ptr, get_device);
-  runner.graphs = std::make_unique<GraphCache>(most_graphs < 0 ? 0 : static_cast<size_t>(most_graphs));
+  runner.graphs = std::make_unique<GraphCache>(max_graphs < 0 ? 0 : static_cast<size_t>(max_graphs));
   return true;
 }
 

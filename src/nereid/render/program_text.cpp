@@ -16,7 +16,7 @@ namespace {
 
 using trace::ValueId;
 
-constexpr size_t kMostData = size_t{16} << 20;  // bytes of one constant
+constexpr size_t kMaxData = size_t{16} << 20;  // bytes of one constant
 
 class ProgramWriter {
  public:
@@ -252,7 +252,7 @@ class ProgramWriter {
         fmt::format("[{}], [{}], {}", fmt::join(v.sizes, ", "), fmt::join(v.strides, ", "), v.offset);
     if (v.conj || v.neg) return input_error("a tensor is lazily conjugated");
     if (!storage.data.empty()) {
-      if (storage.data.size() > kMostData) return input_error("a constant has {} bytes", storage.data.size());
+      if (storage.data.size() > kMaxData) return input_error("a constant has {} bytes", storage.data.size());
       std::string hex;
       for (const char c : storage.data) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
       return fmt::format(

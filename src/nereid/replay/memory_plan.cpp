@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kRangeBytes = int64_t{512} << 20;
 // The parts in which inputs are changed.
 constexpr int64_t kParts = int64_t{128} << 20;
-constexpr int64_t kMostRaceLog = int64_t{1} << 30;
+constexpr int64_t kMaxRaceLog = int64_t{1} << 30;
 
 }  // namespace
 
@@ -22,9 +22,8 @@ std::vector<Moment> plan_memory(const TaskFootprint& task, bool frugal) {
       task.reference.upcast ? task.reference.upcast_outputs : 0;  // else its own answer is the truth
   const auto blocks = task.inputs_block + task.outputs_block;
   // With the sanitizer: a bit for each byte, and what programs touched.
-  const auto watching = task.device == Device::kCuda
-                            ? 0
-                            : candidate.forward / 8 + std::min(candidate.forward / 4, kMostRaceLog);
+  const auto watching =
+      task.device == Device::kCuda ? 0 : candidate.forward / 8 + std::min(candidate.forward / 4, kMaxRaceLog);
   const auto candidate_runs =
       std::max(candidate.start, candidate.forward) + candidate.saved + candidate.scratch + watching;
   const auto candidate_rests = frugal ? 0 : candidate.forward + candidate.saved;

@@ -23,18 +23,18 @@ namespace nereid::search {
 namespace {
 
 constexpr double kStartSeconds = 300;  // imports from a cold disk
-constexpr int kControlThere = 3;
+constexpr int kControlDescriptor = 3;
 
-enum class Came { kPacket, kClosed, kLate, kInterrupted };
+enum class Received { kPacket, kClosed, kLate, kInterrupted };
 
-Came wait_for_packet(int fd, Deadline deadline) {
+Received wait_for_packet(int fd, Deadline deadline) {
   while (true) {
     pollfd both[2] = {{fd, POLLIN, 0}, {interrupt_fd(), POLLIN, 0}};
     const int ready = ::poll(both, 2, deadline.poll_milliseconds());
-    if (interrupted()) return Came::kInterrupted;
+    if (interrupted()) return Received::kInterrupted;
     if (ready > 0 && both[0].revents != 0)
-      return (both[0].revents & POLLIN) != 0 ? Came::kPacket : Came::kClosed;
-    if (ready == 0) return Came::kLate;
+      return (both[0].revents & POLLIN) != 0 ? Received::kPacket : Received::kClosed;
+    if (ready == 0) return Received::kLate;
   }
 }
 
@@ -71,17 +71,17 @@ class Child {
     double left = request_.patience;
     while (true) {
       const Stopwatch watch;
-      const Came came = wait_for_packet(channel, Deadline::earlier(deadline_, Deadline::after(left)));
+      const Received came = wait_for_packet(channel, Deadline::earlier(deadline_, Deadline::after(left)));
       left -= watch.seconds();
-      if (came == Came::kInterrupted) return interruption();
-      if (came == Came::kLate && deadline_.passed())
+      if (came == Received::kInterrupted) return interruption();
+      if (came == Received::kLate && deadline_.passed())
         return our_error("there was no time left for PyTorch's times");
       std::string gone;
-      if (came == Came::kLate) {
+      if (came == Received::kLate) {
         gone = fmt::format("it took longer than {:g} s and was stopped", request_.patience);
       } else {
-        NEREID_TRY(const auto packet,
-                   came == Came::kClosed ? std::optional<std::string>() : sandbox::receive_packet(channel));
+        NEREID_TRY(const auto packet, came == Received::kClosed ? std::optional<std::string>()
+                                                                : sandbox::receive_packet(channel));
         if (packet) {
           NEREID_TRY(const Json said, parse_json(*packet, "a baseline's process"));
           if (said.contains("done")) return request_.modes.size();
@@ -93,7 +93,7 @@ class Child {
       }
       const size_t at = std::min(answered_, request_.modes.size() - 1);
       Json why = {{"declined", gone}};
-      if (came == Came::kLate) why["timed_out"] = true;
+      if (came == Received::kLate) why["timed_out"] = true;
       take(request_.modes[at], why);
       return at + 1;
     }
@@ -193,14 +193,14 @@ Status CallServer::start() {
   environment.push_back("USE_PYTORCH_KERNEL_CACHE=0");
   NEREID_TRY(process_, sandbox::spawn({.words = words,
                                        .environment = std::move(environment),
-                                       .descriptors = {{channel.second.get(), kControlThere}},
+                                       .descriptors = {{channel.second.get(), kControlDescriptor}},
                                        .own_session = true}));
   killed_at_exit_ = KilledAtExit(process_);
   channel.second.reset();
   control_ = std::move(channel.first);
-  const Came came = wait_for_packet(control_.get(), Deadline::after(kStartSeconds));
+  const Received came = wait_for_packet(control_.get(), Deadline::after(kStartSeconds));
   std::optional<std::string> ready;
-  if (came == Came::kPacket) {
+  if (came == Received::kPacket) {
     NEREID_TRY(ready, sandbox::receive_packet(control_.get()));
   }
   if (ready) {
@@ -210,14 +210,14 @@ Status CallServer::start() {
     return ok_status();
   }
   stop();
-  if (came == Came::kInterrupted) return interruption();
+  if (came == Received::kInterrupted) return interruption();
   return our_error("the process that times programs did not start: see `{} -m nereid._timing.call_server {}`",
                    installation_.python.string(), words[3]);
 }
 
 // From the strictest on. Without isolation of files there is no jail for untrusted kernels.
 Result<Json> CallServer::jails() const {
-  NEREID_TRY(const auto home, sandbox::ask_python_home(installation_.python, Deadline::after(60)));
+  NEREID_TRY(const auto home, sandbox::query_python_home(installation_.python, Deadline::after(60)));
   Json fits = Json::array();
   for (const auto& fit : sandbox::cuda_fits()) {
     if (!fit.own_root && !fit.landlock) continue;

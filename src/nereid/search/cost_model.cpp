@@ -39,7 +39,7 @@ bool in_tf32(const trace::Step& step, const replay::Tf32& tf32) {
 
 }  // namespace
 
-gpu::Work least_work(const verify::TraceAnalysis& facts, bool allow_tf32) {
+gpu::Work min_work(const verify::TraceAnalysis& facts, bool allow_tf32) {
   gpu::Work least;
   const int judged = facts.judged();
   if (judged < 0) return least;
@@ -83,7 +83,7 @@ gpu::Work least_work(const verify::TraceAnalysis& facts, bool allow_tf32) {
 }
 
 double roofline_ms(const verify::TraceAnalysis& facts, const gpu::DevicePeaks& peaks, bool allow_tf32) {
-  const gpu::Work least = least_work(facts, allow_tf32);
+  const gpu::Work least = min_work(facts, allow_tf32);
   const double memory = (least.bytes_read + least.bytes_written) / peaks.bytes;
   const double matrix = least.tf32 / peaks.tf32 + least.half / peaks.half;
   return 1e3 * std::max({memory, matrix, least.f32 / peaks.f32, least.f64 / peaks.f64});

@@ -43,7 +43,7 @@ Work work_of(const verify::TraceAnalysis& facts, const Gpu& gpu = {});
 // The least work of the judged forward: each byte of inputs and state that it needs read once, each byte of
 // results and changed state written once, and its operations by the unit that does them. Products of float32
 // count as three in TF32, or as one if PyTorch's flags or `allow_tf32` allow TF32.
-gpu::Work least_work(const verify::TraceAnalysis& facts, bool allow_tf32 = false);
+gpu::Work min_work(const verify::TraceAnalysis& facts, bool allow_tf32 = false);
 // The longer of bytes over bandwidth and operations over rates, in milliseconds.
 double roofline_ms(const verify::TraceAnalysis& facts, const gpu::DevicePeaks& peaks,
                    bool allow_tf32 = false);

@@ -17,7 +17,7 @@
 namespace nereid::search {
 namespace {
 
-constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;  // of a tensor, as far as offsets of 32 bits reach
+constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;  // of a tensor, as far as offsets of 32 bits reach
 
 constexpr double kShareOfLeft = 0.5;  // of the time, for the verdict at a larger batch
 
@@ -55,7 +55,7 @@ std::vector<int64_t> sizes_of(const trace::Trace& trace) {
   return {sizes.begin(), sizes.end()};
 }
 
-int64_t most_elements(const trace::Trace& trace) {
+int64_t max_elements(const trace::Trace& trace) {
   int64_t most = 1;
   for (const auto& value : trace.values) most = std::max(most, trace::element_count(value));
   return most;
@@ -86,8 +86,8 @@ class Writer {
            plan_ + "\"\"\"\n" + code;
     NEREID_TRY(const trace::Trace candidate, evaluator_.trace_of(*tasks[2], code, "ModelNew"));
     made_.largest = static_cast<int64_t>(
-        static_cast<double>(kMostElements) * static_cast<double>(batches[2]) /
-        static_cast<double>(std::max(most_elements(tasks[2]->trace), most_elements(candidate))));
+        static_cast<double>(kMaxElements) * static_cast<double>(batches[2]) /
+        static_cast<double>(std::max(max_elements(tasks[2]->trace), max_elements(candidate))));
     NEREID_TRY(const bool modes, mode_matters(evaluator_, *tasks[2], code));
     std::vector<int64_t> small = {1, 2, batches[0]};
     for (const int64_t least : small) {

@@ -11,7 +11,7 @@ namespace nereid::search {
 namespace {
 
 constexpr double kTraceSeconds = 60;  // of one file; a loaded machine extends them
-constexpr double kTracePatience = 2 * kMostStretch * kTraceSeconds + 300;
+constexpr double kTracePatience = 2 * kMaxLimitExtension * kTraceSeconds + 300;
 
 // Why a tracer's answer is no trace, in one sentence.
 std::string refusal(const tracer::TraceAnswer& answer) {
@@ -265,7 +265,7 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
         unknown.push_back(sample);
     }
     if (unknown.empty()) return;
-    asked_at_ = task.timeline->now();
+    requested_at_ = task.timeline->now();
     left_ = unknown.size();
     asked_ = proposer.propose_several({.name = task.name,
                                        .source = task.source,
@@ -277,7 +277,7 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
   }
   // What has not come is wanted no more.
   ~SeveralAnswers() override {
-    if (left_ > 0) written(asked_at_, task_.timeline->now(), fmt::format("{} cancelled", left_));
+    if (left_ > 0) written(requested_at_, task_.timeline->now(), fmt::format("{} cancelled", left_));
   }
 
   Result<std::optional<One>> next(Deadline deadline) override {
@@ -288,7 +288,7 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
     if (!one) return one;
     --left_;
     // Of one that does not say when it wrote: since it was asked.
-    written(asked_at_ + one->from, one->to > 0 ? asked_at_ + one->to : task_.timeline->now(),
+    written(requested_at_ + one->from, one->to > 0 ? requested_at_ + one->to : task_.timeline->now(),
             fmt::format("sample {}{}{}", one->sample, one->branch.empty() ? "" : " from ", one->branch));
     evaluator_.remember(evaluator_.proposal_key(proposer_, task_, one->sample, {}, round_, speculate_), task_,
                         one->answer);
@@ -309,17 +309,18 @@ class Evaluator::SeveralAnswers : public proposers::Answers {
   const Task& task_;
   const int round_;
   const bool speculate_;
-  double asked_at_ = 0;
+  double requested_at_ = 0;
   size_t left_ = 0;  // samples that have not come
   std::vector<One> known_;
   size_t given_ = 0;
   std::unique_ptr<proposers::Answers> asked_;
 };
 
-std::unique_ptr<proposers::Answers> Evaluator::ask_several(proposers::Proposer& proposer, const Task& task,
-                                                           const std::vector<int>& samples, int round,
-                                                           bool speculate,
-                                                           const std::atomic<bool>* cancelled) {
+std::unique_ptr<proposers::Answers> Evaluator::request_samples(proposers::Proposer& proposer,
+                                                               const Task& task,
+                                                               const std::vector<int>& samples, int round,
+                                                               bool speculate,
+                                                               const std::atomic<bool>* cancelled) {
   return std::make_unique<SeveralAnswers>(*this, proposer, task, samples, round,
                                           speculate && proposer.speculates(), cancelled);
 }

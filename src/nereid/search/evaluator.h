@@ -68,10 +68,10 @@ class Evaluator {
                                 const std::atomic<bool>* cancelled = nullptr);
   // Samples of the first answer: first those that are remembered, then the others as they come. `round` and
   // `cancelled`: as in proposers::Request.
-  std::unique_ptr<proposers::Answers> ask_several(proposers::Proposer& proposer, const Task& task,
-                                                  const std::vector<int>& samples, int round = 0,
-                                                  bool speculate = false,
-                                                  const std::atomic<bool>* cancelled = nullptr);
+  std::unique_ptr<proposers::Answers> request_samples(proposers::Proposer& proposer, const Task& task,
+                                                      const std::vector<int>& samples, int round = 0,
+                                                      bool speculate = false,
+                                                      const std::atomic<bool>* cancelled = nullptr);
 
   // What is stored next to these; nothing where there is no store, or it is to be computed anew.
   std::optional<store::Record> look_up(const store::Key& key);

@@ -68,17 +68,17 @@ class Run {
                      int round = 0) {
     const std::string name(proposer.name());
     const int samples = static_cast<int>(numbers.size());
-    event({Event::Kind::kAsked, name, {}});
+    event({Event::Kind::kRequested, name, {}});
     const bool speculates = options_.speculate && proposer.speculates() && round == 0;
     // The first is written and judged before others take the machine from it.
     const bool apart = samples > 1 && numbers.front() == 0 && !speculates;
-    auto answers = evaluator_.ask_several(proposer, task_, apart ? std::vector{0} : numbers, round,
-                                          speculates, &enough_);
+    auto answers = evaluator_.request_samples(proposer, task_, apart ? std::vector{0} : numbers, round,
+                                              speculates, &enough_);
     Expectation expectation;
     for (int sample = 0; sample < samples && go_on(); ++sample) {
       if (apart && sample == 1)
-        answers = evaluator_.ask_several(proposer, task_, {numbers.begin() + 1, numbers.end()}, round, false,
-                                         &enough_);
+        answers = evaluator_.request_samples(proposer, task_, {numbers.begin() + 1, numbers.end()}, round,
+                                             false, &enough_);
       const auto next = answers->next(end());
       if (enough_) return;
       if (!next.ok()) return decline(name, next.error());
@@ -90,7 +90,7 @@ class Run {
       if (judged && round > 0) return;
       const int repairs = proposer.repairs() && round == 0 ? options_.repairs : 0;
       for (int repair = 0; repair < repairs && !attempts.empty() && !judged && go_on(); ++repair) {
-        event({Event::Kind::kAsked, name, {}});
+        event({Event::Kind::kRequested, name, {}});
         const size_t before = attempts.size();
         const auto answer = evaluator_.ask(proposer, task_, (*next)->sample, attempts, end(), &enough_);
         if (enough_) return;
@@ -189,7 +189,7 @@ class Run {
          .first_is_enough = options_.first_is_enough,
          .samples = options_.samples,
          .timeline = task_.timeline,
-         .whole_again = [this](int round) { again(round); }},
+         .request_whole = [this](int round) { again(round); }},
         whole, to_beat, [this](const std::string& text) { event({Event::Kind::kSaid, "subgraphs", text}); });
     outcome_.cost += findings.cost;
     if (findings.fault) decline(findings.faulty, *findings.fault);
@@ -245,10 +245,9 @@ class Run {
 
   // Such a program is cut anyway, and each subgraph is what the proposer is better at.
   bool too_large_for(const proposers::Proposer& proposer) {
-    if (proposer.most_operators() == INT_MAX) return false;
+    if (proposer.max_operators() == INT_MAX) return false;
     const auto partitioner = Partitioner::cut(task_);
-    if (!partitioner.ok() || static_cast<int>(partitioner->nodes()) <= proposer.most_operators())
-      return false;
+    if (!partitioner.ok() || static_cast<int>(partitioner->nodes()) <= proposer.max_operators()) return false;
     event({Event::Kind::kSaid, std::string(proposer.name()),
            fmt::format("{} gets subgraphs alone: the program has {} operators", proposer.name(),
                        partitioner->nodes())});

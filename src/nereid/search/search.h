@@ -36,7 +36,7 @@ struct SearchOptions {
 
 // The events of a search while it goes on; called under a lock.
 struct Event {
-  enum class Kind { kAsked, kDeclined, kJudged, kBest, kSaid } kind;
+  enum class Kind { kRequested, kDeclined, kJudged, kBest, kSaid } kind;
   std::string proposer;
   std::string text;                // why it declined; of kSaid, what goes on
   const Judged* judged = nullptr;  // of kJudged and kBest

@@ -427,7 +427,7 @@ class Reader : public proposers::Proposer {
   explicit Reader(Read read) : read_(std::move(read)) {}
   std::string_view name() const override { return "reader"; }
   bool samples() const override { return true; }
-  int most_operators() const override { return 8; }
+  int max_operators() const override { return 8; }
   Result<proposers::Answer> propose(const proposers::Request& request, Deadline) override {
     const bool again = request.source.find("torch.ops.aten.relu") != std::string::npos;
     asked.push_back(fmt::format("{}{}.{}", again ? "again " : "", request.round, request.sample));
@@ -741,8 +741,8 @@ TEST(CostModel, MemoryComputingAndLaunches) {
   EXPECT_NEAR(work_of(facts, gpu).steps[0].roofline_ms, 1.0, 1e-9);
   // The task as a whole: an input, a parameter and a result of 400 bytes, however often a step asks for them.
   const gpu::DevicePeaks peaks{.name = "a GPU", .bytes = 1e6, .f32 = 1e9, .tf32 = 6e9, .half = 1e12};
-  EXPECT_DOUBLE_EQ(least_work(facts).bytes_read, 800);
-  EXPECT_DOUBLE_EQ(least_work(facts).bytes_written, 400);
+  EXPECT_DOUBLE_EQ(min_work(facts).bytes_read, 800);
+  EXPECT_DOUBLE_EQ(min_work(facts).bytes_written, 400);
   EXPECT_DOUBLE_EQ(roofline_ms(facts, peaks), 1.2);
   step.flops = 2e6;
   EXPECT_DOUBLE_EQ(roofline_ms(facts, peaks), 2);

@@ -33,8 +33,8 @@ namespace websocket = beast::websocket;
 using tcp = asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr size_t kMostUnsent = size_t{64} << 20;  // bytes for one WebSocket that does not read
-constexpr size_t kMostDiscarded = size_t{256} << 20;
+constexpr size_t kMaxUnsent = size_t{64} << 20;  // bytes for one WebSocket that does not read
+constexpr size_t kMaxDiscarded = size_t{256} << 20;
 constexpr double kSecondsToDiscard = 5;
 
 std::chrono::milliseconds milliseconds(double seconds) {
@@ -118,13 +118,13 @@ class SocketSession : public WebSocket, public std::enable_shared_from_this<Sock
     if (closed_) return;
     unsent_bytes_ += text.size();
     unsent_.push_back(std::move(text));
-    if (unsent_bytes_ > kMostUnsent) return end();
+    if (unsent_bytes_ > kMaxUnsent) return end();
     if (unsent_.size() == 1) write();
   }
 
   void close() override {
     closing_ = true;
-    if (unsent_.empty()) say_goodbye();
+    if (unsent_.empty()) close_gracefully();
   }
 
  private:
@@ -146,10 +146,10 @@ class SocketSession : public WebSocket, public std::enable_shared_from_this<Sock
                           self->unsent_bytes_ -= self->unsent_.front().size();
                           self->unsent_.pop_front();
                           if (!self->unsent_.empty()) return self->write();
-                          if (self->closing_) self->say_goodbye();
+                          if (self->closing_) self->close_gracefully();
                         });
   }
-  void say_goodbye() {
+  void close_gracefully() {
     if (closed_) return;
     stream_.async_close(websocket::close_code::normal,
                         [self = shared_from_this()](error_code) { self->end(); });
@@ -294,7 +294,7 @@ class Session : public std::enable_shared_from_this<Session> {
     stream_.async_read_some(buffer_.prepare(size_t{1} << 16),
                             [self = shared_from_this()](error_code failure, size_t got) {
                               self->discarded_ += got;
-                              if (failure || self->discarded_ > kMostDiscarded) return self->close();
+                              if (failure || self->discarded_ > kMaxDiscarded) return self->close();
                               self->discard();
                             });
   }

@@ -55,7 +55,7 @@ void JudgeProcess::ask(uint64_t generation, std::string line) {
     const std::lock_guard lock(mutex_);
     if (generation != generation_) return;
     asked_ += line + "\n";
-    ++asked_lines_;
+    ++requested_lines_;
   }
   (void)::eventfd_write(wake_.get(), 1);
 }
@@ -69,7 +69,7 @@ Status JudgeProcess::start_program() {
   int ends[3][2];
   for (auto& pair : ends)
     if (::pipe2(pair, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
-  const Fd theirs_in(ends[0][0]), theirs_out(ends[1][1]), theirs_errors(ends[2][1]);
+  const Fd child_in(ends[0][0]), child_out(ends[1][1]), child_errors(ends[2][1]);
   to_ = Fd(ends[0][1]), from_ = Fd(ends[1][0]), errors_ = Fd(ends[2][0]);
   for (const Fd* ours : {&to_, &from_, &errors_}) (void)::fcntl(ours->get(), F_SETFL, O_NONBLOCK);
   outgoing_.clear(), incoming_.clear(), said_.clear();
@@ -78,14 +78,14 @@ Status JudgeProcess::start_program() {
       const pid_t pid,
       sandbox::spawn({.words = spec_.words,
                       .environment = spec_.environment,
-                      .descriptors = {{theirs_in.get(), 0}, {theirs_out.get(), 1}, {theirs_errors.get(), 2}},
+                      .descriptors = {{child_in.get(), 0}, {child_out.get(), 1}, {child_errors.get(), 2}},
                       .own_session = true}));
   const std::lock_guard lock(mutex_);
   pid_ = pid;
   killed_at_exit_ = KilledAtExit(pid);
   ++generation_;
   asked_.clear();
-  asked_lines_ = 0;
+  requested_lines_ = 0;
   return ok_status();
 }
 
@@ -102,7 +102,7 @@ void JudgeProcess::kill_program() {
 
 // By itself, for nothing more comes: where it is idle, and workers are to be kept warm for the next command;
 // and a fleet, whose judges are not its children.
-void JudgeProcess::let_it_end() {
+void JudgeProcess::begin_shutdown() {
   const bool idle = under_way_ == 0 && outgoing_.empty();
   if (!spec_.fleet && (!idle || sandbox::seconds_kept_warm() == 0)) return;
   to_.reset();
@@ -126,7 +126,7 @@ void JudgeProcess::work() {
       ending = ending_;
       generation = generation_;
     }
-    if (ending) return let_it_end();
+    if (ending) return begin_shutdown();
     kill_program();
     events_.on_death(generation, said_);
     do {
@@ -139,7 +139,7 @@ void JudgeProcess::work() {
 // At once the first time, then later and later. False: it is to end.
 bool JudgeProcess::wait_for_next_start(int deaths_in_a_row) {
   const double seconds = deaths_in_a_row == 0 ? 0
-                                              : std::min(spec_.most_seconds_between,
+                                              : std::min(spec_.max_seconds_between,
                                                          0.25 * std::pow(2, std::min(deaths_in_a_row, 20)));
   const Deadline until = Deadline::after(seconds);
   for (;;) {
@@ -161,9 +161,9 @@ bool JudgeProcess::exchange() {
     const std::lock_guard lock(mutex_);
     if (ending_) return false;
     outgoing_ += asked_;
-    under_way_ += asked_lines_;
+    under_way_ += requested_lines_;
     asked_.clear();
-    asked_lines_ = 0;
+    requested_lines_ = 0;
   }
   pollfd all[4] = {{from_.get(), POLLIN, 0},
                    {wake_.get(), POLLIN, 0},

@@ -24,7 +24,7 @@ struct JudgeSpec {
   std::vector<std::string> words;        // of its command line, the program first
   std::vector<std::string> environment;  // "NAME=value"
   double patience = 600;                 // seconds without a line while something is asked
-  double most_seconds_between = 10;      // of a process that dies and dies again, from one start to the next
+  double max_seconds_between = 10;       // of a process that dies and dies again, from one start to the next
   bool fleet = false;  // it asks judges elsewhere, reports (`is_report`), and ends at once when stdin does
 };
 
@@ -51,7 +51,7 @@ class JudgeProcess {
   JudgeProcess(JudgeSpec spec, Events events) : spec_(std::move(spec)), events_(std::move(events)) {}
   Status start_program();
   void kill_program();
-  void let_it_end();
+  void begin_shutdown();
   void work();
   bool exchange();
   void read_lines();
@@ -66,7 +66,7 @@ class JudgeProcess {
   // Of both sides.
   mutable std::mutex mutex_;
   std::string asked_;
-  size_t asked_lines_ = 0;
+  size_t requested_lines_ = 0;
   uint64_t generation_ = 0;
   int pid_ = -1;
   KilledAtExit killed_at_exit_;

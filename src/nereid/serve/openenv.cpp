@@ -12,9 +12,9 @@
 namespace nereid::serve {
 namespace {
 
-constexpr size_t kMostEpisodes = 10000;  // the oldest are forgotten
-constexpr int64_t kMostTurns = 1000;
-constexpr size_t kMostQueuedMessages = 64;
+constexpr size_t kMaxEpisodes = 10000;  // the oldest are forgotten
+constexpr int64_t kMaxTurns = 1000;
+constexpr size_t kMaxQueuedMessages = 64;
 
 std::string fresh_id() {
   static std::atomic<uint64_t> count = 0;
@@ -163,8 +163,8 @@ Result<Server::Episode> Server::new_episode(const Json& given) const {
     if (reference.find('\n') == std::string::npos) episode.task = reference;
   }
   if (const Json* turns = member(given, "max_turns")) {
-    if (!turns->is_number_unsigned() || turns->get<uint64_t>() < 1 || turns->get<uint64_t>() > kMostTurns)
-      return input_error("max_turns: expected an integer from 1 to {}", kMostTurns);
+    if (!turns->is_number_unsigned() || turns->get<uint64_t>() < 1 || turns->get<uint64_t>() > kMaxTurns)
+      return input_error("max_turns: expected an integer from 1 to {}", kMaxTurns);
     episode.turns = turns->get<int64_t>();
   }
   for (const char* key : {"reward", "speedup_limit", "options"})
@@ -177,7 +177,7 @@ Result<Server::Episode> Server::new_episode(const Json& given) const {
 void Server::keep(const Episode& episode) {
   if (!episodes_.contains(episode.id)) episode_order_.push_back(episode.id);
   episodes_[episode.id] = episode;
-  while (episode_order_.size() > kMostEpisodes) {
+  while (episode_order_.size() > kMaxEpisodes) {
     episodes_.erase(episode_order_.front());
     episode_order_.pop_front();
   }
@@ -292,7 +292,7 @@ void Server::handle_socket(const HttpRequest& request, const std::shared_ptr<Web
   };
   socket->on_message = [weak, conversation, next](std::string text) {
     conversation->waiting.push_back(std::move(text));
-    if (conversation->waiting.size() > kMostQueuedMessages) {
+    if (conversation->waiting.size() > kMaxQueuedMessages) {
       if (const auto alive = weak.lock()) alive->close();
       return;
     }

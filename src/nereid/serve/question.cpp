@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostReference = size_t{8} << 20;
+constexpr size_t kMaxReference = size_t{8} << 20;
 // A pair's own settings, as docs/batch_protocol.md names them. Never a path: the server's files are not its
 // clients'.
 constexpr std::array<std::string_view, 16> kOptions = {
@@ -68,9 +68,9 @@ Result<std::map<std::string, std::string>> files_of(const Json& item, const std:
   std::map<std::string, std::string> found;
   const Json* files = member(item, "files");
   if (files == nullptr) return found;
-  if (!files->is_object() || files->size() > kMostIncludedFiles)
+  if (!files->is_object() || files->size() > kMaxIncludedFiles)
     return expected(where, "files",
-                    fmt::format("an object of at most {} texts, by their paths", kMostIncludedFiles));
+                    fmt::format("an object of at most {} texts, by their paths", kMaxIncludedFiles));
   for (const auto& [path, text] : files->items()) {
     if (!text.is_string()) return expected(where, "files", "an object of texts, by their paths");
     found.emplace(path, text.get<std::string>());
@@ -159,7 +159,7 @@ Result<std::string> reference_source(const std::string& reference, const fs::pat
     if (rest != folder.end())
       return input_error("reference '{}': expected a name below the server's tasks", shown);
     if (!fs::is_regular_file(path, failure)) continue;
-    NEREID_TRY(std::string source, read_file(path, kMostReference));
+    NEREID_TRY(std::string source, read_file(path, kMaxReference));
     return task_with_files(std::move(source), path, {}, folder);
   }
   return input_error("reference '{}': there is no such task on this server", shown);

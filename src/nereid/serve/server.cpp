@@ -11,8 +11,8 @@
 namespace nereid::serve {
 namespace {
 
-constexpr double kTick = 0.2;        // seconds
-constexpr size_t kMostItems = 4096;  // of one request
+constexpr double kTick = 0.2;       // seconds
+constexpr size_t kMaxItems = 4096;  // of one request
 constexpr std::string_view kTask = "/v1/tasks/";
 constexpr std::string_view kClientHeader = "x-nereid-client";
 constexpr int kRetrySeconds = 1;
@@ -294,8 +294,8 @@ std::vector<Result<Question>> Server::read_items(const Json& body) const {
 
 void Server::verify_batch(const ExchangePtr& exchange, const Json& body) {
   const Json* items = member(body, "items");
-  if (items == nullptr || !items->is_array() || items->empty() || items->size() > kMostItems)
-    return fail(exchange, 400, fmt::format("body.items: expected a list of 1 to {} questions", kMostItems));
+  if (items == nullptr || !items->is_array() || items->empty() || items->size() > kMaxItems)
+    return fail(exchange, 400, fmt::format("body.items: expected a list of 1 to {} questions", kMaxItems));
   std::optional<train::ObjectiveSettings> objective;
   if (const Json* given = member(body, "advantages")) {
     const auto read = read_objective(*given, "body.advantages");
@@ -326,8 +326,8 @@ void Server::verify_batch(const ExchangePtr& exchange, const Json& body) {
 void Server::submit(const ExchangePtr& exchange, const Json& body) {
   const Json* items = member(body, "items");
   const bool one = items == nullptr;
-  if (!one && (!items->is_array() || items->empty() || items->size() > kMostItems))
-    return fail(exchange, 400, fmt::format("body.items: expected a list of 1 to {} questions", kMostItems));
+  if (!one && (!items->is_array() || items->empty() || items->size() > kMaxItems))
+    return fail(exchange, 400, fmt::format("body.items: expected a list of 1 to {} questions", kMaxItems));
   const auto questions =
       one ? std::vector{read_question(body, "body", options_.questions)} : read_items(body);
   if (one && !questions.front().ok()) return fail(exchange, 422, questions.front().error().message);
@@ -378,8 +378,8 @@ void Server::show_task(const ExchangePtr& exchange) {
 // Returns as soon as one of the tasks is answered.
 void Server::wait_for_tasks(const ExchangePtr& exchange, const Json& body) {
   const Json* given = member(body, "ids");
-  if (given == nullptr || !given->is_array() || given->empty() || given->size() > kMostItems)
-    return fail(exchange, 400, fmt::format("body.ids: expected a list of 1 to {} ids", kMostItems));
+  if (given == nullptr || !given->is_array() || given->empty() || given->size() > kMaxItems)
+    return fail(exchange, 400, fmt::format("body.ids: expected a list of 1 to {} ids", kMaxItems));
   const auto settings = read_reward(body, "body", options_.questions.reward);
   if (!settings.ok()) return fail(exchange, 400, settings.error().message);
   const auto timeout = timeout_in(body);

@@ -5,7 +5,7 @@
 namespace nereid::serve {
 namespace {
 
-constexpr size_t kMostErrors = 50;
+constexpr size_t kMaxErrors = 50;
 
 int64_t step_of(double seconds) { return static_cast<int64_t>(seconds / Statistics::kStep); }
 
@@ -42,7 +42,7 @@ void Statistics::verdict(const std::string& kind, double took, double waited) {
 
 void Statistics::error(const std::string& message) {
   errors.emplace_front(seconds_now(), message);
-  if (errors.size() > kMostErrors) errors.pop_back();
+  if (errors.size() > kMaxErrors) errors.pop_back();
 }
 
 Json Statistics::series() const {

@@ -35,11 +35,11 @@ std::string interval_text(const gpu::Interval& interval, double factor = 1) {
 }
 
 // Draws the samples of an admission, several tasks at a time.
-class Drawing {
+class AdmissionSampling {
  public:
-  Drawing(Library& library, const Entry& entry, search::Evaluator& evaluator, proposers::Proposer& with,
-          proposers::Proposer& without, const std::vector<const search::Task*>& tasks,
-          const AdmissionOptions& options)
+  AdmissionSampling(Library& library, const Entry& entry, search::Evaluator& evaluator,
+                    proposers::Proposer& with, proposers::Proposer& without,
+                    const std::vector<const search::Task*>& tasks, const AdmissionOptions& options)
       : library_(library),
         entry_(entry),
         evaluator_(evaluator),
@@ -86,7 +86,7 @@ class Drawing {
         if (!had_.contains({skilled, task.hash, number})) numbers.push_back(number);
       auto& proposer = skilled ? with_ : without_;
       arms.push_back({skilled, &proposer, numbers.size(),
-                      numbers.empty() ? nullptr : evaluator_.ask_several(proposer, task, numbers)});
+                      numbers.empty() ? nullptr : evaluator_.request_samples(proposer, task, numbers)});
     }
     for (size_t turn = 0; arms[0].missing + arms[1].missing > 0 && !interrupted(); ++turn) {
       Arm& arm = arms[turn % 2];
@@ -172,7 +172,7 @@ std::vector<const search::Task*> tasks_for(const Skill& skill,
   return chosen;
 }
 
-State judge_worth(const Worth& worth, const AdmissionOptions& options, std::string& reason) {
+State decide_admission(const Worth& worth, const AdmissionOptions& options, std::string& reason) {
   const std::string found = fmt::format(
       "{:.2f} times as fast ({}) over {} tasks; verified {:.0f} % with it, {:.0f} % without it (change {} "
       "points)",
@@ -182,9 +182,9 @@ State judge_worth(const Worth& worth, const AdmissionOptions& options, std::stri
     reason = fmt::format("expected at least {:g} times as fast, got {}", options.speedup, found);
     return State::kRefused;
   }
-  if (worth.correctness < -options.most_loss) {
+  if (worth.correctness < -options.max_loss) {
     reason = fmt::format("expected at most {:g} points fewer verified answers, got {}",
-                         100 * options.most_loss, found);
+                         100 * options.max_loss, found);
     return State::kRefused;
   }
   if (worth.compared < options.fewest_tasks || worth.speedup_interval.low <= options.interval_above) {
@@ -193,10 +193,10 @@ State judge_worth(const Worth& worth, const AdmissionOptions& options, std::stri
         options.interval_above, options.fewest_tasks, found);
     return State::kCandidate;
   }
-  if (worth.correctness_interval.low < -options.most_loss) {
+  if (worth.correctness_interval.low < -options.max_loss) {
     reason =
         fmt::format("undecided: expected a change of at least -{:g} points, got {}; more samples or tasks",
-                    100 * options.most_loss, found);
+                    100 * options.max_loss, found);
     return State::kCandidate;
   }
   reason = found;
@@ -210,7 +210,7 @@ Result<Decision> admit(Library& library, const Entry& entry, search::Evaluator& 
     return input_error("expected at least {} held-out tasks with different forwards{}{}, got {}",
                        options.fewest_tasks, entry.skill.operators.empty() ? "" : " that use ",
                        fmt::join(entry.skill.operators, ", "), tasks.size());
-  NEREID_TRY_STATUS(Drawing(library, entry, evaluator, with, without, tasks, options).run());
+  NEREID_TRY_STATUS(AdmissionSampling(library, entry, evaluator, with, without, tasks, options).run());
   NEREID_TRY(auto samples, library.samples(entry.skill.name, entry.version, options.question));
   std::erase_if(samples, [&](const Sample& sample) {
     return std::ranges::none_of(tasks, [&](const auto* task) { return task->hash == sample.task; });
@@ -218,7 +218,7 @@ Result<Decision> admit(Library& library, const Entry& entry, search::Evaluator& 
   const Worth worth = worth_of(samples);
   std::string reason;
   Decision decision{.skill = entry.skill.name, .version = entry.version};
-  decision.state = judge_worth(worth, options, reason);
+  decision.state = decide_admission(worth, options, reason);
   decision.document = Json{{"reason", reason},
                            {"clock", options.modelled ? "model" : "measured"},
                            {"question", options.question},
@@ -227,7 +227,7 @@ Result<Decision> admit(Library& library, const Entry& entry, search::Evaluator& 
                            {"limits",
                             {{"speedup", options.speedup},
                              {"interval_above", options.interval_above},
-                             {"most_loss", options.most_loss},
+                             {"max_loss", options.max_loss},
                              {"fewest_tasks", options.fewest_tasks}}},
                            {"worth", to_json(worth)},
                            {"tasks", by_task(tasks, samples)}}

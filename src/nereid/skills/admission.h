@@ -2,7 +2,7 @@
 // and timed as any candidate.
 //
 // Admitted are skills with a speed-up (worth.h) of at least `speedup` whose interval begins above
-// `interval_above`, and a change of the verified share whose interval begins at -`most_loss` or above. A
+// `interval_above`, and a change of the verified share whose interval begins at -`max_loss` or above. A
 // skill whose estimates reach these limits and whose intervals do not stays a candidate: more samples or
 // tasks decide. Samples of earlier calls count, so that asking again until chance helps is no way in.
 #pragma once
@@ -26,7 +26,7 @@ struct AdmissionOptions {
   bool modelled = false;  // times are the cost model's
   int samples = 8;        // of each task and arm, with those of earlier calls
   int jobs = 1;           // tasks at the same time
-  double speedup = 1.2, interval_above = 1.1, most_loss = 0.05;
+  double speedup = 1.2, interval_above = 1.1, max_loss = 0.05;
   int64_t fewest_tasks = 4;
   std::function<void(const Sample&)> report{};  // each that was judged; called under a lock
 };
@@ -45,7 +45,7 @@ Result<Decision> admit(Library& library, const Entry& entry, search::Evaluator& 
                        const std::vector<const search::Task*>& tasks, const AdmissionOptions& options);
 
 // Admitted or refused, or a candidate still: by what was measured. `reason` says why.
-State judge_worth(const Worth& worth, const AdmissionOptions& options, std::string& reason);
+State decide_admission(const Worth& worth, const AdmissionOptions& options, std::string& reason);
 
 // Evicts skills that are measured to make answers slower or wrong (an interval over at least three tasks ends
 // below 1, or below no change), then those of the least speed-up until `capacity` are left; of equals the

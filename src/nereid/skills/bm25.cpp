@@ -39,7 +39,7 @@ Bm25::Bm25(const std::vector<std::vector<std::string>>& documents) {
   for (const auto& document : documents) {
     auto& counts = counts_.emplace_back();
     for (const auto& word : document) ++counts[word];
-    for (const auto& [word, count] : counts) ++documents_with_[word];
+    for (const auto& [word, count] : counts) ++document_frequency_[word];
     lengths_.push_back(static_cast<double>(document.size()));
   }
   if (!documents.empty())
@@ -51,8 +51,8 @@ std::vector<double> Bm25::scores(const std::vector<std::string>& query) const {
   std::vector<double> scores(counts_.size(), 0.0);
   const double all = static_cast<double>(counts_.size());
   for (const auto& word : std::set<std::string>(query.begin(), query.end())) {
-    const auto found = documents_with_.find(word);
-    if (found == documents_with_.end()) continue;
+    const auto found = document_frequency_.find(word);
+    if (found == document_frequency_.end()) continue;
     const double holding = found->second;
     const double idf = std::log(1 + (all - holding + 0.5) / (holding + 0.5));
     for (size_t i = 0; i < counts_.size(); ++i) {

@@ -32,7 +32,7 @@ class Bm25 {
  private:
   std::vector<std::map<std::string, int>> counts_;  // of each document
   std::vector<double> lengths_;
-  std::map<std::string, int> documents_with_;
+  std::map<std::string, int> document_frequency_;
   double mean_length_ = 0;
 };
 

@@ -13,8 +13,8 @@ class Reader {
   Reader(std::string_view text, const std::string& file, size_t line)
       : text_(text), file_(file), line_(line) {}
 
-  Result<std::map<std::string, FrontValue>> read() {
-    std::map<std::string, FrontValue> values;
+  Result<std::map<std::string, FrontMatterValue>> read() {
+    std::map<std::string, FrontMatterValue> values;
     for (skip(true); at_ < text_.size(); skip(true)) {
       const size_t line = line_;
       std::string key;
@@ -23,7 +23,7 @@ class Reader {
       skip(false);
       if (!take('=')) return expected(fmt::format("= after {}", key));
       skip(false);
-      FrontValue value{.line = line};
+      FrontMatterValue value{.line = line};
       NEREID_TRY_STATUS(read_value(key, value));
       skip(false);
       if (at_ < text_.size() && text_[at_] != '\n') return expected("the end of the line");
@@ -65,7 +65,7 @@ class Reader {
                        rest.empty() ? "the end of the line" : "'" + printable(rest.substr(0, 60)) + "'");
   }
 
-  Status read_value(const std::string& key, FrontValue& value) {
+  Status read_value(const std::string& key, FrontMatterValue& value) {
     if (!take('[')) {
       NEREID_TRY(value.texts.emplace_back(), read_text(key + ": a text or a list of texts in quotes"));
       return ok_status();
@@ -125,8 +125,9 @@ class Reader {
 
 }  // namespace
 
-Result<std::map<std::string, FrontValue>> parse_front_matter(std::string_view text, const std::string& file,
-                                                             size_t first_line) {
+Result<std::map<std::string, FrontMatterValue>> parse_front_matter(std::string_view text,
+                                                                   const std::string& file,
+                                                                   size_t first_line) {
   return Reader(text, file, first_line).read();
 }
 

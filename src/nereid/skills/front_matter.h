@@ -14,7 +14,7 @@
 
 namespace nereid::skills {
 
-struct FrontValue {
+struct FrontMatterValue {
   size_t line = 0;
   bool list = false;
   std::vector<std::string> texts{};  // one of a text
@@ -22,8 +22,9 @@ struct FrontValue {
 
 // `first_line`: the number of the text's first line. An Error (blamed on the input) names file and line, what
 // was expected and what was found.
-Result<std::map<std::string, FrontValue>> parse_front_matter(std::string_view text, const std::string& file,
-                                                             size_t first_line);
+Result<std::map<std::string, FrontMatterValue>> parse_front_matter(std::string_view text,
+                                                                   const std::string& file,
+                                                                   size_t first_line);
 
 // As a TOML string.
 std::string toml_text(std::string_view text);

@@ -20,9 +20,9 @@
 namespace nereid::skills {
 namespace {
 
-constexpr int kWritings = 3;  // of a model, until its text is a skill
-constexpr size_t kMostPlan = 800, kMostDropped = 8, kMostLine = 110, kLongestLine = 400;
-constexpr int64_t kMostRecords = 20000;
+constexpr int kMaxDrafts = 3;  // of a model, until its text is a skill
+constexpr size_t kMaxPlan = 800, kMaxDropped = 8, kMaxLine = 110, kLongestLine = 400;
+constexpr int64_t kMaxRecords = 20000;
 
 // The code without the guard that a written file ends with.
 std::string code_of(const VerifiedAnswer& answer) {
@@ -121,33 +121,33 @@ std::string facts_of(const AnswerPair& pair) {
   std::string dropped;
   size_t count = 0;
   for (const auto& line : lines_of(slow_code))
-    if (!kept.contains(line) && count++ < kMostDropped) dropped += "\n    " + line.substr(0, kMostLine);
+    if (!kept.contains(line) && count++ < kMaxDropped) dropped += "\n    " + line.substr(0, kMaxLine);
   if (!dropped.empty())
     text += fmt::format("* Lines of the slower one alone{}:\n{}\n",
-                        count > kMostDropped ? fmt::format(" (the first {} of {})", kMostDropped, count) : "",
+                        count > kMaxDropped ? fmt::format(" (the first {} of {})", kMaxDropped, count) : "",
                         dropped);
   if (const std::string plan = plan_of(pair.faster); !plan.empty())
-    text += fmt::format("\nIts plan: {}\n", plan.substr(0, kMostPlan));
-  return std::string(trimmed(safe(text, kMostText - 100)));
+    text += fmt::format("\nIts plan: {}\n", plan.substr(0, kMaxPlan));
+  return std::string(trimmed(safe(text, kMaxText - 100)));
 }
 
 // The code from its first kernel on, in whole lines.
 std::string pattern_of(const VerifiedAnswer& answer) {
   std::string code = code_of(answer);
   if (const size_t kernel = code.find("@triton.jit"); kernel != code.npos) code.erase(0, kernel);
-  code = safe(code, kMostPattern);
-  if (code.size() + 8 > kMostPattern)
-    code = code.substr(0, std::min(code.rfind('\n', kMostPattern - 10), kMostPattern - 10)) + "\n# ...";
+  code = safe(code, kMaxPattern);
+  if (code.size() + 8 > kMaxPattern)
+    code = code.substr(0, std::min(code.rfind('\n', kMaxPattern - 10), kMaxPattern - 10)) + "\n# ...";
   return std::string(trimmed(code)) + "\n";
 }
 
 void set_facts(Skill& skill, const AnswerPair& pair, const search::Task& task, const std::string& writer) {
   skill.operators = operators_of(task.trace);
   std::erase_if(skill.operators, [](const std::string& name) {
-    return name.size() > kMostWord ||
+    return name.size() > kMaxWord ||
            name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") != name.npos;
   });
-  if (skill.operators.size() > kMostOperators) skill.operators.resize(kMostOperators);
+  if (skill.operators.size() > kMaxOperators) skill.operators.resize(kMaxOperators);
   skill.origin = Origin{.task = task.hash,
                         .slower = sha256_hex(pair.slower.text),
                         .faster = sha256_hex(pair.faster.text),
@@ -183,15 +183,15 @@ Result<AnswerPair> pair_of(const std::string& task, VerifiedAnswer a, VerifiedAn
   const bool first_is_slower = *a.judged.ms() >= *b.judged.ms();
   pair.slower = std::move(first_is_slower ? a : b), pair.faster = std::move(first_is_slower ? b : a);
   pair.speedup = *pair.slower.judged.ms() / std::max(*pair.faster.judged.ms(), 1e-9);
-  if (pair.speedup < kLeastGain)
-    return input_error("expected one answer at least {:g} times as fast as the other, got {:.2f}", kLeastGain,
+  if (pair.speedup < kMinGain)
+    return input_error("expected one answer at least {:g} times as fast as the other, got {:.2f}", kMinGain,
                        pair.speedup);
   return pair;
 }
 
 Result<std::vector<AnswerPair>> pairs_in(store::Store& store, size_t most) {
   NEREID_TRY(const auto records,
-             store.list({.kind = store::Kind::kVerdict, .state = "Verified", .most = kMostRecords}));
+             store.list({.kind = store::Kind::kVerdict, .state = "Verified", .most = kMaxRecords}));
   struct Extremes {
     const store::Record *slowest = nullptr, *fastest = nullptr;
     double slow = 0, fast = 0;
@@ -220,7 +220,7 @@ Result<std::vector<AnswerPair>> pairs_in(store::Store& store, size_t most) {
       sorted, [](const Extremes& a, const Extremes& b) { return a.slow / a.fast > b.slow / b.fast; });
   std::vector<AnswerPair> pairs;
   for (const auto& group : sorted) {
-    if (pairs.size() == most || group.slow < kLeastGain * group.fast) break;
+    if (pairs.size() == most || group.slow < kMinGain * group.fast) break;
     const auto answer_of = [&](const store::Record& record) -> Result<std::optional<VerifiedAnswer>> {
       NEREID_TRY(auto text, store.text(record.key.subject));
       if (!text) return std::optional<VerifiedAnswer>();
@@ -243,7 +243,7 @@ Skill skill_from_difference(const AnswerPair& pair, const search::Task& task) {
   Skill skill;
   set_facts(skill, pair, task, "difference");
   for (const auto& name : skill.operators) {
-    if (skill.name.size() + name.size() > kMostName - 10) break;
+    if (skill.name.size() + name.size() > kMaxName - 10) break;
     for (const char c : name + "-")
       if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
         skill.name += c;
@@ -257,11 +257,11 @@ Skill skill_from_difference(const AnswerPair& pair, const search::Task& task) {
       if (const auto kind = trace::listed_class(step.name); !trace::is_free(kind))
         tags.emplace(to_string(kind));
   skill.tags.assign(tags.begin(), tags.end());
-  if (skill.tags.size() > kMostTags) skill.tags.resize(kMostTags);
+  if (skill.tags.size() > kMaxTags) skill.tags.resize(kMaxTags);
   const auto& work = pair.faster.judged.work;
   skill.when = safe(fmt::format("A forward with {}{}.", fmt::join(skill.operators, ", "),
                                 work ? fmt::format(", which {} can do", steps_text(*work)) : ""),
-                    kMostWhen);
+                    kMaxWhenText);
   std::ranges::replace(skill.when, '\n', ' ');
   skill.text = facts_of(pair);
   skill.pattern = pattern_of(pair.faster);
@@ -286,7 +286,7 @@ Result<Skill> skill_from_model(proposers::Proposer& model, const Prompts& prompt
       set_facts(*skill, pair, task, std::string(model.name()));
       return skill;
     }
-    if (writing == kWritings) return input_error("{} ({} answers)", skill.error().message, kWritings);
+    if (writing == kMaxDrafts) return input_error("{} ({} answers)", skill.error().message, kMaxDrafts);
     messages.push_back({"assistant", reply->text});
     messages.push_back({"user", fmt::format("That is not of the form: {}. Answer with the whole file again.",
                                             skill.error().message)});

@@ -12,7 +12,7 @@
 
 namespace nereid::skills {
 
-inline constexpr double kLeastGain = 1.2;  // of a pair: time of the slower over time of the faster
+inline constexpr double kMinGain = 1.2;  // of a pair: time of the slower over time of the faster
 
 // A verified answer, as it was handed in: a file, or a model's raw answer.
 struct VerifiedAnswer {
@@ -29,7 +29,7 @@ struct AnswerPair {
 };
 
 // The answers by their times; an Error (blamed on the input) where one is not verified, or the gain is less
-// than kLeastGain.
+// than kMinGain.
 Result<AnswerPair> pair_of(const std::string& task, VerifiedAnswer a, VerifiedAnswer b);
 
 // Pairs in a store of results: of each task, under one question, hardware and versions, the slowest and the

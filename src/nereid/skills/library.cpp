@@ -48,7 +48,7 @@ constexpr store::Layout kSkillsLayout = {.part = "skills",
                                          .stranger = "no skill library",
                                          .sqlite = kSqliteSkills,
                                          .postgres = kPostgresSkills};
-constexpr int kTries = 200;  // of a version number: each one lost is another writer's
+constexpr int kMaxAttempts = 200;  // of a version number: each one lost is another writer's
 
 constexpr std::array<std::string_view, 6> kStates = {"candidate",  "admitted", "refused",
                                                      "superseded", "evicted",  "removed"};
@@ -106,7 +106,7 @@ Result<Entry> Library::add(const Skill& skill) {
                                                {skill.name, entry.version, text_of(entry.state),
                                                 to_json(skill).dump(), entry.made}));
     if (rows.changed == 1) return entry;
-    if (number == kTries) return our_error("{}: '{}' is being changed", database_->name(), skill.name);
+    if (number == kMaxAttempts) return our_error("{}: '{}' is being changed", database_->name(), skill.name);
   }
 }
 

@@ -10,7 +10,7 @@
 
 namespace nereid::skills {
 
-inline constexpr size_t kMostOffered = 20;
+inline constexpr size_t kMaxOffered = 20;
 
 // Operators of the last forward that do work, once each, in order: "softmax" of "aten::_softmax".
 std::vector<std::string> operators_of(const trace::Trace& trace);
@@ -36,7 +36,7 @@ struct Found {
 
 // Those with a score above 0, the best first, at most `most`; equal ones by name.
 std::vector<Found> search(const std::vector<Rated>& skills, const std::string& query,
-                          size_t most = kMostOffered);
+                          size_t most = kMaxOffered);
 
 // All admitted skills with their worth.
 Result<std::vector<Rated>> rated(Library& library);

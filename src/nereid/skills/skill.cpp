@@ -17,7 +17,7 @@ constexpr std::string_view kBorder = "+++", kFence = "```";
 bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 bool is_operator_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMostWord &&
+  return !name.empty() && name.size() <= kMaxWord &&
          std::ranges::all_of(name, [](char c) { return lower_or_digit(c) || c == '_' || c == '.'; });
 }
 
@@ -41,31 +41,31 @@ std::string expected_of(const Skill& skill, std::string_view field) {
   };
   const auto plain = [](const std::string& text) { return printable(text) == text; };
   if (field == "name" && !is_skill_name(skill.name))
-    return fmt::format("1 to {} lower-case letters, digits and hyphens", kMostName);
+    return fmt::format("1 to {} lower-case letters, digits and hyphens", kMaxName);
   if (field == "operators") {
-    if (skill.operators.size() > kMostOperators) return fmt::format("at most {} operators", kMostOperators);
+    if (skill.operators.size() > kMaxOperators) return fmt::format("at most {} operators", kMaxOperators);
     if (!std::ranges::all_of(skill.operators, is_operator_name))
       return "names of operators as in \"layer_norm\"";
   }
   if (field == "tags") {
-    if (skill.tags.size() > kMostTags) return fmt::format("at most {} tags", kMostTags);
+    if (skill.tags.size() > kMaxTags) return fmt::format("at most {} tags", kMaxTags);
     for (const auto& tag : skill.tags)
-      if (tag.empty() || tag.size() > kMostWord || !plain(tag))
-        return fmt::format("tags of 1 to {} bytes without control characters", kMostWord);
+      if (tag.empty() || tag.size() > kMaxWord || !plain(tag))
+        return fmt::format("tags of 1 to {} bytes without control characters", kMaxWord);
   }
   if (field == "when") {
     if (skill.when.empty() || !plain(skill.when))
       return "one line, without control characters, that says when to use the skill";
-    return most(skill.when.size(), kMostWhen);
+    return most(skill.when.size(), kMaxWhenText);
   }
   if (field == "text" && skill.text.empty()) return "a text before the code block";
   if (field == "text" && skill.text.find(kFence) != skill.text.npos)
     return "a text without ```, which begins the code";
-  if (field == "text") return most(skill.text.size(), kMostText);
+  if (field == "text") return most(skill.text.size(), kMaxText);
   if (field == "pattern" && trimmed(skill.pattern).empty()) return "code between ```python and ```";
   if (field == "pattern" && skill.pattern.find(kFence) != skill.pattern.npos)
     return "one code block without ``` in it";
-  if (field == "pattern") return most(skill.pattern.size(), kMostPattern);
+  if (field == "pattern") return most(skill.pattern.size(), kMaxPattern);
   return {};
 }
 
@@ -106,7 +106,8 @@ Status read_body(std::string_view body, size_t first_line, const std::string& fi
   return ok_status();
 }
 
-Status take_value(const std::string& key, const FrontValue& value, const std::string& file, Skill& skill) {
+Status take_value(const std::string& key, const FrontMatterValue& value, const std::string& file,
+                  Skill& skill) {
   const bool list = key == "operators" || key == "tags";
   if (!list && key != "name" && key != "when")
     return input_error("{}:{}: the front matter has no key '{}'; it has name, operators, tags, when", file,
@@ -129,15 +130,15 @@ Status take_value(const std::string& key, const FrontValue& value, const std::st
 }  // namespace
 
 bool is_skill_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMostName && lower_or_digit(name.front()) &&
+  return !name.empty() && name.size() <= kMaxName && lower_or_digit(name.front()) &&
          std::ranges::all_of(name, [](char c) { return lower_or_digit(c) || c == '-'; });
 }
 
 std::string Skill::hash() const { return sha256_hex(to_markdown(*this)); }
 
 Result<Skill> parse_skill(std::string_view markdown, const std::string& file) {
-  if (markdown.size() > kMostFile)
-    return input_error("{}: expected a skill of at most {} bytes, got {}", file, kMostFile, markdown.size());
+  if (markdown.size() > kMaxFile)
+    return input_error("{}: expected a skill of at most {} bytes, got {}", file, kMaxFile, markdown.size());
   std::string text;  // lines end as the reader expects
   for (size_t i = 0; i < markdown.size(); ++i)
     if (markdown[i] != '\r' || i + 1 == markdown.size() || markdown[i + 1] != '\n') text += markdown[i];

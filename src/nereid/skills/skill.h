@@ -37,8 +37,8 @@ struct Origin {
 };
 
 // Limits in bytes, but for lists.
-inline constexpr size_t kMostName = 64, kMostWord = 64, kMostOperators = 32, kMostTags = 16, kMostWhen = 400,
-                        kMostText = 4000, kMostPattern = 8000, kMostFile = 20000;
+inline constexpr size_t kMaxName = 64, kMaxWord = 64, kMaxOperators = 32, kMaxTags = 16, kMaxWhenText = 400,
+                        kMaxText = 4000, kMaxPattern = 8000, kMaxFile = 20000;
 
 struct Skill {
   std::string name{};                    // lower-case letters, digits and hyphens

@@ -68,7 +68,7 @@ std::vector<size_t> chosen_in(const std::string& reply, const std::vector<std::s
   std::vector<size_t> chosen;
   std::string_view rest = reply;
   if (const size_t thought = rest.rfind("</think>"); thought != rest.npos) rest.remove_prefix(thought + 8);
-  while (!rest.empty() && chosen.size() < kMostChosen) {
+  while (!rest.empty() && chosen.size() < kMaxChosen) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = trimmed(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -124,7 +124,7 @@ Result<std::vector<size_t>> SkilledProposer::choose(const proposers::Request& re
                                      {{"name", request.name},
                                       {"source", request.source},
                                       {"skills", list},
-                                      {"most", std::to_string(kMostChosen)}},
+                                      {"most", std::to_string(kMaxChosen)}},
                                      "choose-skills.md"));
   NEREID_TRY(const auto reply, model_.converse({{"user", std::move(question)}}, deadline));
   if (!reply) return std::vector<size_t>{found.front().index};

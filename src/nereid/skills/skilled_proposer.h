@@ -18,7 +18,7 @@
 
 namespace nereid::skills {
 
-inline constexpr size_t kMostChosen = 3;
+inline constexpr size_t kMaxChosen = 3;
 
 struct SkilledOptions {
   double without = 0.25;  // share of samples without skills, 0 to 1
@@ -35,7 +35,7 @@ std::string variant_of(const Use& use);
 std::optional<Use> use_in(const std::string& variant);  // nothing where it is no such variant
 
 // Names at the beginnings of lines (after list marks), as far as they are among `offered`, once each, at most
-// kMostChosen. Whatever else was answered is ignored.
+// kMaxChosen. Whatever else was answered is ignored.
 std::vector<size_t> chosen_in(const std::string& reply, const std::vector<std::string>& offered);
 
 // Thread-safe where the other proposer is.
@@ -50,7 +50,7 @@ class SkilledProposer : public proposers::Proposer {
   bool samples() const override { return model_.samples(); }
   bool paid() const override { return model_.paid(); }
   bool speculates() const override { return model_.speculates(); }
-  int most_operators() const override { return model_.most_operators(); }
+  int max_operators() const override { return model_.max_operators(); }
   std::string at_work() const override { return model_.at_work(); }
   Result<proposers::Answer> propose(const proposers::Request& request, Deadline deadline) override;
   std::unique_ptr<proposers::Answers> propose_several(proposers::Request request,

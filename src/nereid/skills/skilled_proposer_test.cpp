@@ -313,7 +313,7 @@ TEST(Admission, NeedsSpeedAndCorrectness) {
     Worth worth{.groups = 6, .compared = compared, .speedup = speedup, .speedup_interval = {low, 9}};
     worth.correctness = correctness, worth.correctness_interval = {correct_low, 1};
     std::string reason;
-    const State found = judge_worth(worth, {}, reason);
+    const State found = decide_admission(worth, {}, reason);
     EXPECT_FALSE(reason.empty());
     return found;
   };

@@ -101,10 +101,9 @@ TEST(Skill, ErrorsNameTheLine) {
   EXPECT_THAT(error_with("Keep it", "Keep \x1b[2J it"), StartsWith("a.md:9: expected UTF-8 without control"));
   EXPECT_THAT(error_with("Keep it", "Keep \xff it"), StartsWith("a.md:9: expected UTF-8"));
   EXPECT_THAT(error_with("Keep it", "Keep \u202e it"), StartsWith("a.md:9: expected UTF-8"));
-  EXPECT_THAT(error_with("Keep it", std::string(kMostText, 'x')), HasSubstr("text: expected at most 4000"));
-  EXPECT_THAT(error_with("    pass", std::string(kMostPattern, 'x')),
-              HasSubstr("a.md:11: pattern: expected"));
-  EXPECT_THAT(error_with("    pass", std::string(kMostFile, 'x')), HasSubstr("a skill of at most 20000"));
+  EXPECT_THAT(error_with("Keep it", std::string(kMaxText, 'x')), HasSubstr("text: expected at most 4000"));
+  EXPECT_THAT(error_with("    pass", std::string(kMaxPattern, 'x')), HasSubstr("a.md:11: pattern: expected"));
+  EXPECT_THAT(error_with("    pass", std::string(kMaxFile, 'x')), HasSubstr("a skill of at most 20000"));
   EXPECT_THAT(error_with("```python", "```c"), StartsWith("a.md:11: expected a code block"));
   EXPECT_THAT(error_with("    pass\n```\n", "    pass\n"), HasSubstr("expected ``` at the end"));
   EXPECT_THAT(error_with("    pass\n```\n", "    pass\n```\nmore\n"),
@@ -176,7 +175,7 @@ TEST(Retrieval, MeasuredWorthDecidesAmongEquals) {
   std::vector<Rated> many;
   for (int i = 0; i < 50; ++i) many.push_back(rated_of(fmt::format("s{}", i), {"softmax"}, 1.2 + i));
   const auto best = search(many, "softmax");
-  ASSERT_THAT(best, SizeIs(kMostOffered));
+  ASSERT_THAT(best, SizeIs(kMaxOffered));
   EXPECT_EQ(best.front().index, 49u);
 }
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kQuickSeconds = 5, kLongSeconds = 600;
 constexpr double kPatience = 4;  // seconds of tries for one statement
-constexpr double kFirstPause = 3, kMostPause = 15;
-constexpr double kPromptly = 1;  // seconds: a server that refuses answers sooner
+constexpr double kFirstPause = 3, kMaxPause = 15;
+constexpr double kRefusalSeconds = 1;  // seconds: a server that refuses answers sooner
 // Of advisory locks: "Nere" and what is locked.
 constexpr int kLockClass = 0x4e657265, kSchemaLock = 0;
 
@@ -272,7 +272,7 @@ Status PostgresDatabase::persist(const std::function<Status()>& once) {
     if (slow_ || deadline.passed()) {
       trouble_ = done.error();
       if (tries > 1) trouble_.message += fmt::format(" ({} tries in {:.1f} s)", tries, watch.seconds());
-      pause_ = std::min(std::max(kFirstPause, 2 * pause_), kMostPause);
+      pause_ = std::min(std::max(kFirstPause, 2 * pause_), kMaxPause);
       next_try_ = Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(1000 * pause_));
       return trouble_;
     }
@@ -294,7 +294,7 @@ Status PostgresDatabase::connect() {
     }
     // A server that answers, and refuses twice, does not know this user, password or database; while it
     // starts or has no connection left it may accept later.
-    lost_ = watch.seconds() > kPromptly || ::PQping(address_.connection().c_str()) != PQPING_OK ||
+    lost_ = watch.seconds() > kRefusalSeconds || ::PQping(address_.connection().c_str()) != PQPING_OK ||
             message.find("too many clients") != std::string::npos ||
             message.find("connection slots") != std::string::npos;
     slow_ = false;

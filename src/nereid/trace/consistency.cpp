@@ -239,7 +239,7 @@ class Making {
 
 }  // namespace
 
-std::optional<std::string> why_forged(const Trace& candidate, const Trace& reference, int calls) {
+std::optional<std::string> find_forgery(const Trace& candidate, const Trace& reference, int calls) {
   if (auto reason = wrong_phases(candidate, calls)) return reason;
   if (auto reason = wrong_inputs(candidate, reference)) return reason;
   return Making(candidate).wrong();

@@ -16,6 +16,6 @@ namespace nereid::trace {
 // Why `candidate` cannot be the trace of a file that was given the inputs of `reference` for `calls` calls:
 // the end of a sentence, without its full stop ("the inputs of call 1 are not those that were given").
 // Nothing where it can be.
-std::optional<std::string> why_forged(const Trace& candidate, const Trace& reference, int calls);
+std::optional<std::string> find_forgery(const Trace& candidate, const Trace& reference, int calls);
 
 }  // namespace nereid::trace

@@ -26,7 +26,7 @@ class Consistency : public testing::Test {
   const Trace reference_ = golden("softmax_candidate.Model.json");
   Trace candidate_ = golden("softmax_candidate.ModelNew.json");
 
-  std::string why(int calls = 3) const { return why_forged(candidate_, reference_, calls).value_or(""); }
+  std::string why(int calls = 3) const { return find_forgery(candidate_, reference_, calls).value_or(""); }
   Phase& phase(PhaseKind kind, int call) {
     for (auto& phase : candidate_.phases)
       if (phase.kind == kind && phase.call == call) return phase;
@@ -40,7 +40,7 @@ class Consistency : public testing::Test {
 
 TEST_F(Consistency, WhatTheTracerWritesIsConsistent) {
   EXPECT_EQ(why(), "");
-  EXPECT_EQ(why_forged(golden("gelu_linear_candidate.ModelNew.json"), golden("gelu_linear.Model.json"), 3),
+  EXPECT_EQ(find_forgery(golden("gelu_linear_candidate.ModelNew.json"), golden("gelu_linear.Model.json"), 3),
             std::nullopt);
 }
 

@@ -15,7 +15,7 @@ struct Written {
 using History = std::map<StorageId, std::vector<Written>>;  // the writes so far, oldest first
 
 // A hostile trace can write a million times to one storage and read as often: the walk is bounded.
-constexpr int64_t kMostWork = 50'000'000;
+constexpr int64_t kMaxWork = 50'000'000;
 
 // The steps whose writes a read of [first, last) may see, newest first; kBefore where bytes older than the
 // phase show.
@@ -27,7 +27,7 @@ std::vector<int> writers_of(const History& history, StorageId storage, int64_t f
   if (const auto writes = history.find(storage); writes != history.end()) {
     for (auto write = writes->second.rbegin(); write != writes->second.rend() && !open.empty(); ++write) {
       work += static_cast<int64_t>(open.size() + found.size());
-      if (work > kMostWork) break;
+      if (work > kMaxWork) break;
       std::vector<std::pair<int64_t, int64_t>> left;
       bool seen = false;
       for (const auto& [begin, end] : open) {
@@ -57,7 +57,7 @@ History history_of(const std::vector<StepAccess>& accesses, size_t steps) {
 }
 
 // Steps from which the marked ones can be reached along flows between steps.
-void mark_behind(const std::vector<Flow>& flows, std::vector<bool>& marked) {
+void mark_reachable(const std::vector<Flow>& flows, std::vector<bool>& marked) {
   for (auto flow = flows.rbegin(); flow != flows.rend(); ++flow) {
     if (flow->from == Flow::kBefore || flow->to >= static_cast<int>(marked.size())) continue;
     if (marked[static_cast<size_t>(flow->to)]) marked[static_cast<size_t>(flow->from)] = true;
@@ -73,7 +73,7 @@ std::vector<bool> DataFlow::steps_behind(const Trace& trace, ValueId value) cons
   int64_t work = 0;
   for (const int step : writers_of(history_of(accesses, accesses.size()), storage, first, last, work))
     if (step != Flow::kBefore) marked[static_cast<size_t>(step)] = true;
-  mark_behind(flows, marked);
+  mark_reachable(flows, marked);
   return marked;
 }
 
@@ -83,7 +83,7 @@ DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses) 
   std::set<StorageId> made;  // in this phase: nothing is in them from before
   int64_t work = 0;
   const auto add = [&](int to, StorageId storage, int64_t first, int64_t last, ValueId value) {
-    if (work > kMostWork) return;
+    if (work > kMaxWork) return;
     for (const int from : writers_of(history, storage, first, last, work))
       if (from != Flow::kBefore || !made.contains(storage)) flow.flows.push_back({from, to, storage, value});
   };
@@ -107,8 +107,8 @@ DataFlow follow(const Trace& trace, const Phase& phase, const KernelUses& uses) 
   for (size_t i = inner; i < flow.flows.size(); ++i)
     if (flow.flows[i].from != Flow::kBefore)
       flow.reaches_output[static_cast<size_t>(flow.flows[i].from)] = true;
-  mark_behind(flow.flows, flow.reaches_output);
-  flow.complete = work <= kMostWork;
+  mark_reachable(flow.flows, flow.reaches_output);
+  flow.complete = work <= kMaxWork;
   if (!flow.complete) flow.reaches_output.assign(phase.steps.size(), true);
   return flow;
 }

@@ -6,7 +6,7 @@
 namespace nereid::tracer {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 32;
+constexpr int64_t kMaxBytes = int64_t{1} << 32;
 
 Result<TensorMapMeta> meta_from(const JsonField& field) {
   TensorMapMeta meta;
@@ -33,7 +33,7 @@ Status read_scratch(const JsonField& document, const char* name, std::array<int6
   NEREID_TRY(const JsonField field, document.at(name));
   NEREID_TRY(const size_t size, field.size(2));
   if (size != 2) return field.expected("[bytes, alignment]");
-  NEREID_TRY(into[0], field.item(0).integer(0, kMostBytes));
+  NEREID_TRY(into[0], field.item(0).integer(0, kMaxBytes));
   NEREID_TRY(into[1], field.item(1).integer(1, 1 << 20));
   return ok_status();
 }
@@ -84,7 +84,7 @@ Status read_launch(const JsonField& document, CompiledKernel& kernel) {
   NEREID_TRY(kernel.cooperative, document.boolean_at("cooperative", false));
   NEREID_TRY(kernel.pdl, document.boolean_at("pdl", false));
   NEREID_TRY(kernel.registers, document.integer_at("registers", 0, 0, 1 << 16));
-  NEREID_TRY(kernel.spills, document.integer_at("spills", 0, 0, kMostBytes));
+  NEREID_TRY(kernel.spills, document.integer_at("spills", 0, 0, kMaxBytes));
   return ok_status();
 }
 

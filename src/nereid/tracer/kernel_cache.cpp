@@ -12,7 +12,7 @@ namespace nereid::tracer {
 namespace {
 
 constexpr std::string_view kMagic = "nereid-kernel 1 ";
-constexpr size_t kHashDigits = 64, kMostEntryBytes = kMaxCubinBytes / 3 * 4 + (size_t{1} << 20);
+constexpr size_t kHashDigits = 64, kMaxEntryBytes = kMaxCubinBytes / 3 * 4 + (size_t{1} << 20);
 
 // Of writers that were killed.
 void sweep(const std::filesystem::path& folder) {
@@ -26,7 +26,7 @@ void sweep(const std::filesystem::path& folder) {
 }  // namespace
 
 std::optional<CompiledKernel> KernelCache::find(const std::string& key) {
-  const auto bytes = read_file(path_of(key), kMostEntryBytes);
+  const auto bytes = read_file(path_of(key), kMaxEntryBytes);
   if (!bytes.ok()) return {};
   const size_t head = kMagic.size() + kHashDigits + 1;
   if (bytes->size() < head || !bytes->starts_with(kMagic) || (*bytes)[head - 1] != '\n') return {};

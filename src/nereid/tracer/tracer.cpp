@@ -11,7 +11,7 @@
 namespace nereid::tracer {
 namespace {
 
-constexpr size_t kMostText = size_t{64} << 10;
+constexpr size_t kMaxText = size_t{64} << 10;
 
 // The tracer itself failed over the file: it says so in words of its own.
 Untraceable tracer_failed(const std::string& words) {
@@ -39,17 +39,17 @@ TraceAnswer nonsense(const Error& error) {
 
 Result<TraceAnswer> decode_untraceable(const JsonField& field) {
   Untraceable failure;
-  NEREID_TRY(failure.phase, field.text_at("phase", kMostText));
-  NEREID_TRY(failure.type, field.text_at("type", kMostText));
-  NEREID_TRY(failure.message, field.text_at("message", kMostText));
-  NEREID_TRY(failure.file, field.text_at("file", kMostText));
+  NEREID_TRY(failure.phase, field.text_at("phase", kMaxText));
+  NEREID_TRY(failure.type, field.text_at("type", kMaxText));
+  NEREID_TRY(failure.message, field.text_at("message", kMaxText));
+  NEREID_TRY(failure.file, field.text_at("file", kMaxText));
   NEREID_TRY(const int64_t line, field.integer_at("line", 0, 0, 1 << 30));
   failure.line = static_cast<int>(line);
-  NEREID_TRY(failure.code, field.text_at("code", kMostText));
+  NEREID_TRY(failure.code, field.text_at("code", kMaxText));
   NEREID_TRY(const auto frames, field.find("traceback"));
   if (frames) {
     NEREID_TRY_STATUS(frames->each(1000, [&](const JsonField& frame) -> Status {
-      NEREID_TRY(auto text, frame.text(kMostText));
+      NEREID_TRY(auto text, frame.text(kMaxText));
       failure.traceback.push_back(std::move(text));
       return ok_status();
     }));
@@ -59,12 +59,12 @@ Result<TraceAnswer> decode_untraceable(const JsonField& field) {
 
 Result<TraceAnswer> decode_compile_failed(const JsonField& field) {
   CompileFailed failure;
-  NEREID_TRY(failure.kernel, field.text_at("kernel", kMostText));
-  NEREID_TRY(failure.message, field.text_at("message", kMostText));
-  NEREID_TRY(failure.file, field.text_at("file", kMostText));
+  NEREID_TRY(failure.kernel, field.text_at("kernel", kMaxText));
+  NEREID_TRY(failure.message, field.text_at("message", kMaxText));
+  NEREID_TRY(failure.file, field.text_at("file", kMaxText));
   NEREID_TRY(const int64_t line, field.integer_at("line", 0, 0, 1 << 30));
   failure.line = static_cast<int>(line);
-  NEREID_TRY(failure.code, field.text_at("code", kMostText));
+  NEREID_TRY(failure.code, field.text_at("code", kMaxText));
   return TraceAnswer(std::move(failure));
 }
 
@@ -78,12 +78,12 @@ Result<TraceAnswer> decode_document(const Json& document) {
   if (untraceable) return decode_untraceable(*untraceable);
   NEREID_TRY(const auto malformed, answer.find("malformed"));
   if (malformed) {
-    NEREID_TRY(auto message, malformed->text_at("message", kMostText));
+    NEREID_TRY(auto message, malformed->text_at("message", kMaxText));
     return TraceAnswer(Malformed{std::move(message)});
   }
   NEREID_TRY(const auto compile_failed, answer.find("compile_failed"));
   if (compile_failed) return decode_compile_failed(*compile_failed);
-  NEREID_TRY(auto failed, answer.text_at("failed", kMostText));
+  NEREID_TRY(auto failed, answer.text_at("failed", kMaxText));
   if (!failed.empty()) return TraceAnswer(tracer_failed(failed));
   return input_error("neither a trace nor a reason why there is none");
 }
@@ -111,11 +111,11 @@ Result<Json> parse_answer(std::string_view bytes, std::string_view what) {
   return document.ok() ? std::move(document) : parse_json(with_whole_surrogates(bytes), what);
 }
 
-TraceAnswer proper_or_nonsense(Result<TraceAnswer> answer, const TraceRequest* request) {
+TraceAnswer checked_answer(Result<TraceAnswer> answer, const TraceRequest* request) {
   if (!answer.ok()) return nonsense(answer.error());
   const auto* trace = std::get_if<trace::Trace>(&*answer);
   if (trace != nullptr && request != nullptr && request->reference != nullptr)
-    if (auto why = trace::why_forged(*trace, *request->reference, request->calls))
+    if (auto why = trace::find_forgery(*trace, *request->reference, request->calls))
       return Forged{"the trace was not written by the tracer: " + *why};
   return std::move(answer).value();
 }
@@ -140,7 +140,7 @@ std::string encode_request(const TraceRequest& request) { return text_of(json_of
 
 TraceAnswer decode_answer(std::string_view bytes, const TraceRequest* request) {
   const auto document = parse_answer(bytes, "the tracer's answer");
-  return document.ok() ? proper_or_nonsense(decode_document(*document), request) : nonsense(document.error());
+  return document.ok() ? checked_answer(decode_document(*document), request) : nonsense(document.error());
 }
 
 std::string encode_requests(const std::vector<TraceRequest>& requests) {
@@ -157,7 +157,7 @@ std::optional<std::vector<TraceAnswer>> decode_answers(std::string_view bytes,
   if (!all.is_array() || all.size() != requests.size()) return std::nullopt;
   std::vector<TraceAnswer> answers;
   for (const auto& one : all)
-    answers.push_back(proper_or_nonsense(decode_document(one), &requests[answers.size()]));
+    answers.push_back(checked_answer(decode_document(one), &requests[answers.size()]));
   return answers;
 }
 

@@ -6,8 +6,8 @@
 namespace nereid::train {
 namespace {
 
-constexpr int64_t kMostSteps = 1'000'000'000;
-constexpr int64_t kMostWidth = 1 << 20;  // of a model, a vocabulary times four
+constexpr int64_t kMaxSteps = 1'000'000'000;
+constexpr int64_t kMaxWidth = 1 << 20;  // of a model, a vocabulary times four
 
 lm::Config read_shape(TomlTable& table) {
   using lm::Family;
@@ -22,11 +22,11 @@ lm::Config read_shape(TomlTable& table) {
                                    {"intermediate_size", &shape.intermediate_size},
                                    {"num_hidden_layers", &shape.layers},
                                    {"num_attention_heads", &shape.heads}}) {
-    table.required(key, fmt::format("an integer from 1 to {}", kMostWidth));
-    table.integer(key, *field, 1, kMostWidth);
+    table.required(key, fmt::format("an integer from 1 to {}", kMaxWidth));
+    table.integer(key, *field, 1, kMaxWidth);
   }
   shape.key_value_heads = shape.heads;
-  table.integer("num_key_value_heads", shape.key_value_heads, 1, kMostWidth);
+  table.integer("num_key_value_heads", shape.key_value_heads, 1, kMaxWidth);
   if (shape.heads > 0) {
     shape.head_dim = shape.hidden_size / shape.heads;
     if (!table.has("head_dim") && shape.hidden_size % shape.heads != 0)
@@ -35,7 +35,7 @@ lm::Config read_shape(TomlTable& table) {
     if (shape.heads % shape.key_value_heads != 0)
       table.wrong("num_key_value_heads", fmt::format("a divisor of num_attention_heads ({})", shape.heads));
   }
-  table.integer("head_dim", shape.head_dim, 2, kMostWidth);
+  table.integer("head_dim", shape.head_dim, 2, kMaxWidth);
   if (shape.head_dim % 2 != 0) table.wrong("head_dim", "an even number: rotary embeddings turn pairs");
   table.integer("max_position_embeddings", shape.max_position_embeddings, 1, int64_t{1} << 24);
   table.real("rope_theta", shape.rope_theta, {.lowest = 1, .highest = 1e12});
@@ -128,16 +128,16 @@ void read_schedule(TomlTable& root, ScheduleSettings& schedule) {
                        {"warmup-stable-decay", Kind::kWarmupStableDecay}});
   table->real("seconds", schedule.seconds, {.lowest = 0, .highest = 1e9, .above = true});
   if (schedule.seconds > 0)
-    schedule.steps = kMostSteps;
+    schedule.steps = kMaxSteps;
   else
     table->required("steps", "how many steps the run has, or its seconds");
-  table->integer("steps", schedule.steps, 1, kMostSteps);
-  table->integer("warmup_steps", schedule.warmup_steps, 0, kMostSteps);
+  table->integer("steps", schedule.steps, 1, kMaxSteps);
+  table->integer("warmup_steps", schedule.warmup_steps, 0, kMaxSteps);
   if (schedule.kind != Kind::kConstant) table->real("final_share", schedule.final_share, {0, 1});
   if (schedule.kind == Kind::kWarmupStableDecay) {
     if (schedule.seconds > 0) table->wrong("seconds", "none where decay_steps is set: it falls by steps");
     table->required("decay_steps", "over how many steps it falls at the end");
-    table->integer("decay_steps", schedule.decay_steps, 1, kMostSteps);
+    table->integer("decay_steps", schedule.decay_steps, 1, kMaxSteps);
   }
   if (schedule.steps > 0 && schedule.warmup_steps + schedule.decay_steps > schedule.steps)
     table->wrong("steps", fmt::format("at least warmup_steps + decay_steps ({})",
@@ -147,7 +147,7 @@ void read_schedule(TomlTable& root, ScheduleSettings& schedule) {
 void read_checkpoints(TomlTable& root, CheckpointSettings& checkpoints) {
   auto table = root.table("checkpoints");
   if (!table) return;
-  table->integer("every_steps", checkpoints.every_steps, 1, kMostSteps);
+  table->integer("every_steps", checkpoints.every_steps, 1, kMaxSteps);
   table->integer("keep", checkpoints.keep, 1, 1'000'000);
 }
 
@@ -181,7 +181,7 @@ Result<RunFile> parse_run_file(std::string_view text, const std::string& name,
     if (run.name.empty() || run.name.find('/') != std::string::npos || run.name.starts_with('.'))
       root.wrong("name", "a folder's name");
     root.integer("seed", run.seed, 0, INT64_MAX);
-    root.integer("held_out_every", run.held_out_every, 1, kMostSteps);
+    root.integer("held_out_every", run.held_out_every, 1, kMaxSteps);
     read_model(root, run.model, extension.own_data);
     read_data(root, run.data, extension.own_data);
     read_optimizer(root, run.optimizer);

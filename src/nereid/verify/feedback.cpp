@@ -9,10 +9,10 @@
 namespace nereid::verify {
 namespace {
 
-constexpr size_t kMostSentence = 210, kMostSource = 80, kMostName = 50;
-static_assert(sizeof("CompileFailed: \n, line 2147483647, kernel : ") + kMostSentence + kMostSource +
-                  2 * kMostName <=
-              kMostFeedback);
+constexpr size_t kMaxSentence = 210, kMaxSource = 80, kMaxName = 50;
+static_assert(sizeof("CompileFailed: \n, line 2147483647, kernel : ") + kMaxSentence + kMaxSource +
+                  2 * kMaxName <=
+              kMaxFeedback);
 
 // In one line, cut after `most` bytes between two characters.
 std::string shortened(const std::string& text, size_t most) {
@@ -44,13 +44,13 @@ std::string feedback(const Verdict& verdict) {
   std::string text(to_string(verdict.kind));
   if (verdict.evidence.empty()) return text + ".";
   const Evidence& first = verdict.evidence.front();
-  text += ": " + shortened(first.sentence, kMostSentence);
+  text += ": " + shortened(first.sentence, kMaxSentence);
   if (first.line <= 0) return text;
   const bool own = first.file == verdict.candidate;
-  text += fmt::format("\n{}ine {}", own ? "L" : shortened(first.file, kMostName) + ", l", first.line);
+  text += fmt::format("\n{}ine {}", own ? "L" : shortened(first.file, kMaxName) + ", l", first.line);
   if (!first.kernel.empty() && first.sentence.find(first.kernel) == std::string::npos)
-    text += ", kernel " + shortened(first.kernel, kMostName);
-  if (!first.source.empty()) text += ": " + shortened(first.source, kMostSource);
+    text += ", kernel " + shortened(first.kernel, kMaxName);
+  if (!first.source.empty()) text += ": " + shortened(first.source, kMaxSource);
   return text;
 }
 

@@ -8,7 +8,7 @@
 
 namespace nereid::verify {
 
-inline constexpr size_t kMostFeedback = 480;  // bytes: at most some 150 tokens
+inline constexpr size_t kMaxFeedback = 480;  // bytes: at most some 150 tokens
 
 // The verdict with its first evidence (values, or the failing access), and the line to look at with its
 // source: two lines, without seeds and settings, so that equal answers have equal texts. "" where nothing is

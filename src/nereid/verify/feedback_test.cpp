@@ -65,7 +65,7 @@ TEST(Feedback, IsShortWhateverACandidateWrote) {
     verdict.evidence.front().kernel = verdict.evidence.front().file = text;
     verdict.evidence.front().line = 2147483647;
     const std::string said = feedback(verdict);
-    EXPECT_LE(said.size(), kMostFeedback);
+    EXPECT_LE(said.size(), kMaxFeedback);
     EXPECT_EQ(std::ranges::count(said, '\n'), 1);
     EXPECT_EQ(said.find('\x1b'), said.npos);
     EXPECT_NO_THROW((void)Json(said).dump());  // whole characters

@@ -61,7 +61,7 @@ struct Settings {
   // The pair's deadline, or how long we are ready to wait for a process of ours that may be at the
   // candidate's work for one phase: longer than that can take on a machine that is loaded.
   Deadline within_patience(double extra = 0) const {
-    return Deadline::earlier(deadline, Deadline::after(4 * kMostStretch * time_limit + 120 + extra));
+    return Deadline::earlier(deadline, Deadline::after(4 * kMaxLimitExtension * time_limit + 120 + extra));
   }
   double whole_limit() const { return verdict_limit > 0 ? verdict_limit : kVerdictPhases * time_limit; }
 };

@@ -27,7 +27,7 @@ Result<Kernels> read_kernels(const char* path) {
   return kernels;
 }
 
-constexpr size_t kMostText = 30000;  // less than a pipe holds, so that it comes in one piece
+constexpr size_t kMaxText = 30000;  // less than a pipe holds, so that it comes in one piece
 
 struct Seen {
   bool passed = false;
@@ -51,14 +51,14 @@ Seen run(const Check& check, const Kernels& kernels) {
     } catch (const std::exception& error) {
       line = std::string("-threw ") + error.what();
     }
-    line.resize(std::min<size_t>(line.size(), kMostText));
+    line.resize(std::min<size_t>(line.size(), kMaxText));
     _exit(write(writer.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1);
   }
   writer.reset();
   Seen seen;
   pollfd waiting{reader.get(), POLLIN, 0};
   const Deadline deadline = Deadline::after(check.seconds);
-  std::string line(kMostText, '\0');
+  std::string line(kMaxText, '\0');
   if (poll(&waiting, 1, deadline.poll_milliseconds()) > 0) {
     const ssize_t got = read(reader.get(), line.data(), line.size());
     line.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));

@@ -277,12 +277,13 @@ Result<std::string> survey(const Kernels& kernels) {
   NEREID_TRY(const auto filter,
              sandbox::compile_seccomp_filter({.shared_memory = true, .messages = true, .devices = true}));
   const Report report =
-      watch(nullptr, sandbox::Refusals::Answer::kLetPass, *shared, [&](const Fd& channel) -> std::string {
+      watch(nullptr, sandbox::Refusals::Answer::kAllow, *shared, [&](const Fd& channel) -> std::string {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        const auto asker = sandbox::load_seccomp_filter_asking(filter, /*opens=*/true);
-        if (!asker.ok()) return asker.error().message;
-        if (const auto sent = send_fd(channel, Fd(::dup(*asker)), 0); !sent.ok()) return sent.error().message;
-        ::close(*asker);
+        const auto listener = sandbox::load_seccomp_filter_with_listener(filter, /*opens=*/true);
+        if (!listener.ok()) return listener.error().message;
+        if (const auto sent = send_fd(channel, Fd(::dup(*listener)), 0); !sent.ok())
+          return sent.error().message;
+        ::close(*listener);
         shared->phase = kContext;
         const auto machine = CudaMachine::create(0);
         if (!machine.ok()) return "context: " + machine.error().message;
@@ -308,12 +309,11 @@ Result<std::string> live_in(const sandbox::CudaFit& fit, const Kernels& kernels)
         const auto machine = CudaMachine::create(0);
         if (!machine.ok()) return "context: " + machine.error().message;
         const double context = watch.seconds();
-        int asker = -1;
-        if (const auto finished = jail.finish(&asker); !finished.ok()) return finished.error().message;
-        if (const auto sent = send_fd(channel, Fd(asker), 0); !sent.ok()) return sent.error().message;
+        int listener = -1;
+        if (const auto finished = jail.finish(&listener); !finished.ok()) return finished.error().message;
+        if (const auto sent = send_fd(channel, Fd(listener), 0); !sent.ok()) return sent.error().message;
         std::string wrong = run_exercises(**machine, kernels, *shared);
-        const auto escaped =
-            sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
+        const auto escaped = sandbox::worked(sandbox::run_attempts(victim), jail.isolation().landlock > 0);
         if (!escaped.empty()) wrong += fmt::format("NOT KEPT FROM {}; ", escaped);
         return wrong.empty() ? fmt::format("+context in {:.2f} s", context) : wrong;
       });
@@ -354,8 +354,7 @@ Result<std::string> on_the_host(const sandbox::CudaFit& fit) {
         for (const char* library :
              {"libcudnn_ops.so.9", "libcudnn_engines_precompiled.so.9", "libcufft.so.12"})
           if (::dlopen(library, RTLD_NOW) == nullptr) return ::dlerror();
-        const auto escaped =
-            sandbox::worked(sandbox::attempt_everything(victim), jail.isolation().landlock > 0);
+        const auto escaped = sandbox::worked(sandbox::run_attempts(victim), jail.isolation().landlock > 0);
         return escaped.empty() ? "+" : fmt::format("not kept from {}", escaped);
       });
   if (report.text != "+" || report.status != 0) return our_error("status {}; {}", report.status, report.text);

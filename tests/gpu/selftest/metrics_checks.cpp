@@ -48,13 +48,13 @@ bool near(double a, double b, double magnitude) {
                                                       : std::isfinite(a) == std::isfinite(b);
 }
 
-std::string text(const GotError& e) {
+std::string text(const CandidateError& e) {
   return fmt::format(
       "wrong {} first {} worst {} largest {:.17g} absolute {:.17g} relative {:.17g} squared {:.17g}", e.wrong,
       e.first, e.worst, e.largest, e.absolute, e.relative, e.squared);
 }
 
-bool equal(const GotError& a, const GotError& b) {
+bool equal(const CandidateError& a, const CandidateError& b) {
   return a.wrong == b.wrong && a.first == b.first && a.worst == b.worst && a.largest == b.largest &&
          a.absolute == b.absolute && a.relative == b.relative && near(a.squared, b.squared, b.squared);
 }
@@ -106,14 +106,14 @@ Status compare_metrics(const FusedMetrics& fused, const ElementRange& s) {
       own.largest == own_expected.largest && near(own.squared, own_expected.squared, own_expected.squared),
       "{}: {} {}, operators {} {}", name, own.largest, own.squared, own_expected.largest,
       own_expected.squared);
-  const auto both = fused.both_errors(s, 0.7);
+  const auto both = fused.error_pair(s, 0.7);
   const auto unlimited = by_operators::scaled_error(d, 0.7, kInfinity);
   NEREID_EXPECT(both.own.largest == own.largest && both.own.squared == own.squared &&
                     both.got.largest == unlimited.largest && both.got.worst == unlimited.worst &&
                     near(both.got.squared, unlimited.squared, unlimited.squared),
                 "{}: both errors {} and {}; operators {} and {}", name, both.own.largest, text(both.got),
                 own.largest, text(unlimited));
-  const auto whole = fused.whole_scale(s);
+  const auto whole = fused.scale_statistics(s);
   const auto truth =
                  by_operators::scale_of({d.truth, d.truth, d.truth, {}, std::numeric_limits<double>::max()}),
              of_own = by_operators::scale_of({d.own, d.own, d.own, {}, std::numeric_limits<double>::max()});
@@ -275,7 +275,7 @@ Result<std::string> speed(const Kernels&) {
     note("scale", 1, [&] { fused->scale_of(s); });
     note("own", 2, [&] { fused->own_error(s, s.own, 1); });
     note("got", 2, [&] { fused->scaled_error(s, 1, 1e-6); });
-    note("both errors", 2, [&] { fused->both_errors(s, 1); });
+    note("both errors", 2, [&] { fused->error_pair(s, 1); });
     note("tail", 2, [&] { fused->tail(s, s.got, 1, {}); });
     note("close", 1, [&] { fused->all_close(s.own, s.truth, 1, 1, true); });
     for (const auto& sizes : {std::vector<int64_t>{kSide, kSide}, {kCount}, {64, 256, 128, 128}}) {

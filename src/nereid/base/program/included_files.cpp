@@ -112,7 +112,7 @@ Result<std::optional<std::string>> read_included(const std::string& path,
     if (!below(real, folder))
       return input_error("{}: expected a file in {}, got a link to {}", (given / path).string(),
                          given.string(), real.string());
-    NEREID_TRY(std::string text, read_file(real, kMostIncludedBytes));
+    NEREID_TRY(std::string text, read_file(real, kMaxIncludedBytes));
     return std::optional(std::move(text));
   }
   return std::optional<std::string>();
@@ -194,9 +194,9 @@ Result<std::string> with_imported_files(std::string source, const FindFile& find
       NEREID_TRY(auto text, find(path));
       if (!text) continue;
       bytes += text->size();
-      if (bytes > kMostIncludedBytes || texts.size() == kMostIncludedFiles)
-        return input_error("{}: the task imports more than {} MiB or {} files", path,
-                           kMostIncludedBytes >> 20, kMostIncludedFiles);
+      if (bytes > kMaxIncludedBytes || texts.size() == kMaxIncludedFiles)
+        return input_error("{}: the task imports more than {} MiB or {} files", path, kMaxIncludedBytes >> 20,
+                           kMaxIncludedFiles);
       for (auto& name : imported_names(*text, is_package ? wanted.front() : parent(wanted.front())))
         wanted.push_back(std::move(name));
       texts.emplace(path, *std::move(text));
@@ -290,7 +290,7 @@ Result<std::string> text_with_files(std::string source, const std::string& name,
 }
 
 Result<std::string> with_data_file(std::string source, const fs::path& file, const std::string& name) {
-  NEREID_TRY(const std::string bytes, read_file(file, kMostIncludedBytes));
+  NEREID_TRY(const std::string bytes, read_file(file, kMaxIncludedBytes));
   if (!source.empty() && source.back() != '\n') source += '\n';
   source += fmt::format("{}{}\n", kData, name);
   constexpr size_t kBytesALine = 75;

@@ -23,8 +23,8 @@
 
 namespace nereid {
 
-inline constexpr size_t kMostIncludedFiles = 256;
-inline constexpr size_t kMostIncludedBytes = size_t{4} << 20;  // of all of a task's
+inline constexpr size_t kMaxIncludedFiles = 256;
+inline constexpr size_t kMaxIncludedBytes = size_t{4} << 20;  // of all of a task's
 
 // The names that import statements ask for, in order and each once: "a" and "a.b" of `from a import b`.
 // `package`: of the importing file, for relative imports, "" of a task. Statements in strings do not count.
@@ -33,8 +33,8 @@ std::vector<std::string> imported_names(std::string_view source, std::string_vie
 // The text of a file by its path below the folder of a task, "a/b.py"; nothing where there is no such file.
 using FindFile = std::function<Result<std::optional<std::string>>(const std::string& path)>;
 
-// `source` with the files that it imports, directly or through one another. More than kMostIncludedFiles or
-// more than kMostIncludedBytes is an error.
+// `source` with the files that it imports, directly or through one another. More than kMaxIncludedFiles or
+// more than kMaxIncludedBytes is an error.
 Result<std::string> with_imported_files(std::string source, const FindFile& find);
 
 // Files under one of `folders`: the first that has a file gives it. A symbolic link that leads out of its
@@ -66,7 +66,7 @@ Result<std::string> text_with_files(std::string source, const std::string& name,
                                     const std::map<std::string, std::string>& files);
 
 // `source` with the bytes of a file under this name, which is relative: the tracer writes it into the scratch
-// folder, where the task reads it. More than kMostIncludedBytes is an error.
+// folder, where the task reads it. More than kMaxIncludedBytes is an error.
 Result<std::string> with_data_file(std::string source, const std::filesystem::path& file,
                                    const std::string& name);
 

@@ -152,10 +152,10 @@ TEST_F(IncludedFiles, OtherFilesAreIncludedByName) {
 }
 
 TEST_F(IncludedFiles, TooManyAreAnError) {
-  write("here/large.py", "x = '" + std::string(kMostIncludedBytes, 'x') + "'\n");
+  write("here/large.py", "x = '" + std::string(kMaxIncludedBytes, 'x') + "'\n");
   EXPECT_TRUE(with("import large\n").starts_with("error: "));
   std::string source;
-  for (size_t i = 0; i <= kMostIncludedFiles; ++i) {
+  for (size_t i = 0; i <= kMaxIncludedFiles; ++i) {
     write(fmt::format("here/m{}.py", i), "");
     source += fmt::format("import m{}\n", i);
   }

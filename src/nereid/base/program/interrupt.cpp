@@ -11,7 +11,7 @@
 #include <string_view>
 #include <thread>
 
-#include "nereid/base/program/ends_at_interrupt.h"
+#include "nereid/base/program/exit_on_interrupt.h"
 
 namespace nereid {
 namespace {
@@ -19,9 +19,9 @@ namespace {
 std::atomic<bool> noted{false}, own{false};  // at all; by a signal of ours
 int pipe_ends[2] = {-1, -1};
 
-std::atomic<int> at_once{0};  // EndsAtInterrupt that live
+std::atomic<int> at_once{0};  // ExitOnInterrupt that live
 
-constexpr int kPassedOn = SIGUSR1;
+constexpr int kForwardedSignal = SIGUSR1;
 
 std::array<std::atomic<pid_t>, 256> children{};  // of KilledAtExit; 0: free
 
@@ -41,7 +41,7 @@ std::array<std::atomic<pid_t>, 256> children{};  // of KilledAtExit; 0: free
 void note(int signal) {
   if (at_once > 0) end_interrupted();
   // What was passed on may be delivered before the signal that our parent and we had at once.
-  if (signal != kPassedOn && own.exchange(true)) end_now();
+  if (signal != kForwardedSignal && own.exchange(true)) end_now();
   if (noted.exchange(true)) return;
   const char byte = 0;
   [[maybe_unused]] auto written = ::write(pipe_ends[1], &byte, 1);
@@ -55,11 +55,11 @@ void watch_for_interrupts() {
   action.sa_handler = note;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(kPassedOn, &action, nullptr);
+  ::sigaction(kForwardedSignal, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-void pass_on_interrupt(pid_t child) { ::kill(child, kPassedOn); }
+void pass_on_interrupt(pid_t child) { ::kill(child, kForwardedSignal); }
 bool interrupted() { return noted; }
 int interrupt_fd() { return pipe_ends[0]; }
 
@@ -78,12 +78,12 @@ void end_soon_after_interrupt(double seconds, const std::string& message) {
   }).detach();
 }
 
-EndsAtInterrupt::EndsAtInterrupt() {
+ExitOnInterrupt::ExitOnInterrupt() {
   ++at_once;
   if (noted) end_interrupted();
 }
 
-EndsAtInterrupt::~EndsAtInterrupt() { --at_once; }
+ExitOnInterrupt::~ExitOnInterrupt() { --at_once; }
 
 KilledAtExit::KilledAtExit(pid_t child) {
   for (size_t i = 0; i < children.size() && slot_ < 0; ++i) {

@@ -8,7 +8,7 @@
 
 #include <initializer_list>
 
-#include "nereid/base/program/ends_at_interrupt.h"
+#include "nereid/base/program/exit_on_interrupt.h"
 
 namespace nereid {
 namespace {
@@ -101,7 +101,7 @@ int exit_code_of_load(bool before, bool within) {
     watch_for_interrupts();
     if (before) ::raise(SIGINT);
     {
-      const EndsAtInterrupt loads;
+      const ExitOnInterrupt loads;
       if (within) pass_on_interrupt(::getpid());
     }
     ::raise(SIGTERM);

@@ -42,8 +42,8 @@ changed. Exit code 1: something is missing.)";
 constexpr const char* kTorch = "2.11.";
 constexpr const char* kTriton = "3.6.";
 constexpr const char* kInstall = "-m pip install 'torch==2.11.*' 'triton==3.6.*' numpy";
-constexpr double kLeastGigabytes = 2;  // free, of a folder
-constexpr double kSeconds = 180;       // of each check at most: a first import reads gigabytes
+constexpr double kMinGigabytes = 2;  // free, of a folder
+constexpr double kSeconds = 180;     // of each check at most: a first import reads gigabytes
 
 struct Check {
   enum class State { kOk, kWarning, kMissing, kSkipped };
@@ -328,7 +328,7 @@ Check folder_check(const std::string& name, const fs::path& folder, const std::s
   const auto space = fs::space(folder, failure);
   const double gigabytes = failure ? 0 : static_cast<double>(space.available) / 1e9;
   const std::string text = fmt::format("{}, {:.1f} GB free", folder.string(), gigabytes);
-  return gigabytes < kLeastGigabytes ? warning(name, text, "free some space; " + fix) : fine(name, text);
+  return gigabytes < kMinGigabytes ? warning(name, text, "free some space; " + fix) : fine(name, text);
 }
 
 Check store_check() {

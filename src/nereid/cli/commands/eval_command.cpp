@@ -34,7 +34,7 @@ Exit code 0: every task was judged, whatever the verdicts; 1: some could not be 
 
 // PyTorch's times, of many tasks: a little of each mode.
 constexpr double kBaselineSampling = 0.06, kBaselinePatience = 120;
-constexpr std::ptrdiff_t kMostNamed = 5;
+constexpr std::ptrdiff_t kMaxNamed = 5;
 constexpr int64_t kNoted = 50;  // tasks between lines that stay
 
 struct EvalOptions {
@@ -70,8 +70,8 @@ void report_others(const std::string& folder, const std::vector<std::string>& ot
              others.size() == 1 ? "1 file is" : fmt::format("{} files are", others.size()),
              others.size() == 1 ? "" : "s",
              fmt::join(others.begin(),
-                       others.begin() + std::min<std::ptrdiff_t>(std::ssize(others), kMostNamed), ", "),
-             std::ssize(others) > kMostNamed ? ", ..." : "");
+                       others.begin() + std::min<std::ptrdiff_t>(std::ssize(others), kMaxNamed), ", "),
+             std::ssize(others) > kMaxNamed ? ", ..." : "");
 }
 
 Json report_json(const EvalOptions& options, const SearchSetup& setup, const std::string& question,

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kFormatSeconds = 600;
-constexpr size_t kMostFormatBytes = size_t{256} << 20;
+constexpr size_t kMaxFormatBytes = size_t{256} << 20;
 
 constexpr const char* kImportExamples = R"(Formats:
   flashinfer-bench  definitions, workloads and solutions: JSON and JSONL files, one or a folder of them
@@ -66,7 +66,7 @@ Result<Json> run_python(const char* program, const std::vector<std::string>& arg
       .environment = sandbox::own_environment()};
   spec.words.insert(spec.words.end(), arguments.begin(), arguments.end());
   NEREID_TRY(const std::string text,
-             sandbox::run_program(std::move(spec), Deadline::after(kFormatSeconds), kMostFormatBytes));
+             sandbox::run_program(std::move(spec), Deadline::after(kFormatSeconds), kMaxFormatBytes));
   NEREID_TRY(Json answer, parse_json(text, program));
   if (answer.contains("not_written")) return our_error("{}", answer["not_written"].get<std::string>());
   return answer;

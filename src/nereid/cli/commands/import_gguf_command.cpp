@@ -24,7 +24,7 @@ struct ImportGgufOptions {
   std::string file, output, dtype = "bfloat16", tokenizer;
 };
 
-Result<Answer> become_converter(const ImportGgufOptions& options, bool json) {
+Result<Answer> exec_converter(const ImportGgufOptions& options, bool json) {
   namespace fs = std::filesystem;
   const fs::path output = fs::absolute(options.output).lexically_normal();
   const fs::path folder = output.has_filename() ? output : output.parent_path();
@@ -63,7 +63,7 @@ void add_import_gguf_command(CLI::App& app, Chosen& chosen) {
       ->check(CLI::ExistingFile);
   add_json_flag(*command, chosen, "Print one JSON object: architecture, parameters, bytes, files");
   command->callback([options, &chosen] {
-    chosen.run = [options, &chosen] { return become_converter(*options, chosen.json); };
+    chosen.run = [options, &chosen] { return exec_converter(*options, chosen.json); };
   });
 }
 

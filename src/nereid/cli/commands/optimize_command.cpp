@@ -65,7 +65,7 @@ compiler::Assumptions::Graph graph_of(const OptimizeOptions& options) {
 void report(const search::Task& task, const search::Event& event, Progress& progress) {
   using Kind = search::Event::Kind;
   switch (event.kind) {
-    case Kind::kAsked:
+    case Kind::kRequested:
       return progress.say("asking " + event.proposer);
     case Kind::kDeclined:
       return progress.note(fmt::format("{}: no proposal: {}", event.proposer, event.text));

@@ -52,7 +52,7 @@ struct ServeOptions : VerificationFlags {
 };
 
 // `nereid verify --batch -` with this server's options.
-std::vector<std::string> judge_words(const ServeOptions& options, const std::string& device) {
+std::vector<std::string> judge_command(const ServeOptions& options, const std::string& device) {
   std::vector<std::string> words = {"verify",
                                     "--batch",
                                     "-",
@@ -135,11 +135,11 @@ Result<bool> on_gpus(const ServeOptions& options, const Installation& installati
 }
 
 // Of judges on processors and clocks on GPUs, which draw the same.
-FleetWords words_apart(const ServeOptions& given, const std::string& jobs) {
+FleetCommands words_apart(const ServeOptions& given, const std::string& jobs) {
   ServeOptions options = given;
   options.time = false;
   if (!options.seed) options.seed = 1 + std::random_device()() % 0x7ffffffe;
-  FleetWords words{.judge = judge_words(options, "cpu"), .clock = judge_words(options, "cuda")};
+  FleetCommands words{.judge = judge_command(options, "cpu"), .clock = judge_command(options, "cuda")};
   words.judge.insert(words.judge.end(), {"--jobs", jobs, "--traces", "{traces}"});
   if (options.fleet.compile_for > 0)
     words.judge.insert(words.judge.end(), {"--compile-for", fmt::to_string(options.fleet.compile_for)});
@@ -155,9 +155,9 @@ Result<std::vector<serve::JudgePlace>> judge_places(const ServeOptions& options,
   const double patience = 120 + 10 * options.time_limit;
   std::vector<serve::JudgePlace> places;
   if (!options.fleet.address.empty()) {
-    const FleetWords both = options.fleet.clocks.empty()
-                                ? FleetWords{.judge = words, .clock = {}}
-                                : words_apart(options, fmt::to_string(options.service.jobs));
+    const FleetCommands both = options.fleet.clocks.empty()
+                                   ? FleetCommands{.judge = words, .clock = {}}
+                                   : words_apart(options, fmt::to_string(options.service.jobs));
     NEREID_TRY(auto place,
                fleet_place(installation, options.fleet, both, options.service.jobs, cuda, patience));
     places.push_back(std::move(place));
@@ -184,7 +184,7 @@ Result<Answer> serve(ServeOptions options) {
   NEREID_TRY(const bool cuda, on_gpus(options, installation));
   NEREID_TRY_STATUS(check(options, cuda));
   NEREID_TRY(auto gpus, gpu_list(options.gpus));
-  const auto words = judge_words(options, cuda ? "cuda" : "cpu");
+  const auto words = judge_command(options, cuda ? "cuda" : "cpu");
 
   options.service.versions = store::versions(installation, NEREID_VERSION);
   options.service.hardware = !cuda ? "cpu" : fleet ? "GPUs of a Ray cluster" : store::gpu_name();

@@ -184,7 +184,7 @@ Result<Answer> learn(const SkillsOptions& options, bool json) {
   }
   if (pairs.empty())
     fmt::print(stderr, "{} holds no two verified answers to one task of which one is {:g} times as fast\n",
-               setup->store ? setup->store->name() : "the store", skills::kLeastGain);
+               setup->store ? setup->store->name() : "the store", skills::kMinGain);
   NEREID_TRY_STATUS(json ? write_stdout(text) : write_text(text));
   return pairs.empty() ? Answer::kNo : Answer::kYes;
 }

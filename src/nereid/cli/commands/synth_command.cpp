@@ -46,7 +46,7 @@ follows from the graph without its sizes, whatever the seed.)";
 
 constexpr int kBatch = 2'048;
 constexpr size_t kCheckedTogether = 8;  // traced in one child
-constexpr int kMostLaterSizes = 64;
+constexpr int kMaxLaterSizes = 64;
 
 // What the traced forward of a program does, in words; empty where only Python knows.
 std::string forward_of(const synth::Made& made) {
@@ -175,7 +175,7 @@ class Run {
       NEREID_TRY(processes_, verify::VerifierProcesses::open({.jobs = pool_.threads(), .one_author = true}));
     }
     Progress progress("programs", static_cast<int64_t>(options_.count));
-    uint64_t in_vain = 0;
+    uint64_t draws_without_result = 0;
     const uint64_t per_index = 1 + static_cast<uint64_t>(options_.later_sizes);
     while (!done()) {
       if (interrupted()) {
@@ -193,8 +193,8 @@ class Run {
         break;
       }
       progress.advance(static_cast<int64_t>(counts_.made - before));
-      in_vain = counts_.made > before ? 0 : in_vain + batch;
-      if (in_vain > kPatience) {
+      draws_without_result = counts_.made > before ? 0 : draws_without_result + batch;
+      if (draws_without_result > kPatience) {
         counts_.exhausted = true;
         break;
       }
@@ -277,14 +277,14 @@ class Run {
   }
 
   bool is_asked_for(const synth::Made& made) const {
-    return on_my_side(options_, made) && of_my_size(options_, made);
+    return is_in_split(options_, made) && is_in_size_range(options_, made);
   }
 
   bool is_wanted(const synth::Made& made) {
     if (made.outcome == synth::Outcome::kNoSize) return ++counts_.no_size, false;
     if (made.outcome == synth::Outcome::kDegenerate) return ++counts_.degenerate, false;
-    if (!on_my_side(options_, made)) return ++counts_.other_split, false;
-    if (!of_my_size(options_, made)) return ++counts_.other_bytes, false;
+    if (!is_in_split(options_, made)) return ++counts_.other_split, false;
+    if (!is_in_size_range(options_, made)) return ++counts_.other_bytes, false;
     if (!seen_.insert(made.hashes.program).second) return ++counts_.duplicates, false;
     return true;
   }
@@ -425,7 +425,7 @@ void add_sampling_options(CLI::App* command, SynthOptions* options) {
   command
       ->add_option("--later-sizes", options->later_sizes,
                    "Number of further files of each program at other sizes (default: 0)")
-      ->check(CLI::Range(0, kMostLaterSizes));
+      ->check(CLI::Range(0, kMaxLaterSizes));
 
   command->option_defaults()->group("Output");
   command->add_option(

@@ -64,7 +64,7 @@ struct TrainDataOptions {
   bool without_plans = false;
 };
 
-Json list_json(const TrainDataOptions& options, const train::ShardsMade& made, double seconds) {
+Json list_json(const TrainDataOptions& options, const train::ShardSummary& made, double seconds) {
   uint64_t documents = 0, tokens = 0, answers = 0;
   for (const auto& shard : made.list.shards)
     documents += shard.documents, tokens += shard.tokens, answers += shard.answer_tokens;
@@ -199,7 +199,7 @@ void add_run_command(CLI::App& command, Chosen& chosen, const char* name, const 
       if (options->ranks > 1) arguments.insert(arguments.end(), {"--ranks", fmt::to_string(options->ranks)});
       if (options->accept_changes) arguments.push_back("--accept-changes");
       if (chosen.json) arguments.push_back("--json");
-      return become_language_model(std::move(arguments));
+      return exec_language_model(std::move(arguments));
     };
   });
 }
@@ -219,7 +219,7 @@ void add_check_command(CLI::App& command, Chosen& chosen) {
       std::vector<std::string> arguments = {rl ? "train-rl" : "train-sft", options->run_file, "--device",
                                             options->device, "--check"};
       if (chosen.json) arguments.push_back("--json");
-      return become_language_model(std::move(arguments));
+      return exec_language_model(std::move(arguments));
     };
   });
 }

@@ -16,8 +16,8 @@
 namespace nereid::cli {
 namespace {
 
-constexpr int64_t kGroup = 8;          // tasks of one thread between two appends to the file
-constexpr size_t kMostGivenShown = 3;  // refusals in the report
+constexpr int64_t kGroup = 8;         // tasks of one thread between two appends to the file
+constexpr size_t kMaxGivenShown = 3;  // refusals in the report
 
 struct GivenPairsOptions {
   std::vector<std::string> inputs;
@@ -69,7 +69,7 @@ Status write_given_pairs(const GivenPairsOptions& options, const std::vector<dat
       for (const dataset::Yield& yield : **made) {
         count_yield(now, yield);
         for (const auto* why : {&yield.first_refused, &yield.not_lowered})
-          if (!why->empty() && refused.size() < kMostGivenShown) refused.push_back(*why);
+          if (!why->empty() && refused.size() < kMaxGivenShown) refused.push_back(*why);
         for (const auto& line : yield.lines) lines += line + "\n";
       }
     }

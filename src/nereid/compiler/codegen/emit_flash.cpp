@@ -65,8 +65,9 @@ class FlashEmitter {
     lines_ = query.take_lines();
     over_keys(key, score, value, q, flat);
     // A query that saw no key has a denominator of 0.
-    lines_.push_back(flash_.blind_is_zero ? "result = total / tl.where(denominator == 0, 1.0, denominator)"
-                                          : "result = total / denominator");
+    lines_.push_back(flash_.masked_rows_are_zero
+                         ? "result = total / tl.where(denominator == 0, 1.0, denominator)"
+                         : "result = total / denominator");
     store(query, by);
     out_.constants = {
         {"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_E", block_e_}, {"BLOCK_F", block_f_}};
@@ -82,12 +83,12 @@ class FlashEmitter {
     const bool wide = std::max(e_, f_) > 128, half = type_ != DType::kF32;
     block_e_ = std::max<int64_t>(power_of_two(e_), 16);
     block_f_ = std::max<int64_t>(power_of_two(f_), 16);
-    const int64_t most_m = half ? (wide ? 64 : 128) : (wide ? 32 : 64);
-    const int64_t most_n = half ? (wide ? 32 : 64) : (wide ? 16 : 32);
-    block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, most_m);
+    const int64_t max_m = half ? (wide ? 64 : 128) : (wide ? 32 : 64);
+    const int64_t max_n = half ? (wide ? 32 : 64) : (wide ? 16 : 32);
+    block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, max_m);
     if ((m_ + block_m_ - 1) / block_m_ * batches_ < processors_) block_m_ = std::min<int64_t>(block_m_, 64);
     while (block_m_ > 16 && (m_ + block_m_ - 1) / block_m_ * batches_ < processors_ / 2) block_m_ /= 2;
-    block_n_ = std::clamp<int64_t>(power_of_two(n_), std::min<int64_t>(most_n, 32), most_n);
+    block_n_ = std::clamp<int64_t>(power_of_two(n_), std::min<int64_t>(max_n, 32), max_n);
     // Few keys in one turn: nothing is corrected, and all loads are under way at once.
     if (!wide && n_ <= kFewKeys) block_n_ = std::clamp<int64_t>(power_of_two(n_), 32, kFewKeys);
     if (choice_.m > 0) block_m_ = std::max<int64_t>(power_of_two(choice_.m), 16);

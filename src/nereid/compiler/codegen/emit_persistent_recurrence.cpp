@@ -11,10 +11,10 @@ namespace nereid::compiler {
 namespace {
 
 // A warp group's product has 64 rows; its operands are read from shared memory.
-constexpr int64_t kWarpGroupRows = 64, kLeastRight = 16, kMostTerms = 128;
-constexpr int64_t kMostElements = 16384;  // of a product
+constexpr int64_t kWarpGroupRows = 64, kMinRight = 16, kMaxTerms = 128;
+constexpr int64_t kMaxElements = 16384;  // of a product
 constexpr int64_t kElementsOfAGroup = 4096;
-constexpr int kMostAhead = 3;  // blocks of the state in the registers of two warp groups, which spill of more
+constexpr int kMaxAhead = 3;  // blocks of the state in the registers of two warp groups, which spill of more
 constexpr int64_t kSpareBytes = 4096;  // of shared memory, for exchanges between layouts
 // Of one processor of an H200: clock, bytes a cycle from shared memory and from the second-level cache, which
 // gives all of them so many a second together.
@@ -41,11 +41,11 @@ PersistentTile tile_of(const Recurrence& of, int64_t m, int64_t n, int64_t bytes
   const bool two_groups = rows * m > kElementsOfAGroup;
   const int64_t least = two_groups ? 2 * kWarpGroupRows : kWarpGroupRows;
   tile.weights_left = rows >= least && (m < least || rows <= m);
-  const int64_t most = two_groups ? kMostTerms / bytes : kMostTerms;
+  const int64_t most = two_groups ? kMaxTerms / bytes : kMaxTerms;
   tile.k = std::clamp<int64_t>(power_of_two(of.hidden), 32, most);
   const int64_t left = tile.weights_left ? rows : m, right = tile.weights_left ? m : rows;
   const int64_t programs = (of.batch + m - 1) / m * ((of.hidden + n - 1) / n);
-  if (left < kWarpGroupRows || right < kLeastRight || left * right > kMostElements) return tile;
+  if (left < kWarpGroupRows || right < kMinRight || left * right > kMaxElements) return tile;
   if (programs > target.multiprocessors) return tile;
   tile.warps = two_groups ? 8 : 4;
   const int64_t blocks = (of.hidden + tile.k - 1) / tile.k, padded = blocks * tile.k;
@@ -54,7 +54,7 @@ PersistentTile tile_of(const Recurrence& of, int64_t m, int64_t n, int64_t bytes
   const int64_t room = target.shared_bytes - rows * padded * bytes - kSpareBytes;
   if (rows * m * 4 > room) return tile;
   tile.ahead = static_cast<int>(std::clamp<int64_t>(room / block, 0, blocks));
-  if (two_groups) tile.ahead = std::min(tile.ahead, kMostAhead);
+  if (two_groups) tile.ahead = std::min(tile.ahead, kMaxAhead);
   if (tile.ahead < std::min<int64_t>(blocks, 2)) tile.ahead = 0;
   if (tile.ahead == 0) return tile;
   const auto d = [](int64_t count) { return static_cast<double>(count); };

@@ -50,7 +50,7 @@ double rate(const Target& target, const KernelText& text, DType factor) {
 
 // Bytes of both factors of a contraction that its tiles ask for: each is read for every tile of the other's
 // own dimension.
-double asked_bytes(const KernelText& text, double flops) {
+double requested_bytes(const KernelText& text, double flops) {
   if (!text.contraction || text.choice.k == 0) return 0;
   const double intensity =
       2.0 / (1.0 / static_cast<double>(text.choice.m) + 1.0 / static_cast<double>(text.choice.n)) / 4;
@@ -121,7 +121,7 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
     features.elements = static_cast<double>(element_count(kernel.extents())) /
                         static_cast<double>(std::max<int64_t>(text.programs, 1)) / (32.0 * text.num_warps);
   }
-  features.asked = asked_bytes(text, made.flops);
+  features.asked = requested_bytes(text, made.flops);
   features.products = made.contraction_flops, features.rate = rate(target, text, type);
   features.other_flops = made.flops - made.contraction_flops;
   features.programs = static_cast<double>(text.programs);

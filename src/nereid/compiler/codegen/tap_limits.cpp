@@ -5,7 +5,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kMostBatches = 4096;  // of which each is counted
+constexpr int64_t kMaxBatches = 4096;  // of which each is counted
 
 // All of which hold where a factor, where(..., x, 0), is not zero.
 std::vector<ExprId> conditions_of(const Graph& graph, ExprId factor) {
@@ -62,7 +62,7 @@ TapLimits::TapLimits(Graph& graph, const TileKernel& kernel, const Contraction& 
 
 double TapLimits::share_of(const TileKernel& kernel, const Contraction& contraction) const {
   const int64_t batches = product_of(kernel.rows, contraction.batch);
-  if (batches > kMostBatches) return 1;
+  if (batches > kMaxBatches) return 1;
   double sum = 0;
   std::vector<int64_t> at(kernel.rows.size() + kernel.columns.size(), 0);
   for (int64_t batch = 0; batch < batches; ++batch) {

@@ -9,17 +9,17 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kMostColumns = 8192;   // of one block; a longer row is gone over in a loop
+constexpr int64_t kMaxColumns = 8192;    // of one block; a longer row is gone over in a loop
 constexpr int64_t kTileElements = 2048;  // elements of a block
 // Where rows are adjacent in memory: of a block of many, and columns that are read but once.
-constexpr int64_t kMostRows = 256, kLeastColumns = 8, kWholeColumns = 256;
+constexpr int64_t kMaxRows = 256, kMinColumns = 8, kWholeColumns = 256;
 // Where a row is read in several turns, of a block that holds it: columns, and rows that are whole sectors.
 // Of a block of windows that are gone over element by element.
-constexpr int64_t kWindowRows = 1024, kLeastWindowRows = 128;
+constexpr int64_t kWindowRows = 1024, kMinWindowRows = 128;
 // Columns of a block of a plane, its elements of a warp, and how many lanes of all may be without one.
-constexpr int64_t kPlaneColumns = 512, kLeastPlaneColumns = 128, kPlaneByWarp = 128;
+constexpr int64_t kPlaneColumns = 512, kMinPlaneColumns = 128, kPlaneByWarp = 128;
 constexpr double kPlaneWaste = 1.25;
-constexpr size_t kLeastWeights = 4;  // of a window's: fewer are as well loaded for each element
+constexpr size_t kMinWeights = 4;  // of a window's: fewer are as well loaded for each element
 constexpr int64_t kHeldInnerColumns = 2048, kHeldInnerElements = 8192, kSectorRows = 8;
 // Of a block of a scan along columns: what a thread goes over in its own registers; and elements a thread of
 // a scan along a row, for every warp adds what all before it have.
@@ -36,10 +36,10 @@ constexpr double kColdInstruction = 10e-9, kTurn = 1e-6, kProgram = 0.3e-6;  // 
 constexpr double kIssued = 7.2e9;      // instructions of a warp that a processor does a second
 constexpr double kCacheBytes = 4e12;   // a second, of all processors
 constexpr int64_t kMapElements = 512;  // of a map's block: 16 bytes a thread, which the clock took most often
-constexpr int64_t kLeastBlockElements = 256;  // of a reduction's
-constexpr int64_t kFewElements = 256;         // of a map's block where blocks are few
-constexpr double kLongCode = 2500;            // instructions
-constexpr int64_t kManyWaves = 32;            // after so many the first, in which all is new, does not count
+constexpr int64_t kMinBlockElements = 256;  // of a reduction's
+constexpr int64_t kFewElements = 256;       // of a map's block where blocks are few
+constexpr double kLongCode = 2500;          // instructions
+constexpr int64_t kManyWaves = 32;          // after so many the first, in which all is new, does not count
 constexpr int kLoadWork = 8, kHardWork = 12, kWork = 2;  // instructions of an expression, about
 
 // Of a part of a row that a program holds: elements, warps and registers of a thread, so that four programs
@@ -83,7 +83,7 @@ bool reads_unaligned(const Graph& graph, const TileKernel& kernel) {
 // Columns of a block of a plane of so many elements; 0 where too many of its lanes would have none.
 int64_t plane_columns(int64_t elements) {
   int64_t best = 0, least = static_cast<int64_t>(kPlaneWaste * static_cast<double>(elements));
-  for (int64_t columns = kPlaneColumns; columns >= kLeastPlaneColumns; columns /= 2)
+  for (int64_t columns = kPlaneColumns; columns >= kMinPlaneColumns; columns /= 2)
     if (const int64_t all = (elements + columns - 1) / columns * columns;
         all < least || (all == least && best == 0))
       best = columns, least = all;
@@ -165,9 +165,7 @@ class TileCutter {
   }
 
  private:
-  static int usual_warps(int64_t elements) {
-    return elements >= kMostColumns ? 16 : elements >= 4096 ? 8 : 4;
-  }
+  static int usual_warps(int64_t elements) { return elements >= kMaxColumns ? 16 : elements >= 4096 ? 8 : 4; }
   static bool only_maps(const TileKernel& kernel) {
     return std::ranges::all_of(kernel.members,
                                [](const Member& m) { return m.reduction == Reduction::kNone && !m.scan; });
@@ -262,10 +260,10 @@ class TileCutter {
       if (in_one_turn(graph, kernel) && is_window(graph, kernel)) {
         // One element of all windows at a time: its place is the same number for all.
         columns_ = 1, rows_ = std::min<int64_t>(power_of_two(all_rows), kWindowRows);
-        while (rows_ > kLeastWindowRows && all_rows / rows_ < 4 * processors_) rows_ /= 2;
+        while (rows_ > kMinWindowRows && all_rows / rows_ < 4 * processors_) rows_ /= 2;
       } else if (in_one_turn(graph, kernel)) {
         // Rows in the lanes and columns in the registers of one: nothing is exchanged for a sum.
-        for (; rows_ < kMostRows && columns_ > kLeastColumns && all_rows / (2 * rows_) >= 4 * processors_;
+        for (; rows_ < kMaxRows && columns_ > kMinColumns && all_rows / (2 * rows_) >= 4 * processors_;
              rows_ *= 2)
           columns_ /= 2;
       } else if (only_scans(kernel) && all_rows / kScannedRows >= 4 * processors_) {
@@ -281,9 +279,8 @@ class TileCutter {
       }
     } else {
       // A few hundred programs must have much under way each.
-      const int64_t turn = all_rows < 4 * processors_ ? kMostColumns : kTileElements;
-      const int64_t most =
-          all_columns <= kHeldColumns && is_held(graph, kernel) ? kHeldColumns : kMostColumns;
+      const int64_t turn = all_rows < 4 * processors_ ? kMaxColumns : kTileElements;
+      const int64_t most = all_columns <= kHeldColumns && is_held(graph, kernel) ? kHeldColumns : kMaxColumns;
       columns_ = std::min<int64_t>(power_of_two(all_columns), all_columns > most ? turn : most);
       rows_ = std::clamp<int64_t>(kTileElements / columns_, 1, power_of_two(all_rows));
       if (only_scans(kernel) && rows_ * columns_ > kTileElements && all_rows >= 4 * processors_)
@@ -350,14 +347,14 @@ class TileCutter {
     const double each = std::max(1.0, static_cast<double>(rows_ * columns_) / (32.0 * usual));
     const bool long_code = work.instructions * each > kLongCode && programs < kManyWaves * processors_;
     if (programs >= processors_ && !long_code) return;
-    if (all_columns > kMostColumns && !work.rows_inner)
+    if (all_columns > kMaxColumns && !work.rows_inner)
       return;  // long rows: as much under way as there can be
     double best = seconds(work, kernel, rows_, columns_, usual) * 0.95;
     const int64_t whole = power_of_two(all_columns);
     for (int64_t r = 1; r <= power_of_two(all_rows); r *= 2)
-      for (int64_t c = std::min<int64_t>(whole, kMostColumns); c >= std::min<int64_t>(whole, 64); c /= 2)
+      for (int64_t c = std::min<int64_t>(whole, kMaxColumns); c >= std::min<int64_t>(whole, 64); c /= 2)
         for (const int w : {1, 2, 4, 8, 16}) {
-          if (r * c < kLeastBlockElements && r < power_of_two(all_rows)) continue;
+          if (r * c < kMinBlockElements && r < power_of_two(all_rows)) continue;
           if (w > 4 && r * c < 512 * w) continue;  // many warps of a few elements wait for each other
           if (r * c > 512 * w || (r * c < 64 * w && w > 1)) continue;
           const double cost = seconds(work, kernel, r, c, w);
@@ -397,7 +394,7 @@ size_t planes_from(const Graph& graph, ExprId body, const Extents& rows) {
   for (size_t first = 1; first < rank; ++first) {
     const auto weights =
         static_cast<size_t>(std::ranges::count_if(firsts, [&](size_t f) { return f <= first; }));
-    if (weights < kLeastWeights || firsts.size() - weights < kLeastWeights) continue;
+    if (weights < kMinWeights || firsts.size() - weights < kMinWeights) continue;
     const Extents plane(rows.begin() + static_cast<ptrdiff_t>(first), rows.end());
     return plane_columns(element_count(plane)) > 0 ? first : rank;
   }

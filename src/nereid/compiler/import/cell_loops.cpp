@@ -13,7 +13,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr size_t kLeastSteps = 3;
+constexpr size_t kMinSteps = 3;
 constexpr std::array<std::string_view, 4> kCells = {"aten::rnn_tanh_cell", "aten::rnn_relu_cell",
                                                     "aten::gru_cell", "aten::lstm_cell"};
 
@@ -34,7 +34,7 @@ class LoopFinder {
       for (auto found = next.find(i); found != next.end(); found = next.find(found->second))
         loop.calls.push_back(found->second);
       loop.at = loop.calls.back();  // at the latest
-      if (loop.calls.size() >= kLeastSteps) loops_.push_back(std::move(loop));
+      if (loop.calls.size() >= kMinSteps) loops_.push_back(std::move(loop));
     }
     // A loop that is not taken changes where the inputs of others are.
     while (std::erase_if(loops_, [&](CellLoop& loop) { return !place(loop); }) > 0) continue;

@@ -18,7 +18,7 @@ struct CellLoop {
   size_t at = 0;              // where all of them are imported
 };
 
-// Loops of kLeastSteps calls and more with the same weights, whose hidden states nothing else reads before
+// Loops of kMinSteps calls and more with the same weights, whose hidden states nothing else reads before
 // `at`; of an LSTM, nothing but the next call reads a cell's state, but the last one.
 std::vector<CellLoop> cell_loops(const trace::Trace& trace, const std::vector<const trace::Call*>& calls);
 

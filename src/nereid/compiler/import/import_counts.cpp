@@ -6,7 +6,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr double kMostCounts = double{1 << 30} * 64;  // bins times elements; pairs of all rows
+constexpr double kMaxCounts = double{1 << 30} * 64;  // bins times elements; pairs of all rows
 
 // Every bin counts all elements that are its own. As PyTorch on a GPU, (x - low) bins / (high - low).
 Status histogram(Importer& import) {
@@ -16,7 +16,7 @@ Status histogram(Importer& import) {
   const Extents sizes = import.value(*x).sizes;
   const DType type = compute_type(import.value(*x).dtype);
   const int64_t bins = import.result().sizes.at(0);
-  if (static_cast<double>(bins) * static_cast<double>(element_count(sizes)) > kMostCounts)
+  if (static_cast<double>(bins) * static_cast<double>(element_count(sizes)) > kMaxCounts)
     return import.cannot("too many bins for so many elements");
   Value low(exprs, exprs.constant(import.number(import.arg(2, "min"), 0), type));
   Value high(exprs, exprs.constant(import.number(import.arg(3, "max"), 0), type));
@@ -51,7 +51,7 @@ Status mode(Importer& import) {
   const DType type = compute_type(import.value(*x).dtype);
   const bool keeps = import.flag(import.arg(2, "keepdim"), false);
   const Size count = sizes[axis];
-  if (static_cast<double>(element_count(sizes)) * static_cast<double>(count) > kMostCounts ||
+  if (static_cast<double>(element_count(sizes)) * static_cast<double>(count) > kMaxCounts ||
       type == DType::kBool)
     return import.cannot("too many pairs of elements, or booleans");
   Extents batch = sizes;

@@ -223,7 +223,7 @@ OperatorImport softmax(bool logarithm) {
     const Axes axes(import.value(x.value()).sizes, {import.integer(import.arg(1, "dim"), 0)});
     Reducer reduce(import);
     const std::string name = logarithm ? "log_softmax" : "softmax";
-    const size_t axis = axes.gone_dims.at(0);
+    const size_t axis = axes.reduced_dims.at(0);
     const DType type = compute_type(import.result().dtype);  // one of its own, where a dtype is given
     const ExprId whole =
         import.exprs().cast(import.without_shift(*x, axis, reduce.element_of_whole(*x)), type);

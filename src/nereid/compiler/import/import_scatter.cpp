@@ -8,7 +8,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr double kMostLooks = double{1 << 30} * 64;  // places times what may come to each
+constexpr double kMaxComparisons = double{1 << 30} * 64;  // places times what may come to each
 
 // Sources along one axis of a tensor, and where each goes.
 class Scatter {
@@ -24,7 +24,7 @@ class Scatter {
     extents_.push_back(count_);
   }
 
-  bool small() const { return static_cast<double>(element_count(extents_)) <= kMostLooks; }
+  bool small() const { return static_cast<double>(element_count(extents_)) <= kMaxComparisons; }
   const Extents& sizes() const { return sizes_; }
   int64_t count() const { return count_; }
 
@@ -200,7 +200,7 @@ class IndexPut {
       by_.at(d) = id;
     }
     lay_out();
-    if (static_cast<double>(element_count(extents_)) > kMostLooks)
+    if (static_cast<double>(element_count(extents_)) > kMaxComparisons)
       return import_.cannot("too many places look for too many indices");
     const Value old(exprs_, import_.operand(*self, sizes_, type_));
     const auto define = [&](Value result) {
@@ -325,7 +325,7 @@ Status put(Importer& import) {
   if (import.value(*source).sizes != of) return import.cannot("its index and source have different shapes");
   Extents extents = sizes;
   extents.insert(extents.end(), of.begin(), of.end());
-  if (static_cast<double>(element_count(extents)) > kMostLooks)
+  if (static_cast<double>(element_count(extents)) > kMaxComparisons)
     return import.cannot("too many places look for too many sources");
   const auto number_in = [](const Extents& shape, size_t first) {
     Index number;
@@ -369,7 +369,7 @@ OperatorImport max_unpool(size_t area) {
     const Extents plane(in.begin() + static_cast<ptrdiff_t>(first), in.end());
     Extents extents = sizes;
     extents.insert(extents.end(), plane.begin(), plane.end());
-    if (static_cast<double>(element_count(extents)) > kMostLooks)
+    if (static_cast<double>(element_count(extents)) > kMaxComparisons)
       return import.cannot("too many places look for too many sources");
     Index place, number;
     const Extents strides = row_major(sizes), own = row_major(plane);

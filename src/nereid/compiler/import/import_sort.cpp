@@ -13,8 +13,8 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kChunk = 1024;        // of a row that is longer than twice this
-constexpr double kMostPairs = 1 << 30;  // times 64: of all rows together
+constexpr int64_t kChunk = 1024;       // of a row that is longer than twice this
+constexpr double kMaxPairs = 1 << 30;  // times 64: of all rows together
 
 // Rows of some values, and where each stood in the row that was given.
 struct Column {
@@ -46,7 +46,7 @@ class Sorter {
   bool small(int64_t wanted) const {
     const auto n = static_cast<double>(row_length());
     const double others = std::min(n, wanted < row_length() ? 2.0 * kChunk : n);
-    return static_cast<double>(element_count(batch_)) * n * others <= 64 * kMostPairs;
+    return static_cast<double>(element_count(batch_)) * n * others <= 64 * kMaxPairs;
   }
 
   // Where the element of every rank below `wanted` stands: [batch..., wanted].

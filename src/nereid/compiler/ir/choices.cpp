@@ -9,17 +9,17 @@ namespace nereid::compiler {
 
 namespace {
 
-struct CostOfTarget {
+struct TargetCost {
   std::string_view target;
   CostConstants constants;
 };
-constexpr CostOfTarget kCostConstants[] = {
+constexpr TargetCost kCostConstants[] = {
 #include "nereid/compiler/ir/cost_constants.inc"
 };
 
 std::vector<Target> with_cost(std::vector<Target> table) {
   for (Target& target : table)
-    for (const CostOfTarget& of : kCostConstants)
+    for (const TargetCost& of : kCostConstants)
       if (of.target == target.name) target.cost = of.constants;
   return table;
 }

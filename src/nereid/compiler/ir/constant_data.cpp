@@ -23,7 +23,7 @@ double half(const char* bytes) {
   return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25));
 }
 
-double brain(const char* bytes) {
+double bfloat16_at(const char* bytes) {
   uint16_t bits;
   std::memcpy(&bits, bytes, sizeof bits);
   return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
@@ -47,7 +47,7 @@ Reader reader(trace::DType type) {
     case DType::kF16:
       return half;
     case DType::kBF16:
-      return brain;
+      return bfloat16_at;
     case DType::kF32:
       return number<float>;
     case DType::kF64:

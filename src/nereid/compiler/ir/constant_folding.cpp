@@ -12,11 +12,11 @@ namespace {
 
 // Half to even, as a conversion to float16.
 double rounded_to_half(double x) {
-  constexpr int kLeastExponent = -14, kMantissaBits = 10;
+  constexpr int kMinExponent = -14, kMantissaBits = 10;
   constexpr double kOverflow = 65520;
   if (x == 0 || !std::isfinite(x)) return x;
   if (std::fabs(x) >= kOverflow) return std::copysign(std::numeric_limits<double>::infinity(), x);
-  const double unit = std::ldexp(1, std::max(std::ilogb(x), kLeastExponent) - kMantissaBits);
+  const double unit = std::ldexp(1, std::max(std::ilogb(x), kMinExponent) - kMantissaBits);
   return std::nearbyint(x / unit) * unit;
 }
 

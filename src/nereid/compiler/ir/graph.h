@@ -60,7 +60,7 @@ struct Flash {
   TensorId product = -1;                    // that only registers ever hold
   std::vector<int> batch = {}, m = {}, f = {};  // which of the result's dimensions are which
   std::optional<int64_t> ahead = {};            // query m sees no key from m + ahead on
-  bool blind_is_zero = false;                   // what sees no key at all is 0, else NaN
+  bool masked_rows_are_zero = false;            // what sees no key at all is 0, else NaN
   bool tf32 = false;                            // PyTorch's flags let the factors be rounded
 };
 

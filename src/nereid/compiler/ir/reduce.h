@@ -27,10 +27,10 @@ struct Axes {
       if (!goes[d]) continue;
       of[d] = static_cast<int>(kept.size() + gone.size());
       gone.push_back(all[d]);
-      gone_dims.push_back(d);
+      reduced_dims.push_back(d);
     }
   }
-  std::vector<size_t> gone_dims;
+  std::vector<size_t> reduced_dims;
 
   Extents extents() const {
     Extents both = kept;

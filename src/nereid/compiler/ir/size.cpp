@@ -12,7 +12,7 @@ namespace nereid::compiler {
 namespace {
 
 // Longer expressions say nothing to a reader: they become numbers.
-constexpr size_t kMostProducts = 4, kMostSymbols = 6;
+constexpr size_t kMaxProducts = 4, kMaxSymbols = 6;
 
 int64_t floored_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
@@ -46,8 +46,8 @@ Size::Size(int64_t value, Sum sum) : value_(value) {
   const bool literal =
       std::ranges::all_of(sum, [](const Product& product) { return product.symbols.empty(); });
   const bool short_enough =
-      sum.size() <= kMostProducts &&
-      std::ranges::all_of(sum, [](const Product& product) { return product.symbols.size() <= kMostSymbols; });
+      sum.size() <= kMaxProducts &&
+      std::ranges::all_of(sum, [](const Product& product) { return product.symbols.size() <= kMaxSymbols; });
   const bool batch = std::ranges::any_of(
       sum, [](const Product& product) { return std::ranges::any_of(product.symbols, &Symbol::batch); });
   if (literal || !short_enough || (value < 2 && value > -2 && !batch)) return;

@@ -319,7 +319,7 @@ class Expressions {
   }
 
  private:
-  static constexpr size_t kMostTokens = 26, kMostBrackets = 3, kFurthest = 8;
+  static constexpr size_t kMaxTokens = 26, kMaxBrackets = 3, kFurthest = 8;
 
   // The line and the token that reads what line `at` makes, if that may be written there.
   std::optional<std::pair<size_t, size_t>> use_of(size_t at) const {
@@ -348,7 +348,7 @@ class Expressions {
     const bool comments = (lines_[at] + lines_[use->first]).find('#') != string::npos;
     if (comments || !same_block(at, use->first)) return std::nullopt;
     const size_t length = line.size() + expression.size();
-    return length <= kMostTokens && brackets(line, use->second) + deepest(expression) <= kMostBrackets
+    return length <= kMaxTokens && brackets(line, use->second) + deepest(expression) <= kMaxBrackets
                ? use
                : std::nullopt;
   }

@@ -153,7 +153,7 @@ const trace::State* state_named(const trace::Trace& trace, const std::string& na
   return found == trace.state.end() ? nullptr : &*found;
 }
 
-bool writes_to_what_it_is_given(const trace::Trace& trace) {
+bool writes_to_arguments(const trace::Trace& trace) {
   const auto all = [](const trace::Kernel&) { return std::vector<trace::ParameterUse>(); };
   for (const auto& step : trace::follow(trace, trace.phases.back(), all).accesses)
     for (const trace::Access& write : step.writes)
@@ -221,7 +221,7 @@ Result<std::string> Guard::around(const std::string& source, const Assumptions& 
                       a.modes ? "True" : "False");
   if (!a.fallback.empty())
     call += fmt::format("        \"writes\": {},  # whether forward writes to its arguments or its state\n",
-                        writes_to_what_it_is_given(a.reference) ? "True" : "False");
+                        writes_to_arguments(a.reference) ? "True" : "False");
   if (a.other_batch != nullptr)
     call += fmt::format("        \"batch\": ({}, {}),  # the least and the largest\n", a.passing.first,
                         a.passing.second);

@@ -101,7 +101,7 @@ bool same_constants(const KernelText& a, const KernelText& b) {
   return a.helpers == b.helpers && (a.steps > 0) == (b.steps > 0);
 }
 
-constexpr size_t kMostParameters = 4;  // a kernel with more of them is hard to read
+constexpr size_t kMaxParameters = 4;  // a kernel with more of them is hard to read
 
 // A whole number that may be a parameter: 0 and 1 are no sizes.
 std::optional<int64_t> size_of(string_view token) {
@@ -313,7 +313,7 @@ class Family {
         else
           std::ranges::copy_if(made_of, std::inserter(found, found.end()), missing);
       }
-      if (found.size() <= kMostParameters) return found;
+      if (found.size() <= kMaxParameters) return found;
     }
     return std::nullopt;
   }

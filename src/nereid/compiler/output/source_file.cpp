@@ -327,7 +327,7 @@ std::vector<std::string> assigned_names(const std::string& source) {
 }
 
 // Whether a statement is a text and nothing else.
-static bool says_nothing(std::string_view statement) {
+static bool is_bare_string(std::string_view statement) {
   const size_t first = past_spaces(statement, 0);
   statement.remove_prefix(first);
   if (statement.empty() || (statement.front() != '"' && statement.front() != '\'')) return false;
@@ -356,7 +356,7 @@ std::string without_prose(const std::string& source) {
     if (nesting.open()) continue;
     while (!statement.empty() && is_space(statement.back())) statement.pop_back();
     const size_t indent = indent_of(statement);
-    if (says_nothing(statement)) {
+    if (is_bare_string(statement)) {
       if (indent > 0 && owed.empty()) owed = std::string(indent, ' ') + "pass";
     } else {
       if (!blank(statement)) settle(indent);
@@ -512,9 +512,9 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
   // At top level: what runs, and the constants, functions and classes that it and the class name.
   std::string wanted = own_names + "\n" + made.bases + "\n" + made.signature + "\n";
   const auto free_code = [&](const Block& b) {
-    const bool says_nothing = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") ||
-                              b.lines.front().starts_with("if __name__");
-    return b.name.empty() && !b.import && !says_nothing;
+    const bool is_bare_string = b.lines.front().starts_with("\"\"\"") || b.lines.front().starts_with("'''") ||
+                                b.lines.front().starts_with("if __name__");
+    return b.name.empty() && !b.import && !is_bare_string;
   };
   for (const std::string& name : also) wanted += name + "\n";
   for (const Block& block : blocks)

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kSweeps = 4;
 constexpr double kLargestScale = 1 << 20;
-constexpr size_t kMostConditions = 12;  // expressions of a factor that is looked into
+constexpr size_t kMaxConditions = 12;  // expressions of a factor that is looked into
 
 // A reduction over one element is that element.
 bool forget_reductions_of_one(Graph& graph) {
@@ -172,7 +172,7 @@ class Rewriter {
   std::optional<Scaled> scaled(const Node& node, ExprId factor, std::set<int>& steps) {
     const Extents extents = node.extents();
     ExprId scale = -1;
-    for (size_t turn = 0; turn < kMostConditions; ++turn) {
+    for (size_t turn = 0; turn < kMaxConditions; ++turn) {
       factor = without_casts(factor);
       const Expr expr = exprs()[factor];
       if (expr.kind == Expr::Kind::kLoad) {

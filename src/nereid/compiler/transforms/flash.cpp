@@ -13,8 +13,8 @@ namespace {
 
 // Of too few queries for one pass: a tile of them, programs of a processor that then keep its memory busy,
 // keys that are worth a program, and how much larger than their scores keys and values are.
-constexpr int64_t kQueryTile = 16, kProgramsOfProcessor = 4, kLeastKeys = 512, kScoresShare = 4;
-constexpr size_t kMostExpanded = 120;  // expressions of a score; what is longer is better stored
+constexpr int64_t kQueryTile = 16, kProgramsOfProcessor = 4, kMinKeys = 512, kScoresShare = 4;
+constexpr size_t kMaxExpanded = 120;  // expressions of a score; what is longer is better stored
 
 class Finder {
  public:
@@ -56,7 +56,7 @@ class Finder {
 
   // Maps taken in, until every load is of something else.
   std::optional<ExprId> expanded(ExprId of, const Extents& extents) {
-    while (exprs().below(of).size() <= kMostExpanded) {
+    while (exprs().below(of).size() <= kMaxExpanded) {
       const ExprId next = exprs().replace_loads(of, [&](const Expr& load) -> ExprId {
         const Expr copy = load;
         const Node* maker = graph_.maker(copy.tensor);
@@ -101,7 +101,7 @@ class Finder {
     if (zero_where) {
       const Expr* equal = apply_of(*zero_where, Fn::kEqual);
       if (equal == nullptr || equal->args[0] != sum || !is_number(equal->args[1], 0)) return std::nullopt;
-      made.flash.blind_is_zero = true;
+      made.flash.masked_rows_are_zero = true;
     }
     const Expr* power = apply_of(weight, Fn::kExp);
     const Expr* distance = power == nullptr ? nullptr : apply_of(power->args[0], Fn::kSub);
@@ -119,7 +119,7 @@ class Finder {
         reduced_there(most, Reduction::kMax, node) != score)
       return std::nullopt;
     made.flash.value = value;
-    if (!take_product(node, score, made) || !sort_dimensions(node, made.flash) || leaves_idle(node, made))
+    if (!take_product(node, score, made) || !sort_dimensions(node, made.flash) || underuses_gpu(node, made))
       return std::nullopt;
     made.flash.ahead = ahead(node, made.flash);
     return made;
@@ -185,10 +185,10 @@ class Finder {
   }
 
   // Whether a few programs would each go over many keys, for scores that are small.
-  bool leaves_idle(const Node& node, const Found& made) const {
+  bool underuses_gpu(const Node& node, const Found& made) const {
     const int64_t m = product_of(node.sizes, made.flash.m), f = product_of(node.sizes, made.flash.f),
                   batches = product_of(node.sizes, made.flash.batch);
-    return m <= kQueryTile && node.reduced[0] >= kLeastKeys && kScoresShare * m <= made.terms + f &&
+    return m <= kQueryTile && node.reduced[0] >= kMinKeys && kScoresShare * m <= made.terms + f &&
            batches < kProgramsOfProcessor * target_.multiprocessors;
   }
 

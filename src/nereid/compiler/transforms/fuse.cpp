@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kWorthATile = 16;  // adjacent elements that are worth a way through shared memory
 constexpr int64_t kSector = 8;       // elements of what a GPU writes at least
 constexpr int64_t kLongScatter = 2048, kLargeScatter = 1 << 20;
-constexpr size_t kMostMembers = 24;  // of one kernel: each needs a pointer and registers
+constexpr size_t kMaxMembers = 24;  // of one kernel: each needs a pointer and registers
 
 std::vector<Index> identity_map(size_t count) {
   std::vector<Index> all;
@@ -38,7 +38,7 @@ class Fuser {
 
   Fused run() {
     const std::vector<bool> live = live_nodes(graph_);
-    const std::vector<bool> last = maps_that_none_reads();
+    const std::vector<bool> last = unread_maps();
     for (const bool now : {false, true})
       for (size_t n = 0; n < graph_.nodes.size(); ++n)
         if (live[n] && last[n] == now) place(static_cast<NodeId>(n));
@@ -51,7 +51,7 @@ class Fuser {
   Node& node(NodeId id) { return graph_.nodes[static_cast<size_t>(id)]; }
 
   // As the sum that others compute again for a norm: they join what reads the same.
-  std::vector<bool> maps_that_none_reads() const {
+  std::vector<bool> unread_maps() const {
     std::vector<bool> none(graph_.nodes.size(), fusion_ == Fusion::kFree);
     for (const Node& each : graph_.nodes)
       for (const TensorId read : graph_.reads(each))
@@ -173,7 +173,7 @@ class Fuser {
   }
 
   bool joins(TileKernel& kernel, NodeId id) {
-    if (kernel.kept >= 0 || kernel.members.size() >= kMostMembers) return false;
+    if (kernel.kept >= 0 || kernel.members.size() >= kMaxMembers) return false;
     // Of a reduction a program has a whole row, so it would do a window for many elements a thread.
     if (kernel.planes && node(id).reduction != Reduction::kNone) return false;
     const Node& first = node(kernel.members.front().node);
@@ -259,7 +259,7 @@ class Fuser {
       if (of_one_call(other, each)) return true;
       steps.insert(other.steps.begin(), other.steps.end());
     }
-    return steps.size() <= kMostPlainSteps && is_plain(graph_, each, fusion_);
+    return steps.size() <= kMaxPlainSteps && is_plain(graph_, each, fusion_);
   }
 
   // A reduction of what the kernel makes, whose call reads that again with its result: the rest of the call
@@ -422,7 +422,7 @@ class Fuser {
     if (after_contraction) return std::nullopt;
     if (each.sizes != kernel.extents()) return std::nullopt;
     if (counts(each) != counts(node(kernel.members.front().node))) return std::nullopt;
-    if ((fusion_ != Fusion::kFree || !kernel.columns.empty()) && !shares_a_load(kernel, each))
+    if ((fusion_ != Fusion::kFree || !kernel.columns.empty()) && !shares_load(kernel, each))
       return std::nullopt;
     return identity_map(each.sizes.size());
   }
@@ -436,7 +436,7 @@ class Fuser {
     });
   }
 
-  bool shares_a_load(const TileKernel& kernel, const Node& each) {
+  bool shares_load(const TileKernel& kernel, const Node& each) {
     const auto wanted = graph_.reads(each);
     return std::ranges::any_of(kernel.members, [&](const Member& m) {
       return std::ranges::any_of(graph_.reads(node(m.node)),

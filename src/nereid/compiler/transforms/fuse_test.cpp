@@ -170,8 +170,8 @@ TEST_F(PlainFusion, WhatIsReadAtSeveralPlacesIsShort) {
     s.graph.outputs = {s.map({8, 4}, s.at(made, {d0, d1}) * s.at(made, {d0, d1 + Index(4)}))};
     return kernels(Fusion::kIndexed);
   };
-  EXPECT_EQ(halves(kMostRepeated), 1);
-  EXPECT_EQ(halves(kMostRepeated + 1), 2);
+  EXPECT_EQ(halves(kMaxRepeated), 1);
+  EXPECT_EQ(halves(kMaxRepeated + 1), 2);
 }
 
 TEST_F(PlainFusion, NothingIsReadAtMorePlaces) {
@@ -184,8 +184,8 @@ TEST_F(PlainFusion, NothingIsReadAtMorePlaces) {
     s.graph.outputs = {s.map({16}, all)};
     return kernels(Fusion::kIndexed);
   };
-  EXPECT_EQ(window(kMostPlaces), 1);
-  EXPECT_EQ(window(kMostPlaces + 1), 2);
+  EXPECT_EQ(window(kMaxPlaces), 1);
+  EXPECT_EQ(window(kMaxPlaces + 1), 2);
 }
 
 TEST_F(PlainFusion, WhatCutsADimensionIsNoView) {
@@ -240,8 +240,8 @@ TEST_F(PlainFusion, AKernelDoesSoManyCalls) {
     s.graph.outputs = {last};
     return kernels();
   };
-  EXPECT_EQ(of_calls(kMostPlainSteps), 1);
-  EXPECT_EQ(of_calls(kMostPlainSteps + 1), 2);
+  EXPECT_EQ(of_calls(kMaxPlainSteps), 1);
+  EXPECT_EQ(of_calls(kMaxPlainSteps + 1), 2);
 }
 
 TEST_F(PlainFusion, OneCallIsOneKernelWhateverItReads) {

@@ -26,12 +26,12 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr size_t kLongBody = 64;      // expressions; a longer map with several readers is written out
-constexpr size_t kWindowBody = 8;     // expressions that are computed again for every element of a window
-constexpr size_t kMostInlined = 600;  // expressions of a body
-constexpr int64_t kFewReduced = 4;    // of a row that a thread reduces by itself
+constexpr size_t kLongBody = 64;     // expressions; a longer map with several readers is written out
+constexpr size_t kWindowBody = 8;    // expressions that are computed again for every element of a window
+constexpr size_t kMaxInlined = 600;  // expressions of a body
+constexpr int64_t kFewReduced = 4;   // of a row that a thread reduces by itself
 // Adjacent rows that are less than a sector, elements of runs that are worth a stage, and of all of them.
-constexpr int64_t kFewAdjacent = 8, kLeastWideRun = 32, kWideRun = 128, kManyRuns = 1 << 20;
+constexpr int64_t kFewAdjacent = 8, kMinWideRun = 32, kWideRun = 128, kManyRuns = 1 << 20;
 // Of a depthwise convolution, whose windows overlap: 7 x 7.
 constexpr int64_t kWeightedWindow = 64;
 
@@ -192,8 +192,8 @@ class Inliner {
           }))
         continue;
       const Node& made = *graph_.maker(tensor);
-      return products_of(graph_, reader, 1 - side) <= kMostDirectProducts &&
-             graph_.exprs.below(made.body).size() <= kMostDirectBody;
+      return products_of(graph_, reader, 1 - side) <= kMaxDirectProducts &&
+             graph_.exprs.below(made.body).size() <= kMaxDirectBody;
     }
     return false;
   }
@@ -212,7 +212,7 @@ class Inliner {
     if ((plain_ || length > kWindowBody) && std::ranges::find(results_, tensor) != results_.end())
       return true;
     if (length > kLongBody && places.nodes > 1) return true;
-    if (places.most > 1 && length > kWindowBody && length * places.most > kMostInlined) return true;
+    if (places.most > 1 && length > kWindowBody && length * places.most > kMaxInlined) return true;
     if (places.most > 4 && length > kWindowBody) return true;
     if ((reader.flash || is_contraction(graph_, reader)) && !light(*made) && !in_products(tensor))
       return true;
@@ -385,7 +385,7 @@ int64_t neighbours_of(const Graph& graph, const Node& node) {
     return 1;
   int64_t neighbours = 1;
   while (2 * neighbours * run <= kWideRun && count % (2 * neighbours) == 0) neighbours *= 2;
-  return neighbours * run >= kLeastWideRun && count >= kLeastWideRun * neighbours ? neighbours : 1;
+  return neighbours * run >= kMinWideRun && count >= kMinWideRun * neighbours ? neighbours : 1;
 }
 
 // A warp that reduces rows of [n, 2560, 3] along the 2560 reads 12 bytes from each of eleven places, and a

@@ -12,7 +12,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr size_t kLeastLoop = 3;          // steps
+constexpr size_t kMinLoop = 3;            // steps
 constexpr size_t kLongestStepBody = 200;  // expressions
 constexpr int kTime = 0;                  // of what is made for all steps, before the dimensions of one step
 
@@ -46,7 +46,7 @@ class LoopRoller {
       std::vector<LoopStep> chain{step};
       while (const auto before = before_of(chain.back())) chain.push_back(*before);
       std::ranges::reverse(chain);
-      if (chain.size() >= kLeastLoop && roll(chain)) return true;
+      if (chain.size() >= kMinLoop && roll(chain)) return true;
     }
     return false;
   }
@@ -155,7 +155,7 @@ class LoopRoller {
     TensorId out = -1;
   };
 
-  static std::vector<Index> behind_time(size_t count) { return dimensions(count, kTime + 1); }
+  static std::vector<Index> dims_after_time(size_t count) { return dimensions(count, kTime + 1); }
 
   std::optional<ExprId> for_all(ExprId first, ExprId second, const Extents& of, std::vector<AllSteps>& made) {
     const Expr a = exprs()[first], b = exprs()[second];
@@ -172,13 +172,13 @@ class LoopRoller {
       }
       return a.fn == Fn::kCast ? exprs().cast(args[0], a.type) : exprs().apply(a.fn, args);
     }
-    if (first == second) return exprs().substitute(first, behind_time(of.size()), extents);
+    if (first == second) return exprs().substitute(first, dims_after_time(of.size()), extents);
     if (a.kind != Expr::Kind::kLoad || !a.args.empty() || !b.args.empty()) return std::nullopt;
     std::vector<Index> at;
     for (size_t d = 0; d < a.at.size(); ++d) {
       const Index far = d < b.at.size() ? b.at[d] - a.at[d] : Index::dimension(0);
       if (!far.is_constant()) return std::nullopt;
-      at.push_back(substitute(a.at[d], behind_time(of.size()), extents) +
+      at.push_back(substitute(a.at[d], dims_after_time(of.size()), extents) +
                    Index::dimension(kTime) * far.constant());
     }
     if (a.tensor == b.tensor) return exprs().load(a.tensor, at, a.type);

@@ -72,7 +72,7 @@ void PlainFusion::look_at(const Node& node) {
 
 // Every element of the map is one of the reader's, in the same order; by index what is itself plain may be
 // any of them. A reduction takes in only what is itself plain.
-bool PlainFusion::goes_along(const Node& reader, const Node& made) const {
+bool PlainFusion::fuses_with(const Node& reader, const Node& made) const {
   if (of_one_call(reader, made)) return true;
   if (element_count(made.sizes) == 1 && graph_.reads(made).size() <= 1) return true;  // a number
   if (reader.special() || is_contraction(graph_, reader)) return false;
@@ -85,10 +85,10 @@ bool PlainFusion::goes_along(const Node& reader, const Node& made) const {
   }));
   const auto functions = static_cast<size_t>(std::ranges::count_if(
       exprs.below(made.body), [&](ExprId id) { return exprs[id].kind == Expr::Kind::kApply; }));
-  if (indexed && places > 1 && (functions > kMostRepeated || places > kMostPlaces)) return false;
+  if (indexed && places > 1 && (functions > kMaxRepeated || places > kMaxPlaces)) return false;
   std::set<int> steps = reader.steps;
   steps.insert(made.steps.begin(), made.steps.end());
-  return steps.size() <= kMostPlainSteps &&
+  return steps.size() <= kMaxPlainSteps &&
          (indexed || element_count(made.sizes) == element_count(reader.extents())) &&
          std::ranges::all_of(exprs.below(reader.body), [&](ExprId id) {
            const Expr& expr = exprs[id];
@@ -113,7 +113,7 @@ bool PlainFusion::is_kept(const Node& made) const {
   std::set<int> calls;
   for (const NodeId id : readers_[static_cast<size_t>(made.out)]) {
     const Node& reader = graph_.nodes[static_cast<size_t>(id)];
-    if (!goes_along(reader, made)) return true;
+    if (!fuses_with(reader, made)) return true;
     if (of_one_call(reader, made)) continue;
     if (ends_call || (ends_reduction && reader.reduction != Reduction::kNone)) return true;
     if (!reader.steps.empty()) calls.insert(*reader.steps.rbegin());

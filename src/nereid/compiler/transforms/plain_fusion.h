@@ -9,9 +9,9 @@
 
 namespace nereid::compiler {
 
-constexpr size_t kMostPlainSteps = 12;  // calls of a kernel
-constexpr size_t kMostRepeated = 4;     // functions of what one node reads at several places
-constexpr size_t kMostPlaces = 9;       // at which it does
+constexpr size_t kMaxPlainSteps = 12;  // calls of a kernel
+constexpr size_t kMaxRepeated = 4;     // functions of what one node reads at several places
+constexpr size_t kMaxPlaces = 9;       // at which it does
 
 // The node goes over what it loads there as it is in memory, one element after the other, be it reshaped;
 // what is broadcast it goes over several times. A reduction's rows and columns have an order each: a sum over
@@ -33,11 +33,11 @@ class PlainFusion {
 
   void look_at(const Node& node);
   bool takes(const Node& reader, const Node& made) const {
-    return !kept_.contains(made.out) && goes_along(reader, made);
+    return !kept_.contains(made.out) && fuses_with(reader, made);
   }
 
  private:
-  bool goes_along(const Node& reader, const Node& made) const;
+  bool fuses_with(const Node& reader, const Node& made) const;
   bool is_kept(const Node& made) const;
   int64_t count(TensorId tensor) const {
     return element_count(graph_.tensors[static_cast<size_t>(tensor)].sizes);

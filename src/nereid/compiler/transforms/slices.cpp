@@ -14,8 +14,8 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr size_t kMostSlices = 64;
-constexpr int kMostFollowing = 8;  // between a kernel's first result and what it stores of it
+constexpr size_t kMaxSlices = 64;
+constexpr int kMaxFollowing = 8;  // between a kernel's first result and what it stores of it
 
 bool is_map(const Node& node) {
   return !node.special() && node.reduction == Reduction::kNone && node.reduced.empty() && node.at.empty();
@@ -37,7 +37,7 @@ bool is_permutation(const Graph& graph, const Expr& load, const Extents& sizes) 
 }
 
 // A kernel makes the tensor by a product or a reduction, and what follows element by element.
-bool follows_kernel(const Graph& graph, TensorId tensor, int maps = kMostFollowing) {
+bool follows_kernel(const Graph& graph, TensorId tensor, int maps = kMaxFollowing) {
   const Node* maker = graph.maker(tensor);
   if (maker == nullptr || maker->special() || maker->scan || maps == 0) return false;
   if (maker->reduction != Reduction::kNone) return !maker->window || is_contraction(graph, *maker);
@@ -188,7 +188,7 @@ class Concatenations {
 
   void slice(Node& node) {
     for (const auto& [axis, cuts] : cuts_of(graph_, node)) {
-      if (cuts.size() >= kMostSlices) continue;
+      if (cuts.size() >= kMaxSlices) continue;
       const auto along = static_cast<size_t>(axis);
       const std::vector<Part> parts = parts_along(node, along, cuts);
       if (parts.size() < 2 || !worth(node, along, parts)) continue;

@@ -24,7 +24,7 @@ constexpr int64_t kHeldPart = 8192;        // elements of a part that one progra
 constexpr int64_t kHeldColumn = 128;       // and of one that it holds of rows that are adjacent in memory
 constexpr int64_t kReductionChunk = 1024;  // of one dimension that is cut: a block, of a customary size
 // Where rows are adjacent in memory, a program takes so many of them at once.
-constexpr int64_t kAdjacentRows = 32, kLongColumn = 1024, kLeastChunk = 128;
+constexpr int64_t kAdjacentRows = 32, kLongColumn = 1024, kMinChunk = 128;
 
 // sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
 class RowSplitter {
@@ -363,7 +363,7 @@ class RowSplitter {
     if (rows < kFewRows && count > kLongRow) return kSplits;
     const int64_t programs = (rows + kAdjacentRows - 1) / kAdjacentRows;
     if (count < kLongColumn || programs > target_.multiprocessors || !rows_are_inner(node)) return 1;
-    return std::min(4 * target_.multiprocessors / programs, count / kLeastChunk);
+    return std::min(4 * target_.multiprocessors / programs, count / kMinChunk);
   }
 
   // The largest thing that is read is along the rows in memory, and not along what is reduced.

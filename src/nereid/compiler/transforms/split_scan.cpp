@@ -14,7 +14,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kLongScan = 16384, kLeastPart = 1024, kMostParts = 1024;
+constexpr int64_t kLongScan = 16384, kMinPart = 1024, kMaxParts = 1024;
 
 class ScanSplitter {
  public:
@@ -40,7 +40,7 @@ class ScanSplitter {
     if (node.reduction != Reduction::kSum) return 1;
     const int64_t rows = element_count(node.sizes);
     if (rows > target_.multiprocessors) return 1;
-    return std::min({8 * target_.multiprocessors / rows, node.reduced[0].value() / kLeastPart, kMostParts});
+    return std::min({8 * target_.multiprocessors / rows, node.reduced[0].value() / kMinPart, kMaxParts});
   }
 
   void split(Node node, int64_t parts) {

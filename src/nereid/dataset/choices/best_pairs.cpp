@@ -9,7 +9,7 @@
 namespace nereid::dataset {
 namespace {
 
-constexpr size_t kMostChoices = 1000;
+constexpr size_t kMaxChoices = 1000;
 
 // Of a Verified choice with a time.
 Result<std::optional<double>> seconds_at(const JsonField& choice, bool measured) {
@@ -43,7 +43,7 @@ struct Best {
 Result<std::optional<Best>> best_of(const JsonField& program, bool measured) {
   Best found;
   NEREID_TRY(const auto choices, program.at("choices"));
-  NEREID_TRY_STATUS(choices.each(kMostChoices, [&](const JsonField& choice) -> Status {
+  NEREID_TRY_STATUS(choices.each(kMaxChoices, [&](const JsonField& choice) -> Status {
     NEREID_TRY(const auto seconds, seconds_at(choice, measured));
     if (!seconds) return ok_status();
     Timed timed{.choice = choice.json(), .seconds = *seconds};

@@ -18,9 +18,9 @@ namespace {
 
 constexpr const char* kMeasuredFile = "model.py";
 constexpr double kMeasuredTraceSeconds = 30;
-constexpr size_t kMostOpen = 4;      // programs under way for each thread
-constexpr size_t kMostWaiting = 96;  // for the clock: more verdicts are no use before these have their times
-constexpr size_t kMostRefusedShown = 5;
+constexpr size_t kMaxOpen = 4;      // programs under way for each thread
+constexpr size_t kMaxWaiting = 96;  // for the clock: more verdicts are no use before these have their times
+constexpr size_t kMaxRefusedShown = 5;
 
 Json features_of(const compiler::CostFeatures& f) {
   return {{"read", f.read},         {"written", f.written}, {"asked", f.asked},
@@ -86,7 +86,7 @@ Result<MeasurementReport> Measurement::run(const std::vector<GivenTask>& tasks) 
   std::vector<std::thread> threads;
   for (int i = 0; i < std::max(options_.threads, 1); ++i) threads.emplace_back([this] { work(); });
   for (int i = 0; backends_.clock && i < std::max(options_.clocks, 1); ++i)
-    threads.emplace_back([this] { tend_clock(); });
+    threads.emplace_back([this] { restart_clock_if_needed(); });
   for (auto& thread : threads) thread.join();
   if (interrupted()) return Error{"interrupted; run the same command to resume", Blame::kInterrupted};
   if (failure_) return *failure_;
@@ -104,7 +104,7 @@ Result<MeasurementReport> Measurement::run(const std::vector<GivenTask>& tasks) 
 void Measurement::work() {
   std::unique_lock lock(mutex_);
   while (!over()) {
-    const bool room = to_time_.size() < kMostWaiting;
+    const bool room = to_time_.size() < kMaxWaiting;
     if (!to_judge_.empty() && room) {
       const Job job = to_judge_.front();
       to_judge_.pop_front();
@@ -117,7 +117,7 @@ void Measurement::work() {
       continue;
     }
     if (room && next_ < tasks_->size() &&
-        open_.size() < kMostOpen * static_cast<size_t>(std::max(options_.threads, 1))) {
+        open_.size() < kMaxOpen * static_cast<size_t>(std::max(options_.threads, 1))) {
       auto program = std::make_shared<Program>();
       program->task = &(*tasks_)[next_++];
       open_.push_back(program);
@@ -141,7 +141,7 @@ void Measurement::work() {
   changed_.notify_all();
 }
 
-void Measurement::tend_clock() {
+void Measurement::restart_clock_if_needed() {
   std::unique_lock lock(mutex_);
   while (!over()) {
     if (!to_time_.empty()) {
@@ -251,7 +251,7 @@ void Measurement::judge(const Job& job) {
     program.dropped = "degenerate";
   else if (verdict.kind == verify::VerdictKind::kError && job.choice == 0)
     program.dropped = "not judged";
-  if (!verified && report_.refused.size() < kMostRefusedShown)
+  if (!verified && report_.refused.size() < kMaxRefusedShown)
     report_.refused.push_back(fmt::format("{}, choice {}: {}",
                                           program.task->about.at("id").get<std::string>(), job.choice,
                                           verify::headline(verdict)));
@@ -287,7 +287,7 @@ void Measurement::time(const Job& job) {
     choice.times = std::move(verdict.times);
   } else {
     choice.not_timed = verify::headline(verdict);
-    if (report_.refused.size() < kMostRefusedShown)
+    if (report_.refused.size() < kMaxRefusedShown)
       report_.refused.push_back(fmt::format("{}, choice {}, by the clock: {}",
                                             program.task->about.at("id").get<std::string>(), job.choice,
                                             choice.not_timed));

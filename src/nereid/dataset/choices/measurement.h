@@ -77,7 +77,7 @@ class Measurement {
     size_t choice = 0;
   };
   void work();
-  void tend_clock();
+  void restart_clock_if_needed();
   bool over() const;
   Status prepare(Program& program);
   void add_answers(Program& program) const;

@@ -8,7 +8,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr size_t kMostMessages = 1 << 16, kLongestMessage = size_t{64} << 20;
+constexpr size_t kMaxMessages = 1 << 16, kLongestMessage = size_t{64} << 20;
 
 std::string_view without_leading_newlines(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of('\n'), text.size()));
@@ -29,7 +29,7 @@ struct Said {
 
 // Thinking and answer. Of several thoughts in the content the first is the reasoning, and the answer follows
 // the last.
-Said said_by(const ChatMessage& message) {
+Said split_thinking(const ChatMessage& message) {
   constexpr std::string_view kOpen = "<think>", kClose = "</think>";
   const std::string_view content = message.content;
   if (message.reasoning) return {*message.reasoning, content};
@@ -56,7 +56,7 @@ std::string qwen3_text(std::span<const ChatMessage> messages, const ChatOptions&
     if (message.role != "assistant") {
       text += message.content;
     } else {
-      const Said said = said_by(message);
+      const Said said = split_thinking(message);
       const bool last = i + 1 == messages.size();
       if (i > last_question && (last || !said.reasoning.empty())) {
         text += fmt::format("<think>\n{}\n</think>\n\n{}",
@@ -156,7 +156,7 @@ namespace {
 Result<std::string> content_of(const JsonField& content) {
   if (!content.json().is_array()) return content.text(kLongestMessage);
   std::string text;
-  NEREID_TRY_STATUS(content.each(kMostMessages, [&](const JsonField& part) -> Status {
+  NEREID_TRY_STATUS(content.each(kMaxMessages, [&](const JsonField& part) -> Status {
     NEREID_TRY(const JsonField type, part.at("type"));
     NEREID_TRY(const std::string kind, type.text());
     if (kind != "text") return type.expected("text (images and sounds are not supported)");
@@ -173,9 +173,9 @@ Result<std::string> content_of(const JsonField& content) {
 Result<std::vector<ChatMessage>> chat_messages(const Json& document, std::string_view what) {
   const JsonField root(document, what);
   std::vector<ChatMessage> messages;
-  NEREID_TRY_STATUS(root.each(kMostMessages, [&](const JsonField& field) -> Status {
+  NEREID_TRY_STATUS(root.each(kMaxMessages, [&](const JsonField& field) -> Status {
     NEREID_TRY_STATUS(
-        field.each_member(kMostMessages, [](const std::string& name, const JsonField& member) -> Status {
+        field.each_member(kMaxMessages, [](const std::string& name, const JsonField& member) -> Status {
           if (name == "role" || name == "content" || name == "reasoning_content") return ok_status();
           if (member.json().is_null()) return ok_status();
           return input_error(

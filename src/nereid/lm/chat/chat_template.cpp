@@ -8,7 +8,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr size_t kMostTemplate = size_t{1} << 20;
+constexpr size_t kMaxTemplate = size_t{1} << 20;
 using Kind = ChatTemplate::Family;
 
 // What stands between the first `before` that is followed by no quote, and the next `after`.
@@ -29,14 +29,14 @@ Result<std::optional<std::string>> template_in(const JsonField& config) {
   std::optional<std::string> text;
   if (!field || field->json().is_null()) return text;
   if (field->json().is_string()) {
-    NEREID_TRY(text, field->text(kMostTemplate));
+    NEREID_TRY(text, field->text(kMaxTemplate));
     return text;
   }
   NEREID_TRY_STATUS(field->each(64, [&](const JsonField& named) -> Status {
     NEREID_TRY(const std::string name, named.text_at("name"));
     if (name != "default") return ok_status();
     NEREID_TRY(const auto own, named.at("template"));
-    NEREID_TRY(text, own.text(kMostTemplate));
+    NEREID_TRY(text, own.text(kMaxTemplate));
     return ok_status();
   }));
   if (!text) return field->expected("a template, or a list with one that is called default");
@@ -77,7 +77,7 @@ Result<ChatTemplate> read_chat_template(const std::filesystem::path& folder, con
   std::error_code absent;
   const auto alone = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
   if (std::filesystem::exists(alone, absent)) {
-    NEREID_TRY(const std::string text, read_file(alone, kMostTemplate));
+    NEREID_TRY(const std::string text, read_file(alone, kMaxTemplate));
     return recognize_chat_template(text, alone.string());
   }
   if (std::filesystem::exists(config, absent)) {

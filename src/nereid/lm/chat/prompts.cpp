@@ -95,8 +95,8 @@ Result<std::vector<ChatMessage>> Prompts::ask(const std::string& name, const std
   return messages;
 }
 
-Result<std::vector<ChatMessage>> Prompts::ask_again(const std::string& name, const std::string& source,
-                                                    const std::vector<WrongAnswer>& wrong) const {
+Result<std::vector<ChatMessage>> Prompts::repair_messages(const std::string& name, const std::string& source,
+                                                          const std::vector<WrongAnswer>& wrong) const {
   NEREID_TRY(auto messages, ask(name, source));
   for (const WrongAnswer& each : wrong) {
     NEREID_TRY(std::string said, fill(repair, {{"evidence", each.evidence}}, "repair.md"));

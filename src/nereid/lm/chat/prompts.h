@@ -45,8 +45,8 @@ struct Prompts {
   // The question for a kernel for the file of this name and source.
   Result<std::vector<ChatMessage>> ask(const std::string& name, const std::string& source) const;
   // The same question after wrong answers, each with what repair.md says of it.
-  Result<std::vector<ChatMessage>> ask_again(const std::string& name, const std::string& source,
-                                             const std::vector<WrongAnswer>& wrong) const;
+  Result<std::vector<ChatMessage>> repair_messages(const std::string& name, const std::string& source,
+                                                   const std::vector<WrongAnswer>& wrong) const;
 };
 
 // Where a model's prompts are: its own folder `prompts`, or else `usual`.

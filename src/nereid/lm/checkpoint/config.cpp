@@ -8,7 +8,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr int64_t kMostTokens = int64_t{1} << 24;  // of a vocabulary, and of a context
+constexpr int64_t kMaxTokens = int64_t{1} << 24;  // of a vocabulary, and of a context
 
 struct FamilyRow {
   Family family;
@@ -107,7 +107,7 @@ Result<RopeScaling> read_scaling(const JsonField& rope, int64_t max_position_emb
   if (kind == "linear") return scaling;
 
   NEREID_TRY(scaling.original_max_position_embeddings,
-             count_at(rope, "original_max_position_embeddings", max_position_embeddings, kMostTokens));
+             count_at(rope, "original_max_position_embeddings", max_position_embeddings, kMaxTokens));
   if (kind == "llama3") {
     scaling.kind = RopeScaling::Kind::kLlama3;
     NEREID_TRY(scaling.low_freq_factor, number_at(rope, "low_freq_factor", std::nullopt, 1e-6));
@@ -212,14 +212,14 @@ Result<Config> parse_config(const Json& document, std::string_view what) {
   Config config;
   NEREID_TRY(config.family, read_family(root));
   constexpr int64_t kWidest = int64_t{1} << 20;
-  NEREID_TRY(config.vocab_size, count_at(root, "vocab_size", std::nullopt, kMostTokens));
+  NEREID_TRY(config.vocab_size, count_at(root, "vocab_size", std::nullopt, kMaxTokens));
   NEREID_TRY(config.hidden_size, count_at(root, "hidden_size", std::nullopt, kWidest));
   NEREID_TRY(config.intermediate_size, count_at(root, "intermediate_size", std::nullopt, kWidest));
   NEREID_TRY(config.layers, count_at(root, "num_hidden_layers", std::nullopt, 4096));
   NEREID_TRY(config.heads, count_at(root, "num_attention_heads", std::nullopt, 4096));
   NEREID_TRY(config.key_value_heads, count_at(root, "num_key_value_heads", config.heads, 4096));
   NEREID_TRY(config.max_position_embeddings,
-             count_at(root, "max_position_embeddings", std::nullopt, kMostTokens));
+             count_at(root, "max_position_embeddings", std::nullopt, kMaxTokens));
   if (config.heads % config.key_value_heads != 0)
     return root.expected(
         fmt::format("num_attention_heads that are a multiple of num_key_value_heads, not {} and {}",
@@ -349,7 +349,7 @@ Result<GenerationConfig> read_generation_config(const std::filesystem::path& fol
   NEREID_TRY(generation.top_p, optional_number_at(root, "top_p"));
   NEREID_TRY(const auto top_k, given(root, "top_k"));
   if (top_k) {
-    NEREID_TRY(generation.top_k, top_k->integer(0, kMostTokens));
+    NEREID_TRY(generation.top_k, top_k->integer(0, kMaxTokens));
   }
   NEREID_TRY(const auto draws, given(root, "do_sample"));
   if (draws) {

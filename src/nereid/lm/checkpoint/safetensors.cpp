@@ -18,9 +18,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors lie in memory as in the file");
 
-constexpr uint64_t kMostHeader = 100'000'000;  // as the format's own reader allows
-constexpr size_t kMostTensors = 1'000'000;
-constexpr size_t kMostDimensions = 16;
+constexpr uint64_t kMaxHeader = 100'000'000;  // as the format's own reader allows
+constexpr size_t kMaxTensors = 1'000'000;
+constexpr size_t kMaxDimensions = 16;
 
 // nlohmann keeps the last of two members of one name; here that would be one tensor hiding another.
 Status refuse_repeated_names(std::string_view header, size_t members, std::string_view what) {
@@ -50,7 +50,7 @@ Result<TensorView> read_entry(const JsonField& entry, std::span<const std::byte>
 
   NEREID_TRY(const JsonField shape, entry.at("shape"));
   uint64_t bytes = element_bytes(*dtype);
-  NEREID_TRY_STATUS(shape.each(kMostDimensions, [&](const JsonField& size) -> Status {
+  NEREID_TRY_STATUS(shape.each(kMaxDimensions, [&](const JsonField& size) -> Status {
     NEREID_TRY(const int64_t n, size.integer(0, int64_t{1} << 48));
     view.shape.push_back(n);
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes))
@@ -103,12 +103,12 @@ Result<SafetensorsContent> parse_safetensors(std::span<const std::byte> bytes, s
     return input_error("{}: {} bytes, expected at least 8 with the header's length", what, bytes.size());
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
-  if (length > std::min<uint64_t>(kMostHeader, bytes.size() - 8))
+  if (length > std::min<uint64_t>(kMaxHeader, bytes.size() - 8))
     return input_error("{}: a header of {} bytes, expected at most {}", what, length,
-                       std::min<uint64_t>(kMostHeader, bytes.size() - 8));
+                       std::min<uint64_t>(kMaxHeader, bytes.size() - 8));
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + 8, length);
   if (!header.starts_with('{')) return input_error("{}: expected a header that begins with '{{'", what);
-  NEREID_TRY(const Json document, parse_json(header, what, {.max_bytes = kMostHeader, .max_depth = 8}));
+  NEREID_TRY(const Json document, parse_json(header, what, {.max_bytes = kMaxHeader, .max_depth = 8}));
   NEREID_TRY_STATUS(refuse_repeated_names(header, document.size(), what));
 
   SafetensorsContent content;
@@ -116,9 +116,9 @@ Result<SafetensorsContent> parse_safetensors(std::span<const std::byte> bytes, s
   const auto data = bytes.subspan(8 + length);
   const JsonField root(document, what);
   NEREID_TRY_STATUS(
-      root.each_member(kMostTensors, [&](const std::string& name, const JsonField& entry) -> Status {
+      root.each_member(kMaxTensors, [&](const std::string& name, const JsonField& entry) -> Status {
         if (name == "__metadata__") {
-          return entry.each_member(kMostTensors,
+          return entry.each_member(kMaxTensors,
                                    [&](const std::string& key, const JsonField& value) -> Status {
                                      NEREID_TRY(content.metadata[key], value.text());
                                      return ok_status();
@@ -175,14 +175,14 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
     checkpoint.files_.push_back(std::move(file));
     return checkpoint;
   }
-  NEREID_TRY(const std::string text, read_file(index, kMostHeader));
+  NEREID_TRY(const std::string text, read_file(index, kMaxHeader));
   NEREID_TRY(const Json document, parse_json(text, index.string()));
   const std::string named = index.string();  // a field refers to its name
   const JsonField root(document, named);
   NEREID_TRY(const JsonField map, root.at("weight_map"));
   std::map<std::string, size_t> numbers;  // of files, by name
   NEREID_TRY_STATUS(
-      map.each_member(kMostTensors, [&](const std::string& name, const JsonField& value) -> Status {
+      map.each_member(kMaxTensors, [&](const std::string& name, const JsonField& value) -> Status {
         NEREID_TRY(const std::string file_name, value.text(4096));
         if (!plain_file_name(file_name)) return value.expected("the name of a file in the same folder");
         auto [at, is_new] = numbers.emplace(file_name, checkpoint.files_.size());
@@ -285,12 +285,12 @@ Status SafetensorsWriter::finish() {
   return ok_status();
 }
 
-ShardPlan plan_shards(const std::vector<TensorInfo>& tensors, uint64_t most_bytes) {
+ShardPlan plan_shards(const std::vector<TensorInfo>& tensors, uint64_t max_bytes) {
   ShardPlan plan;
   uint64_t total = 0, in_last = 0;
   for (const auto& tensor : tensors) {
     const uint64_t bytes = tensor.bytes();
-    if (plan.shards.empty() || in_last + bytes > most_bytes) plan.shards.emplace_back(), in_last = 0;
+    if (plan.shards.empty() || in_last + bytes > max_bytes) plan.shards.emplace_back(), in_last = 0;
     plan.shards.back().tensors.push_back(tensor);
     in_last += bytes, total += bytes;
   }

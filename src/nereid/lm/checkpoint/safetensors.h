@@ -102,7 +102,7 @@ class SafetensorsWriter {
   uint64_t missing_;  // bytes that are still to come
 };
 
-// How tensors are put into files of at most `most_bytes` (a larger tensor has one of its own), in their
+// How tensors are put into files of at most `max_bytes` (a larger tensor has one of its own), in their
 // order, and the index that says so. One file is "model.safetensors", without an index.
 struct Shard {
   std::string file;
@@ -112,6 +112,6 @@ struct ShardPlan {
   std::vector<Shard> shards;
   std::string index;  // the text of model.safetensors.index.json; empty for one file
 };
-ShardPlan plan_shards(const std::vector<TensorInfo>& tensors, uint64_t most_bytes);
+ShardPlan plan_shards(const std::vector<TensorInfo>& tensors, uint64_t max_bytes);
 
 }  // namespace nereid::lm

@@ -35,7 +35,7 @@ Result<Answer> export_checkpoint(const Options& given) {
   const auto generation = std::filesystem::path(options.model) / "generation_config.json";
   if (std::error_code absent; std::filesystem::exists(generation, absent)) also.push_back(generation);
   NEREID_TRY_STATUS(
-      lm::save_weights(weights, options.output, {.most_shard_bytes = options.shard_bytes, .also = also}));
+      lm::save_weights(weights, options.output, {.max_shard_bytes = options.shard_bytes, .also = also}));
   fmt::print(stderr, "{}: {} parameters in {}, from {}\n", options.output, weights.config.parameter_count(),
              lm::torch_name(weights.config.dtype), options.model);
   return Answer::kYes;

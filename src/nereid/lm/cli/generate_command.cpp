@@ -44,12 +44,12 @@ Samples are printed as they end. A JSON object has `index` (of its line, from 0)
 `logprobs` (of the model), `drawn_logprobs` (of the sampling distribution), `finish_reason` (end: an end
 token, stop: a stop string, length) and `tokens_per_s` (of all samples until then).)";
 
-constexpr size_t kMostPrompt = size_t{64} << 20;
+constexpr size_t kMaxPrompt = size_t{64} << 20;
 
 struct GenerateOptions : EngineOptions {
   std::string prompt, prompts, system;
   bool json = false, ignore_end = false, no_special = false, chat = false, no_thinking = false;
-  int64_t samples = 1, enough = 0, most_new = 256, top_k = -1;
+  int64_t samples = 1, enough = 0, max_new = 256, top_k = -1;
   double temperature = -1, top_p = -1, min_p = 0;
   uint64_t seed = 0;
   std::vector<std::string> stops;
@@ -118,7 +118,7 @@ Result<Prompt> prompt_of(const Json& document, const std::string& where, Reader&
   if (conversation) {
     NEREID_TRY(const auto messages, lm::chat_messages(conversation->json(), where + ".messages"));
     NEREID_TRY(prompt.tokens, encode_chat(reader, messages, options));
-    NEREID_TRY(prompt.begun, root.text_at("prefill", kMostPrompt));
+    NEREID_TRY(prompt.begun, root.text_at("prefill", kMaxPrompt));
     NEREID_TRY(const auto begun, encode(reader.encoder, prompt.begun, /*special=*/false));
     prompt.tokens.insert(prompt.tokens.end(), begun.begin(), begun.end());
     if (!messages.empty()) prompt.task = messages.back().content;
@@ -127,7 +127,7 @@ Result<Prompt> prompt_of(const Json& document, const std::string& where, Reader&
   NEREID_TRY(const auto tokens, root.find("tokens"));
   if (!tokens) {
     NEREID_TRY(const auto field, root.at("prompt"));
-    NEREID_TRY(const std::string text, field.text(kMostPrompt));
+    NEREID_TRY(const std::string text, field.text(kMaxPrompt));
     return encode_prompt(reader, text, options);
   }
   NEREID_TRY_STATUS(tokens->each(size_t{1} << 24, [&](const JsonField& token) -> Status {
@@ -271,11 +271,11 @@ lm::RunnerOptions cache_for(const GenerateOptions& options, const LoadedModel& l
                             const std::vector<Prompt>& prompts) {
   size_t longest = 0;
   for (const Prompt& prompt : prompts) longest = std::max(longest, prompt.tokens.size());
-  const int64_t most_tokens = std::min(static_cast<int64_t>(longest) + options.most_new,
-                                       loaded.weights.config.max_position_embeddings);
+  const int64_t max_tokens = std::min(static_cast<int64_t>(longest) + options.max_new,
+                                      loaded.weights.config.max_position_embeddings);
   return runner_options(options, loaded.where,
                         std::min(options.sequences, static_cast<int64_t>(prompts.size()) * options.samples),
-                        most_tokens);
+                        max_tokens);
 }
 
 Result<Answer> generate(const GenerateOptions& options) {
@@ -295,7 +295,7 @@ Result<Answer> generate(const GenerateOptions& options) {
              lm::Runner::create(loaded.weights, *loaded.device, cache_for(options, loaded, prompts)));
 
   lm::GenerationRequest request{
-      .prompt = {}, .samples = options.samples, .most_new = options.most_new, .enough = options.enough};
+      .prompt = {}, .samples = options.samples, .max_new = options.max_new, .enough = options.enough};
   request.draw = {
       .temperature = options.temperature >= 0 ? options.temperature : said.temperature.value_or(1),
       .top_k = options.top_k >= 0 ? options.top_k : said.top_k.value_or(0),
@@ -304,7 +304,7 @@ Result<Answer> generate(const GenerateOptions& options) {
       .seed = options.seed};
   if (!options.ignore_end) request.end_tokens = said.eos_token_ids;
   lm::Generation generation(*runner,
-                            {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+                            {.max_sequences = options.sequences, .max_step_tokens = options.step_tokens});
   for (size_t i = 0; i < prompts.size(); ++i) {
     request.prompt = prompts[i].tokens;
     if (const auto added = generation.add(request); !added.ok())
@@ -348,7 +348,7 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_option("-n,--samples", options->samples, "Samples per prompt")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  command->add_option("--max-tokens", options->most_new, "Maximum tokens of a sample")
+  command->add_option("--max-tokens", options->max_new, "Maximum tokens of a sample")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->capture_default_str();
   command

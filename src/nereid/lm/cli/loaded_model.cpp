@@ -22,9 +22,9 @@ Result<LoadedModel> load_model(const EngineOptions& options) {
 }
 
 lm::RunnerOptions runner_options(const EngineOptions& options, at::Device where, int64_t sequences,
-                                 int64_t most_tokens) {
-  lm::RunnerOptions runner{.block_size = options.block_size, .most_tokens = most_tokens};
-  runner.most_blocks = sequences * ((most_tokens + options.block_size - 1) / options.block_size) + 1;
+                                 int64_t max_tokens) {
+  lm::RunnerOptions runner{.block_size = options.block_size, .max_tokens = max_tokens};
+  runner.max_blocks = sequences * ((max_tokens + options.block_size - 1) / options.block_size) + 1;
   if (where.is_cuda() && !options.no_graphs) runner.recorded_sizes = lm::recorded_sizes_up_to(sequences);
   return runner;
 }

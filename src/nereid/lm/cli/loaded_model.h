@@ -23,6 +23,6 @@ Result<LoadedModel> load_model(const EngineOptions& options);
 
 // A cache for so many sequences of at most so many tokens each: more would never be used.
 lm::RunnerOptions runner_options(const EngineOptions& options, at::Device where, int64_t sequences,
-                                 int64_t most_tokens);
+                                 int64_t max_tokens);
 
 }  // namespace nereid::lm

@@ -3,7 +3,7 @@
 //
 // One JSON object per line. Input:
 //   {"id": 3, "messages": [{"role": "user", "content": "..."}], "samples": [0, 1, 2], "seed": 7,
-//    "temperature": 1, "top_p": 1, "top_k": 0, "most_tokens": 4096, "enough": 0, "prefill": []}
+//    "temperature": 1, "top_p": 1, "top_k": 0, "max_tokens": 4096, "enough": 0, "prefill": []}
 //        Sample 0 is greedy. The others are drawn, each by the seed and its own number, so a sample does not
 //        depend on the other requests. Missing fields are generation_config.json's.
 //        `enough`: so many finished samples end the others; 0: all are wanted.
@@ -49,17 +49,17 @@ namespace nereid::lm {
 namespace {
 
 constexpr double kPaceSeconds = 0.5;
-constexpr int64_t kMostSampleNumber = int64_t{1} << 40;
-constexpr int64_t kMostCacheBytesOnCpu = int64_t{768} << 20;  // it is written over once at the start
-constexpr size_t kMostPrefill = size_t{64} << 20;
+constexpr int64_t kMaxSampleNumber = int64_t{1} << 40;
+constexpr int64_t kMaxCacheBytesOnCpu = int64_t{768} << 20;  // it is written over once at the start
+constexpr size_t kMaxPrefill = size_t{64} << 20;
 
 struct ProposeOptions : EngineOptions {
-  int64_t most_tokens = 0;
+  int64_t max_tokens = 0;
   bool turns = false;
 };
 
-struct AskedSample {
-  AskedSample(int64_t number, const std::shared_ptr<const lm::Tokenizer>& tokenizer)
+struct SampleRequest {
+  SampleRequest(int64_t number, const std::shared_ptr<const lm::Tokenizer>& tokenizer)
       : number(number), decoder(tokenizer) {}
   int64_t number = 0, tokens = 0;
   lm::StreamDecoder decoder;
@@ -87,10 +87,10 @@ struct Branches {
   std::vector<LaterBranch> later;
 };
 
-struct AskedGroup {
+struct GroupRequest {
   int64_t prompt_tokens = 0, enough = 0, done = 0;
   Stopwatch watch;
-  std::vector<AskedSample> samples;
+  std::vector<SampleRequest> samples;
   std::vector<size_t> requests;  // the engine's numbers
   lm::GenerationRequest usual;   // of each: all but prompt and samples
   uint64_t seed = 0;
@@ -100,7 +100,7 @@ struct AskedGroup {
 };
 
 // Samples of a group that begin alike.
-struct AskedRequest {
+struct BranchRequest {
   int64_t group = 0;            // its id
   std::vector<size_t> samples;  // as the engine counts them: places in the group's
 };
@@ -108,14 +108,14 @@ struct AskedRequest {
 class Proposing {
  public:
   Proposing(std::shared_ptr<const lm::Tokenizer> tokenizer, const lm::GenerationConfig& said,
-            const lm::ChatTemplate& chat, lm::Generation& generation, int64_t most_tokens, bool holds)
+            const lm::ChatTemplate& chat, lm::Generation& generation, int64_t max_tokens, bool holds)
       : tokenizer_(tokenizer),
         encoder_(tokenizer),
         completion_(tokenizer),
         said_(said),
         chat_(chat),
         generation_(generation),
-        most_tokens_(most_tokens),
+        max_tokens_(max_tokens),
         holds_(holds) {}
 
   Result<Answer> run(ParentLines& lines) {
@@ -139,7 +139,7 @@ class Proposing {
     if (go) {
       NEREID_TRY(const bool goes, go->boolean());
       holds_ = !goes;
-      if (holds_) say_to_parent({{"holds", true}});
+      if (holds_) write_to_parent({{"holds", true}});
       return ok_status();
     }
     NEREID_TRY(const auto cancelled, root.find("cancel"));
@@ -153,7 +153,7 @@ class Proposing {
     const Status added = add(root, id);
     if (added.ok()) return ok_status();
     drop(id);
-    say_to_parent({{"id", id}, {"refused", added.error().message}});
+    write_to_parent({{"id", id}, {"refused", added.error().message}});
     return ok_status();
   }
 
@@ -173,7 +173,7 @@ class Proposing {
     NEREID_TRY(const auto list, root.find("prefill"));
     if (list) {
       NEREID_TRY_STATUS(list->each(1 << 16, [&](const JsonField& field) -> Status {
-        NEREID_TRY(prefills.emplace_back(), field.text(kMostPrefill));
+        NEREID_TRY(prefills.emplace_back(), field.text(kMaxPrefill));
         return ok_status();
       }));
     }
@@ -199,11 +199,11 @@ class Proposing {
     NEREID_TRY_STATUS(number("top_p", said_.top_p.value_or(1), drawn.top_p));
     NEREID_TRY(drawn.top_k, root.integer_at("top_k", said_.top_k.value_or(0), 0, 1 << 24));
     NEREID_TRY(const int64_t seed, root.integer_at("seed", 0, INT64_MIN, INT64_MAX));
-    NEREID_TRY(const int64_t most_new, root.integer_at("most_tokens", most_tokens_, 1, INT64_MAX));
-    AskedGroup& group = groups_[id];
+    NEREID_TRY(const int64_t max_new, root.integer_at("max_tokens", max_tokens_, 1, INT64_MAX));
+    GroupRequest& group = groups_[id];
     NEREID_TRY(group.enough, root.integer_at("enough", 0, 0, INT32_MAX));
     group.seed = static_cast<uint64_t>(seed);
-    group.usual.end_tokens = said_.eos_token_ids, group.usual.most_new = most_new, group.usual.draw = drawn;
+    group.usual.end_tokens = said_.eos_token_ids, group.usual.max_new = max_new, group.usual.draw = drawn;
     if (!conversation.empty()) group.task = conversation.back().content;
     for (const std::string& prefill : prefills) {
       std::vector<lm::TokenId> ids;
@@ -212,8 +212,8 @@ class Proposing {
     }
     NEREID_TRY(const auto samples, root.at("samples"));
     NEREID_TRY_STATUS(samples.each(1 << 16, [&](const JsonField& field) -> Status {
-      NEREID_TRY(const int64_t sample, field.integer(0, kMostSampleNumber));
-      AskedSample& own = group.samples.emplace_back(sample, tokenizer_);
+      NEREID_TRY(const int64_t sample, field.integer(0, kMaxSampleNumber));
+      SampleRequest& own = group.samples.emplace_back(sample, tokenizer_);
       own.prefill = std::cmp_less(sample, prefills.size()) ? static_cast<size_t>(sample) : 0;
       own.text = prefills[own.prefill];
       group.prompt_tokens = std::max(group.prompt_tokens, std::ssize(group.prompts[own.prefill]));
@@ -231,7 +231,7 @@ class Proposing {
 
   // Samples of a group, from its question. Those that begin alike are one request of the engine.
   Status begin(int64_t id, const std::vector<size_t>& places) {
-    AskedGroup& group = groups_.at(id);
+    GroupRequest& group = groups_.at(id);
     std::map<size_t, std::vector<size_t>> alike;  // by what they begin with
     for (const size_t place : places) alike[group.samples[place].prefill].push_back(place);
     for (auto& [prefill, own] : alike) {
@@ -240,16 +240,16 @@ class Proposing {
       request.enough = std::min(group.enough, request.samples);
       NEREID_TRY(const size_t key, generation_.add(std::move(request)));
       group.requests.push_back(key);
-      requests_.emplace(key, AskedRequest{.group = id, .samples = std::move(own)});
+      requests_.emplace(key, BranchRequest{.group = id, .samples = std::move(own)});
     }
     return ok_status();
   }
 
-  static lm::GenerationRequest request_of(AskedGroup& group, const std::vector<size_t>& places) {
+  static lm::GenerationRequest request_of(GroupRequest& group, const std::vector<size_t>& places) {
     lm::GenerationRequest request = group.usual;
     request.samples = std::ssize(places);
     for (const size_t place : places) {
-      AskedSample& sample = group.samples[place];
+      SampleRequest& sample = group.samples[place];
       auto& own = request.draws.emplace_back(request.draw);
       own.seed = lm::seed_of_sample(group.seed, sample.number);
       if (sample.number == 0 || sample.prefill > 0) own.temperature = 0;
@@ -261,7 +261,7 @@ class Proposing {
 
   // The first sample, and with kAtOnce all that do not branch off from it.
   Status begin_trunk(int64_t id, lm::BranchStart start) {
-    AskedGroup& group = groups_.at(id);
+    GroupRequest& group = groups_.at(id);
     std::vector<size_t> own, places = {0};
     for (size_t place = 1; place < group.samples.size(); ++place)
       (group.samples[place].prefill > 0 ? own : places).push_back(place);
@@ -284,17 +284,17 @@ class Proposing {
   }
 
   // Samples that go on from a cut of the first one, which may have ended.
-  Status branch_off(int64_t id, const lm::Cut& cut, const std::vector<size_t>& places) {
-    AskedGroup& group = groups_.at(id);
+  Status start_branch_samples(int64_t id, const lm::Cut& cut, const std::vector<size_t>& places) {
+    GroupRequest& group = groups_.at(id);
     const lm::Trunk& trunk = *group.samples.front().written;
     for (const size_t place : places) {
-      AskedSample& sample = group.samples[place];
+      SampleRequest& sample = group.samples[place];
       sample.text = trunk.text().substr(0, cut.text);
       sample.shared = static_cast<int64_t>(cut.tokens);
       sample.branch = to_string(cut.boundary.kind);
     }
     lm::GenerationRequest request = request_of(group, places);
-    request.most_new = std::max<int64_t>(1, request.most_new - static_cast<int64_t>(cut.tokens));
+    request.max_new = std::max<int64_t>(1, request.max_new - static_cast<int64_t>(cut.tokens));
     Result<size_t> key = size_t{0};
     if (group.branches->start == lm::BranchStart::kAtOnce) {
       const auto [number, sample] = group.branches->trunk;
@@ -308,7 +308,7 @@ class Proposing {
     }
     if (!key.ok()) return key.error();
     group.requests.push_back(*key);
-    requests_.emplace(*key, AskedRequest{.group = id, .samples = places});
+    requests_.emplace(*key, BranchRequest{.group = id, .samples = places});
     return ok_status();
   }
 
@@ -319,15 +319,16 @@ class Proposing {
     if (places.empty()) return;
     if (branches.start == lm::BranchStart::kAfterTrunk)
       branches.later.push_back({.cut = cut, .samples = std::move(places)});
-    else if (const auto begun = branch_off(id, cut, places); !begun.ok())
+    else if (const auto begun = start_branch_samples(id, cut, places); !begun.ok())
       give_up(id, places);
   }
 
   // The first sample has ended: what waited for it begins, the newest cut first.
-  void begin_others(int64_t id) {
+  void start_branches(int64_t id) {
     Branches& branches = *groups_.at(id).branches;
     for (const auto& [cut, places] : std::views::reverse(std::exchange(branches.later, {})))
-      if (!places.empty() && !(cut.tokens > 0 ? branch_off(id, cut, places) : begin(id, places)).ok())
+      if (!places.empty() &&
+          !(cut.tokens > 0 ? start_branch_samples(id, cut, places) : begin(id, places)).ok())
         give_up(id, places);
     if (const auto rest = branches.policy.rest(); !rest.empty() && !begin(id, rest).ok()) give_up(id, rest);
   }
@@ -336,7 +337,7 @@ class Proposing {
   void give_up(int64_t id, const std::vector<size_t>& places) { groups_.at(id).done += std::ssize(places); }
 
   void report_pace() {
-    if (written_ > 0) say_to_parent({{"written", written_}, {"seconds", at_work_.seconds()}});
+    if (written_ > 0) write_to_parent({{"written", written_}, {"seconds", at_work_.seconds()}});
     written_ = 0;
     at_work_ = Stopwatch();
   }
@@ -346,8 +347,8 @@ class Proposing {
     const auto asked = requests_.find(token.request);
     if (asked == requests_.end()) return;
     const int64_t id = asked->second.group;
-    AskedGroup& group = groups_.at(id);
-    AskedSample& sample = group.samples[asked->second.samples[static_cast<size_t>(token.sample)]];
+    GroupRequest& group = groups_.at(id);
+    SampleRequest& sample = group.samples[asked->second.samples[static_cast<size_t>(token.sample)]];
     const bool end = std::find(said_.eos_token_ids.begin(), said_.eos_token_ids.end(), token.token) !=
                      said_.eos_token_ids.end();
     ++sample.tokens;
@@ -373,7 +374,7 @@ class Proposing {
   }
 
   // A sample's next token: whether the answer holds its program with it, after which more may come.
-  bool write(int64_t id, AskedSample& sample, int64_t token, const std::string& added, bool last) {
+  bool write(int64_t id, SampleRequest& sample, int64_t token, const std::string& added, bool last) {
     sample.text += added;
     if (!sample.written) return false;
     bool whole = false;
@@ -385,8 +386,8 @@ class Proposing {
     return whole;
   }
 
-  void finished(int64_t id, AskedSample& sample, const char* finish) {
-    AskedGroup& group = groups_.at(id);
+  void finished(int64_t id, SampleRequest& sample, const char* finish) {
+    GroupRequest& group = groups_.at(id);
     Json line = {{"id", id},
                  {"sample", sample.number},
                  {"text", sample.text},
@@ -399,13 +400,13 @@ class Proposing {
       line["from"] = sample.from, line["branch"] = sample.branch;
       line["shared"] = trunk ? std::ssize(sample.written->tokens()) : sample.shared;
     }
-    say_to_parent(line);
+    write_to_parent(line);
     ++group.done;
-    if (group.branches && trunk) begin_others(id);
+    if (group.branches && trunk) start_branches(id);
     const int64_t wanted = group.enough > 0 ? std::min<int64_t>(group.enough, std::ssize(group.samples))
                                             : std::ssize(group.samples);
     if (group.done < wanted) return;
-    say_to_parent({{"id", id}, {"over", true}});
+    write_to_parent({{"id", id}, {"over", true}});
     drop(id);
   }
 
@@ -415,12 +416,12 @@ class Proposing {
   const lm::GenerationConfig& said_;
   const lm::ChatTemplate& chat_;
   lm::Generation& generation_;
-  const int64_t most_tokens_;
+  const int64_t max_tokens_;
   bool holds_;
   int64_t written_ = 0;  // tokens since the last report of the pace
   Stopwatch at_work_;
-  std::map<int64_t, AskedGroup> groups_;     // by id
-  std::map<size_t, AskedRequest> requests_;  // by the engine's number
+  std::map<int64_t, GroupRequest> groups_;    // by id
+  std::map<size_t, BranchRequest> requests_;  // by the engine's number
 };
 
 Result<Answer> propose(const ProposeOptions& options) {
@@ -437,22 +438,22 @@ Result<Answer> propose(const ProposeOptions& options) {
   if (said.eos_token_ids.empty())
     return input_error("{}: expected an eos_token_id, or a tokenizer with {}: no answer would end",
                        options.model, chat.end_of_message());
-  int64_t longest = options.most_tokens > 0 ? std::min(options.most_tokens, config.max_position_embeddings)
-                                            : config.max_position_embeddings;
+  int64_t longest = options.max_tokens > 0 ? std::min(options.max_tokens, config.max_position_embeddings)
+                                           : config.max_position_embeddings;
   const bool on_gpu = loaded.where.is_cuda();
   auto cache = runner_options(options, loaded.where, options.sequences, longest);
   cache.memory_share = on_gpu ? 0.5 : 0.25;
   if (!on_gpu) {
     const int64_t blocks_of_longest = (longest + options.block_size - 1) / options.block_size;
     const int64_t bytes = lm::block_bytes(config, options.block_size, at::kFloat);
-    cache.most_blocks =
-        std::min(cache.most_blocks, std::max(kMostCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
+    cache.max_blocks =
+        std::min(cache.max_blocks, std::max(kMaxCacheBytesOnCpu / bytes, 4 * blocks_of_longest) + 1);
   }
   NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache));
   lm::Generation generation(*runner,
-                            {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+                            {.max_sequences = options.sequences, .max_step_tokens = options.step_tokens});
   longest = std::min(longest, generation.free_blocks() * options.block_size);  // what little memory holds
-  say_to_parent({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
+  write_to_parent({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
   return Proposing(tokenizer, said, chat, generation, longest, options.turns).run(lines);
 }
 
@@ -464,7 +465,7 @@ void add_propose_command(CLI::App& app, Chosen& chosen) {
       "propose", "A model that answers the program that started it: a JSON object a line, in and out");
   add_model_option(*command, *options);
   command
-      ->add_option("--context", options->most_tokens,
+      ->add_option("--context", options->max_tokens,
                    "Maximum tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--turns", options->turns, "Compute only between {\"go\": true} and {\"go\": false}");

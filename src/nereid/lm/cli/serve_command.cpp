@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 
-#include "nereid/base/program/ends_at_interrupt.h"
+#include "nereid/base/program/exit_on_interrupt.h"
 #include "nereid/base/program/standard_output.h"
 #include "nereid/lm/chat/chat_template.h"
 #include "nereid/lm/cli/command.h"
@@ -17,7 +17,7 @@ namespace {
 struct ServeOptions : EngineOptions {
   std::string address = "127.0.0.1", name;
   int port = 8000;
-  int64_t most_new = 4096, most_tokens = 0, queue = 1024;
+  int64_t max_new = 4096, max_tokens = 0, queue = 1024;
   double grace = 30;
   bool no_thinking = false;
 };
@@ -25,18 +25,18 @@ struct ServeOptions : EngineOptions {
 Result<Answer> serve(const ServeOptions& options) {
   const c10::NoGradGuard no_gradients;
   const std::filesystem::path folder = options.model;
-  std::optional<EndsAtInterrupt> loads(std::in_place);
+  std::optional<ExitOnInterrupt> loads(std::in_place);
   NEREID_TRY(const auto tokenizer, lm::Tokenizer::load(folder / "tokenizer.json"));
   NEREID_TRY(const auto loaded, load_model(options));
   const int64_t longest =
-      options.most_tokens > 0 ? options.most_tokens : loaded.weights.config.max_position_embeddings;
+      options.max_tokens > 0 ? options.max_tokens : loaded.weights.config.max_position_embeddings;
   auto cache = runner_options(options, loaded.where, options.sequences, longest);
   cache.memory_share = loaded.where.is_cuda() ? 0.9 : 0.25;
   NEREID_TRY(const auto runner, lm::Runner::create(loaded.weights, *loaded.device, cache));
   lm::Generation generation(*runner,
-                            {.most_sequences = options.sequences, .most_step_tokens = options.step_tokens});
+                            {.max_sequences = options.sequences, .max_step_tokens = options.step_tokens});
   CompletionReader reader(tokenizer, loaded.said, lm::read_chat_template(folder, *tokenizer),
-                          {.most_new = options.most_new, .thinking = !options.no_thinking});
+                          {.max_new = options.max_new, .thinking = !options.no_thinking});
   loads.reset();
   NEREID_TRY(auto connections, Connections::listen(options.address, options.port));
   NEREID_TRY_STATUS(stream_stdout(fmt::format("http://{}:{}/v1\n", options.address, connections.port())));
@@ -81,12 +81,12 @@ short, or at once while the model loads). The second ends the server at once.)")
 
   command->option_defaults()->group("Answers");
   command
-      ->add_option("--max-tokens", options->most_new,
+      ->add_option("--max-tokens", options->max_new,
                    "Maximum tokens of a chat answer unless the request sets it")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
       ->capture_default_str();
   command
-      ->add_option("--context", options->most_tokens,
+      ->add_option("--context", options->max_tokens,
                    "Maximum tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--no-thinking", options->no_thinking,

@@ -30,7 +30,7 @@ at::Tensor as_tensor(const TensorView& view) {
 }
 
 // Names that models have had and that say nothing the configuration does not.
-bool may_be_left(const Config& config, std::string_view name) {
+bool is_ignorable(const Config& config, std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") || (config.tie_word_embeddings && name == "lm_head.weight");
 }
 
@@ -54,7 +54,7 @@ Status check_tensors(const Checkpoint& checkpoint, const Config& config) {
     wanted.insert(info.name);
   }
   for (const auto& [name, unused] : checkpoint.names())
-    if (!wanted.contains(name) && !may_be_left(config, name))
+    if (!wanted.contains(name) && !is_ignorable(config, name))
       return input_error("{}: tensor '{}': expected none of that name in a {} with {} layers",
                          checkpoint.file_of(name), name, model_type(config.family), config.layers);
   return ok_status();
@@ -110,7 +110,7 @@ Status save_weights(const Weights& weights, const std::filesystem::path& folder,
     infos.push_back(parameter.info);
     infos.back().dtype = config.dtype;
   }
-  const ShardPlan plan = plan_shards(infos, options.most_shard_bytes);
+  const ShardPlan plan = plan_shards(infos, options.max_shard_bytes);
   size_t next = 0;
   for (const auto& shard : plan.shards) {
     NEREID_TRY(auto writer, SafetensorsWriter::create(staged.staged() / shard.file, shard.tensors));

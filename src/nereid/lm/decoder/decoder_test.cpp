@@ -125,7 +125,7 @@ TEST(Weights, WhatIsSavedIsLoadedAgain) {
     const Weights weights = drawn(Family::kLlama, tied);
     const auto path = folder->path() / (tied ? "tied" : "untied");
     // Small shards: several files.
-    const auto saved = save_weights(weights, path, {.most_shard_bytes = 10000});
+    const auto saved = save_weights(weights, path, {.max_shard_bytes = 10000});
     ASSERT_TRUE(saved.ok()) << saved.error().message;
     EXPECT_TRUE(std::filesystem::exists(path / "model.safetensors.index.json"));
     const auto loaded = load_weights(path, at::kCPU);

@@ -67,7 +67,7 @@ std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& 
 
 struct SaveOptions {
   std::optional<Dtype> dtype = {};  // the weights' own where absent
-  uint64_t most_shard_bytes = 5'000'000'000;
+  uint64_t max_shard_bytes = 5'000'000'000;
   // Copied along as they are: a tokenizer's files.
   std::vector<std::filesystem::path> also = {};
 };

@@ -55,7 +55,7 @@ void BlockManager::prepare(BlockTable& table, int64_t from, int64_t to,
   if (from % block_size_ != 0 && to > from && holders(table.blocks.back()) > 1) {
     const BlockId own = take();
     copies.emplace_back(table.blocks.back(), own);
-    let_go(table.blocks.back());
+    release_block(table.blocks.back());
     table.blocks.back() = own;
   }
   while (static_cast<int64_t>(table.blocks.size()) < blocks_for(to)) table.blocks.push_back(take());
@@ -79,7 +79,7 @@ BlockTable BlockManager::fork(const BlockTable& table) {
 
 void BlockManager::release(BlockTable& table) {
   // The last first: of unheld blocks the ends of sequences go before their beginnings.
-  for (size_t i = table.blocks.size(); i-- > 0;) let_go(table.blocks[i]);
+  for (size_t i = table.blocks.size(); i-- > 0;) release_block(table.blocks[i]);
   table = {};
 }
 
@@ -103,7 +103,7 @@ void BlockManager::hold(BlockId block) {
   if (at(block).holders++ == 0) unheld_.erase(at(block).place);
 }
 
-void BlockManager::let_go(BlockId block) {
+void BlockManager::release_block(BlockId block) {
   Block& b = at(block);
   NEREID_CHECK(b.holders > 0, "block {} to be held", block);
   if (--b.holders > 0) return;

@@ -81,7 +81,7 @@ class BlockManager {
   Block& at(BlockId block) { return blocks_[static_cast<size_t>(block)]; }
   BlockId take();
   void hold(BlockId block);
-  void let_go(BlockId block);
+  void release_block(BlockId block);
   // The name of the first of the table's blocks that has none yet.
   std::string next_name(const BlockTable& table, std::span<const TokenId> tokens) const;
 

@@ -9,13 +9,13 @@ namespace {
 
 TEST(RepetitionWatch, SeesAPeriodAgainAndAgain) {
   for (const size_t period :
-       {size_t{1}, size_t{7}, RepetitionWatch::kMostPeriod, RepetitionWatch::kMostPeriod + 1}) {
+       {size_t{1}, size_t{7}, RepetitionWatch::kMaxPeriod, RepetitionWatch::kMaxPeriod + 1}) {
     std::mt19937 random(static_cast<unsigned>(period));
     RepetitionWatch watch;
     for (int i = 0; i < 1000; ++i) ASSERT_FALSE(watch.push(static_cast<int64_t>(random() % 4096))) << i;
     size_t pushed = 0;
     while (pushed < 1000 && !watch.push(static_cast<int64_t>(pushed % period))) ++pushed;
-    if (period > RepetitionWatch::kMostPeriod) {
+    if (period > RepetitionWatch::kMaxPeriod) {
       EXPECT_EQ(pushed, 1000U);
     } else {
       EXPECT_GE(pushed + 1, RepetitionWatch::kTokens - period);

@@ -34,9 +34,9 @@ std::string_view to_string(Finish finish) {
 
 Scheduler::Scheduler(const SchedulerOptions& options)
     : options_(options), blocks_(options.blocks, options.block_size, options.share_prefixes) {
-  NEREID_CHECK(options.most_step_tokens >= 1 && options.most_sequences >= 1 && options.most_length >= 2,
-               "a step of a token of a sequence of two, got {}, {}, {}", options.most_step_tokens,
-               options.most_sequences, options.most_length);
+  NEREID_CHECK(options.max_step_tokens >= 1 && options.max_sequences >= 1 && options.max_length >= 2,
+               "a step of a token of a sequence of two, got {}, {}, {}", options.max_step_tokens,
+               options.max_sequences, options.max_length);
 }
 
 Result<int64_t> Scheduler::add(Request request) {
@@ -52,16 +52,16 @@ Result<int64_t> Scheduler::add(Request request) {
                          request.prompt[i]);
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   // A sample's last token is never computed.
-  const int64_t room = std::min(options_.most_length, blocks_.capacity() * blocks_.block_size() + 1);
+  const int64_t room = std::min(options_.max_length, blocks_.capacity() * blocks_.block_size() + 1);
   if (prompt >= room)
     return input_error("prompt: expected fewer than {} tokens (context {}, cache {}), got {}", room,
-                       options_.most_length, blocks_.capacity() * blocks_.block_size(), prompt);
-  if (unbegun_ >= options_.most_waiting)
+                       options_.max_length, blocks_.capacity() * blocks_.block_size(), prompt);
+  if (unbegun_ >= options_.max_waiting)
     return Error{fmt::format("the queue is full: {} requests wait", unbegun_), Blame::kOurs};
 
   const int64_t number = next_request_++;
   Group group{.request = std::move(request)};
-  group.most_length = prompt + std::min(group.request.sampling.max_tokens, room - prompt);
+  group.max_length = prompt + std::min(group.request.sampling.max_tokens, room - prompt);
   group.left = group.request.samples;
   for (int64_t sample = 0; sample < group.left; ++sample) {
     const SampleId id = {number, sample};
@@ -83,7 +83,7 @@ Result<int64_t> Scheduler::fork(SampleId from, Request request) {
     return input_error("fork: expected a prompt that {}/{} begins with", from.request, from.sample);
   const bool all = request.prompt.size() == source.tokens.size();
   NEREID_TRY(const int64_t number, add(std::move(request)));
-  if (!all || source.state != Sequence::kRunning || running() >= options_.most_sequences) return number;
+  if (!all || source.state != Sequence::kRunning || running() >= options_.max_sequences) return number;
   Sequence& first = *samples_.at({number, 0});
   std::erase(waiting_, &first);
   first.table = blocks_.fork(source.table);
@@ -107,7 +107,7 @@ bool Scheduler::append(SampleId id, std::span<const TokenId> tokens) {
   Sequence& sequence = *found->second;
   const Group& group = groups_.at(id.request);
   if (sequence.tokens.size() == group.request.prompt.size() ||
-      sequence.length() + std::ssize(tokens) >= group.most_length)
+      sequence.length() + std::ssize(tokens) >= group.max_length)
     return false;
   sequence.tokens.insert(sequence.tokens.end(), tokens.begin(), tokens.end());
   return true;
@@ -136,7 +136,7 @@ const Batch& Scheduler::schedule() {
   batch_ = {};
   batch_.step.starts = {0};
   scheduled_.clear();
-  budget_ = options_.most_step_tokens;
+  budget_ = options_.max_step_tokens;
   joining_ = 0;
   const int64_t preempted_before = preempted_;
   take_steps(true);
@@ -182,7 +182,7 @@ void Scheduler::preempt(Sequence& sequence) {
 
 void Scheduler::admit() {
   // One block at least is needed: looking for those that are there already is not free.
-  while (!waiting_.empty() && budget_ > 0 && running() + joining_ < options_.most_sequences &&
+  while (!waiting_.empty() && budget_ > 0 && running() + joining_ < options_.max_sequences &&
          running() < blocks_.available()) {
     Sequence& sequence = *waiting_.front();
     sequence.computed = blocks_.share(sequence.table, sequence.tokens);
@@ -232,7 +232,7 @@ void Scheduler::put_in(Sequence& sequence, int64_t tokens) {
   if (group.forked) return;
   // Samples that follow draw here too, as far as they may run.
   for (const Sequence* follower : of_request(sequence.id.request)) {
-    if (follower->state != Sequence::kFollowing || running() + joining_ >= options_.most_sequences) continue;
+    if (follower->state != Sequence::kFollowing || running() + joining_ >= options_.max_sequences) continue;
     draw(*follower);
     ++joining_;
   }
@@ -291,7 +291,7 @@ Finish Scheduler::finish_of(const Sequence& sequence) const {
   const Group& group = groups_.at(sequence.id.request);
   const auto& stops = group.request.sampling.stop_tokens;
   if (std::ranges::find(stops, sequence.tokens.back()) != stops.end()) return Finish::kStopToken;
-  return sequence.length() >= group.most_length ? Finish::kLength : Finish::kNot;
+  return sequence.length() >= group.max_length ? Finish::kLength : Finish::kNot;
 }
 
 void Scheduler::end(SampleId id, TokenId token, Finish finish, std::vector<Event>& events) {
@@ -359,7 +359,7 @@ void Scheduler::check() const {
   }
   NEREID_CHECK(running == running_.size() && waiting == waiting_.size(), "{} running, {} waiting, got {}, {}",
                running, waiting, running_.size(), waiting_.size());
-  NEREID_CHECK(this->running() <= options_.most_sequences, "{} to run at most", options_.most_sequences);
+  NEREID_CHECK(this->running() <= options_.max_sequences, "{} to run at most", options_.max_sequences);
   NEREID_CHECK(std::ranges::is_sorted(running_, {}, kById) && std::ranges::is_sorted(waiting_, {}, kById),
                "the oldest first");
   NEREID_CHECK(groups_.size() == left.size(), "{} requests, got {}", left.size(), groups_.size());

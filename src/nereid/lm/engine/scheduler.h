@@ -45,10 +45,10 @@ struct SchedulerOptions {
   BlockId blocks = 0;  // block 0, which is unused, included
   int64_t block_size = 16;
   bool share_prefixes = true;
-  int64_t most_step_tokens = 2048;
-  int64_t most_sequences = 256;    // that run at a time
-  int64_t most_length = 1 << 20;   // tokens of a sequence, as the model's context allows
-  size_t most_waiting = 4096;      // requests that have not begun
+  int64_t max_step_tokens = 2048;
+  int64_t max_sequences = 256;     // that run at a time
+  int64_t max_length = 1 << 20;    // tokens of a sequence, as the model's context allows
+  size_t max_waiting = 4096;       // requests that have not begun
   int64_t vocabulary = INT32_MAX;  // prompts have tokens below this
 };
 
@@ -146,11 +146,11 @@ class Scheduler {
   };
   struct Group {
     Request request;
-    int64_t most_length = 0;  // of a sample
-    int64_t left = 0;         // samples
-    int64_t ended = 0;        // of them, by themselves
-    bool begun = false;       // blocks were found for its first sample
-    bool forked = false;      // the prompt was read: no more samples follow
+    int64_t max_length = 0;  // of a sample
+    int64_t left = 0;        // samples
+    int64_t ended = 0;       // of them, by themselves
+    bool begun = false;      // blocks were found for its first sample
+    bool forked = false;     // the prompt was read: no more samples follow
   };
   struct Scheduled {
     Sequence* sequence;

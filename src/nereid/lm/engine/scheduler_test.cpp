@@ -44,7 +44,7 @@ struct SchedulerRun {
     const Batch& batch = scheduler.schedule();
     if (batch.step.tokens.empty()) return;
     ++steps;
-    EXPECT_LE(static_cast<int64_t>(batch.step.tokens.size()), options.most_step_tokens);
+    EXPECT_LE(static_cast<int64_t>(batch.step.tokens.size()), options.max_step_tokens);
     scheduler.check();
     const std::vector<TokenId> tokens = model.run(batch);
     note(scheduler.accept(tokens));
@@ -72,7 +72,7 @@ struct SchedulerRun {
     const Request& request = requests.at(id.request);
     const auto prompt = static_cast<int64_t>(request.prompt.size());
     const int64_t room =
-        std::min(options.most_length, int64_t{options.blocks - 1} * options.block_size + 1) - prompt;
+        std::min(options.max_length, int64_t{options.blocks - 1} * options.block_size + 1) - prompt;
     return fake_continuation(request, id.sample, std::min(request.sampling.max_tokens, room));
   }
 
@@ -114,7 +114,7 @@ TEST(Scheduler, SamplesForkFromOneReadingOfThePrompt) {
 // Each token is drawn after all tokens before it, whether they were drawn or appended, under few blocks too.
 TEST(Scheduler, SamplesGoOnWithAppendedTokens) {
   for (const BlockId blocks : {400, 45}) {
-    SchedulerRun bench({.blocks = blocks, .block_size = 4, .most_step_tokens = 16});
+    SchedulerRun bench({.blocks = blocks, .block_size = 4, .max_step_tokens = 16});
     std::mt19937 draw(blocks);
     for (int i = 0; i < 6; ++i)
       bench.add(
@@ -171,7 +171,7 @@ TEST(Scheduler, PromptsShareWhatTheyBeginWith) {
 }
 
 TEST(Scheduler, LongPromptsAreReadInPiecesDuringDecoding) {
-  SchedulerRun bench({.blocks = 100, .block_size = 4, .most_step_tokens = 8});
+  SchedulerRun bench({.blocks = 100, .block_size = 4, .max_step_tokens = 8});
   bench.add({.prompt = counted(3), .sampling = {.max_tokens = 30}});
   bench.step();
   bench.add({.prompt = counted(50, 7), .sampling = {.max_tokens = 3}});
@@ -215,7 +215,7 @@ TEST(Scheduler, StopTokensAndEnoughSamplesEnd) {
 }
 
 TEST(Scheduler, CancellingWhoReadsThePromptLeavesItToTheNext) {
-  SchedulerRun bench({.blocks = 100, .block_size = 4, .most_step_tokens = 4});
+  SchedulerRun bench({.blocks = 100, .block_size = 4, .max_step_tokens = 4});
   const int64_t number = bench.add({.prompt = counted(12), .sampling = {.max_tokens = 3}, .samples = 3});
   bench.step();
   bench.scheduler.cancel(SampleId{number, 0});
@@ -266,7 +266,7 @@ TEST(Scheduler, AForkHasToBeginAsItsSample) {
 }
 
 TEST(Scheduler, WhatIsRefused) {
-  Scheduler scheduler({.blocks = 5, .block_size = 4, .most_length = 12, .most_waiting = 2, .vocabulary = 50});
+  Scheduler scheduler({.blocks = 5, .block_size = 4, .max_length = 12, .max_waiting = 2, .vocabulary = 50});
   const auto refusal = [&](const Request& request) {
     const auto number = scheduler.add(request);
     return number.ok() ? "taken" : number.error().message;
@@ -303,11 +303,11 @@ TEST(Scheduler, RandomRequestsDrawWhatTheyWouldAlone) {
     SchedulerOptions options = {.blocks = static_cast<BlockId>(4 + below(30)),
                                 .block_size = 1 + below(5),
                                 .share_prefixes = below(4) != 0,
-                                .most_step_tokens = 1 + below(below(2) == 0 ? 4 : 40),
-                                .most_sequences = 1 + below(9),
-                                .most_length = 2 + below(60)};
+                                .max_step_tokens = 1 + below(below(2) == 0 ? 4 : 40),
+                                .max_sequences = 1 + below(9),
+                                .max_length = 2 + below(60)};
     SchedulerRun bench(options);
-    const int64_t room = std::min(options.most_length, (options.blocks - 1) * options.block_size + 1);
+    const int64_t room = std::min(options.max_length, (options.blocks - 1) * options.block_size + 1);
     std::set<SampleId> interfered;
     for (int operation = 0; operation < 120; ++operation) {
       const int64_t kind = below(10);

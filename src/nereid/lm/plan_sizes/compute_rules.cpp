@@ -41,7 +41,7 @@ StepResults like_first(const StepCall& call) {
   const Value& x = *call.tensor(0);
   return std::vector<Value>{new_value(elementwise_layout(x.sizes(), std::array{x.layout.get()}))};
 }
-StepResults like_first_twice(const StepCall& call) {
+StepResults two_like_first(const StepCall& call) {
   auto made = like_first(call);
   made->push_back(new_value(*made->front().layout));
   return made;
@@ -343,9 +343,9 @@ std::unordered_map<std::string_view, Rule> rules() {
                                                      {"eye", eye},
                                                      {"scalar_tensor", scalar},
                                                      {"arange", arange},
-                                                     {"sort", like_first_twice},
-                                                     {"cummax", like_first_twice},
-                                                     {"cummin", like_first_twice}};
+                                                     {"sort", two_like_first},
+                                                     {"cummax", two_like_first},
+                                                     {"cummin", two_like_first}};
   for (const char* name :
        {"sum", "mean", "amax", "amin", "std", "var", "logsumexp", "linalg_vector_norm", "nansum", "norm"})
     made.emplace(name, reduced_over_list);
@@ -369,7 +369,7 @@ std::unordered_map<std::string_view, Rule> rules() {
 }
 
 // Operators that are called without a tensor.
-bool makes_of_nothing(const std::string& name) {
+bool is_factory(const std::string& name) {
   static const Names kNames = {"zeros", "ones", "full",          "empty", "randn",
                                "rand",  "eye",  "scalar_tensor", "arange"};
   return kNames.contains(name);
@@ -380,7 +380,7 @@ bool makes_of_nothing(const std::string& name) {
 StepResults compute_results(const StepCall& call) {
   static const auto kRules = rules();
   static const Names kOfEachElement = names_in(kElementwise);
-  if (call.tensor(0) == nullptr && !makes_of_nothing(call.name)) return std::nullopt;
+  if (call.tensor(0) == nullptr && !is_factory(call.name)) return std::nullopt;
   if (kOfEachElement.contains(call.name)) return elementwise(call);
   const auto rule = kRules.find(call.name);
   return rule == kRules.end() ? std::nullopt : rule->second(call);

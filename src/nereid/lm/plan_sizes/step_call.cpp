@@ -8,7 +8,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr int kMostDepth = 4;
+constexpr int kMaxDepth = 4;
 constexpr int64_t kLargest = int64_t{1} << 40;  // factors of products
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -70,7 +70,7 @@ class CallReader {
   bool argument(StepArgument& into, int depth) {
     if (take('[')) {
       into.kind = StepArgument::Kind::kList;
-      return depth < kMostDepth && arguments(']', into.items, depth + 1);
+      return depth < kMaxDepth && arguments(']', into.items, depth + 1);
     }
     const size_t end = std::min(rest_.find_first_of(",)]["), rest_.size());
     std::string_view word = rest_.substr(0, end);

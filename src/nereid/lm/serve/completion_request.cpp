@@ -5,10 +5,10 @@
 namespace nereid::lm {
 namespace {
 
-constexpr size_t kLongestName = 4096, kMostPrompts = 1024, kLongestPrompt = size_t{16} << 20;
-constexpr int64_t kMostNew = 1 << 24, kMostLikeliest = 20, kMostSamples = 1024, kMostStops = 64;
-constexpr size_t kMostChoices = 1024;  // of all prompts of a request: its tokens are one turn of the server's
-constexpr int64_t kMostNewOfCompletions = 16;  // where a request does not say: as OpenAI's
+constexpr size_t kLongestName = 4096, kMaxPrompts = 1024, kLongestPrompt = size_t{16} << 20;
+constexpr int64_t kMaxNew = 1 << 24, kMaxTopLogprobs = 20, kMaxSamples = 1024, kMaxStops = 64;
+constexpr size_t kMaxChoices = 1024;  // of all prompts of a request: its tokens are one turn of the server's
+constexpr int64_t kMaxNewOfCompletions = 16;  // where a request does not say: as OpenAI's
 
 using Found = Result<std::optional<JsonField>>;
 
@@ -55,7 +55,7 @@ Status refuse_what_is_not_followed(const JsonField& root) {
     NEREID_TRY(const std::string type, format->text_at("type"));
     if (type != "text") return format->expected("the type text (no other is supported)");
   }
-  NEREID_TRY(const int64_t samples, whole(root, "n", 1, 1, kMostSamples));
+  NEREID_TRY(const int64_t samples, whole(root, "n", 1, 1, kMaxSamples));
   NEREID_TRY([[maybe_unused]] const int64_t best, whole(root, "best_of", samples, samples, samples));
   return ok_status();
 }
@@ -77,9 +77,9 @@ Result<CompletionRequest> CompletionReader::read(Endpoint endpoint, const std::s
   NEREID_TRY_STATUS(refuse_what_is_not_followed(root));
   NEREID_TRY_STATUS(read_sampling(root, request));
   if (const auto samples = static_cast<size_t>(request.generation.samples);
-      samples * request.prompts.size() > kMostChoices)
+      samples * request.prompts.size() > kMaxChoices)
     return input_error("body.n: expected at most {} answers to a request, got {} to each of {} prompts",
-                       kMostChoices, samples, request.prompts.size());
+                       kMaxChoices, samples, request.prompts.size());
   NEREID_TRY_STATUS(read_logprobs(root, request));
   NEREID_TRY(request.streams, flag(root, "stream"));
   NEREID_TRY(const auto stream_options, given(root, "stream_options"));
@@ -144,18 +144,18 @@ Status CompletionReader::read_prompts(const JsonField& root, CompletionRequest& 
   NEREID_TRY(const JsonField prompt, root.at("prompt"));
   if (prompt.json().is_string() || is_token_list(prompt.json())) return add(prompt);
   if (!prompt.json().is_array()) return prompt.expected("a text, a list of tokens, or a list of either");
-  NEREID_TRY_STATUS(prompt.each(kMostPrompts, add));
+  NEREID_TRY_STATUS(prompt.each(kMaxPrompts, add));
   return request.prompts.empty() ? Status(prompt.expected("at least one prompt")) : ok_status();
 }
 
 Status CompletionReader::read_sampling(const JsonField& root, CompletionRequest& request) {
   auto& generation = request.generation;
   NEREID_TRY(
-      generation.most_new,
+      generation.max_new,
       whole(root, "max_tokens",
-            request.endpoint == Endpoint::kChat ? defaults_.most_new : kMostNewOfCompletions, 1, kMostNew));
-  NEREID_TRY(generation.most_new, whole(root, "max_completion_tokens", generation.most_new, 1, kMostNew));
-  NEREID_TRY(generation.samples, whole(root, "n", 1, 1, kMostSamples));
+            request.endpoint == Endpoint::kChat ? defaults_.max_new : kMaxNewOfCompletions, 1, kMaxNew));
+  NEREID_TRY(generation.max_new, whole(root, "max_completion_tokens", generation.max_new, 1, kMaxNew));
+  NEREID_TRY(generation.samples, whole(root, "n", 1, 1, kMaxSamples));
   auto& draw = generation.draw;
   NEREID_TRY(draw.temperature, number(root, "temperature", said_.temperature.value_or(1), 0, 100));
   NEREID_TRY(draw.top_p, number(root, "top_p", said_.top_p.value_or(1), 1e-9, 1));
@@ -174,7 +174,7 @@ Status CompletionReader::read_sampling(const JsonField& root, CompletionRequest&
     return ok_status();
   }
   if (!stop->json().is_array()) return stop->expected("a text or a list of texts");
-  return stop->each(kMostStops, [&](const JsonField& item) -> Status {
+  return stop->each(kMaxStops, [&](const JsonField& item) -> Status {
     NEREID_TRY(const std::string one, item.text());
     request.stops.push_back(one);
     return ok_status();
@@ -188,13 +188,13 @@ Status CompletionReader::read_logprobs(const JsonField& root, CompletionRequest&
     NEREID_TRY(request.returns_logprobs, flag(root, "logprobs"));
     NEREID_TRY(const auto top, given(root, "top_logprobs"));
     if (!top) return ok_status();
-    NEREID_TRY(likeliest, top->integer(0, kMostLikeliest));
+    NEREID_TRY(likeliest, top->integer(0, kMaxTopLogprobs));
     if (!request.returns_logprobs) return top->expected("logprobs: true with it");
     return ok_status();
   }
   NEREID_TRY(const auto logprobs, given(root, "logprobs"));
   if (!logprobs) return ok_status();
-  NEREID_TRY(likeliest, logprobs->integer(0, kMostLikeliest));
+  NEREID_TRY(likeliest, logprobs->integer(0, kMaxTopLogprobs));
   request.returns_logprobs = true;
   if (!request.echoes.empty())
     return logprobs->expected("no echo with it (log-probabilities of prompt tokens are not computed)");

@@ -37,7 +37,7 @@ struct CompletionRequest {
 };
 
 struct CompletionDefaults {
-  int64_t most_new = 4096;  // of a chat's answer
+  int64_t max_new = 4096;  // of a chat's answer
   bool thinking = true;
 };
 

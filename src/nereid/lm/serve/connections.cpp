@@ -92,7 +92,7 @@ void Connections::flush(Connection& connection) const {
                                  connection.unsent.size() - sent, MSG_NOSIGNAL);
     if (taken >= 0) sent += static_cast<size_t>(taken);
     if (taken >= 0 || errno == EINTR) continue;
-    if (errno == EAGAIN && connection.unsent.size() - sent <= limits_.most_unsent) break;
+    if (errno == EAGAIN && connection.unsent.size() - sent <= limits_.max_unsent) break;
     connection.state = Connection::kLost;
   }
   connection.unsent.erase(0, sent);

@@ -19,9 +19,9 @@ namespace nereid::lm {
 using ClientId = uint64_t;
 
 struct ConnectionLimits {
-  size_t most = 4096;                     // at a time; more are closed at once
-  size_t most_unsent = size_t{64} << 20;  // bytes for one client: one that does not read is cut
-  double seconds_for_request = 60;        // from its coming until its request is whole
+  size_t most = 4096;                    // at a time; more are closed at once
+  size_t max_unsent = size_t{64} << 20;  // bytes for one client: one that does not read is cut
+  double seconds_for_request = 60;       // from its coming until its request is whole
 };
 
 class Connections {

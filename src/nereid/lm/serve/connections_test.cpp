@@ -97,7 +97,7 @@ TEST_F(ConnectionsTest, WhoDoesNotAskInTimeIsCutAndWhoHasAskedIsNot) {
 }
 
 TEST_F(ConnectionsTest, WhoDoesNotReadIsCut) {
-  open({.most_unsent = size_t{1} << 20});
+  open({.max_unsent = size_t{1} << 20});
   const Fd deaf = client(kWholeRequest);
   ASSERT_TRUE(turn_until([&] { return !asked_.empty(); }));
   EXPECT_TRUE(turn_until([&] {

@@ -54,8 +54,8 @@ bool HttpReader::feed(std::string_view bytes) {
     const size_t from = head_.size() - std::min<size_t>(head_.size(), 3);
     head_ += bytes;
     const size_t end = head_.find("\r\n\r\n", from);
-    if (std::min(end, head_.size()) > kMostHead)
-      return refuse(431, fmt::format("expected a head of at most {} bytes", kMostHead));
+    if (std::min(end, head_.size()) > kMaxHead)
+      return refuse(431, fmt::format("expected a head of at most {} bytes", kMaxHead));
     if (end == std::string::npos) return false;
     const std::string rest = head_.substr(end + 4);
     head_.resize(end);
@@ -96,8 +96,8 @@ bool HttpReader::read_head(std::string_view head) {
     const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), length);
     if (failure != std::errc() || end != value.data() + value.size() || (reported && length != *body_bytes_))
       return refuse(400, "expected one Content-Length, a number");
-    if (length > kMostBody)
-      return refuse(413, fmt::format("expected a body of at most {} bytes, got {}", kMostBody, length));
+    if (length > kMaxBody)
+      return refuse(413, fmt::format("expected a body of at most {} bytes, got {}", kMaxBody, length));
     body_bytes_ = length, reported = true;
   }
   return false;

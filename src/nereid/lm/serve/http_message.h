@@ -21,7 +21,7 @@ class HttpReader {
     int status = 400;
     std::string reason;
   };
-  static constexpr size_t kMostHead = size_t{64} << 10, kMostBody = size_t{16} << 20;
+  static constexpr size_t kMaxHead = size_t{64} << 10, kMaxBody = size_t{16} << 20;
 
   // True when the request is whole, or refused: nothing more is read then.
   bool feed(std::string_view bytes);

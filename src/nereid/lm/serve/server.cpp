@@ -8,7 +8,7 @@
 namespace nereid::lm {
 namespace {
 
-constexpr std::string_view kComeAgain = "Retry-After: 1\r\n";
+constexpr std::string_view kRetryAfter = "Retry-After: 1\r\n";
 
 Json error_json(int status, const std::string& message, const Json& parameter = nullptr,
                 const Json& code = nullptr) {
@@ -39,12 +39,12 @@ Result<Answer> Server::run() {
     }
     if (ending_ && jobs_.empty() && connections_.all_sent()) return Answer::kYes;
     if (ending_ && ending_->passed()) return cut();
-    look_around();
+    check_connections();
     generation_.step([&](const lm::Token& token) { take(token); });
   }
 }
 
-void Server::look_around() {
+void Server::check_connections() {
   // While it ends, what was sent meanwhile may have been the last.
   const int milliseconds = !generation_.idle() ? 0
                            : ending_           ? std::min(ending_->poll_milliseconds(), 20)
@@ -87,7 +87,7 @@ void Server::answer(ClientId client, const HttpRequest& request) {
   const bool head = request.method == "HEAD", chats = path == "/v1/chat/completions",
              one_model = path.starts_with(fmt::format("{}/", kModels));
   const bool informs = path == "/health" || path == kModels || one_model;
-  if (ending_) return fail(client, 503, "this server is ending", kComeAgain);
+  if (ending_) return fail(client, 503, "this server is ending", kRetryAfter);
   if (!informs && !chats && path != "/v1/completions")
     return fail(
         client, 404,
@@ -114,7 +114,7 @@ void Server::answer(ClientId client, const HttpRequest& request) {
     return fail(client, 429,
                 fmt::format("{} requests wait already (--queue {})", generation_.scheduler().unbegun(),
                             options_.queue),
-                kComeAgain);
+                kRetryAfter);
   begin(client, chats ? Endpoint::kChat : Endpoint::kCompletions, request.body);
 }
 
@@ -199,7 +199,7 @@ Result<Answer> Server::cut() {
   const std::string message = "this server ended before the answer was whole";
   for (const auto& [client, job] : jobs_) {
     if (!job.completion.streams()) {
-      fail(client, 503, message, kComeAgain);
+      fail(client, 503, message, kRetryAfter);
       continue;
     }
     connections_.send(client, server_event(error_json(503, message)));

@@ -56,7 +56,7 @@ class Server {
     std::map<size_t, size_t>
         open;  // the engine's requests that are not over: the choice that each begins with
   };
-  void look_around();
+  void check_connections();
   void answer(ClientId client, const HttpRequest& request);
   void begin(ClientId client, Endpoint endpoint, const std::string& body);
   void take(const lm::Token& token);

@@ -29,7 +29,7 @@ size_t trailing_space(std::string_view text) {
   return text.size() - left;
 }
 
-bool stands_alone(std::string_view before, std::string_view after) {
+bool is_single_word(std::string_view before, std::string_view after) {
   const UnicodeTable& table = unicode_table();
   const auto word = [&](CodePoint c) { return (unicode_class(table, c.value) & kWordCharacter) != 0; };
   return (before.empty() || !word(last_code_point(before))) &&
@@ -96,7 +96,7 @@ void AddedTokenFinder::split(std::string_view text, bool leave_special, std::vec
     at = end;
     const AddedToken& token = tokens_[found.token];
     if (leave_special && token.special) continue;
-    if (token.single_word && !stands_alone(text.substr(0, begin), text.substr(end))) continue;
+    if (token.single_word && !is_single_word(text.substr(0, begin), text.substr(end))) continue;
     if (token.lstrip) begin = std::max(begin - trailing_space(text.substr(0, begin)), done);
     if (token.rstrip) end += leading_space(text.substr(end));
     if (done < begin) pieces.push_back({text.substr(done, begin - done), kNoToken});

@@ -15,11 +15,11 @@ namespace nereid::lm {
 namespace {
 
 constexpr TokenId kIdLimit = TokenizerDocument::kIdLimit;
-constexpr size_t kMostItems = 1 << 20;
+constexpr size_t kMaxItems = 1 << 20;
 
 // Members that are not listed may change what the file means.
 Status only(const JsonField& object, std::initializer_list<std::string_view> known) {
-  return object.each_member(kMostItems, [&](const std::string& name, const JsonField& member) -> Status {
+  return object.each_member(kMaxItems, [&](const std::string& name, const JsonField& member) -> Status {
     if (std::ranges::find(known, name) != known.end()) return ok_status();
     return input_error("{}: not a member that is known here", member.path());
   });
@@ -188,7 +188,7 @@ class TokenizerFile {
     if (type != "Sequence") return unknown_type(normalizer, "'NFC' or 'Sequence'", type);
     NEREID_TRY_STATUS(only(normalizer, {"type", "normalizers"}));
     NEREID_TRY(const JsonField parts, normalizer.at("normalizers"));
-    return parts.each(kMostItems, [this](const JsonField& part) { return read_normalizer(part); });
+    return parts.each(kMaxItems, [this](const JsonField& part) { return read_normalizer(part); });
   }
 
   Status read_pre_tokenizer(const JsonField& cut) {
@@ -219,7 +219,7 @@ class TokenizerFile {
     if (type != "Sequence") return unknown_type(cut, "'Split', 'Digits', 'ByteLevel' or 'Sequence'", type);
     NEREID_TRY_STATUS(only(cut, {"type", "pretokenizers"}));
     NEREID_TRY(const JsonField parts, cut.at("pretokenizers"));
-    return parts.each(kMostItems, [this](const JsonField& part) { return read_pre_tokenizer(part); });
+    return parts.each(kMaxItems, [this](const JsonField& part) { return read_pre_tokenizer(part); });
   }
 
   Status read_split(const JsonField& cut) {
@@ -262,7 +262,7 @@ class TokenizerFile {
   Status read_added_tokens(const JsonField& added) {
     std::vector<AddedToken> tokens;
     TokenId highest = kNoToken;
-    NEREID_TRY_STATUS(added.each(kMostItems, [&](const JsonField& field) -> Status {
+    NEREID_TRY_STATUS(added.each(kMaxItems, [&](const JsonField& field) -> Status {
       NEREID_TRY_STATUS(
           only(field, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"}));
       AddedToken token;
@@ -313,7 +313,7 @@ class TokenizerFile {
       return unknown_type(processor, "'ByteLevel', 'TemplateProcessing' or 'Sequence'", type);
     NEREID_TRY_STATUS(only(processor, {"type", "processors"}));
     NEREID_TRY(const JsonField parts, processor.at("processors"));
-    return parts.each(kMostItems, [this](const JsonField& part) { return read_post_processor(part); });
+    return parts.each(kMaxItems, [this](const JsonField& part) { return read_post_processor(part); });
   }
 
   Status read_template(const JsonField& processor) {
@@ -322,7 +322,7 @@ class TokenizerFile {
     NEREID_TRY(const JsonField single, processor.at("single"));
     std::vector<TokenId> before, after;
     bool seen = false;
-    NEREID_TRY_STATUS(single.each(kMostItems, [&](const JsonField& piece) -> Status {
+    NEREID_TRY_STATUS(single.each(kMaxItems, [&](const JsonField& piece) -> Status {
       NEREID_TRY_STATUS(only(piece, {"SpecialToken", "Sequence"}));
       NEREID_TRY(const auto sequence, piece.find("Sequence"));
       if (sequence) {
@@ -335,7 +335,7 @@ class TokenizerFile {
       NEREID_TRY(const std::string spelling, name.text());
       NEREID_TRY(const JsonField entry, special.at(spelling));
       NEREID_TRY(const JsonField ids, entry.at("ids"));
-      return ids.each(kMostItems, [&](const JsonField& id) -> Status {
+      return ids.each(kMaxItems, [&](const JsonField& id) -> Status {
         NEREID_TRY(const int64_t value, id.integer(0, out_->size() - 1));
         (seen ? after : before).push_back(static_cast<TokenId>(value));
         return ok_status();
@@ -353,7 +353,7 @@ class TokenizerFile {
     if (type == "ByteLevel") return ok_status();
     if (type != "Sequence") return unknown_type(decoder, "'ByteLevel'", type);
     NEREID_TRY(const JsonField parts, decoder.at("decoders"));
-    NEREID_TRY(const size_t count, parts.size(kMostItems));
+    NEREID_TRY(const size_t count, parts.size(kMaxItems));
     if (count != 1) return parts.expected("ByteLevel alone");
     return read_decoder(parts.item(0));
   }

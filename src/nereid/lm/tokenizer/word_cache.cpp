@@ -7,7 +7,7 @@ namespace nereid::lm {
 void WordCache::keep(std::string_view word, size_t readable, std::span<const TokenId> ids) {
   if (word.empty() || word.size() > kLongestWord) return;
   if (2 * used_ >= slots_.size()) {
-    if (slots_.size() < kMostSlots) {
+    if (slots_.size() < kMaxSlots) {
       grow();
     } else {
       std::ranges::fill(slots_, Slot{});

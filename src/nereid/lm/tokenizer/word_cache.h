@@ -46,7 +46,7 @@ class WordCache {
   void keep(std::string_view word, size_t readable, std::span<const TokenId> ids);
 
  private:
-  static constexpr size_t kFirstSlots = size_t{1} << 12, kMostSlots = size_t{1} << 19;
+  static constexpr size_t kFirstSlots = size_t{1} << 12, kMaxSlots = size_t{1} << 19;
   // Of a word up to 16 bytes these are its bytes and zeros; of a longer one two hashes.
   struct Key {
     uint64_t first, second, hash;

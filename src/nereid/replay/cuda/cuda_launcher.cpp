@@ -40,7 +40,7 @@ ttir::FindingKind kind_of(CUresult code) {
   return ttir::FindingKind::kOutOfBounds;
 }
 
-std::string_view what_happened(CUresult code) {
+std::string_view describe_error(CUresult code) {
   switch (code) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:
       return "reads or writes outside every tensor";
@@ -62,7 +62,7 @@ ttir::Finding finding_of_fault(const trace::Kernel& kernel, CUresult code, const
   finding.file = kernel.place.file;
   finding.line = kernel.place.line;
   finding.sentence = fmt::format("kernel {} ({}:{}) {} on the GPU: {}", kernel.name, kernel.place.file,
-                                 kernel.place.line, what_happened(code), error);
+                                 kernel.place.line, describe_error(code), error);
   return finding;
 }
 

@@ -137,9 +137,9 @@ CUresult CudaMachine::wait(Deadline deadline) const {
 }
 
 void CudaMachine::trim() {
-  constexpr int64_t kMuch = int64_t{256} << 20;
+  constexpr int64_t kLargeAllocation = int64_t{256} << 20;
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device_));
-  if (stats.reserved_bytes[0].current - stats.allocated_bytes[0].current > kMuch)
+  if (stats.reserved_bytes[0].current - stats.allocated_bytes[0].current > kLargeAllocation)
     c10::cuda::CUDACachingAllocator::emptyCache();
 }
 

@@ -94,8 +94,8 @@ Json CudaRole::time_begin(const Json& document) {
 }
 
 Json CudaRole::time(const Json& document) {
-  constexpr int kMostSamples = 10000;
-  const int count = std::clamp(document.at("count").get<int>(), 1, kMostSamples);
+  constexpr int kMaxSamples = 10000;
+  const int count = std::clamp(document.at("count").get<int>(), 1, kMaxSamples);
   const Deadline deadline = Deadline::after(document.at("seconds").get<double>());
   options_.deadline = deadline;
   const bool graph = document.at("mode").get<std::string>() == "graph";
@@ -104,7 +104,7 @@ Json CudaRole::time(const Json& document) {
 }
 
 Json CudaRole::time_end() {
-  role_->hand_over();
+  role_->copy_outputs();
   return {{"ok", true}};
 }
 

@@ -25,7 +25,7 @@ class CudaRole final : public Role {
 
   Json handle(const std::string& verb, Message& request, std::vector<int>& descriptors) override;
   Playing playing() override { return role_->playing(); }
-  void hand_over() override { role_->hand_over(); }
+  void copy_outputs() override { role_->copy_outputs(); }
 
  private:
   Json memory();

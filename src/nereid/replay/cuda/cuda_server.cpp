@@ -58,14 +58,14 @@ class Kept {
   // Hears what it has to say until `deadline`: whether it is at rest, warm and without a session. An error
   // where it is gone, or said so.
   Result<bool> rests(Deadline deadline) {
-    while (words_to_come_ > 0) {
+    while (expected_messages_ > 0) {
       bool timed_out = false;
       auto word = receive_message(socket_.get(), deadline, &timed_out);
       if (timed_out) return false;
       if (!word.ok()) return word.error();
       if (word->document.contains("error"))
         return our_error("{}", word->document["error"].get<std::string>());
-      --words_to_come_;
+      --expected_messages_;
     }
     playing_ = false;
     leave_by_.reset();
@@ -75,7 +75,7 @@ class Kept {
   Status play(const std::string& role, int socket) {
     playing_ = true;
     role_ = role;
-    ++words_to_come_;
+    ++expected_messages_;
     return send_message(socket_.get(), {{"play", role}}, {socket});
   }
   // Its session is over: it has until `deadline` to come to rest.
@@ -97,7 +97,7 @@ class Kept {
   pid_t pid_;
   std::string role_;
   int status_ = 0;
-  int words_to_come_ = 1;  // one when it is warm, one after each session
+  int expected_messages_ = 1;  // one when it is warm, one after each session
   bool playing_ = false;
   std::optional<Deadline> leave_by_;
 };
@@ -173,7 +173,7 @@ class Server {
   Result<Kept*> take(const std::string& role) {
     const Deadline patience = Deadline::after(2 * options_.patience);
     while (true) {
-      look_after();
+      reap_processes();
       if (Kept* idle = idle_for(role)) return idle;
       if (static_cast<int>(kept_.size()) >= options_.most) {
         // One that has played the other role makes room.
@@ -192,7 +192,7 @@ class Server {
   }
 
   // Lets go of those that are gone, and of those that do not come to rest.
-  void look_after() {
+  void reap_processes() {
     std::erase_if(kept_, [](auto& kept) {
       if (kept->playing() && !kept->leaving()) return false;
       return !kept->rests(Deadline::after(0)).ok() || kept->late();

@@ -14,18 +14,18 @@ extern "C" __global__ void __launch_bounds__(kThreads) nereid_scale(const Metric
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads) nereid_own_error(const MetricParameters p) {
-  __shared__ OwnPart slots[kThreads];
+  __shared__ ReferencePart slots[kThreads];
   own_error_block(Whole(), p, slots);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads) nereid_got_error(const MetricParameters p) {
-  __shared__ GotPart slots[kThreads];
+  __shared__ CandidatePart slots[kThreads];
   got_error_block(Whole(), p, slots);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads) nereid_both_errors(const MetricParameters p) {
-  __shared__ BothParts slots[kThreads];
-  both_errors_block(Whole(), p, slots);
+  __shared__ ErrorParts slots[kThreads];
+  error_pair_block(Whole(), p, slots);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads) nereid_tail(const TailParameters p) {

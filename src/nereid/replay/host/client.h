@@ -38,11 +38,11 @@ struct ServerOptions {
 
 struct SessionOptions {
   Device device = Device::kCpu;
-  double phase_seconds = 30;                // each phase of the candidate
-  int threads = 0;                          // 0: one for small tasks, else all cores
-  int64_t memory_limit = 0;                 // bytes; 0: what the machine (or the cgroup, or the GPU) has free
-  int64_t frugal_above = int64_t{2} << 30;  // bytes that a session would take else: see memory_plan.h
-  bool whole_memory = false;                // no other session holds memory of the device meanwhile
+  double phase_seconds = 30;  // each phase of the candidate
+  int threads = 0;            // 0: one for small tasks, else all cores
+  int64_t memory_limit = 0;   // bytes; 0: what the machine (or the cgroup, or the GPU) has free
+  int64_t low_memory_above = int64_t{2} << 30;  // bytes that a session would take else: see memory_plan.h
+  bool whole_memory = false;                    // no other session holds memory of the device meanwhile
   // CUDA: compiled kernels of both traces by trace::Kernel::hash, as tracer::to_json writes them. A launch of
   // one that is missing is refused.
   std::map<std::string, std::string> kernels = {};

@@ -42,7 +42,7 @@ class ClientTest : public testing::TestWithParam<bool> {
   }
   std::unique_ptr<Session> begin(const Trace& reference, const Trace& candidate,
                                  SessionOptions options = {}) {
-    if (GetParam()) options.frugal_above = -1;
+    if (GetParam()) options.low_memory_above = -1;
     auto session = server().begin(reference, candidate, options, Deadline::after(60));
     EXPECT_TRUE(session.ok()) << session.error().message;
     const auto& facts = (*session)->facts();
@@ -404,7 +404,7 @@ TEST(GpuSessionsTest, TakeTurns) {
     s.step(make_call("aten::add.Tensor", {tensor_arg(t.y), tensor_arg(t.x)}, tensor_arg(out)));
     return tensor_arg(out);
   });
-  std::atomic<int> agreed = 0, open = 0, most_open = 0;
+  std::atomic<int> agreed = 0, open = 0, max_open = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 5; ++t)
     threads.emplace_back([&] {
@@ -413,7 +413,7 @@ TEST(GpuSessionsTest, TakeTurns) {
                            Deadline::after(60));
       ASSERT_TRUE(session.ok()) << session.error().message;
       const int now = ++open;
-      for (int most = most_open; most < now && !most_open.compare_exchange_weak(most, now);) {
+      for (int most = max_open; most < now && !max_open.compare_exchange_weak(most, now);) {
       }
       const auto report = (*session)->trial({.seed = 1}, {}, Deadline::after(60));
       agreed += report.ok() && report->ok();
@@ -421,7 +421,7 @@ TEST(GpuSessionsTest, TakeTurns) {
     });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(agreed, 5);
-  EXPECT_LE(most_open, 2);
+  EXPECT_LE(max_open, 2);
 }
 
 }  // namespace

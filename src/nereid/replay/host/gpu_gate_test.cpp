@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 TEST(GpuGateTest, WhoTimesIsAlone) {
   GpuGate gate(100us);  // so that some are joined
-  std::atomic<int> sharing = 0, timing = 0, wrong = 0, most_sharing = 0;
+  std::atomic<int> sharing = 0, timing = 0, wrong = 0, max_sharing = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t)
     threads.emplace_back([&] {
@@ -22,7 +22,7 @@ TEST(GpuGateTest, WhoTimesIsAlone) {
         {
           const auto pass = gate.share();
           int now = ++sharing;
-          for (int most = most_sharing; most < now && !most_sharing.compare_exchange_weak(most, now);) {
+          for (int most = max_sharing; most < now && !max_sharing.compare_exchange_weak(most, now);) {
           }
           if (timing > 0) ++wrong;
           std::this_thread::sleep_for(300us);
@@ -36,7 +36,7 @@ TEST(GpuGateTest, WhoTimesIsAlone) {
     });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_GT(most_sharing, 1);
+  EXPECT_GT(max_sharing, 1);
 }
 
 TEST(GpuGateTest, ShortStepsGoOneAfterTheOtherAndALongOneIsJoined) {

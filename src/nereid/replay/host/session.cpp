@@ -14,7 +14,7 @@ namespace {
 // many seconds later.
 constexpr double kGrace = 5;
 
-std::string whose_time(LimitOwner owner) {
+std::string limit_description(LimitOwner owner) {
   return owner == LimitOwner::kCaller ? "the caller's budget" : "the time that we wait for it";
 }
 
@@ -30,10 +30,10 @@ Result<TrialReport> WorkerSession::trial(const Trial& trial, const Tolerance& to
 Result<MutationReport> WorkerSession::leave_out(const std::vector<int>& launches, Deadline deadline) {
   const auto gpu = share_gpu();
   MutationReport report;
-  NEREID_TRY_STATUS(rest_reference(deadline));
-  NEREID_TRY(auto answer,
-             ask_candidate({{"do", "leave_out"}, {"steps", launches}, {"seconds", options_.phase_seconds}},
-                           {}, deadline));
+  NEREID_TRY_STATUS(park_reference(deadline));
+  NEREID_TRY(auto answer, request_candidate(
+                              {{"do", "leave_out"}, {"steps", launches}, {"seconds", options_.phase_seconds}},
+                              {}, deadline));
   if (!answer) {
     report.failed = candidate_failure_;
     report.changed = candidate_failure_.has_value();
@@ -70,19 +70,19 @@ Result<UnmovedReport> WorkerSession::unmoved(Deadline deadline) {
                          output.at("numbers").get<std::vector<double>>()});
     return outputs;
   };
-  NEREID_TRY(const auto all, ask_reference({{"do", "unmoved"}, {"again", false}}, {}, deadline));
+  NEREID_TRY(const auto all, request_reference({{"do", "unmoved"}, {"again", false}}, {}, deadline));
   if (!all) return found;
   found.outputs = read(all->document);
   if (std::ranges::none_of(found.outputs, [](const UnmovedOutput& o) { return o.unmoved > 0; })) return found;
-  NEREID_TRY(const auto ran, ask_candidate({{"do", "run"},
-                                            {"seed", last_->trial.seed},
-                                            {"sanitize", false},
-                                            {"seconds", options_.phase_seconds},
-                                            {"alternatives", default_alternatives()},
-                                            {"other_pinned", true}},
-                                           {}, deadline));
+  NEREID_TRY(const auto ran, request_candidate({{"do", "run"},
+                                                {"seed", last_->trial.seed},
+                                                {"sanitize", false},
+                                                {"seconds", options_.phase_seconds},
+                                                {"alternatives", default_alternatives()},
+                                                {"other_pinned", true}},
+                                               {}, deadline));
   if (!ran) return found;
-  NEREID_TRY(const auto still, ask_reference({{"do", "unmoved"}, {"again", true}}, {}, deadline));
+  NEREID_TRY(const auto still, request_reference({{"do", "unmoved"}, {"again", true}}, {}, deadline));
   if (still) found.from_host = read(still->document);
   return found;
 }
@@ -116,8 +116,8 @@ Result<TimeReport> WorkerSession::time(const TimeRequest& request, const Toleran
     sides.must_choose |=
         std::get<trace::Launch>(judged_forward(candidate_)->steps[static_cast<size_t>(id.step)])
             .alternatives.size() > 1;
-  sides.ask_reference = [&](const Json& what) { return ask(ask_reference(what, {}, deadline)); };
-  sides.ask_candidate = [&](const Json& what) { return ask(ask_candidate(what, {}, deadline)); };
+  sides.request_reference = [&](const Json& what) { return ask(request_reference(what, {}, deadline)); };
+  sides.request_candidate = [&](const Json& what) { return ask(request_candidate(what, {}, deadline)); };
   sides.judge = [&]() -> Result<TrialReport> {
     TrialReport report = *last_;
     NEREID_TRY_STATUS(judge(report, tolerated(report.trial.distribution), deadline));
@@ -192,13 +192,14 @@ Json WorkerSession::default_alternatives() const {
   return chosen;
 }
 
-Result<std::optional<Message>> WorkerSession::ask_reference(const Json& request, const std::vector<int>& fds,
-                                                            Deadline deadline) {
+Result<std::optional<Message>> WorkerSession::request_reference(const Json& request,
+                                                                const std::vector<int>& fds,
+                                                                Deadline deadline) {
   if (reference_failure_) return std::optional<Message>();
   auto reply = r_->ask(request, fds, deadline);
   if (reply.interrupted) return Error{"interrupted", Blame::kInterrupted};
   if (!reply.answer && reply.late)
-    return our_error("the reference's replay did not end within {} ({})", whose_time(*reply.late),
+    return our_error("the reference's replay did not end within {} ({})", limit_description(*reply.late),
                      describe(r_->position().where(reference_)));
   if (!reply.answer)
     return our_error("the reference's worker is lost: {} in {}", describe_end(reply.status),
@@ -212,8 +213,9 @@ Result<std::optional<Message>> WorkerSession::ask_reference(const Json& request,
   return std::optional<Message>(std::move(*reply.answer));
 }
 
-Result<std::optional<Message>> WorkerSession::ask_candidate(const Json& request, const std::vector<int>& fds,
-                                                            Deadline deadline) {
+Result<std::optional<Message>> WorkerSession::request_candidate(const Json& request,
+                                                                const std::vector<int>& fds,
+                                                                Deadline deadline) {
   if (!alive_) return std::optional<Message>();
   auto reply = c_->ask(request, fds, deadline, 3 * options_.phase_seconds + kGrace);
   const auto fail = [&](Failure::Kind kind, const std::string& message) {
@@ -224,7 +226,7 @@ Result<std::optional<Message>> WorkerSession::ask_candidate(const Json& request,
   if (reply.interrupted || (!reply.answer && reply.late && *reply.late != LimitOwner::kCandidate)) {
     alive_ = false;
     if (reply.interrupted) return Error{"interrupted", Blame::kInterrupted};
-    return our_error("the candidate's replay did not end within {} ({})", whose_time(*reply.late),
+    return our_error("the candidate's replay did not end within {} ({})", limit_description(*reply.late),
                      describe(c_->position().where(candidate_)));
   }
   if (!reply.answer && reply.late) return fail(Failure::Kind::kTimedOut, "the time limit passed");
@@ -252,17 +254,17 @@ Result<std::optional<Message>> WorkerSession::ask_candidate(const Json& request,
   return std::optional<Message>(std::move(*reply.answer));
 }
 
-Status WorkerSession::rest_candidate(Deadline deadline) {
+Status WorkerSession::park_candidate(Deadline deadline) {
   if (!facts_.frugal || !alive_ || load_failure_) return ok_status();
   const auto failure = candidate_failure_;
-  NEREID_TRY(const auto rested, ask_candidate({{"do", "rest"}}, {}, deadline));
+  NEREID_TRY(const auto rested, request_candidate({{"do", "rest"}}, {}, deadline));
   if (rested) candidate_failure_ = failure;  // else it is lost, which the next run reports
   return ok_status();
 }
 
-Status WorkerSession::rest_reference(Deadline deadline) {
+Status WorkerSession::park_reference(Deadline deadline) {
   if (!facts_.frugal) return ok_status();
-  NEREID_TRY(const auto rested, ask_reference({{"do", "rest"}}, {}, deadline));
+  NEREID_TRY(const auto rested, request_reference({{"do", "rest"}}, {}, deadline));
   (void)rested;
   return ok_status();
 }
@@ -271,8 +273,8 @@ Result<bool> WorkerSession::prepare(TrialReport& report, Deadline deadline) {
   auto trial = report.trial;
   trial.perturb = report.perturbed;
   const auto gpu = share_gpu();
-  NEREID_TRY_STATUS(rest_candidate(deadline));
-  NEREID_TRY(auto answer, ask_reference({{"do", "prepare"}, {"trial", to_json(trial)}}, {}, deadline));
+  NEREID_TRY_STATUS(park_candidate(deadline));
+  NEREID_TRY(auto answer, request_reference({{"do", "prepare"}, {"trial", to_json(trial)}}, {}, deadline));
   if (!answer) {
     report.reference_failed = reference_failure_;
     if (!reference_unloadable_) reference_failure_.reset();
@@ -294,15 +296,15 @@ Result<bool> WorkerSession::run(TrialReport& report, const Json& alternatives, D
   Json tuned = Json::array();
   for (const auto& [step, indices] : how.tuned) tuned.push_back(Json::array({step, runnable(step, indices)}));
   const auto gpu = share_gpu();
-  NEREID_TRY_STATUS(rest_reference(deadline));
-  NEREID_TRY(auto answer, ask_candidate({{"do", "run"},
-                                         {"seed", report.trial.seed},
-                                         {"sanitize", report.trial.sanitize},
-                                         {"seconds", options_.phase_seconds},
-                                         {"alternatives", alternatives},
-                                         {"tuned", std::move(tuned)},
-                                         {"digests", how.digests}},
-                                        {}, deadline));
+  NEREID_TRY_STATUS(park_reference(deadline));
+  NEREID_TRY(auto answer, request_candidate({{"do", "run"},
+                                             {"seed", report.trial.seed},
+                                             {"sanitize", report.trial.sanitize},
+                                             {"seconds", options_.phase_seconds},
+                                             {"alternatives", alternatives},
+                                             {"tuned", std::move(tuned)},
+                                             {"digests", how.digests}},
+                                            {}, deadline));
   if (!answer) {
     report.failed = candidate_failure_;
     return false;
@@ -340,13 +342,13 @@ Status WorkerSession::judge(TrialReport& report, const Tolerance& tolerance, Dea
     return ok_status();
   }
   const auto gpu = share_gpu();
-  NEREID_TRY_STATUS(rest_candidate(deadline));
-  NEREID_TRY(auto answer, ask_reference({{"do", "judge"},
-                                         {"trial", to_json(report.trial)},
-                                         {"tolerance", to_json(tolerance)},
-                                         {"paths", paths_},
-                                         {"again", again}},
-                                        {}, deadline));
+  NEREID_TRY_STATUS(park_candidate(deadline));
+  NEREID_TRY(auto answer, request_reference({{"do", "judge"},
+                                             {"trial", to_json(report.trial)},
+                                             {"tolerance", to_json(tolerance)},
+                                             {"paths", paths_},
+                                             {"again", again}},
+                                            {}, deadline));
   if (!answer) {
     report.reference_failed = reference_failure_;
     reference_failure_.reset();

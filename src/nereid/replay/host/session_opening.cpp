@@ -27,22 +27,23 @@ Status WorkerSession::open(const WorkerMaker& make, MemoryAdmission& memory, Dea
   facts_.seconds_waited = waiting.seconds();  // for processes to be warm
   NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
   NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
-  NEREID_TRY(auto loaded, ask_reference({{"do", "load"}, {"threads", threads}, {"unmoved", tracks_unmoved()}},
-                                        {reference_file.get(), r_->position().fd()}, deadline));
+  NEREID_TRY(auto loaded,
+             request_reference({{"do", "load"}, {"threads", threads}, {"unmoved", tracks_unmoved()}},
+                               {reference_file.get(), r_->position().fd()}, deadline));
   if (!loaded) {  // the reference failed: trials say so
     reference_unloadable_ = true;
     return ok_status();
   }
   const Json& r = loaded->document;
-  NEREID_TRY(auto candidate, ask_candidate({{"do", "load"},
-                                            {"threads", threads},
-                                            {"may_keep_inputs", r.at("keeps_inputs")},
-                                            {"states", states_of(false)},
-                                            {"watched", watched(r)},
-                                            {"kept", kept(r)},
-                                            {"compared", pairing_.difference.empty()},
-                                            {"inputs_written", r.at("inputs_written")}},
-                                           {candidate_file.get(), c_->position().fd()}, deadline));
+  NEREID_TRY(auto candidate, request_candidate({{"do", "load"},
+                                                {"threads", threads},
+                                                {"may_keep_inputs", r.at("keeps_inputs")},
+                                                {"states", states_of(false)},
+                                                {"watched", watched(r)},
+                                                {"kept", kept(r)},
+                                                {"compared", pairing_.difference.empty()},
+                                                {"inputs_written", r.at("inputs_written")}},
+                                               {candidate_file.get(), c_->position().fd()}, deadline));
   if (!candidate) {
     load_failure_ = true;
     return ok_status();
@@ -111,8 +112,9 @@ Json WorkerSession::states_of(bool reference) const {
 }
 
 Result<Moment> WorkerSession::plan_memory_of(const Json& c, const std::set<int>& calls, Deadline deadline) {
-  NEREID_TRY(const auto planned,
-             ask_reference({{"do", "plan"}, {"states", states_of(true)}, {"calls", calls}}, {}, deadline));
+  NEREID_TRY(
+      const auto planned,
+      request_reference({{"do", "plan"}, {"states", states_of(true)}, {"calls", calls}}, {}, deadline));
   if (!planned) return Moment{"", 0};
   const Json& r = planned->document;
   TaskFootprint task;
@@ -125,7 +127,7 @@ Result<Moment> WorkerSession::plan_memory_of(const Json& c, const std::set<int>&
   r.at("moved").get_to(task.reference.moved);
   r.at("inputs_block").get_to(task.inputs_block);
   c.at("outputs_block").get_to(task.outputs_block);
-  facts_.frugal = largest(plan_memory(task, false)).bytes > options_.frugal_above;
+  facts_.frugal = largest(plan_memory(task, false)).bytes > options_.low_memory_above;
   const auto most = largest(plan_memory(task, facts_.frugal));
   facts_.peak_bytes = most.bytes;
   return most;
@@ -136,7 +138,7 @@ Status WorkerSession::take_memory(const Moment& most, MemoryAdmission& memory, D
   const auto measure = [&]() -> Result<int64_t> {
     if (options_.memory_limit > 0) return options_.memory_limit;
     if (!cuda) return available_memory();
-    NEREID_TRY(const auto answer, ask_reference({{"do", "memory"}}, {}, deadline));
+    NEREID_TRY(const auto answer, request_reference({{"do", "memory"}}, {}, deadline));
     if (!answer) return our_error("a worker does not say what memory its GPU has");
     return answer->document.at("free").get<int64_t>();
   };
@@ -182,13 +184,13 @@ std::string WorkerSession::name_of_state(trace::ValueId value) const {
 
 Status WorkerSession::connect(const Json& r, const Json& c, const std::set<int>& calls, Deadline deadline) {
   NEREID_TRY(auto shared,
-             ask_reference(
+             request_reference(
                  {{"do", "share"}, {"states", states_of(true)}, {"calls", calls}, {"frugal", facts_.frugal}},
                  {}, deadline));
   if (!shared) return ok_status();
   if (shared->descriptors.empty()) return our_error("the reference's worker sent no block");
-  NEREID_TRY(auto attached, ask_candidate({{"do", "attach"}, {"calls", calls}, {"frugal", facts_.frugal}},
-                                          {shared->descriptors[0].get()}, deadline));
+  NEREID_TRY(auto attached, request_candidate({{"do", "attach"}, {"calls", calls}, {"frugal", facts_.frugal}},
+                                              {shared->descriptors[0].get()}, deadline));
   if (!attached || !pairing_.difference.empty()) return ok_status();
   if (attached->descriptors.empty()) return our_error("a candidate's worker sent no block");
   Json shapes = Json::array();
@@ -214,8 +216,8 @@ Status WorkerSession::connect(const Json& r, const Json& c, const std::set<int>&
     add(ours);
     state.push_back(theirs);
   }
-  NEREID_TRY(auto taken, ask_reference({{"do", "attach"}, {"outputs", shapes}, {"state", state}},
-                                       {attached->descriptors[0].get()}, deadline));
+  NEREID_TRY(auto taken, request_reference({{"do", "attach"}, {"outputs", shapes}, {"state", state}},
+                                           {attached->descriptors[0].get()}, deadline));
   (void)taken;
   return ok_status();
 }

@@ -75,7 +75,7 @@ class TimedSession {
     }
     NEREID_TRY(const bool begun, begin(kind));
     if (!begun) return false;
-    NEREID_TRY(const bool timed, with_the_gpu_alone(kind));
+    NEREID_TRY(const bool timed, time_exclusively(kind));
     if (!timed) return false;
     NEREID_TRY(const bool right, look(trial));
     if (right) NEREID_TRY_STATUS(check_roofline(report_.kinds.back()));
@@ -89,7 +89,7 @@ class TimedSession {
     return report.ok() || !report.comparison->defined;
   }
 
-  Result<bool> with_the_gpu_alone(InputDistribution kind) {
+  Result<bool> time_exclusively(InputDistribution kind) {
     const Since sampling = since();
     const auto alone = sides_.gate->alone(sides_.use);
     NEREID_TRY(bool timed, take_turns(kind));
@@ -120,9 +120,9 @@ class TimedSession {
     }
     if (!chosen_) {
       const auto alone = sides_.gate->alone(sides_.use);
-      NEREID_TRY(const auto answer, sides_.ask_candidate({{"do", "choose"},
-                                                          {"seconds", request_.seconds},
-                                                          {"alternatives", sides_.alternatives}}));
+      NEREID_TRY(const auto answer, sides_.request_candidate({{"do", "choose"},
+                                                              {"seconds", request_.seconds},
+                                                              {"alternatives", sides_.alternatives}}));
       if (!answer) return spoil();
       alternatives_ = answer->at("alternatives");
       report_.alternatives_timed = answer->at("timed").get<int>();
@@ -140,7 +140,7 @@ class TimedSession {
     const Since capturing = since();
     const auto pass = sides_.gate->share(sides_.use);
     Json request = {{"do", "time_begin"}, {"alternatives", alternatives_}, {"seconds", kPatience}};
-    NEREID_TRY(const auto candidate, sides_.ask_candidate(request));
+    NEREID_TRY(const auto candidate, sides_.request_candidate(request));
     if (!candidate) return spoil();
     report_.input_sets = candidate->at("input_sets").get<int>();
     const auto why = [](const Json& answer) { return answer.at("graph").get<std::string>(); };
@@ -149,7 +149,7 @@ class TimedSession {
     if (report_.not_captured.empty()) known_ms_ = known_ms(kind);
     if (!known_ms_) {
       request["alternatives"] = Json::array();
-      NEREID_TRY(const auto reference, sides_.ask_reference(request));
+      NEREID_TRY(const auto reference, sides_.request_reference(request));
       if (!reference) return our_error("the reference fails when it is captured");
       if (!why(*reference).empty()) report_.not_captured = "the reference: " + why(*reference);
     }
@@ -164,8 +164,8 @@ class TimedSession {
 
   Result<bool> take_turns(InputDistribution kind) {
     bool reference_failed = false, candidate_failed = false;
-    RemoteProgram reference(sides_.ask_reference, reference_failed),
-        candidate(sides_.ask_candidate, candidate_failed);
+    RemoteProgram reference(sides_.request_reference, reference_failed),
+        candidate(sides_.request_candidate, candidate_failed);
     const bool own = comparisons_.empty();
     const bool graphs = report_.method == "graph";
     if (graphs && !known_ms_) known_ms_ = known_ms(kind);  // found while this waited to be alone
@@ -196,11 +196,12 @@ class TimedSession {
 
   // What the last timed run gave goes to where it is judged. Then, of the task's own kind, launches.
   Result<bool> take_launches() {
-    NEREID_TRY(const auto handed, sides_.ask_candidate({{"do", "time_end"}}));
+    NEREID_TRY(const auto handed, sides_.request_candidate({{"do", "time_end"}}));
     if (!handed) return spoil();
     if (comparisons_.size() > 1 || request_.graphs_alone || known_ms_) return true;
     bool failed = false, reference_failed = false;
-    RemoteProgram reference(sides_.ask_reference, reference_failed), candidate(sides_.ask_candidate, failed);
+    RemoteProgram reference(sides_.request_reference, reference_failed),
+        candidate(sides_.request_candidate, failed);
     gpu::TimingOptions options;
     options.budget_seconds = request_.seconds / 8;
     options.max_samples = 30;
@@ -252,7 +253,7 @@ class TimedSession {
     const bool fast = !gpu::below_roofline(*peaks, work, seconds).empty();
     work.bytes_read = 0;
     if (fast) {
-      NEREID_TRY(work.bytes_read, surely_read(times.kind));
+      NEREID_TRY(work.bytes_read, certainly_read_bytes(times.kind));
     }
     times.roofline_ms = gpu::roofline(*peaks, work).seconds * 1e3;
     report_.impossible = gpu::below_roofline(*peaks, work, seconds);
@@ -260,15 +261,15 @@ class TimedSession {
   }
 
   // Bytes of the inputs that reach the last trial's outputs.
-  Result<double> surely_read(InputDistribution kind) {
+  Result<double> certainly_read_bytes(InputDistribution kind) {
     if (request_.reference)
       if (const auto known = request_.reference->bytes_read(kind)) return *known;
     const Since trying = since();
     const auto pass = sides_.gate->share(sides_.use);
-    NEREID_TRY(const auto answer, sides_.ask_reference({{"do", "needs"},
-                                                        {"seed", request_.seed},
-                                                        {"samples", kNeedSamples},
-                                                        {"seconds", kNeedSeconds}}));
+    NEREID_TRY(const auto answer, sides_.request_reference({{"do", "needs"},
+                                                            {"seed", request_.seed},
+                                                            {"samples", kNeedSamples},
+                                                            {"seconds", kNeedSeconds}}));
     if (!answer) return our_error("the reference fails when its inputs are changed");
     double bytes = 0;
     for (const Json& input : answer->at("inputs"))

@@ -18,7 +18,7 @@ struct TimedSides {
   std::function<Result<TrialReport>(const Trial&)> replay;  // a trial whose outputs are not compared
   // The last trial again with these alternatives: [[step, index]...].
   std::function<Result<TrialReport>(const Json& alternatives)> again;
-  std::function<Result<std::optional<Json>>(const Json& request)> ask_reference, ask_candidate;
+  std::function<Result<std::optional<Json>>(const Json& request)> request_reference, request_candidate;
   // The outputs in the candidate's block against the reference's.
   std::function<Result<TrialReport>()> judge;
   std::function<TrialReport()> failed;

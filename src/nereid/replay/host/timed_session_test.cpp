@@ -60,11 +60,11 @@ struct Script {
       report.failed = Failure{Failure::Kind::kCrashed, {}, "as the script says"};
       return report;
     };
-    sides.ask_reference = [this](const Json& request) {
+    sides.request_reference = [this](const Json& request) {
       asked_of_reference.push_back(request.at("do").get<std::string>());
       return answer(request, reference_seconds, reference_graph);
     };
-    sides.ask_candidate = [this](const Json& request) -> Result<std::optional<Json>> {
+    sides.request_candidate = [this](const Json& request) -> Result<std::optional<Json>> {
       if (request.at("do").get<std::string>() == candidate_fails_at) return std::optional<Json>();
       const auto other = candidate_on.find(kind);
       return answer(request, other == candidate_on.end() ? candidate_seconds : other->second,
@@ -187,8 +187,8 @@ TEST(TimedSessionTest, TheFirstTimeOfAReferenceCountsForAll) {
   request.reference = std::make_shared<KnownReference>();
   Script late;
   auto sides = late.sides();
-  const auto ask = sides.ask_reference;
-  sides.ask_reference = [&](const Json& what) {
+  const auto ask = sides.request_reference;
+  sides.request_reference = [&](const Json& what) {
     EXPECT_EQ(what.at("do"), "time_begin");
     request.reference->keep_ms(InputDistribution::kOwn, 0.030);
     return ask(what);
@@ -224,10 +224,10 @@ TEST(TimedSessionTest, AWiderIntervalTakesFewerSamples) {
   const auto samples = [](double width) {
     Script script;
     auto sides = script.sides();
-    const auto ask = sides.ask_candidate;
+    const auto ask = sides.request_candidate;
     std::mt19937_64 random(7);
     std::lognormal_distribution<double> noise(0, 0.05);
-    sides.ask_candidate = [&](const Json& what) {
+    sides.request_candidate = [&](const Json& what) {
       auto answer = ask(what);
       if (what.at("do") == "time")
         for (auto& sample : (**answer)["samples"]) sample = 10e-6 * noise(random);

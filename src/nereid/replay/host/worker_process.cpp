@@ -31,15 +31,15 @@
 namespace nereid::replay {
 namespace {
 
-constexpr double kAnswerSeconds = 60;  // from an answer's first byte to its last
-constexpr double kSoonestLook = 0.05;  // between two looks at what a late worker has had
+constexpr double kAnswerSeconds = 60;       // from an answer's first byte to its last
+constexpr double kFirstPollSeconds = 0.05;  // between two looks at what a late worker has had
 
 // With NEREID_REPLAY_TIMES set, how long each request to a worker took, on stderr. docs/replay.md names the
 // requests.
 class RequestTimer {
  public:
   explicit RequestTimer(const Json& request) {
-    if (std::getenv("NEREID_REPLAY_TIMES") != nullptr) request_ = request.dump().substr(0, kMostOfARequest);
+    if (std::getenv("NEREID_REPLAY_TIMES") != nullptr) request_ = request.dump().substr(0, kMaxPerRequest);
   }
   ~RequestTimer() {
     if (!request_.empty()) fmt::print(stderr, "{:9.1f} ms {}\n", 1e3 * watch_.seconds(), printable(request_));
@@ -48,7 +48,7 @@ class RequestTimer {
   RequestTimer& operator=(const RequestTimer&) = delete;
 
  private:
-  static constexpr size_t kMostOfARequest = 120;
+  static constexpr size_t kMaxPerRequest = 120;
   std::string request_;
   Stopwatch watch_;
 };
@@ -112,9 +112,9 @@ void Worker::wait_for_answer(Reply& reply, Deadline deadline, double own_seconds
     auto times = before ? sandbox::times_of(process()) : std::nullopt;
     if (times) times->processor -= before->processor, times->waited -= before->waited;
     const double wall = watch.seconds(), left = own_seconds - sandbox::seconds_at_work(wall, times);
-    if (left <= 0 || wall >= kMostStretch * own_seconds) reply.late = LimitOwner::kCandidate;
+    if (left <= 0 || wall >= kMaxLimitExtension * own_seconds) reply.late = LimitOwner::kCandidate;
     if (reply.late) return;
-    look = Deadline::after(std::max(left, kSoonestLook), LimitOwner::kCandidate);
+    look = Deadline::after(std::max(left, kFirstPollSeconds), LimitOwner::kCandidate);
   }
 }
 
@@ -159,28 +159,28 @@ bool begins_with_any(std::string_view variable, std::span<const std::string_view
 // What the libraries of a server on the CPU read. Nothing else of a command's environment reaches it: it also
 // serves commands with other stores, caches and folders, and its workers, which read hostile traces, have no
 // use for passwords and keys of services.
-constexpr std::string_view kOfServer[] = {"PATH=",
-                                          "LANG=",
-                                          "LC_",
-                                          "LD_",
-                                          "GLIBC_TUNABLES=",
-                                          "MALLOC_",
-                                          "OMP_",
-                                          "GOMP_",
-                                          "KMP_",
-                                          "MKL_",
-                                          "DNNL_",
-                                          "ONEDNN_",
-                                          "ATEN_",
-                                          "TORCH_",
-                                          "PYTORCH_",
-                                          "CUDA_VISIBLE_DEVICES=",
-                                          "ASAN_",
-                                          "LSAN_",
-                                          "TSAN_",
-                                          "UBSAN_",
-                                          "NEREID_ISOLATION="};
-constexpr std::string_view kSpins[] = {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY="};
+constexpr std::string_view kServerEnvironment[] = {"PATH=",
+                                                   "LANG=",
+                                                   "LC_",
+                                                   "LD_",
+                                                   "GLIBC_TUNABLES=",
+                                                   "MALLOC_",
+                                                   "OMP_",
+                                                   "GOMP_",
+                                                   "KMP_",
+                                                   "MKL_",
+                                                   "DNNL_",
+                                                   "ONEDNN_",
+                                                   "ATEN_",
+                                                   "TORCH_",
+                                                   "PYTORCH_",
+                                                   "CUDA_VISIBLE_DEVICES=",
+                                                   "ASAN_",
+                                                   "LSAN_",
+                                                   "TSAN_",
+                                                   "UBSAN_",
+                                                   "NEREID_ISOLATION="};
+constexpr std::string_view kSpinSettings[] = {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY="};
 
 sandbox::SpawnSpec spawn_spec_of(const ForkServerSpec& spec) {
   std::vector<std::string> words{spec.program, "--serve"};
@@ -189,11 +189,11 @@ sandbox::SpawnSpec spawn_spec_of(const ForkServerSpec& spec) {
   auto environment = sandbox::own_environment();
   if (spec.keep_warm)  // a driver reads more than is known here
     std::erase_if(environment,
-                  [](const std::string& variable) { return !begins_with_any(variable, kOfServer); });
+                  [](const std::string& variable) { return !begins_with_any(variable, kServerEnvironment); });
   std::ranges::sort(environment);  // the order is no difference
   environment.emplace_back(sandbox::kHugeHeap);
   const bool spins = std::ranges::any_of(
-      environment, [](const std::string& variable) { return begins_with_any(variable, kSpins); });
+      environment, [](const std::string& variable) { return begins_with_any(variable, kSpinSettings); });
   if (!spins) environment.emplace_back(kShortSpin);
   return {.words = std::move(words), .environment = std::move(environment), .own_session = true};
 }
@@ -340,8 +340,8 @@ Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int 
 }
 
 void ForkServer::give_back(Idle back) {
-  constexpr int kMostSessions = 256;  // so that nothing in it grows for ever
-  if (!back.worker->alive() || back.sessions >= kMostSessions) return;
+  constexpr int kMaxSessions = 256;  // so that nothing in it grows for ever
+  if (!back.worker->alive() || back.sessions >= kMaxSessions) return;
   if (!back.worker->ask({{"do", "forget"}}, {}, Deadline::after(10)).answer) return;
   std::lock_guard lock(idle_mutex_);
   idle_.push_back(std::move(back));

@@ -61,14 +61,14 @@ class WorkerSession : public Session {
   Status connect(const Json& r, const Json& c, const std::set<int>& calls, Deadline deadline);
   // Nothing where the reference's own code failed (`reference_failure_` says how); an Error where the worker
   // is lost.
-  Result<std::optional<Message>> ask_reference(const Json& request, const std::vector<int>& fds,
-                                               Deadline deadline);
+  Result<std::optional<Message>> request_reference(const Json& request, const std::vector<int>& fds,
+                                                   Deadline deadline);
   // Nothing where the candidate failed, died or was too slow (`candidate_failure_` says how).
-  Result<std::optional<Message>> ask_candidate(const Json& request, const std::vector<int>& fds,
-                                               Deadline deadline);
+  Result<std::optional<Message>> request_candidate(const Json& request, const std::vector<int>& fds,
+                                                   Deadline deadline);
   // Where memory is dear one side holds next to nothing while the other works.
-  Status rest_candidate(Deadline deadline);
-  Status rest_reference(Deadline deadline);
+  Status park_candidate(Deadline deadline);
+  Status park_reference(Deadline deadline);
   Result<bool> prepare(TrialReport& report, Deadline deadline);
   // Of `how` its choices are among `alternatives`.
   Result<bool> run(TrialReport& report, const Json& alternatives, Deadline deadline,

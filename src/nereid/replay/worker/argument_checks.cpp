@@ -91,12 +91,12 @@ class Checks {
  public:
   Checks(std::string_view op, const GivenArguments& given) : op_(op), given_(given) {}
 
-  const Value& tensor(const char* name, size_t least_dims = 0) const {
+  const Value& tensor(const char* name, size_t min_dims = 0) const {
     const auto* value = given_.tensor(name);
     if (!value) refuse(fmt::format("the argument '{}' of {} is missing", name, op_));
-    if (value->sizes.size() < least_dims)
-      refuse(fmt::format("argument '{}' of {}: expected at least {} dimensions, got {}", name, op_,
-                         least_dims, value->sizes.size()));
+    if (value->sizes.size() < min_dims)
+      refuse(fmt::format("argument '{}' of {}: expected at least {} dimensions, got {}", name, op_, min_dims,
+                         value->sizes.size()));
     return *value;
   }
   // `count` elements in any number of dimensions; an omitted optional argument passes.
@@ -319,9 +319,9 @@ void check_sizes(std::string_view op, const GivenArguments& given) {
   }
 }
 
-std::optional<NumbersWithin> numbers_within(std::string_view op, const GivenArguments& given) {
+std::optional<ElementBounds> element_bounds(std::string_view op, const GivenArguments& given) {
   const auto within = [&](const char* name, double last) {
-    return NumbersWithin{given.index_of(name), name, 0, last};
+    return ElementBounds{given.index_of(name), name, 0, last};
   };
   const Checks checks(op, given);
   if (is_max_pool_backward(op)) {
@@ -342,7 +342,7 @@ std::optional<NumbersWithin> numbers_within(std::string_view op, const GivenArgu
   return std::nullopt;
 }
 
-void check_numbers(const NumbersWithin& within, const torch::jit::Stack& stack) {
+void check_numbers(const ElementBounds& within, const torch::jit::Stack& stack) {
   auto numbers = stack.at(within.argument).toTensor();
   if (!numbers.defined() || !numbers.is_cpu() || numbers.numel() == 0) return;
   if (within.or_else) numbers = numbers.masked_select(numbers.ne(*within.or_else));

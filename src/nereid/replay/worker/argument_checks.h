@@ -44,15 +44,15 @@ class GivenArguments {
 void check_sizes(std::string_view op, const GivenArguments& given);
 
 // What the numbers of one argument must be.
-struct NumbersWithin {
+struct ElementBounds {
   size_t argument = 0;
   std::string name;
   double first = 0, last = 0;           // both allowed
   std::optional<int64_t> or_else = {};  // allowed, too: an index that is passed over
 };
-std::optional<NumbersWithin> numbers_within(std::string_view op, const GivenArguments& given);
+std::optional<ElementBounds> element_bounds(std::string_view op, const GivenArguments& given);
 // Looks at tensors on the CPU alone: on a GPU, asking would hold up what is queued, and its page tables keep
 // every process to its own. Throws Failed (kRaised).
-void check_numbers(const NumbersWithin& within, const torch::jit::Stack& stack);
+void check_numbers(const ElementBounds& within, const torch::jit::Stack& stack);
 
 }  // namespace nereid::replay

@@ -126,12 +126,12 @@ class CpuMachine : public Machine {
   void synchronize() override {}
   // A few megabytes are wanted again at once, and each of their pages would be faulted in anew.
   void trim() override {
-    if (mallinfo2().fordblks > kWorthGivingBack) malloc_trim(0);
+    if (mallinfo2().fordblks > kTrimThreshold) malloc_trim(0);
   }
   bool tracks_written() const override { return true; }
 
  private:
-  static constexpr size_t kWorthGivingBack = size_t{64} << 20;
+  static constexpr size_t kTrimThreshold = size_t{64} << 20;
   static constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
   static at::Tensor map(int fd, int64_t bytes, int protection) {

@@ -10,8 +10,8 @@
 namespace nereid::replay {
 namespace {
 
-constexpr double kMostSeconds = 5;
-constexpr int kMostRounds = 4;
+constexpr double kMaxSeconds = 5;
+constexpr int kMaxRounds = 4;
 constexpr size_t kPage = 4096;
 
 // Zeros that take no memory until they are touched.
@@ -92,7 +92,7 @@ class HostCopy {
 }  // namespace
 
 std::optional<ttir::Work> launch_work(const trace::Trace& trace, const LaunchRequest& request,
-                                      const std::vector<at::Tensor>& bytes, int64_t most_copied) {
+                                      const std::vector<at::Tensor>& bytes, int64_t max_copied) {
   auto kernel = ttir::Kernel::load(trace.kernels[request.alternative->kernel].ttir);
   if (!kernel.ok() || !kernel->moves_by_data()) return std::nullopt;
   std::vector<size_t> order(bytes.size());
@@ -101,18 +101,18 @@ std::optional<ttir::Work> launch_work(const trace::Trace& trace, const LaunchReq
   std::vector<HostCopy> copies;
   for (const size_t b : order) {
     const int64_t size = bytes[b].numel();
-    copies.emplace_back(bytes[b], size <= most_copied);
-    if (size <= most_copied) most_copied -= size;
+    copies.emplace_back(bytes[b], size <= max_copied);
+    if (size <= max_copied) max_copied -= size;
   }
   std::optional<ttir::Work> work;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     std::vector<ttir::Buffer> buffers(bytes.size());
     for (size_t k = 0; k < order.size(); ++k)
       buffers[order[k]] = {.data = copies[k].fill(),
                            .bytes = bytes[order[k]].numel(),
                            .name = std::string(request.buffers[order[k]].name)};
-    const auto counted = kernel->count({request.alternative->grid, request.arguments}, buffers, kMostPrograms,
-                                       Deadline::after(kMostSeconds));
+    const auto counted = kernel->count({request.alternative->grid, request.arguments}, buffers, kMaxPrograms,
+                                       Deadline::after(kMaxSeconds));
     if (!counted.ok()) return std::nullopt;
     work = *counted;
     bool missed = false;

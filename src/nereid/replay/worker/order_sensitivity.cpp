@@ -28,12 +28,12 @@ struct Given {
 // NaN there. Where that is of keys or values that a mask hides, or a score overflows on its way, or all of a
 // row are minus infinity, right kernels have numbers as well as NaN: what is NaN becomes a number there, and
 // a number NaN.
-void spoil_attention(const Given& given, at::Tensor& result) {
-  constexpr int64_t kMostScores = int64_t{1} << 26;
+void poison_attention(const Given& given, at::Tensor& result) {
+  constexpr int64_t kMaxScores = int64_t{1} << 26;
   const auto query = given("query")->toTensor();
   auto key = given("key")->toTensor(), value = given("value")->toTensor();
   result = result.masked_fill(query.isfinite().logical_not().any(-1, true), kNan);
-  if (query.numel() / query.size(-1) * key.size(-2) > kMostScores) return;
+  if (query.numel() / query.size(-1) * key.size(-2) > kMaxScores) return;
   if (query.dim() > 2 && key.size(-3) != query.size(-3))
     for (at::Tensor* shared : {&key, &value})
       *shared = shared->repeat_interleave(query.size(-3) / shared->size(-3), shared->dim() - 3);
@@ -78,7 +78,7 @@ void spoil_attention(const Given& given, at::Tensor& result) {
 }
 
 // Squares are summed: PyTorch does so in float64 on the CPU and in float32 elsewhere.
-void spoil_squares(const Given& given, at::Tensor& result) {
+void poison_squares(const Given& given, at::Tensor& result) {
   const auto& name = given.op.schema().name();
   auto squares = name == "aten::var" ? result : result.square();
   if (name != "aten::linalg_vector_norm")
@@ -95,7 +95,7 @@ void spoil_squares(const Given& given, at::Tensor& result) {
 }
 
 // All of a transposed convolution's channel whose weights are not all finite.
-void spoil_channels(const Given& given, at::Tensor& result) {
+void poison_channels(const Given& given, at::Tensor& result) {
   const auto& name = given.op.schema().name();
   const auto *weights = given("weight"), *groups = given("groups"), *transposed = given("transposed");
   const bool classes =
@@ -118,7 +118,7 @@ bool is_product(std::string_view name) {
   return name != "aten::sum" && name != "aten::mean" && name != "aten::cumsum";
 }
 
-void spoil_sums(const Given& given, at::Tensor& result) {
+void poison_sums(const Given& given, at::Tensor& result) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   const bool product = is_product(given.op.schema().name());
   auto sizes = given.arguments;
@@ -141,20 +141,20 @@ void spoil_sums(const Given& given, at::Tensor& result) {
 // The elements of rows of factors [rows, n] whose product hangs on the order of multiplying in float32: the
 // factors of some run of neighbours, up to the element, overflow or underflow, and the whole does not do so
 // in every order. [rows, n] of bool.
-at::Tensor hangs_on_runs(const at::Tensor& factors) {
-  constexpr double kMostBits = 127.98, kLeastBits = -126;  // of float32, whose subnormals a GPU may flush
-  constexpr double kBeyond = 1e6;                          // bits that stand for zero and for infinity
+at::Tensor depends_on_runs(const at::Tensor& factors) {
+  constexpr double kMaxBits = 127.98, kMinBits = -126;  // of float32, whose subnormals a GPU may flush
+  constexpr double kBeyond = 1e6;                       // bits that stand for zero and for infinity
   const auto sizes = factors.abs();
   const auto bits = sizes.log2().clamp(-kBeyond, kBeyond).nan_to_num(0).cumsum(1);
   const auto largest = std::get<0>(bits.sub(std::get<0>(bits.cummin(1)).clamp_max(0)).cummax(1));
   const auto smallest = std::get<0>(bits.sub(std::get<0>(bits.cummax(1)).clamp_min(0)).cummin(1));
-  const auto over = largest.gt(kMostBits), under = smallest.lt(kLeastBits);
+  const auto over = largest.gt(kMaxBits), under = smallest.lt(kMinBits);
   const auto met = [](const at::Tensor& which) { return which.to(c10::kByte).cumsum(1).gt(0); };
   const auto nan =
       met(sizes.isnan())
           .logical_or(met(sizes.eq(0)).logical_and(met(sizes.eq(std::numeric_limits<double>::infinity()))));
-  return over.logical_and(under.logical_or(bits.le(kMostBits)))
-      .logical_or(under.logical_and(bits.gt(kLeastBits)))
+  return over.logical_and(under.logical_or(bits.le(kMaxBits)))
+      .logical_or(under.logical_and(bits.gt(kMinBits)))
       .logical_and(nan.logical_not());
 }
 
@@ -168,18 +168,18 @@ at::Tensor strided(const at::Tensor& rows, int64_t stride) {
 
 // Of each row of factors [rows, n]: the products of all (a reduction also multiplies what threads take in
 // steps of a power of two), or of those up to each element. [rows] or [rows, n] of bool.
-at::Tensor hangs_on_order(const at::Tensor& rows, bool running) {
+at::Tensor depends_on_order(const at::Tensor& rows, bool running) {
   constexpr int64_t kLongestStride = 1024;
   const auto length = rows.size(1);
-  auto hangs = hangs_on_runs(rows);
+  auto hangs = depends_on_runs(rows);
   if (running) return hangs;
   hangs = hangs.select(1, length - 1);
   for (int64_t stride = 2; stride <= std::min(kLongestStride, length / 2); stride *= 2)
-    hangs = hangs.logical_or(hangs_on_runs(strided(rows, stride)).select(1, length - 1));
+    hangs = hangs.logical_or(depends_on_runs(strided(rows, stride)).select(1, length - 1));
   return hangs;
 }
 
-void spoil_products(const Given& given, at::Tensor& result) {
+void poison_products(const Given& given, at::Tensor& result) {
   constexpr int64_t kPart = int64_t{1} << 22;  // elements: what is made on the way is no larger
   const auto* dim = given("dim");
   const bool running = given.op.schema().name() == "aten::cumprod";
@@ -193,7 +193,7 @@ void spoil_products(const Given& given, at::Tensor& result) {
   std::vector<at::Tensor> parts;
   const auto step = std::max<int64_t>(1, kPart / length);
   for (int64_t first = 0; first < count; first += step)
-    parts.push_back(hangs_on_order(rows.narrow(0, first, std::min(step, count - first)), running));
+    parts.push_back(depends_on_order(rows.narrow(0, first, std::min(step, count - first)), running));
   auto hangs = at::cat(parts, 0);
   if (running) hangs = hangs.view(moved.sizes()).movedim(-1, along);
   // What is NaN becomes a number, so that it differs too.
@@ -207,12 +207,12 @@ void invalidate_order_sensitive(const c10::OperatorHandle& op, const torch::jit:
   if (result.scalar_type() != c10::kDouble || result.numel() == 0) return;
   const Given given{op, arguments};
   const auto& name = op.schema().name();
-  if (name == "aten::scaled_dot_product_attention") return spoil_attention(given, result);
-  if (name == "aten::prod" || name == "aten::cumprod") return spoil_products(given, result);
+  if (name == "aten::scaled_dot_product_attention") return poison_attention(given, result);
+  if (name == "aten::prod" || name == "aten::cumprod") return poison_products(given, result);
   if (name == "aten::std" || name == "aten::var" || name == "aten::linalg_vector_norm")
-    return spoil_squares(given, result);
-  spoil_sums(given, result);
-  spoil_channels(given, result);
+    return poison_squares(given, result);
+  poison_sums(given, result);
+  poison_channels(given, result);
 }
 
 }  // namespace nereid::replay

@@ -340,7 +340,7 @@ PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& 
   }
   for (size_t i = 0; i < schema.arguments().size(); ++i) builder.argument(schema.arguments()[i], given.at(i));
   check_sizes(base, given);
-  prepared_call.within_ = numbers_within(base, given);
+  prepared_call.within_ = element_bounds(base, given);
   builder.result(call.result, schema.returns().size());
   if (prepared_call.only_metadata_ && !prepared_call.result_slots_.empty())
     refuse(fmt::format("{} of a tensor that is none of its arguments", op));

@@ -87,7 +87,7 @@ class PreparedCall {
   std::optional<GeneratorState> state_;  // nereid::save_generator, nereid::restore_generator
   // A random operator that was upcast to float64 draws in the dtype it had: the result is copied.
   std::optional<c10::ScalarType> draws_in_;
-  std::optional<NumbersWithin> within_;
+  std::optional<ElementBounds> within_;
   std::vector<c10::IValue> arguments_;
   std::vector<TensorSlot> tensors_;
   std::vector<GeneratorSlot> generators_;

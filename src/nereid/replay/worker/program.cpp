@@ -376,8 +376,8 @@ class Planner {
   void put_from_outside(size_t p, F touched) const {
     const auto& phase = trace_.phases[p];
     for (const auto s : phases_of(p).inject[0]) touched(s, Moment{static_cast<int>(p), -1});
-    const bool inputs_come = phase.kind == trace::PhaseKind::kMakeInputs && !options_.reference;
-    if (inputs_come && program_->calls_used_.contains(phase.call))
+    const bool inputs_are_external = phase.kind == trace::PhaseKind::kMakeInputs && !options_.reference;
+    if (inputs_are_external && program_->calls_used_.contains(phase.call))
       for (const auto value : trace::tensors_in(phase.inputs))
         touched(storage_of(value), Moment{static_cast<int>(p), -1});
   }

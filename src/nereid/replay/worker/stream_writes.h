@@ -81,7 +81,7 @@ class StreamWrites {
   }
 
  private:
-  static constexpr size_t kMostWrites = 64;  // of a storage, that are kept
+  static constexpr size_t kMaxWrites = 64;  // of a storage, that are kept
   struct Noted {
     std::vector<uint8_t> bits;
     uint8_t* was = nullptr;
@@ -120,7 +120,7 @@ class StreamWrites {
       findings.push_back(std::move(finding)), ++count;
       break;
     }
-    if (earlier.size() >= kMostWrites)
+    if (earlier.size() >= kMaxWrites)
       std::erase_if(earlier, [&](const Write& other) { return comes_before(*other.order, *write.order); });
     earlier.push_back(std::move(write));
   }

@@ -64,7 +64,7 @@ Attempt read_memory(pid_t victim) {
 
 }  // namespace
 
-std::vector<Attempt> attempt_everything(pid_t victim) {
+std::vector<Attempt> run_attempts(pid_t victim) {
   constexpr long kNowhere = 1;  // an unmapped address
   return {
       open_file("/etc/passwd"),

@@ -16,7 +16,7 @@ struct Attempt {
 
 // `victim`: a process outside, as the jail's outside numbers it. Everything is tried in the calling thread,
 // and so that what works does no harm.
-std::vector<Attempt> attempt_everything(pid_t victim);
+std::vector<Attempt> run_attempts(pid_t victim);
 
 // The names of those that worked; a file's only with `files`.
 std::vector<std::string> worked(const std::vector<Attempt>& attempts, bool files = true);

@@ -183,10 +183,10 @@ TEST_P(DeviceJail, HoldsEveryThreadAlsoThoseADriverStarted) {
     std::vector<Attempt> by_thread;
     std::thread driver([&] {
       go.acquire();
-      by_thread = attempt_everything(victim);
+      by_thread = run_attempts(victim);
     });
     if (const auto finished = jail.finish(); !finished.ok()) return finished.error().message;
-    const auto by_main = attempt_everything(victim);
+    const auto by_main = run_attempts(victim);
     go.release();
     driver.join();
     const bool files = jail.isolation().landlock > 0;
@@ -252,9 +252,9 @@ TEST_P(DeviceJail, SaysWhatWasRefusedWhereItIsAsked) {
     refusals = std::make_unique<Refusals>(Fd(listener), Refusals::Answer::kRefuse);
   });
   const std::string said = said_in_jail(jail, [&](const Jail& jail, int report) -> std::string {
-    int asker = -1;
+    int listener = -1;
     if (const auto begun = jail.begin({report, channel[1]}); !begun.ok()) return begun.error().message;
-    if (const auto finished = jail.finish(&asker); !finished.ok()) return finished.error().message;
+    if (const auto finished = jail.finish(&listener); !finished.ok()) return finished.error().message;
     char byte = 'x';
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     iovec piece{&byte, 1};
@@ -267,7 +267,7 @@ TEST_P(DeviceJail, SaysWhatWasRefusedWhereItIsAsked) {
                    .msg_flags = 0};
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &asker, sizeof asker);
+    std::memcpy(CMSG_DATA(header), &listener, sizeof listener);
     if (::sendmsg(channel[1], &message, 0) != 1) return "sendmsg";
     sockaddr_un name{.sun_family = AF_UNIX, .sun_path = "\0nereid-test"};
     (void)::bind(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 12);
@@ -318,7 +318,7 @@ TEST(Attempts, WorkOutside) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::unlink("/tmp/nereid-escape");
-    const auto names = worked(attempt_everything(::getppid()));
+    const auto names = worked(run_attempts(::getppid()));
     ::unlink("/tmp/nereid-escape"), ::unlink("/dev/shm/nereid-escape");
     ::_exit(static_cast<int>(names.size()));
   }

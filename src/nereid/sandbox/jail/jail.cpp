@@ -315,10 +315,10 @@ Status Jail::begin(const std::vector<int>& keep, const std::string& folder) cons
   return ok_status();
 }
 
-Status Jail::finish(int* asker) const {
+Status Jail::finish(int* listener) const {
   NEREID_TRY_STATUS(set_limits(policy_.limits, address_space_, private_users_, !policy_.devices.empty()));
-  if (asker == nullptr) return load_seccomp_filter(filter_);
-  NEREID_TRY(*asker, load_seccomp_filter_asking(filter_));
+  if (listener == nullptr) return load_seccomp_filter(filter_);
+  NEREID_TRY(*listener, load_seccomp_filter_with_listener(filter_));
   return ok_status();
 }
 

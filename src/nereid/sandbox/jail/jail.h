@@ -47,10 +47,10 @@ class Jail {
 
   // `enter` in two steps, for a process that first has to talk to a device's driver, which starts threads:
   // `begin` is for one thread and those it starts afterwards (namespaces, privileges, files), `finish` takes
-  // all threads along (limits, system calls). Nothing hostile may be read before the second. Where `asker` is
-  // given, refused system calls are reported to it, as load_seccomp_filter_asking says.
+  // all threads along (limits, system calls). Nothing hostile may be read before the second. Where `listener`
+  // is given, refused system calls are reported to it, as load_seccomp_filter_with_listener says.
   Status begin(const std::vector<int>& keep, const std::string& folder = "") const;
-  Status finish(int* asker = nullptr) const;
+  Status finish(int* listener = nullptr) const;
 
  private:
   Jail() = default;

@@ -131,7 +131,7 @@ void Refusals::answer_all(Answer answer, const std::atomic<int>* phase) {
     std::memset(reply, 0, sizeof reply);
     seccomp_notif_resp response{};
     response.id = asked.id;
-    if (answer == Answer::kLetPass)
+    if (answer == Answer::kAllow)
       response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     else
       response.error = -refused_with(asked.data.nr);

@@ -1,5 +1,5 @@
-// Who answers a seccomp filter that asks (load_seccomp_filter_asking): notes every call that the filter
-// refuses, and refuses it; or lets it pass, to see what a library would do with all it wants.
+// Who answers a seccomp filter that asks (load_seccomp_filter_with_listener): notes every call that the
+// filter refuses, and refuses it; or lets it pass, to see what a library would do with all it wants.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct Asked {
 
 class Refusals {
  public:
-  enum class Answer { kRefuse, kLetPass };
+  enum class Answer { kRefuse, kAllow };
   // `phase` may be in memory that the other process shares and counts up.
   Refusals(Fd listener, Answer answer, const std::atomic<int>* phase = nullptr);
   ~Refusals();  // later calls fail with ENOSYS

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr int kMadviseCollapse = 25;              // MADV_COLLAPSE, newer than Debian 12's headers
 constexpr int kWorthCopying = 32;                 // pages: two faults, each of which brings its neighbours
-constexpr size_t kMostFilePieces = 128;           // 256 MB
+constexpr size_t kMaxFilePieces = 128;            // 256 MB
 constexpr uint64_t kPresent = uint64_t{1} << 63;  // in /proc/PID/pagemap
 
 struct Mapping {
@@ -104,7 +104,7 @@ std::vector<uint64_t> file_pieces_in_use() {
   }
   if (fd >= 0) ::close(fd);
   std::ranges::sort(found);
-  if (found.size() > kMostFilePieces) found.resize(kMostFilePieces);
+  if (found.size() > kMaxFilePieces) found.resize(kMaxFilePieces);
   std::vector<uint64_t> pieces;
   for (const auto& [pages, piece] : found) pieces.push_back(piece);
   return pieces;
@@ -121,7 +121,7 @@ std::vector<uint64_t> file_pieces_used_by(const std::function<void()>& work) {
     ::_exit(::write(ends[1], found.data(), bytes) == static_cast<ssize_t>(bytes) ? 0 : 1);
   }
   ::close(ends[1]);
-  std::vector<uint64_t> pieces(kMostFilePieces);
+  std::vector<uint64_t> pieces(kMaxFilePieces);
   const ssize_t got = ::read(ends[0], pieces.data(), pieces.size() * sizeof pieces[0]);
   pieces.resize(got > 0 ? static_cast<size_t>(got) / sizeof pieces[0] : 0);
   ::close(ends[0]);

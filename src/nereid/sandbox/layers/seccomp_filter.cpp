@@ -230,7 +230,7 @@ constexpr const char* kRefused[] = {"ptrace",
                                     "seccomp"};
 
 // What a GPU's driver asks besides: where memory lies.
-constexpr const char* kOfDrivers[] = {"open", "openat", "get_mempolicy", "mbind", "set_mempolicy", "msync"};
+constexpr const char* kDriverCalls[] = {"open", "openat", "get_mempolicy", "mbind", "set_mempolicy", "msync"};
 
 constexpr uint64_t kThread = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
 constexpr uint64_t kNamespaces =
@@ -325,7 +325,7 @@ Result<std::vector<sock_filter>> compile_seccomp_filter(const SeccompOptions& op
   Builder builder;
   for (const char* name : kAllowed) builder.allow(name);
   if (options.devices) {
-    for (const char* name : kOfDrivers) builder.allow(name);
+    for (const char* name : kDriverCalls) builder.allow(name);
     allow_device_controls(builder);
   }
   if (options.writes_files) {
@@ -357,7 +357,7 @@ Status load_seccomp_filter(const std::vector<sock_filter>& program) {
   return ok_status();
 }
 
-Result<int> load_seccomp_filter_asking(std::vector<sock_filter> program, bool opens) {
+Result<int> load_seccomp_filter_with_listener(std::vector<sock_filter> program, bool opens) {
   for (auto& instruction : program)
     if (instruction.code == (BPF_RET | BPF_K) &&
         (instruction.k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)

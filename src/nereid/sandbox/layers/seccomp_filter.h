@@ -30,7 +30,7 @@ Status load_seccomp_filter(const std::vector<sock_filter>& program);
 // The same, but each refused call is reported on the descriptor that this returns
 // (seccomp_unotify(2)), whose holder must answer: refusals.h does. With `opens` every opened file is
 // reported, too. For finding out what a library needs.
-Result<int> load_seccomp_filter_asking(std::vector<sock_filter> program, bool opens = false);
+Result<int> load_seccomp_filter_with_listener(std::vector<sock_filter> program, bool opens = false);
 // How a refused call fails: EPERM or ENOSYS, where its number alone decides.
 int refused_with(int system_call);
 

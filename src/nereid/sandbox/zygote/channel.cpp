@@ -10,7 +10,7 @@
 namespace nereid::sandbox {
 namespace {
 
-constexpr size_t kMostDescriptors = 8;  // with one packet
+constexpr size_t kMaxDescriptors = 8;  // with one packet
 
 }  // namespace
 
@@ -22,10 +22,10 @@ Result<std::pair<Fd, Fd>> make_channel() {
 }
 
 Status send_packet(int socket, std::string_view packet, const std::vector<int>& descriptors) {
-  NEREID_CHECK(descriptors.size() <= kMostDescriptors, "at most {} descriptors, got {}", kMostDescriptors,
+  NEREID_CHECK(descriptors.size() <= kMaxDescriptors, "at most {} descriptors, got {}", kMaxDescriptors,
                descriptors.size());
   iovec piece{const_cast<char*>(packet.data()), packet.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
@@ -48,7 +48,7 @@ Status send_packet(int socket, std::string_view packet, const std::vector<int>& 
 Result<std::optional<std::string>> receive_packet(int socket, std::vector<Fd>* descriptors) {
   std::string packet(kMaxPacket, '\0');
   iovec piece{packet.data(), packet.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &piece, message.msg_iovlen = 1;
   if (descriptors != nullptr) message.msg_control = control, message.msg_controllen = sizeof control;

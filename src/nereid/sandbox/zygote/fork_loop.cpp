@@ -139,7 +139,7 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
   if (auto* callback = pid == 0 ? interpreter_.after_in_child : interpreter_.after_in_parent) callback();
   if (pid < 0) return failure("fork");
   if (pid == 0) {
-    become_child(number, child, said[1], core);
+    run_child(number, child, said[1], core);
     return true;
   }
   ::close(said[1]);
@@ -151,7 +151,7 @@ Result<bool> ForkLoop::fork_child(uint64_t number, Child& child) {
 
 // A child gets a core, not all of them: threads that it starts take nothing from its neighbours. In the jail
 // it cannot choose another.
-void ForkLoop::become_child(uint64_t number, const Child& child, int says, int core) {
+void ForkLoop::run_child(uint64_t number, const Child& child, int says, int core) {
   if (core >= 0) {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -179,7 +179,7 @@ void ForkLoop::become_child(uint64_t number, const Child& child, int says, int c
 int ForkLoop::least_used_core() {
   if (CPU_COUNT(&cores_) < 2) return -1;
   int best = -1;
-  size_t fewest = kMostChildren + 1;
+  size_t fewest = kMaxChildren + 1;
   for (int step = 1; step <= CPU_SETSIZE; ++step) {
     const int core = (last_core_ + step) % CPU_SETSIZE;
     if (!CPU_ISSET(static_cast<size_t>(core), &cores_)) continue;

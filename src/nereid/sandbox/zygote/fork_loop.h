@@ -51,7 +51,7 @@ struct StatusReply {
 // To be had on the stack, which no huge page holds.
 class ForkLoop {
  public:
-  static constexpr size_t kMostChildren = 4096;  // at once
+  static constexpr size_t kMaxChildren = 4096;  // at once
   // What a forked child has: descriptors, everything else is closed.
   struct Child {
     int request = -1, answer = -1;
@@ -87,7 +87,7 @@ class ForkLoop {
 
   bool wait_for_order();
   Result<bool> fork_child(uint64_t number, Child& child);
-  void become_child(uint64_t number, const Child& child, int says, int core);
+  void run_child(uint64_t number, const Child& child, int says, int core);
   void kill_child(uint64_t number) const;
   void reply_status(uint64_t number);
   int least_used_core();
@@ -103,7 +103,7 @@ class ForkLoop {
   bool compact_ = false;  // there is more to compact, after kForksBeforeCompaction forks
   cpu_set_t cores_;       // that this process may use: each child is held to one of them
   int last_core_ = 0;     // that a child got
-  std::array<Running, kMostChildren> children_;  // the first `count_`
+  std::array<Running, kMaxChildren> children_;  // the first `count_`
   size_t count_ = 0;
 };
 

@@ -68,7 +68,7 @@ void leave_open(int fd, int as) {
   ::_exit(127);
 }
 
-[[noreturn]] void be_worker(const OuterSpec& spec, char** program, int go, const std::string& proc) {
+[[noreturn]] void exec_worker(const OuterSpec& spec, char** program, int go, const std::string& proc) {
   char byte = 0;
   if (::read(go, &byte, 1) != 1) ::_exit(kRootFailed);
   ::close(kLifeline);
@@ -94,7 +94,7 @@ pid_t start_in_namespaces(const OuterSpec& spec, char** program) {
     ::close(go[1]), ::close(name[1]);
     pid_t outer = 0;
     if (::read(name[0], &outer, sizeof outer) != sizeof outer) ::_exit(kRootFailed);
-    be_worker(spec, program, go[0], "/proc/" + std::to_string(outer));
+    exec_worker(spec, program, go[0], "/proc/" + std::to_string(outer));
   }
   ::close(go[0]), ::close(name[0]);
   if (worker > 0 && map_users(worker, spec)) {

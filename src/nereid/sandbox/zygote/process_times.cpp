@@ -13,7 +13,7 @@
 namespace nereid::sandbox {
 namespace {
 
-constexpr int kMostBelow = 256;  // processes that are looked at below one: a jailed one has at most 64
+constexpr int kMaxDescendants = 256;  // processes that are looked at below one: a jailed one has at most 64
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -49,7 +49,7 @@ std::optional<double> waited_seconds_of(pid_t process) {
 std::optional<ProcessTimes> times_of(pid_t process) {
   ProcessTimes times;
   std::vector<pid_t> all = {process};
-  for (size_t i = 0; i < all.size() && i < kMostBelow; ++i) {
+  for (size_t i = 0; i < all.size() && i < kMaxDescendants; ++i) {
     const auto processor = processor_seconds_of(all[i]);
     const auto waited = waited_seconds_of(all[i]);
     if (i == 0 && (!processor || !waited)) return {};

@@ -27,7 +27,7 @@ print(json.dumps(sorted(real - forbidden)))
 
 }  // namespace
 
-Result<PythonHome> ask_python_home(const fs::path& python, Deadline deadline) {
+Result<PythonHome> query_python_home(const fs::path& python, Deadline deadline) {
   SpawnSpec spec{
       .words = {python.string(), "-c", kQuestion}, .environment = own_environment(), .descriptors = {}};
   NEREID_TRY(const std::string text, run_program(std::move(spec), deadline));

@@ -15,7 +15,7 @@ struct PythonHome {
 };
 
 // Runs `python` once, unjailed, with this process's environment. An error says what the interpreter printed.
-Result<PythonHome> ask_python_home(const std::filesystem::path& python, Deadline deadline);
+Result<PythonHome> query_python_home(const std::filesystem::path& python, Deadline deadline);
 
 // What a dynamically linked program needs besides its own files: /usr and the loader's cache.
 std::vector<std::string> system_trees();

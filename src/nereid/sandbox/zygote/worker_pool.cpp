@@ -28,12 +28,12 @@ namespace fs = std::filesystem;
 constexpr int64_t kMemoryOfOne = int64_t{1}
                                  << 30;  // of the machine's, for each that is kept; it has some 300 MB
 constexpr const char* kSocket =
-    "worker-pool-2";                    // another with other messages, as an earlier build's pool has
-constexpr double kIdleSeconds = 2;      // of a worker pool that keeps nothing
-constexpr int kPatienceSeconds = 1;     // of either side, once connected
-constexpr double kMostSeconds = 86400;  // a day
+    "worker-pool-2";                   // another with other messages, as an earlier build's pool has
+constexpr double kIdleSeconds = 2;     // of a worker pool that keeps nothing
+constexpr int kPatienceSeconds = 1;    // of either side, once connected
+constexpr double kMaxSeconds = 86400;  // a day
 
-size_t most_kept() {
+size_t max_kept() {
   const int64_t memory = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   return static_cast<size_t>(std::clamp<int64_t>(memory / kMemoryOfOne, 3, 16));
 }
@@ -65,7 +65,7 @@ bool same_user(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
-void be_patient(int socket) {
+void set_socket_timeouts(int socket) {
   const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -77,7 +77,7 @@ Fd connect_to_pool(const fs::path& folder) {
   Fd socket = new_socket();
   const sockaddr_un address = address_in(folder);
   if (!socket.valid()) return {};
-  be_patient(socket.get());
+  set_socket_timeouts(socket.get());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return {};
   return same_user(socket.get()) ? std::move(socket) : Fd();
 }
@@ -136,7 +136,7 @@ Status hand_over(int socket, const std::string& packet, WarmWorker& worker) {
   return ok_status();
 }
 
-bool has_something_to_say(const Fd& descriptor) {
+bool has_unexpected_data(const Fd& descriptor) {
   pollfd one{descriptor.get(), POLLIN, 0};
   return ::poll(&one, 1, 0) != 0;
 }
@@ -146,7 +146,7 @@ class Kept {
  public:
   void serve(int socket) {
     if (!same_user(socket)) return;
-    be_patient(socket);
+    set_socket_timeouts(socket);
     std::vector<Fd> descriptors;
     const auto packet = receive_packet(socket, &descriptors);
     if (!packet.ok() || !packet->has_value()) return;
@@ -157,15 +157,15 @@ class Kept {
       auto worker = worker_from(said->at("worker"), std::move(descriptors));
       if (worker)
         all_.push_back({said->at("leave"), std::move(*worker), Deadline::after(said->at("seconds"))});
-      if (all_.size() > most_kept_) all_.erase(all_.begin());
+      if (all_.size() > max_kept_) all_.erase(all_.begin());
     } catch (const nlohmann::json::exception&) {  // not one of ours
     }
   }
   // Workers whose time is over, that ended, or that sent something without a request.
-  void drop_old() {
+  void drop_expired() {
     std::erase_if(all_, [](const One& one) {
-      return one.until.passed() || has_something_to_say(one.worker.control) ||
-             has_something_to_say(one.worker.process);
+      return one.until.passed() || has_unexpected_data(one.worker.control) ||
+             has_unexpected_data(one.worker.process);
     });
   }
   bool empty() const { return all_.empty(); }
@@ -196,7 +196,7 @@ class Kept {
     (void)hand_over(socket, packet_of(one.worker), one.worker);
   }
 
-  const size_t most_kept_ = most_kept();
+  const size_t max_kept_ = max_kept();
   std::vector<One> all_;
 };
 
@@ -207,7 +207,7 @@ double seconds_kept_warm() {
   if (text == nullptr || *text == '\0') return 0;
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
-  return *end == '\0' && seconds > 0 && seconds <= kMostSeconds ? seconds : 0;
+  return *end == '\0' && seconds > 0 && seconds <= kMaxSeconds ? seconds : 0;
 }
 
 std::optional<WarmWorker> take_warm(const std::string& key) {
@@ -255,7 +255,7 @@ void keep(Fd listening) {
     const Deadline until = kept.empty() ? Deadline::after(kIdleSeconds) : kept.next();
     const int ready = ::poll(watched.data(), watched.size(), until.poll_milliseconds());
     if (ready == 0 && kept.empty()) return;
-    kept.drop_old();
+    kept.drop_expired();
     if (ready <= 0 || watched.back().revents == 0) continue;
     const Fd socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (socket.valid()) kept.serve(socket.get());

@@ -23,27 +23,27 @@ namespace {
 
 // For a killed child to be gone, before its zygote counts as lost: on a busy machine it waits for its turn to
 // die.
-constexpr double kSecondsToDie = 60;
-constexpr int kMostLateReads =
+constexpr double kKillTimeoutSeconds = 60;
+constexpr int kMaxLateReads =
     1 << 13;  // of an answer that was begun in time: the largest, in pieces of a pipe
-constexpr double kSoonestLook = 0.05;   // seconds between two looks at what a late child has had
-constexpr double kSecondsToEnter = 60;  // its jail, which a loaded machine may delay
+constexpr double kFirstPollSeconds = 0.05;  // seconds between two looks at what a late child has had
+constexpr double kSecondsToEnter = 60;      // its jail, which a loaded machine may delay
 
 // The answer as it comes through the pipe: 8 bytes of length, then as many.
 class AnswerReader {
  public:
-  enum class State { kWanting, kComplete, kTooLarge, kCut };
+  enum class State { kIncomplete, kComplete, kTooLarge, kCut };
   explicit AnswerReader(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   State read_some(int fd) {
     if (length_known()) buffer_.resize(filled_ + std::min<size_t>(size_t{1} << 20, 8 + length() - filled_));
     const ssize_t got = ::read(fd, buffer_.data() + filled_, buffer_.size() - filled_);
-    if (got < 0 && errno == EINTR) return State::kWanting;
+    if (got < 0 && errno == EINTR) return State::kIncomplete;
     if (got <= 0) return State::kCut;
     filled_ += static_cast<size_t>(got);
-    if (!length_known()) return State::kWanting;
+    if (!length_known()) return State::kIncomplete;
     if (length() > max_bytes_) return State::kTooLarge;
-    return filled_ == 8 + length() ? State::kComplete : State::kWanting;
+    return filled_ == 8 + length() ? State::kComplete : State::kIncomplete;
   }
   std::string take() { return buffer_.substr(8); }
 
@@ -102,7 +102,7 @@ class RealZygote : public Zygote {
   }
 
   Status open() {
-    NEREID_TRY(home_, ask_python_home(options_.installation.python, Deadline::after(60)));
+    NEREID_TRY(home_, query_python_home(options_.installation.python, Deadline::after(60)));
     if (options_.at_once) {
       NEREID_TRY(process_, ZygoteProcess::start(options_, home_));
     }
@@ -195,13 +195,13 @@ class RealZygote : public Zygote {
     const auto child = process.submit(request, theirs.get());
     theirs.reset();
     if (!child) return std::optional<Outcome>();
-    auto outcome = listen_to(process, *child, answer.get(), seconds, deadline);
+    auto outcome = wait_for_outcome(process, *child, answer.get(), seconds, deadline);
     process.forget(*child);
     return outcome;
   }
 
-  Result<std::optional<Outcome>> listen_to(ZygoteProcess& process, uint64_t child, int answer, double seconds,
-                                           Deadline deadline) {
+  Result<std::optional<Outcome>> wait_for_outcome(ZygoteProcess& process, uint64_t child, int answer,
+                                                  double seconds, Deadline deadline) {
     const Stopwatch watch;
     Deadline look = Deadline::after(seconds, LimitOwner::kCandidate);
     AnswerReader reader(options_.max_answer_bytes);
@@ -215,7 +215,7 @@ class RealZygote : public Zygote {
         return Error{"interrupted", Blame::kInterrupted};
       }
       // A child that never stops writing is late, too.
-      if ((all[0].revents == 0 && all[1].revents == 0) || late_reads > kMostLateReads) {
+      if ((all[0].revents == 0 && all[1].revents == 0) || late_reads > kMaxLateReads) {
         if (deadline.passed()) {
           process.kill(child);
           return passed(deadline, options_.module);
@@ -224,7 +224,7 @@ class RealZygote : public Zygote {
         NEREID_TRY(const double left, seconds_left(process, child, seconds, watch.seconds()));
         // What came while this thread waited for a processor itself was in time.
         pollfd rest{answer, POLLIN, 0};
-        if (left <= 0 && late_reads <= kMostLateReads && ::poll(&rest, 1, 0) > 0) continue;
+        if (left <= 0 && late_reads <= kMaxLateReads && ::poll(&rest, 1, 0) > 0) continue;
         if (left <= 0) return stop(process, child, Outcome(OutOfTime{seconds}));
         look = Deadline::after(left, LimitOwner::kCandidate);
         continue;
@@ -232,7 +232,7 @@ class RealZygote : public Zygote {
       if (look.passed()) ++late_reads;
       if (all[0].revents == 0) return std::optional<Outcome>();
       switch (reader.read_some(answer)) {
-        case AnswerReader::State::kWanting:
+        case AnswerReader::State::kIncomplete:
           break;
         case AnswerReader::State::kComplete:
           return std::optional<Outcome>(Answer{reader.take()});
@@ -252,9 +252,9 @@ class RealZygote : public Zygote {
     const auto status = process.status_of(child);
     // Too busy to answer, or gone: then the pipe is about to say so.
     if (!status || !status->process.valid())
-      return wall >= std::max(kMostStretch * seconds, kSecondsToEnter) ? 0 : kSoonestLook;
+      return wall >= std::max(kMaxLimitExtension * seconds, kSecondsToEnter) ? 0 : kFirstPollSeconds;
     if (!status->entry) {
-      if (wall < kSecondsToEnter) return kSoonestLook;
+      if (wall < kSecondsToEnter) return kFirstPollSeconds;
       process.kill(child);
       return our_error("a child of the {} worker did not enter its jail within {} s", options_.module,
                        kSecondsToEnter);
@@ -264,13 +264,13 @@ class RealZygote : public Zygote {
     auto times = pid > 0 ? times_of(pid) : std::nullopt;
     if (times) times->processor -= status->entry->processor, times->waited -= status->entry->waited;
     const double left = seconds - seconds_at_work(at_work, times);
-    if (left <= 0 || at_work >= kMostStretch * seconds) return 0;
-    return std::clamp(left, kSoonestLook, kMostStretch * seconds - at_work + kSoonestLook);
+    if (left <= 0 || at_work >= kMaxLimitExtension * seconds) return 0;
+    return std::clamp(left, kFirstPollSeconds, kMaxLimitExtension * seconds - at_work + kFirstPollSeconds);
   }
 
   Result<std::optional<Outcome>> stop(ZygoteProcess& process, uint64_t child, Outcome outcome) {
     process.kill(child);
-    if (process.wait_for_exit(child, Deadline::after(kSecondsToDie)))
+    if (process.wait_for_exit(child, Deadline::after(kKillTimeoutSeconds)))
       return std::optional<Outcome>(std::move(outcome));
     if (process.lost()) return std::optional<Outcome>();
     return our_error("a child of the {} worker does not die", options_.module);

@@ -29,10 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostWords = 8192;
+constexpr size_t kMaxWords = 8192;
 constexpr double kSecondsToBeIdle = 0.5;  // before a worker that might be kept is given up
 constexpr auto kLongestStatus = std::chrono::seconds(2);
-constexpr auto kUntilLossIsHeardOf = std::chrono::seconds(10);  // of a worker that takes no more orders
+constexpr auto kLossReportTimeout = std::chrono::seconds(10);  // of a worker that takes no more orders
 
 // Python's own name for a folder of bytecode, for installations that keep none with their sources.
 // It is read, never written.
@@ -261,7 +261,7 @@ void ZygoteProcess::listen() {
       errors_open = got > 0;
       const std::lock_guard lock(mutex_);
       if (got > 0) words_.append(buffer, static_cast<size_t>(got));
-      if (words_.size() > kMostWords) words_.erase(0, words_.size() - kMostWords);
+      if (words_.size() > kMaxWords) words_.erase(0, words_.size() - kMaxWords);
     } else if (all[1].revents != 0) {
       control_open = handle_packet();
     }
@@ -349,7 +349,7 @@ std::optional<uint64_t> ZygoteProcess::submit(int request, int answer) {
   if (!send_packet(control_.get(), bytes_of(order), {request, answer}).ok()) {
     // It is on its way out, and the listener has not heard of it. A caller that asked for a living one now
     // would be given this one again.
-    changed_.wait_for(lock, kUntilLossIsHeardOf, [&] { return lost_; });
+    changed_.wait_for(lock, kLossReportTimeout, [&] { return lost_; });
     return {};
   }
   requests_[order.child];

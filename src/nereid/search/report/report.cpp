@@ -19,7 +19,7 @@ std::string tile(const std::string& figure, const std::string& what) {
   return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(figure), escaped(what));
 }
 
-std::string head(const Task& task, const Outcome& outcome, const ReportAbout& about) {
+std::string head(const Task& task, const Outcome& outcome, const ReportContext& about) {
   std::string out =
       fmt::format("<h1>{}</h1>\n<p class=\"soft\">{} · policy {} · {}</p>\n", escaped(about.reference),
                   escaped(about.hardware), escaped(about.policy), escaped(about.versions));
@@ -128,7 +128,7 @@ std::string tried(const Outcome& outcome) {
 
 }  // namespace
 
-std::string report_page(const Task& task, const Outcome& outcome, const ReportAbout& about) {
+std::string report_page(const Task& task, const Outcome& outcome, const ReportContext& about) {
   std::string body =
       head(task, outcome, about) + times(task, outcome) + as_called(outcome, about.baselines, about.hardware);
   const Judged* best = outcome.best ? &*outcome.best : nullptr;

@@ -10,11 +10,11 @@
 
 namespace nereid::search {
 
-struct ReportAbout {
+struct ReportContext {
   std::string reference{};  // the file's name
   std::string hardware{}, versions{}, policy{};
   Baselines baselines{};
 };
-std::string report_page(const Task& task, const Outcome& outcome, const ReportAbout& about);
+std::string report_page(const Task& task, const Outcome& outcome, const ReportContext& about);
 
 }  // namespace nereid::search

@@ -12,14 +12,14 @@ double cost_of(const std::vector<Offer>& cover) {
   return ms;
 }
 
-std::vector<Offer> cheapest_cover_asked(
+std::vector<Offer> cheapest_cover_lazily(
     const Partitioner& partitioner, std::vector<Offer> offers,
     const std::function<std::optional<double>(const Subgraph&)>& ask, const std::function<double()>& to_beat,
     size_t beam, const std::function<void(const std::vector<const Subgraph*>&)>& soon) {
   while (true) {
     const auto cover = cheapest_cover(partitioner, offers, beam);
     if (cover.empty() || cost_of(cover) > to_beat()) return {};
-    const auto gain = [](const Subgraph* subgraph) { return subgraph->eager_ms - subgraph->least_ms; };
+    const auto gain = [](const Subgraph* subgraph) { return subgraph->eager_ms - subgraph->min_ms; };
     std::vector<const Subgraph*> unasked;
     for (const auto& offer : cover)
       if (!offer.asked) unasked.push_back(offer.subgraph);

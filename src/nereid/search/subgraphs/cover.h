@@ -30,7 +30,7 @@ std::vector<Offer> cheapest_cover(const Partitioner& partitioner, const std::vec
 // no kernel is known), or nothing to stop. Empty where no cover is cheaper than `to_beat()`, or it was
 // stopped. `soon` gets, before each request, the subgraphs that are likely to be next: all of the cheapest
 // cover that are unexplored.
-std::vector<Offer> cheapest_cover_asked(
+std::vector<Offer> cheapest_cover_lazily(
     const Partitioner& partitioner, std::vector<Offer> offers,
     const std::function<std::optional<double>(const Subgraph&)>& ask, const std::function<double()>& to_beat,
     size_t beam = 256, const std::function<void(const std::vector<const Subgraph*>&)>& soon = {});

@@ -20,7 +20,7 @@ namespace {
 
 using trace::ValueId;
 
-constexpr size_t kMostJoined = 8;  // steps that are one node, because one writes in place what another made
+constexpr size_t kMaxJoined = 8;  // steps that are one node, because one writes in place what another made
 
 void add_once(std::vector<ValueId>& list, ValueId id) {
   if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
@@ -105,7 +105,7 @@ Status Partitioner::read() {
     nodes_.push_back({i});
   }
   const size_t count = nodes_.size();
-  if (count > kMostNodes) return input_error("it has {} steps, more than {}", count, kMostNodes);
+  if (count > kMaxNodes) return input_error("it has {} steps, more than {}", count, kMaxNodes);
   before_.resize(count), after_.resize(count), ancestors_.resize(count), descendants_.resize(count);
   for (size_t n = 0; n < count; ++n)
     for (const ValueId id : read_by_node(n))
@@ -132,7 +132,7 @@ Status Partitioner::join(size_t step, const std::vector<ValueId>& written) {
   for (size_t n = first; n < nodes_.size(); ++n)
     joined.insert(joined.end(), nodes_[n].begin(), nodes_[n].end());
   joined.push_back(step);
-  if (joined.size() > kMostJoined)
+  if (joined.size() > kMaxJoined)
     return input_error("{} writes in place what was made many steps before", call(step).op);
   for (const ValueId id : trace::tensors_in(call(step).result)) maker_.emplace(value(id).storage, step);
   for (const size_t each : joined) node_of_[each] = first;
@@ -300,13 +300,13 @@ Result<Subgraph> Partitioner::describe(const Nodes& set, SourceStyle style) cons
           1e3;
     }
   });
-  subgraph.least_ms = (std::max(bytes / gpu.memory_bytes_per_second, flops / gpu.half_contraction_flops) +
-                       gpu.launch_seconds) *
-                      1e3;
+  subgraph.min_ms = (std::max(bytes / gpu.memory_bytes_per_second, flops / gpu.half_contraction_flops) +
+                     gpu.launch_seconds) *
+                    1e3;
   return subgraph;
 }
 
-std::vector<Subgraph> Partitioner::subgraphs(size_t most_nodes, size_t most) const {
+std::vector<Subgraph> Partitioner::subgraphs(size_t max_nodes, size_t most) const {
   std::unordered_set<Nodes> seen;
   std::deque<Nodes> queue;
   for (size_t n = 0; n < nodes_.size(); ++n) {
@@ -316,13 +316,13 @@ std::vector<Subgraph> Partitioner::subgraphs(size_t most_nodes, size_t most) con
   }
   // Grown by one neighbour at a time; a set on the way need not be convex for a larger one to be.
   std::vector<Subgraph> found;
-  const size_t most_sets = most * 8;
+  const size_t max_sets = most * 8;
   while (!queue.empty() && found.size() < most) {
     const Nodes set = queue.front();
     queue.pop_front();
     if (convex(set))
       if (auto subgraph = describe(set); subgraph.ok()) found.push_back(*std::move(subgraph));
-    if (set.count() == most_nodes || seen.size() > most_sets) continue;
+    if (set.count() == max_nodes || seen.size() > max_sets) continue;
     Nodes next;
     each_node(set, [&](size_t n) { next |= before_[n] | after_[n]; });
     each_node(next & ~set, [&](size_t n) {
@@ -334,7 +334,7 @@ std::vector<Subgraph> Partitioner::subgraphs(size_t most_nodes, size_t most) con
   return found;
 }
 
-std::vector<Subgraph> Partitioner::lines_as_subgraphs(size_t most_nodes) const {
+std::vector<Subgraph> Partitioner::lines_as_subgraphs(size_t max_nodes) const {
   std::map<std::pair<std::string, int>, Nodes> lines;
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const auto& place = call(nodes_[n].front()).place;
@@ -350,7 +350,7 @@ std::vector<Subgraph> Partitioner::lines_as_subgraphs(size_t most_nodes) const {
         each_node(set, [&](size_t n) { grown |= (before_[n] | after_[n]) & rest; });
       }
       rest &= ~set;
-      if (set.count() < 2 || set.count() > most_nodes || !convex(set)) continue;
+      if (set.count() < 2 || set.count() > max_nodes || !convex(set)) continue;
       if (auto subgraph = describe(set); subgraph.ok()) found.push_back(*std::move(subgraph));
     }
   return found;

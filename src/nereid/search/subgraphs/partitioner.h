@@ -22,12 +22,12 @@
 
 namespace nereid::search {
 
-inline constexpr size_t kMostNodes = 512;
-using Nodes = std::bitset<kMostNodes>;
+inline constexpr size_t kMaxNodes = 512;
+using Nodes = std::bitset<kMaxNodes>;
 
 template <typename F>
 void each_node(const Nodes& set, F f) {
-  for (size_t n = set._Find_first(); n < kMostNodes; n = set._Find_next(n)) f(n);
+  for (size_t n = set._Find_first(); n < kMaxNodes; n = set._Find_next(n)) f(n);
 }
 
 struct Subgraph {
@@ -40,7 +40,7 @@ struct Subgraph {
   std::vector<std::pair<std::vector<int64_t>, double>> numbers{};
   std::vector<trace::ValueId> outputs{};
   double eager_ms = 0;  // of its steps one by one, modelled
-  double least_ms = 0;  // one launch that reads the inputs and writes the outputs once, modelled
+  double min_ms = 0;    // one launch that reads the inputs and writes the outputs once, modelled
 };
 
 // One subgraph of a program, and what computes it: a file with ModelNew for its source, or nothing (its own
@@ -57,13 +57,13 @@ class Partitioner {
   static Result<Partitioner> cut(const Task& task);
 
   size_t nodes() const { return nodes_.size(); }
-  // Connected convex sets of at most `most_nodes` nodes, at most `most` of them, the small ones first. What
+  // Connected convex sets of at most `max_nodes` nodes, at most `most` of them, the small ones first. What
   // cannot be a task of its own (it takes unknown integers, or something that has no text) is left
   // out.
-  std::vector<Subgraph> subgraphs(size_t most_nodes, size_t most) const;
+  std::vector<Subgraph> subgraphs(size_t max_nodes, size_t most) const;
   // The nodes of each line of the reference's file, where they are connected, convex, and at most so many:
   // often one operator in several calls. Those of several nodes alone.
-  std::vector<Subgraph> lines_as_subgraphs(size_t most_nodes) const;
+  std::vector<Subgraph> lines_as_subgraphs(size_t max_nodes) const;
   // All nodes as one; nothing where that cannot be a task of its own.
   std::optional<Subgraph> whole() const;
   // The same nodes in another form, for a model that does not understand `subgraphs`' own: canonical, as our

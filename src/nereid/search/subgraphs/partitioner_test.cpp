@@ -563,12 +563,12 @@ TEST(Cover, IsFoundByAskingForFew) {
     const auto subgraphs = partitioner->subgraphs(4, 1000);
     std::map<std::string, double> costs;  // equal texts cost the same
     for (const auto& f : subgraphs)
-      if (const double ms = f.least_ms * (1 + static_cast<double>(random() % 100) / 100);
+      if (const double ms = f.min_ms * (1 + static_cast<double>(random() % 100) / 100);
           !costs.contains(f.source))
         costs[f.source] = f.nodes.count() > 1 && random() % 4 == 0 ? INFINITY : ms;
     std::vector<Offer> hopes, all;
     for (const auto& f : subgraphs) {
-      hopes.push_back({.subgraph = &f, .ms = f.least_ms, .asked = false});
+      hopes.push_back({.subgraph = &f, .ms = f.min_ms, .asked = false});
       if (costs[f.source] < INFINITY) all.push_back({.subgraph = &f, .ms = costs[f.source]});
     }
     const auto cost = [](const std::vector<Offer>& cover) {
@@ -582,12 +582,12 @@ TEST(Cover, IsFoundByAskingForFew) {
       return std::optional(costs[f.source]);
     };
     const double best = cost(cheapest_cover(*partitioner, all));
-    EXPECT_DOUBLE_EQ(cost(cheapest_cover_asked(*partitioner, hopes, ask, [] { return INFINITY; })), best);
+    EXPECT_DOUBLE_EQ(cost(cheapest_cover_lazily(*partitioner, hopes, ask, [] { return INFINITY; })), best);
     asked += questions.size(), could_ask += costs.size();
     // Nothing is cheaper than what is there, or it is stopped.
     questions.clear();
-    EXPECT_THAT(cheapest_cover_asked(*partitioner, hopes, ask, [&] { return best * 0.99; }), IsEmpty());
-    EXPECT_THAT(cheapest_cover_asked(
+    EXPECT_THAT(cheapest_cover_lazily(*partitioner, hopes, ask, [&] { return best * 0.99; }), IsEmpty());
+    EXPECT_THAT(cheapest_cover_lazily(
                     *partitioner, hopes, [](const Subgraph&) { return std::optional<double>(); },
                     [] { return INFINITY; }),
                 IsEmpty());

@@ -12,7 +12,7 @@ namespace nereid::search {
 namespace {
 
 constexpr double kSubgraphSeconds = 30;
-constexpr size_t kMostInAdvance = 64;
+constexpr size_t kMaxPrefetched = 64;
 
 }  // namespace
 
@@ -23,16 +23,16 @@ const SubgraphKernel* SubgraphAnswers::known(const Subgraph& subgraph) const {
   return found == known_.end() ? nullptr : &found->second;
 }
 
-bool SubgraphAnswers::ask_all(std::vector<const Subgraph*> subgraphs, bool sampled) {
+bool SubgraphAnswers::request_all(std::vector<const Subgraph*> subgraphs, bool sampled) {
   std::set<std::string_view> sources;
   std::erase_if(subgraphs, [&](const Subgraph* f) { return !sources.insert(f->source).second; });
   std::vector<const Subgraph*> open;
-  ask_in_advance(subgraphs);
+  prefetch_answers(subgraphs);
   for (const Subgraph* subgraph : subgraphs) {
     if (known_.contains(subgraph->source)) continue;
     if (!go_on()) return false;
-    ask_in_advance(subgraphs);
-    say_about(*subgraph);
+    prefetch_answers(subgraphs);
+    report_subgraph(*subgraph);
     Pending& pending = pending_of(*subgraph);
     if (SubgraphKernel kernel = first(pending); !kernel.candidate.empty() || !pending.task)
       settle(*subgraph, std::move(kernel));
@@ -40,9 +40,9 @@ bool SubgraphAnswers::ask_all(std::vector<const Subgraph*> subgraphs, bool sampl
       open.push_back(subgraph);
   }
   if (!sampled) return go_on();
-  for (const Subgraph* subgraph : open) ask_others(pending_of(*subgraph));
+  for (const Subgraph* subgraph : open) request_others(pending_of(*subgraph));
   for (const Subgraph* subgraph : open) {
-    say_about(*subgraph);
+    report_subgraph(*subgraph);
     SubgraphKernel kernel = others(pending_of(*subgraph));
     if (!go_on() && kernel.candidate.empty()) return false;
     settle(*subgraph, std::move(kernel));
@@ -50,15 +50,15 @@ bool SubgraphAnswers::ask_all(std::vector<const Subgraph*> subgraphs, bool sampl
   return go_on();
 }
 
-bool SubgraphAnswers::ask_in_round(std::vector<const Subgraph*> subgraphs, int round,
-                                   const std::function<bool()>& is_enough) {
+bool SubgraphAnswers::request_round(std::vector<const Subgraph*> subgraphs, int round,
+                                    const std::function<bool()>& is_enough) {
   std::set<std::string_view> sources;
   std::erase_if(subgraphs, [&](const Subgraph* f) { return !sources.insert(f->source).second; });
   const auto ask_about = [&](size_t i) {
     Pending pending = i < subgraphs.size() && go_on() ? traced(*subgraphs[i]) : Pending();
     for (auto* proposer : proposers_)
       if (pending.task && reads_rewritten_source(*proposer))
-        pending.others[proposer] = evaluator_.ask_several(*proposer, *pending.task, samples(1), round);
+        pending.others[proposer] = evaluator_.request_samples(*proposer, *pending.task, samples(1), round);
     return pending;
   };
   Pending next = ask_about(0);
@@ -78,11 +78,11 @@ bool SubgraphAnswers::ask_in_round(std::vector<const Subgraph*> subgraphs, int r
 std::optional<double> SubgraphAnswers::ask(const Subgraph& subgraph) {
   if (const auto found = known_.find(subgraph.source); found != known_.end()) return found->second.ms;
   if (!go_on()) return std::nullopt;
-  say_about(subgraph);
+  report_subgraph(subgraph);
   Pending& pending = pending_of(subgraph);
   SubgraphKernel kernel = first(pending);
   if (kernel.candidate.empty()) {
-    ask_others(pending);
+    request_others(pending);
     kernel = others(pending);
   }
   if (!go_on() && kernel.candidate.empty()) return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<double> SubgraphAnswers::ask(const Subgraph& subgraph) {
   return ms;
 }
 
-void SubgraphAnswers::say_about(const Subgraph& subgraph) const {
+void SubgraphAnswers::report_subgraph(const Subgraph& subgraph) const {
   say_(fmt::format("subgraph {}, of {} operator{}", known_.size() + 1, subgraph.nodes.count(),
                    subgraph.nodes.count() == 1 ? "" : "s"));
 }
@@ -115,14 +115,14 @@ SubgraphAnswers::Pending SubgraphAnswers::traced(const Subgraph& subgraph) {
   return pending;
 }
 
-void SubgraphAnswers::ask_in_advance(const std::vector<const Subgraph*>& subgraphs) {
+void SubgraphAnswers::prefetch_answers(const std::vector<const Subgraph*>& subgraphs) {
   for (const Subgraph* subgraph : subgraphs) {
-    if (pending_.size() >= kMostInAdvance || !go_on()) return;
+    if (pending_.size() >= kMaxPrefetched || !go_on()) return;
     if (known_.contains(subgraph->source) || pending_.contains(subgraph->source)) continue;
     for (auto* proposer : proposers_) {
       if (!proposer->samples() || proposer->paid()) continue;
       Pending& pending = pending_of(*subgraph);
-      if (pending.task) pending.first[proposer] = evaluator_.ask_several(*proposer, *pending.task, {0});
+      if (pending.task) pending.first[proposer] = evaluator_.request_samples(*proposer, *pending.task, {0});
     }
   }
 }
@@ -134,18 +134,18 @@ SubgraphKernel SubgraphAnswers::first(Pending& pending) {
   for (auto* proposer : proposers_) {
     if (proposer->paid()) continue;
     auto& answers = pending.first[proposer];
-    if (!answers) answers = evaluator_.ask_several(*proposer, *pending.task, {0});
+    if (!answers) answers = evaluator_.request_samples(*proposer, *pending.task, {0});
     judge_answers(*proposer, *pending.task, *answers, kernel, false);
   }
   return kernel;
 }
 
 // More samples, where no first answer was good.
-void SubgraphAnswers::ask_others(Pending& pending) {
+void SubgraphAnswers::request_others(Pending& pending) {
   if (!pending.task || !go_on() || options_.samples < 2) return;
   for (auto* proposer : proposers_)
     if (proposer->samples() && !proposer->paid())
-      pending.others[proposer] = evaluator_.ask_several(*proposer, *pending.task, samples(1));
+      pending.others[proposer] = evaluator_.request_samples(*proposer, *pending.task, samples(1));
 }
 // One that costs money is called where the others have nothing.
 SubgraphKernel SubgraphAnswers::others(Pending& pending) {
@@ -156,8 +156,8 @@ SubgraphKernel SubgraphAnswers::others(Pending& pending) {
   for (auto* proposer : proposers_)
     if (proposer->paid() && kernel.candidate.empty() && go_on())
       judge_answers(*proposer, *pending.task,
-                    *evaluator_.ask_several(*proposer, *pending.task,
-                                            proposer->samples() ? samples(0) : std::vector<int>{0}),
+                    *evaluator_.request_samples(*proposer, *pending.task,
+                                                proposer->samples() ? samples(0) : std::vector<int>{0}),
                     kernel, true);
   return kernel;
 }

@@ -45,13 +45,13 @@ class SubgraphAnswers {
   std::optional<double> ask(const Subgraph& subgraph);
   // About all of them, in parallel: first greedily, then (`sampled`) with more samples where that is not
   // enough. False where there was no time.
-  bool ask_all(std::vector<const Subgraph*> subgraphs, bool sampled);
+  bool request_all(std::vector<const Subgraph*> subgraphs, bool sampled);
   // All of them once more: the samples of a later round, for the canonical forms. False where `is_enough`
   // after one of them, or there was no time.
-  bool ask_in_round(std::vector<const Subgraph*> subgraphs, int round,
-                    const std::function<bool()>& is_enough);
+  bool request_round(std::vector<const Subgraph*> subgraphs, int round,
+                     const std::function<bool()>& is_enough);
   // Requests first answers, so that a language model writes many in parallel; nothing is judged.
-  void ask_in_advance(const std::vector<const Subgraph*>& subgraphs);
+  void prefetch_answers(const std::vector<const Subgraph*>& subgraphs);
 
  private:
   // A subgraph as a task (none where it cannot be traced), and the answers that were requested. The task goes
@@ -61,12 +61,12 @@ class SubgraphAnswers {
     std::map<proposers::Proposer*, std::unique_ptr<proposers::Answers>> first{}, others{};
   };
 
-  void say_about(const Subgraph& subgraph) const;
+  void report_subgraph(const Subgraph& subgraph) const;
   void settle(const Subgraph& subgraph, SubgraphKernel kernel);
   Pending& pending_of(const Subgraph& subgraph);
   Pending traced(const Subgraph& subgraph);
   SubgraphKernel first(Pending& pending);
-  void ask_others(Pending& pending);
+  void request_others(Pending& pending);
   SubgraphKernel others(Pending& pending);
   std::vector<int> samples(int from) const;
   void judge_answers(proposers::Proposer& proposer, const Task& task, proposers::Answers& answers,

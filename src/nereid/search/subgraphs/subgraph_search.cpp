@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kImproved = 0.98;    // of the last composed program's cost: less is worth another verdict
 constexpr size_t kComposeEvery = 8;   // questions
-constexpr size_t kMostOfALine = 20;   // nodes: a recurrent cell in its calls
+constexpr size_t kMaxPerLine = 20;    // nodes: a recurrent cell in its calls
 constexpr size_t kLinesOfAWhole = 5;  // in the reference's file: as many calls as they take are one question
 constexpr double kLastResort =
     1e9;  // ms: while nothing is verified, PyTorch's work is what a policy most often refuses
@@ -31,10 +31,10 @@ class SubgraphSearch {
         whole_(whole),
         to_beat_(to_beat),
         answers_(evaluator, proposers, options, say) {
-    for (auto& subgraph : partitioner.subgraphs(options.most_nodes, options.most_subgraphs))
+    for (auto& subgraph : partitioner.subgraphs(options.max_nodes, options.max_subgraphs))
       subgraphs_.push_back(std::move(subgraph));
     for (size_t n = 0; n < partitioner.nodes(); ++n) alone_.push_back(partitioner.alone(n));
-    for (auto& line : partitioner.lines_as_subgraphs(kMostOfALine)) {
+    for (auto& line : partitioner.lines_as_subgraphs(kMaxPerLine)) {
       lines_.push_back(line.nodes);
       const auto there = [&](const Subgraph& subgraph) { return subgraph.nodes == line.nodes; };
       if (std::none_of(subgraphs_.begin(), subgraphs_.end(), there)) subgraphs_.push_back(std::move(line));
@@ -51,9 +51,9 @@ class SubgraphSearch {
       return std::move(answers_.findings());
     const auto asked = [this](const Subgraph& subgraph) { return ask(subgraph); };
     const auto worth = [this] { return std::min(to_beat_(), composed_ms_) * kImproved; };
-    const auto cover = cheapest_cover_asked(
+    const auto cover = cheapest_cover_lazily(
         partitioner_, offers(true), asked, worth, beam(),
-        [this](const std::vector<const Subgraph*>& soon) { answers_.ask_in_advance(soon); });
+        [this](const std::vector<const Subgraph*>& soon) { answers_.prefetch_answers(soon); });
     compose(cover.empty() ? cheapest_cover(partitioner_, offers(false), beam()) : cover);
     return std::move(answers_.findings());
   }
@@ -62,7 +62,7 @@ class SubgraphSearch {
   // While there is nothing: subgraph_search.h has the stages' order.
   void find_any() {
     if (rewrites_source()) {
-      if (!answers_.ask_all(whole_again(), false) || made_whole()) return;
+      if (!answers_.request_all(unsolved_lines(), false) || compose_and_judge()) return;
     }
     std::vector<const Subgraph*> lines, single, larger;
     Nodes in_lines;
@@ -75,34 +75,36 @@ class SubgraphSearch {
       if (line) lines.push_back(&subgraph);
       (alone ? single : larger).push_back(&subgraph);
     }
-    if (!answers_.ask_all(lines, false) || made_whole()) return;
-    if (!answers_.ask_all(having(single, without_kernel()), false) || made_whole()) return;
+    if (!answers_.request_all(lines, false) || compose_and_judge()) return;
+    if (!answers_.request_all(having(single, without_kernel()), false) || compose_and_judge()) return;
     std::vector<Nodes> alone;
     for (const Subgraph* subgraph : single) alone.push_back(subgraph->nodes);
     std::vector<const Subgraph*> otherwise = alternative_sources(alone);
-    if (!answers_.ask_all(otherwise, false) || made_whole()) return;
-    if (!answers_.ask_all(having(single, without_kernel()), true) || made_whole()) return;
-    if (options_.whole_again) options_.whole_again(0);
-    if (found() || !answers_.ask_all(whole_again(), true) || made_whole()) return;
+    if (!answers_.request_all(otherwise, false) || compose_and_judge()) return;
+    if (!answers_.request_all(having(single, without_kernel()), true) || compose_and_judge()) return;
+    if (options_.request_whole) options_.request_whole(0);
+    if (found() || !answers_.request_all(unsolved_lines(), true) || compose_and_judge()) return;
     with_neighbours(std::move(larger));
-    if (made_whole()) return;
+    if (compose_and_judge()) return;
     compose(cheapest_cover(partitioner_, offers(false),
                            beam()));  // the rest stays PyTorch's, which a policy may let pass
     if (found() || !answers_.go_on() || !rewrites_source()) return;
     std::vector<Nodes> more = lines_;
     if (whole_program_ != nullptr) more.push_back(whole_program_->nodes);
     for (const Subgraph* subgraph : alternative_sources(more)) otherwise.push_back(subgraph);
-    if (!answers_.ask_all(otherwise, true) || made_whole()) return;
+    if (!answers_.request_all(otherwise, true) || compose_and_judge()) return;
     for (int round = 1; round <= kRounds && answers_.go_on(); ++round) {
-      if (options_.whole_again) options_.whole_again(round);
+      if (options_.request_whole) options_.request_whole(round);
       if (found()) return;
-      std::vector<const Subgraph*> failed = whole_again();
+      std::vector<const Subgraph*> failed = unsolved_lines();
       for (const std::vector<const Subgraph*>* list :
            {&std::as_const(single), &std::as_const(lines), &std::as_const(otherwise)}) {
         const auto own = having(*list, without_kernel());
         failed.insert(failed.end(), own.begin(), own.end());
       }
-      if (!answers_.ask_in_round(failed, round, [this] { return made_whole(); }) || made_whole()) return;
+      if (!answers_.request_round(failed, round, [this] { return compose_and_judge(); }) ||
+          compose_and_judge())
+        return;
     }
   }
 
@@ -122,7 +124,7 @@ class SubgraphSearch {
         next.push_back(subgraph);
         hoped |= subgraph->nodes;
       }
-      if (next.empty() || !answers_.ask_all(next, true)) break;
+      if (next.empty() || !answers_.request_all(next, true)) break;
     }
   }
 
@@ -152,11 +154,11 @@ class SubgraphSearch {
   }
 
   // The whole program rewritten from its trace, where it is not too large for the proposer; else nothing.
-  std::vector<const Subgraph*> whole_again() {
+  std::vector<const Subgraph*> unsolved_lines() {
     int most = 0;
     for (const auto* proposer : proposers_)
       if (SubgraphAnswers::reads_rewritten_source(*proposer))
-        most = std::max(most, proposer->most_operators());
+        most = std::max(most, proposer->max_operators());
     if (whole_program_ == nullptr && (static_cast<int>(partitioner_.nodes()) <= most ||
                                       partitioner_.lines(partitioner_.all()) <= kLinesOfAWhole))
       if (auto whole = partitioner_.whole()) whole_program_ = &subgraphs_.emplace_back(*std::move(whole));
@@ -168,7 +170,7 @@ class SubgraphSearch {
 
   // The cheapest program of what has a kernel, judged, where these are enough for one; whether one is
   // verified.
-  bool made_whole() {
+  bool compose_and_judge() {
     if (without_kernel().none()) compose(cheapest_cover(partitioner_, offers(false), beam()));
     return found();
   }
@@ -193,15 +195,15 @@ class SubgraphSearch {
     return ms;
   }
 
-  // Of every subgraph that has a kernel, or (`hopeful`) may have one; and of the steps as they are, where the
-  // policy lets them stay PyTorch's.
-  std::vector<Offer> offers(bool hopeful) const {
+  // Of every subgraph that has a kernel, or (`optimistic`) may have one; and of the steps as they are, where
+  // the policy lets them stay PyTorch's.
+  std::vector<Offer> offers(bool optimistic) const {
     std::vector<Offer> offers;
     for (size_t i = 0; i < subgraphs_.size(); ++i) {
       const SubgraphKernel* kernel = answers_.known(subgraphs_[i]);
-      if (kernel != nullptr ? !kernel->candidate.empty() : hopeful)
+      if (kernel != nullptr ? !kernel->candidate.empty() : optimistic)
         offers.push_back({.subgraph = &subgraphs_[i],
-                          .ms = kernel != nullptr ? kernel->ms : subgraphs_[i].least_ms,
+                          .ms = kernel != nullptr ? kernel->ms : subgraphs_[i].min_ms,
                           .tag = static_cast<int>(i),
                           .asked = kernel != nullptr});
     }

@@ -20,14 +20,14 @@ namespace nereid::search {
 
 struct SubgraphOptions {
   Deadline deadline = Deadline::after(60);
-  size_t most_nodes = 5;
-  size_t most_subgraphs = 400;
+  size_t max_nodes = 5;
+  size_t max_subgraphs = 400;
   bool first_is_enough = false;  // no more requests once a program is verified
   int samples = 1;               // at most so many answers of a proposer that samples, to one subgraph
   std::shared_ptr<Timeline> timeline{};  // of the whole search
   // Requests answers to the program as it is written that were not requested yet: of round 0, those that a
   // search kept back; of later rounds, as of proposers::Request. May be empty.
-  std::function<void(int round)> whole_again{};
+  std::function<void(int round)> request_whole{};
 };
 
 // Rounds after round 0, while nothing is verified.

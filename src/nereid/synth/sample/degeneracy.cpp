@@ -11,7 +11,7 @@ namespace {
 using ops::Rule;
 using Value = ValueStatistics;
 
-constexpr double kLeastSpread = 1e-3;  // standard deviation over mean
+constexpr double kMinSpread = 1e-3;  // standard deviation over mean
 constexpr double kSmallest = 1e-9, kSmallestResult = 1e-6, kLargest = 1e12;
 constexpr double kSaturated = 0.9;  // of the elements
 constexpr double kRarely =
@@ -48,7 +48,7 @@ class Judge {
       return "near overflow";
     if (value.rms() < (last ? kSmallestResult : kSmallest)) return "vanishing";
     if (value.at_lowest + value.at_highest > kSaturated) return "saturated";
-    if (value.sd < kLeastSpread * std::abs(value.mean)) return "nearly constant";
+    if (value.sd < kMinSpread * std::abs(value.mean)) return "nearly constant";
     return {};
   }
 
@@ -153,8 +153,8 @@ class Judge {
 
   // One number, or one for each row, is added to elements that differ far less: rounding hides their
   // differences.
-  static bool drowns(const ops::Applied& applied, size_t slot, const Value& broadcast, const Value& other,
-                     double times) {
+  static bool is_lost_to_rounding(const ops::Applied& applied, size_t slot, const Value& broadcast,
+                                  const Value& other, double times) {
     return applied.operands[slot].elements() < applied.out.elements() && broadcast.rms() > times * other.sd;
   }
 
@@ -167,9 +167,10 @@ class Judge {
     const bool decides = name == "maximum" || name == "minimum";
     // Inputs may be uniform, which reach a third of what products of two normal ones do.
     const bool one_number = applied_elements(step, 0) == 1 || applied_elements(step, 1) == 1;
-    const double times = decides ? (one_number ? 1.2 : 4) : 1 / kLeastSpread;
+    const double times = decides ? (one_number ? 1.2 : 4) : 1 / kMinSpread;
     if (name != "mul" && name != "div" &&
-        (drowns(step.applied, 0, x, y, times) || drowns(step.applied, 1, y, x, times)))
+        (is_lost_to_rounding(step.applied, 0, x, y, times) ||
+         is_lost_to_rounding(step.applied, 1, y, x, times)))
       reason_ = "of which one operand drowns the other";
     const bool same = x.same_as >= 0 && x.same_as == y.same_as;
     if (same && (name == "sub" || name == "div")) reason_ = "of a value and itself";

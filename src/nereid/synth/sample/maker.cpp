@@ -13,7 +13,7 @@ namespace nereid::synth {
 namespace {
 
 constexpr uint32_t kCodeStyleStream = 1, kFreeSizesStream = 2'000, kFreeFormsStream = 3'000;
-constexpr int kTries = 3;  // of details that fit
+constexpr int kMaxAttempts = 3;  // of details that fit
 
 // 50000, 1700, 999, 7777, 1001, 5003, 100003: digits that repeat, and numbers next to powers of ten.
 int32_t with_repeated_digits(Rng& rng, int32_t low, int32_t high) {
@@ -101,7 +101,7 @@ Maker::Maker(const Space& space, const MakerConfig& config)
 
 // Where nothing that was drawn fits, forms stay as they are.
 void Maker::free_forms(Rng& rng, double most, Program& program) {
-  for (int tries = 0; tries < kTries; ++tries) {
+  for (int tries = 0; tries < kMaxAttempts; ++tries) {
     freed_ = sampled_;
     draw_layer_options(rng, program, space_, freed_);
     resolve(freed_, space_, freed_program_);

@@ -9,7 +9,7 @@ namespace {
 
 // Wirings drawn in vain before it is decided whether any of the sequence's has sizes that fit.
 constexpr int kPatience = 16;
-constexpr size_t kMostRemembered = 100'000;
+constexpr size_t kMaxRemembered = 100'000;
 constexpr uint32_t kStream = 0, kSizesStream = 1'000, kGenerationStream = 1'000'000;
 
 }  // namespace
@@ -97,12 +97,12 @@ bool Sampler::two_results(std::span<Rng> rngs) const {
 }
 
 // Of the sequence in groups_.
-bool Sampler::some_sizes_fit(bool two) {
+bool Sampler::any_sizes_fit(bool two) {
   auto& fit = fit_[two];
   const auto known = fit.find(groups_);
   if (known != fit.end()) return known->second;
-  if (fit.size() >= kMostRemembered) fit.clear();
-  return fit[groups_] = some_program(space_, groups_, two);
+  if (fit.size() >= kMaxRemembered) fit.clear();
+  return fit[groups_] = any_program_exists(space_, groups_, two);
 }
 
 // Forms and sizes for the sequence in groups_.
@@ -111,7 +111,7 @@ Sampler::Attempt Sampler::fit(Rng& rng, bool two, SampledProgram& sampled) {
   Counts<Number>& all = counts<Number>();
   all.wirings->count(groups_, two);
   for (int tries = 0;; ++tries) {
-    if (tries == kPatience && !some_sizes_fit(two)) return Attempt::kInVain;
+    if (tries == kPatience && !any_sizes_fit(two)) return Attempt::kNoSizesFit;
     ++tally_.wirings;
     if (!all.wirings->draw(rng, sampled.steps)) return Attempt::kUndecided;
     if (!all.sizes->count(sampled.steps)) continue;
@@ -187,7 +187,7 @@ bool Sampler::draw_by(uint64_t seed, uint64_t index, SampledProgram& sampled) {
   const bool two = two_results(rngs);
   for (;;) {
     const Attempt done = attempt<Number>(rngs, two, sampled);
-    if (done != Attempt::kInVain) return done == Attempt::kDrawn;
+    if (done != Attempt::kNoSizesFit) return done == Attempt::kDrawn;
   }
 }
 

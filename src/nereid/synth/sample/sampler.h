@@ -56,13 +56,13 @@ class Sampler {
   struct Counts;
   // The operators that were there before those that joined last, and what is drawn of them alone.
   struct Older;
-  enum class Attempt : uint8_t { kDrawn, kInVain, kUndecided };  // in vain: no sizes fit
+  enum class Attempt : uint8_t { kDrawn, kNoSizesFit, kUndecided };  // in vain: no sizes fit
   template <typename Number>
   Counts<Number>& counts();
   template <typename Number>
   const Number& total(bool two);
   bool two_results(std::span<Rng> rngs) const;
-  bool some_sizes_fit(bool two);
+  bool any_sizes_fit(bool two);
   bool is_new(const ops::Operator& op) const;
   template <typename Number>
   Attempt fit(Rng& rng, bool two, SampledProgram& sampled);

@@ -148,7 +148,7 @@ bool Sizes<Number>::draw_steps(Rng& rng, std::vector<SampledStep>& steps, size_t
 
 // The class vectors that each type's value can have after each step, under any wiring: no counts, so sets are
 // enough.
-bool some_program(const Space& space, const std::vector<int>& groups, bool two) {
+bool any_program_exists(const Space& space, const std::vector<int>& groups, bool two) {
   using Set = std::vector<double>;  // 1 or 0 by class vector; empty: none
   const Sizes<double> sizes(space);
   const auto unite = [](Set& set, const Set& other) {

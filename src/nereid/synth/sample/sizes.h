@@ -46,7 +46,7 @@ class Sizes {
 };
 
 // Whether any program has these operators, as groups: decides what no wiring drawn so far has shown.
-bool some_program(const Space& space, const std::vector<int>& groups, bool two);
+bool any_program_exists(const Space& space, const std::vector<int>& groups, bool two);
 
 extern template class Sizes<double>;
 extern template class Sizes<Natural>;

@@ -5,7 +5,7 @@
 namespace nereid::synth {
 namespace {
 
-constexpr size_t kMostArrivals = 8'000'000;  // arrivals, of 24 bytes
+constexpr size_t kMaxArrivals = 8'000'000;  // arrivals, of 24 bytes
 
 template <typename TransitionSets>
 void gather(TransitionSets& sets, const Transition& transition, int from, int branch,
@@ -142,7 +142,7 @@ const typename UniformProgramSampler<Number>::Arrivals& UniformProgramSampler<Nu
       static_cast<uint64_t>(vector);
   const auto known = arrivals_.find(key);
   if (known != arrivals_.end()) return known->second;
-  if (remembered_ > kMostArrivals) arrivals_.clear(), remembered_ = 0;
+  if (remembered_ > kMaxArrivals) arrivals_.clear(), remembered_ = 0;
   Arrivals& made = arrivals_[key];
   for_each_arrival(
       steps, branch, arriving_[static_cast<size_t>(type / kRuns)],

@@ -105,12 +105,12 @@ class Decoder {
     NEREID_TRY(value.offset, field.integer_at("o", 0, 0, kMaxElements));
     NEREID_TRY(value.conj, field.boolean_at("conj", false));
     NEREID_TRY(value.neg, field.boolean_at("neg", false));
-    NEREID_TRY_STATUS(lies_inside(field, value));
+    NEREID_TRY_STATUS(check_inside_storage(field, value));
     trace_.values.push_back(std::move(value));
     return ok_status();
   }
 
-  Status lies_inside(const JsonField& field, const Value& value) const {
+  Status check_inside_storage(const JsonField& field, const Value& value) const {
     if (value.sizes.size() != value.strides.size())
       return input_error("{}: expected as many sizes as strides, got {} and {}", field.path(),
                          value.sizes.size(), value.strides.size());
@@ -181,7 +181,7 @@ class Decoder {
     NEREID_TRY(phase.kind, one_of(kind, kPhases));
     NEREID_TRY(const int64_t number, field.integer_at("call", 0, 0, static_cast<int64_t>(kMaxCalls) - 1));
     phase.call = static_cast<int>(number);
-    NEREID_TRY_STATUS(comes_in_order(field, phase));
+    NEREID_TRY_STATUS(check_phase_order(field, phase));
     NEREID_TRY(const JsonField steps, field.at("steps"));
     NEREID_TRY_STATUS(steps.each(kMaxSteps - step_count_, [&](const JsonField& item) -> Status {
       NEREID_TRY(Step read, steps_.step(item));
@@ -198,7 +198,7 @@ class Decoder {
   }
 
   // module first, where there is one; init before any forward; make_inputs and forward of each call in turn.
-  Status comes_in_order(const JsonField& field, const Phase& phase) const {
+  Status check_phase_order(const JsonField& field, const Phase& phase) const {
     bool init = false;
     int made = 0, ran = 0;
     for (const Phase& earlier : trace_.phases) {

@@ -10,7 +10,7 @@ namespace {
 
 using Found = std::variant<Example, LeftOut>;
 
-constexpr size_t kMostText = size_t{16} << 20;
+constexpr size_t kMaxText = size_t{16} << 20;
 
 // Text that holds the marks of a conversation, of this template or another, would end a message early.
 bool holds_marks(std::string_view text) {
@@ -41,7 +41,7 @@ Result<Found> pair_example(const JsonField& root, const ExampleSettings& setting
   std::map<std::string, std::string> texts;
   for (const char* name : {"task", "plan", "code"}) {
     NEREID_TRY(const auto field, root.at(name));
-    NEREID_TRY(texts[name], field.text(kMostText));
+    NEREID_TRY(texts[name], field.text(kMaxText));
   }
   NEREID_TRY(const auto verdict, root.find("verdict"));
   if (verdict) {
@@ -89,9 +89,9 @@ Result<Found> example_of(const Json& line, const std::string& where, const Examp
   if (!line.contains("prompt")) return root.expected("a `task`, `messages` or a `prompt`");
   Example example;
   NEREID_TRY(const auto prompt, root.at("prompt"));
-  NEREID_TRY(example.prompt, prompt.text(kMostText));
+  NEREID_TRY(example.prompt, prompt.text(kMaxText));
   NEREID_TRY(const auto answer, root.at("answer"));
-  NEREID_TRY(example.answer, answer.text(kMostText));
+  NEREID_TRY(example.answer, answer.text(kMaxText));
   return Found(std::move(example));
 }
 

@@ -214,7 +214,7 @@ void remove_half_written(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Result<ShardsMade> make_shards(ShardMakerSettings settings) {
+Result<ShardSummary> make_shards(ShardMakerSettings settings) {
   NEREID_TRY(const std::string text, read_file(settings.tokenizer));
   NEREID_TRY(const auto tokenizer, lm::Tokenizer::parse(text, settings.tokenizer));
   for (const auto& input : settings.inputs) NEREID_TRY_STATUS(can_be_read(input));
@@ -238,7 +238,7 @@ Result<ShardsMade> make_shards(ShardMakerSettings settings) {
   if (chat.family != lm::ChatTemplate::Family::kQwen3)
     made_by["chat"] = {static_cast<int>(chat.family), chat.usual_system, chat.date};
   list.made_by = made_by.dump();
-  ShardsMade made;
+  ShardSummary made;
   if (std::filesystem::exists(settings.folder / ShardList::kName, error)) {
     NEREID_TRY(ShardList before, ShardList::read(settings.folder));
     if (before.made_by != list.made_by || before.tokenizer != list.tokenizer)

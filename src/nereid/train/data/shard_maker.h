@@ -22,7 +22,7 @@ struct ShardMakerSettings {
   std::function<void(uint64_t bytes, uint64_t of)> report = {};
 };
 
-struct ShardsMade {
+struct ShardSummary {
   ShardList list;
   uint64_t resumed_shards = 0;  // that were there already
 };
@@ -32,6 +32,6 @@ struct ShardsMade {
 // it was interrupted. After each shard the list says where the input goes on. An error (blamed on the input)
 // names file and line of what cannot be read; a folder that was made otherwise is one. Ctrl-C is an error
 // with Blame::kInterrupted.
-Result<ShardsMade> make_shards(ShardMakerSettings settings);
+Result<ShardSummary> make_shards(ShardMakerSettings settings);
 
 }  // namespace nereid::train

@@ -9,8 +9,8 @@ namespace nereid::train {
 namespace {
 
 constexpr int kListVersion = 1;
-constexpr int64_t kMostCount = int64_t{1} << 40;
-constexpr size_t kMostShards = 1 << 20;
+constexpr int64_t kMaxCount = int64_t{1} << 40;
+constexpr size_t kMaxShards = 1 << 20;
 
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos && !name.starts_with('.');
@@ -39,7 +39,7 @@ Result<ShardList> ShardList::read(const std::filesystem::path& folder) {
     *field = static_cast<uint64_t>(value);
   }
   NEREID_TRY(const auto shards, root.at("shards"));
-  NEREID_TRY_STATUS(shards.each(kMostShards, [&](const JsonField& item) -> Status {
+  NEREID_TRY_STATUS(shards.each(kMaxShards, [&](const JsonField& item) -> Status {
     Shard& shard = list.shards.emplace_back();
     NEREID_TRY(const auto file, item.at("file"));
     NEREID_TRY(shard.file, file.text(255));
@@ -47,7 +47,7 @@ Result<ShardList> ShardList::read(const std::filesystem::path& folder) {
     for (const auto& [key, field] : {std::pair{"documents", &shard.documents},
                                      {"tokens", &shard.tokens},
                                      {"answer_tokens", &shard.answer_tokens}}) {
-      NEREID_TRY(const int64_t value, item.integer_at(key, -1, 0, kMostCount));
+      NEREID_TRY(const int64_t value, item.integer_at(key, -1, 0, kMaxCount));
       *field = static_cast<uint64_t>(value);
     }
     return ok_status();
@@ -56,7 +56,7 @@ Result<ShardList> ShardList::read(const std::filesystem::path& folder) {
   if (left_out)
     NEREID_TRY_STATUS(
         left_out->each_member(1000, [&](const std::string& why, const JsonField& count) -> Status {
-          NEREID_TRY(const int64_t value, count.integer(0, kMostCount));
+          NEREID_TRY(const int64_t value, count.integer(0, kMaxCount));
           list.left_out[why] = static_cast<uint64_t>(value);
           return ok_status();
         }));

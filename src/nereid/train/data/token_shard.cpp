@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "shards are little-end
 constexpr char kShardMagic[8] = {'N', 'R', 'D', 'T', 'O', 'K', 'E', 'N'};
 constexpr uint32_t kShardVersion = 1;
 constexpr uint64_t kBlock = 1 << 16;
-constexpr uint64_t kMostOfAnything = uint64_t{1} << 40;  // sums of sizes stay far from overflow
+constexpr uint64_t kMaxTotal = uint64_t{1} << 40;  // sums of sizes stay far from overflow
 
 struct ShardHeader {
   char magic[8];
@@ -202,7 +202,7 @@ Status ShardReader::check_layout(uint64_t file_bytes) {
     return input_error(
         "{}: expected blocks of {} bytes and tokens of 2 or 4, got {} and {} for a vocabulary of {}", name,
         kBlock, header.block_bytes, header.width, header.vocab_size);
-  if (std::max({header.tokens, header.documents, header.spans}) > kMostOfAnything)
+  if (std::max({header.tokens, header.documents, header.spans}) > kMaxTotal)
     return input_error("{}: expected at most 2^40 of anything, got {} tokens, {} documents, {} spans", name,
                        header.tokens, header.documents, header.spans);
   counts_ = {header.tokens, header.documents, header.spans, header.answer_tokens};

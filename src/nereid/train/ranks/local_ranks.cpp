@@ -21,7 +21,7 @@ namespace nereid::train {
 namespace {
 
 constexpr double kGraceSeconds = 5;  // between the first rank's end and the others'
-constexpr std::string_view kGone = " is gone";
+constexpr std::string_view kEndedUnexpectedly = " is gone";
 
 // The patience that a socket was given.
 int64_t patience_of(int fd) {
@@ -38,7 +38,7 @@ Status send_all(int fd, const void* bytes, size_t size, int64_t to) {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN)
       return our_error("rank {} has not taken anything for {} s", to, patience_of(fd));
-    if (sent < 0) return our_error("rank {}{}", to, kGone);
+    if (sent < 0) return our_error("rank {}{}", to, kEndedUnexpectedly);
     at += sent, size -= static_cast<size_t>(sent);
   }
   return ok_status();
@@ -51,7 +51,7 @@ Status receive_all(int fd, void* bytes, size_t size, int64_t from) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN)
       return our_error("rank {} has not answered for {} s", from, patience_of(fd));
-    if (got <= 0) return our_error("rank {}{}", from, kGone);
+    if (got <= 0) return our_error("rank {}{}", from, kEndedUnexpectedly);
     at += got, size -= static_cast<size_t>(got);
   }
   return ok_status();
@@ -198,7 +198,7 @@ struct Child {
   bool ended = false, killed = false;  // killed: by us
 };
 
-[[noreturn]] void be_rank(RankLink link, Fd report, const std::function<Status(RankLink)>& body) {
+[[noreturn]] void run_rank(RankLink link, Fd report, const std::function<Status(RankLink)>& body) {
   const int64_t rank = link.rank;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   Status status = ok_status();
@@ -242,7 +242,7 @@ class Launcher {
         }
         children_.clear();
         reading.reset();
-        be_rank(std::move(link), std::move(writing), body);
+        run_rank(std::move(link), std::move(writing), body);
       }
       children_.push_back({.pid = pid, .status_pipe = std::move(reading), .text = {}});
     }
@@ -298,7 +298,7 @@ class Launcher {
       const Error error = child.text.empty()
                               ? our_error("rank {} ended without a word", r)
                               : Error{child.text.substr(1), static_cast<Blame>(child.text[0] - '0')};
-      if (!error.message.ends_with(kGone) && !child.text.empty()) return error;
+      if (!error.message.ends_with(kEndedUnexpectedly) && !child.text.empty()) return error;
       if (!consequence) consequence = error;
     }
     return consequence ? Status(*consequence) : ok_status();

@@ -87,7 +87,7 @@ Status ShardedModel::fetch_layer(int64_t layer) {
   return fetch(layer_offsets_[static_cast<size_t>(layer)], stage_layer_);
 }
 
-Status ShardedModel::hand_out(int64_t offset, const at::Tensor& part, const at::Tensor& gradient) {
+Status ShardedModel::reduce_to_owner(int64_t offset, const at::Tensor& part, const at::Tensor& gradient) {
   const c10::NoGradGuard no_gradients;
   at::Tensor sum = part.reshape({-1}).to(at::kFloat);
   if (sum.is_alias_of(part)) sum = sum.clone();  // what comes of others' parts is undefined
@@ -142,8 +142,8 @@ Result<at::Tensor> ShardedModel::learn(const Batch& batch, const Loss& loss, con
     const at::Tensor last = leaf(passage.last);
     value = loss(at::rms_norm(last, {norm.size(0)}, norm, config_.rms_norm_eps), head);
     torch::autograd::backward({value}, {});
-    NEREID_TRY_STATUS(hand_out(head_->offset, head.grad(), gradient));
-    NEREID_TRY_STATUS(hand_out(norm_->offset, norm.grad(), gradient));
+    NEREID_TRY_STATUS(reduce_to_owner(head_->offset, head.grad(), gradient));
+    NEREID_TRY_STATUS(reduce_to_owner(norm_->offset, norm.grad(), gradient));
     upward = last.grad();
   }
   for (int64_t layer = config_.layers - 1; layer >= 0; --layer) {
@@ -154,12 +154,12 @@ Result<at::Tensor> ShardedModel::learn(const Batch& batch, const Loss& loss, con
     const at::Tensor output = lm::layer_forward(stage_, 0, input, passage.rotation, *passage.attention);
     torch::autograd::backward({output}, {upward});  // adds to the stage's gradient
     upward = input.grad();
-    NEREID_TRY_STATUS(hand_out(layer_offsets_[static_cast<size_t>(layer)], stage_gradient_, gradient));
+    NEREID_TRY_STATUS(reduce_to_owner(layer_offsets_[static_cast<size_t>(layer)], stage_gradient_, gradient));
   }
   const c10::NoGradGuard no_gradients;
   const at::Tensor of_embedding =
       at::embedding_dense_backward(upward, passage.tokens, config_.vocab_size, /*padding_idx=*/-1, false);
-  NEREID_TRY_STATUS(hand_out(embedding_->offset, of_embedding, gradient));
+  NEREID_TRY_STATUS(reduce_to_owner(embedding_->offset, of_embedding, gradient));
   return value.detach();
 }
 

@@ -41,7 +41,7 @@ class ShardedModel {
   Result<at::Tensor> fetch(const lm::Parameter& parameter);
   Status fetch_layer(int64_t layer);
   // ... or from all, added to the own range's gradient.
-  Status hand_out(int64_t offset, const at::Tensor& part, const at::Tensor& gradient);
+  Status reduce_to_owner(int64_t offset, const at::Tensor& part, const at::Tensor& gradient);
 
   Ranks* ranks_;
   std::vector<int64_t> borders_;

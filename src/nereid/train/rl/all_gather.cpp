@@ -12,7 +12,7 @@
 namespace nereid::train {
 namespace {
 
-constexpr size_t kMostRollouts = 1 << 24;
+constexpr size_t kMaxRollouts = 1 << 24;
 
 Json rollouts_json(const PrefetchedRollouts& written, const std::vector<JudgedAnswer>& verdicts) {
   Json list = Json::array();
@@ -67,7 +67,7 @@ Result<std::vector<ScoredRollout>> gather_rollouts(Ranks& ranks, const Json& min
     NEREID_TRY(const Json json, parse_cbor(parts[rank], where));
     const JsonField root(json, where);
     size_t index = 0;
-    NEREID_TRY_STATUS(root.each(kMostRollouts, [&](const JsonField& field) -> Status {
+    NEREID_TRY_STATUS(root.each(kMaxRollouts, [&](const JsonField& field) -> Status {
       NEREID_TRY(ScoredRollout rollout, read_rollout(field));
       if (std::cmp_equal(rank, ranks.rank())) rollout.own = index;
       ++index;

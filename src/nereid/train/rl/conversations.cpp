@@ -59,16 +59,16 @@ class Conversations {
       const DrawnAnswer& before = answers_[after[index]];
       answer.prompt = before.prompt, answer.sample = before.sample, answer.turn = before.turn + 1;
     };
-    const auto hand_in = [&](size_t index, const DrawnAnswer& answer) {
+    const auto submit = [&](size_t index, const DrawnAnswer& answer) {
       const size_t prompt = after.empty() ? answer.prompt : answers_[after[index]].prompt;
       round_.add(begin + index, by_number_.at(prompt)->task.source, answer.text);
     };
     Sampling sampling = settings_.sampling;
     sampling.samples = samples;
-    NEREID_TRY(auto written,
-               policy_.write(asked, sampling, settings_.judge_waits ? AnswerWriter::OnWritten() : hand_in));
+    NEREID_TRY(auto written, policy_.write(asked, sampling,
+                                           settings_.judge_waits ? AnswerWriter::AnswerCallback() : submit));
     for (size_t i = 0; i < written.size(); ++i) {
-      if (settings_.judge_waits) hand_in(i, written[i]);
+      if (settings_.judge_waits) submit(i, written[i]);
       place(written[i], i);
     }
     answers_.insert(answers_.end(), std::make_move_iterator(written.begin()),

@@ -27,9 +27,9 @@ using verify::VerdictKind;
 constexpr double kPatience =
     60;  // seconds without a verdict, on top of what the replays of an answer may take
 constexpr double kSecondsToEnd = 5;
-constexpr int kMostDeaths = 3, kMostErrors = 2;  // of one answer
-constexpr int kMostDeathsInARow = 10;            // without a verdict between them: no answer is at fault
-constexpr size_t kMostPhases = 100;              // of a verdict's seconds
+constexpr int kMaxDeaths = 3, kMaxErrors = 2;  // of one answer
+constexpr int kMaxDeathsInARow = 10;           // without a verdict between them: no answer is at fault
+constexpr size_t kMaxPhases = 100;             // of a verdict's seconds
 constexpr size_t kAhead = 2;  // answers that the program has for each that it judges at a time
 
 Result<VerdictKind> verdict_kind_at(const JsonField& root) {
@@ -113,7 +113,7 @@ Result<std::pair<size_t, JudgedAnswer>> parse_judged(std::string_view line, cons
   NEREID_TRY(const auto phases, root.find("phases"));
   if (phases) {
     NEREID_TRY_STATUS(
-        phases->each_member(kMostPhases, [&](const std::string& phase, const JsonField& seconds) -> Status {
+        phases->each_member(kMaxPhases, [&](const std::string& phase, const JsonField& seconds) -> Status {
           NEREID_TRY(answer.phases[phase], seconds.number());
           return ok_status();
         }));
@@ -184,7 +184,7 @@ AnswerJudge::~AnswerJudge() {
   thread_.join();
 }
 
-size_t AnswerJudge::hand_in(AnswerToJudge answer) {
+size_t AnswerJudge::submit(AnswerToJudge answer) {
   size_t number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -249,10 +249,10 @@ int64_t AnswerJudge::restarts() const {
 Status AnswerJudge::start_program() {
   int in[2], out[2];
   if (::pipe2(in, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
-  Fd theirs_in(in[0]);
+  Fd child_in(in[0]);
   to_ = Fd(in[1]);
   if (::pipe2(out, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
-  Fd theirs_out(out[1]);
+  Fd child_out(out[1]);
   from_ = Fd(out[0]);
   const Fd errors(::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!errors.valid()) return our_error("{}: {}", log_.string(), std::strerror(errno));
@@ -260,14 +260,14 @@ Status AnswerJudge::start_program() {
   NEREID_TRY(pid_,
              sandbox::spawn({.words = words_,
                              .environment = environment_,
-                             .descriptors = {{theirs_in.get(), 0}, {theirs_out.get(), 1}, {errors.get(), 2}},
+                             .descriptors = {{child_in.get(), 0}, {child_out.get(), 1}, {errors.get(), 2}},
                              .own_session = true}));
   killed_at_exit_ = KilledAtExit(pid_);
   return ok_status();
 }
 
 // Where it is idle, and workers are to be kept warm for the next command: by itself, for nothing more comes.
-void AnswerJudge::let_it_end() {
+void AnswerJudge::begin_shutdown() {
   if (pid_ < 0 || !under_way_.empty() || !outgoing_.empty() || sandbox::seconds_kept_warm() == 0) return;
   to_.reset();
   const auto patience = Deadline::after(kSecondsToEnd);
@@ -305,7 +305,7 @@ void AnswerJudge::work() {
       break;
     }
   }
-  let_it_end();
+  begin_shutdown();
   end_program();
 }
 
@@ -374,7 +374,7 @@ void AnswerJudge::take_line(std::string_view line) {
   deaths_in_a_row_ = 0;
   if (!asked_.contains(number)) return;  // it was given up
   if (parsed->second.kind == VerdictKind::kError && parsed->second.rule != "input" &&
-      ++asked_.at(number).errors < kMostErrors)
+      ++asked_.at(number).errors < kMaxErrors)
     return waiting_.push_back(number);
   settle(number, std::move(parsed->second));
 }
@@ -392,14 +392,14 @@ Status AnswerJudge::died() {
   for (auto under_way = under_way_.rbegin(); under_way != under_way_.rend(); ++under_way) {
     const size_t number = under_way->second;
     if (!asked_.contains(number)) continue;
-    if (++asked_.at(number).deaths < kMostDeaths)
+    if (++asked_.at(number).deaths < kMaxDeaths)
       waiting_.push_front(number);
     else
-      settle(number, no_verdict(fmt::format("the judge ended {} times while it had this", kMostDeaths)));
+      settle(number, no_verdict(fmt::format("the judge ended {} times while it had this", kMaxDeaths)));
   }
   under_way_.clear();
-  if (++deaths_in_a_row_ >= kMostDeathsInARow)
-    return our_error("the judge ended {} times without a verdict; {}: {}", kMostDeathsInARow, log_.string(),
+  if (++deaths_in_a_row_ >= kMaxDeathsInARow)
+    return our_error("the judge ended {} times without a verdict; {}: {}", kMaxDeathsInARow, log_.string(),
                      last_words(log_));
   return start_program();
 }

@@ -71,7 +71,7 @@ class AnswerJudge {
                    // NEREID_KEEP_WARM says so
 
   // Returns at once. The number is what to wait for.
-  size_t hand_in(AnswerToJudge answer);
+  size_t submit(AnswerToJudge answer);
   // Until the verdict is there; it is forgotten then. A program that dies, or says nothing for too long, is
   // started again and gets again what it had not answered; an answer under which it died three times, or
   // that it gave an Error of ours for twice, has the verdict "Error". An error: it cannot be started, or dies
@@ -96,7 +96,7 @@ class AnswerJudge {
   AnswerJudge() = default;
   void work();
   Status start_program();
-  void let_it_end();
+  void begin_shutdown();
   void end_program();
   Status died();
   void fill();

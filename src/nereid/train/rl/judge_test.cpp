@@ -74,7 +74,7 @@ TEST_F(AnswerJudgeTest, AnIdleProgramEndsByItselfWhereItsWorkersAreKeptWarm) {
   for (const bool keeps : {false, true}) {
     keeps ? ::setenv("NEREID_KEEP_WARM", "9", 1) : ::unsetenv("NEREID_KEEP_WARM");
     const auto judge = start();
-    EXPECT_EQ(judge->wait(judge->hand_in({.task = "task", .answer = code("good = 1")})).value().kind,
+    EXPECT_EQ(judge->wait(judge->submit({.task = "task", .answer = code("good = 1")})).value().kind,
               VerdictKind::kVerified);
   }
   ::unsetenv("NEREID_KEEP_WARM");
@@ -220,15 +220,15 @@ TEST_F(AnswerJudgeTest, WhatComesLongAfterTheOthersIsNoVerdict) {
 
 TEST_F(AnswerJudgeTest, AnErrorIsAskedAboutAgain) {
   const auto judge = start();
-  EXPECT_EQ(judge->wait(judge->hand_in({.task = "t", .answer = "ours"})).value().kind, VerdictKind::kError);
+  EXPECT_EQ(judge->wait(judge->submit({.task = "t", .answer = "ours"})).value().kind, VerdictKind::kError);
   EXPECT_EQ(calls("ours"), 2);
 }
 
 TEST_F(AnswerJudgeTest, AProgramThatNeverAnswersEndsTheRunWithItsLastWords) {
   be("#!/bin/sh\necho 'there is no GPU' >&2\nexit 2\n");
   const auto judge = start();
-  for (int i = 0; i < 9; ++i) judge->hand_in({.task = "t", .answer = fmt::format("{}", i)});
-  const auto failed = judge->wait(judge->hand_in({.task = "t", .answer = "last"}));
+  for (int i = 0; i < 9; ++i) judge->submit({.task = "t", .answer = fmt::format("{}", i)});
+  const auto failed = judge->wait(judge->submit({.task = "t", .answer = "last"}));
   ASSERT_FALSE(failed.ok());
   EXPECT_THAT(failed.error().message, HasSubstr("ended 10 times without a verdict"));
   EXPECT_THAT(failed.error().message, HasSubstr("there is no GPU"));
@@ -237,7 +237,7 @@ TEST_F(AnswerJudgeTest, AProgramThatNeverAnswersEndsTheRunWithItsLastWords) {
 TEST_F(AnswerJudgeTest, WhatIsNoVerdictEndsTheRun) {
   be("#!/bin/sh\nread -r line\necho 'hello'\nsleep 9\n");
   const auto judge = start();
-  const auto failed = judge->wait(judge->hand_in({.task = "t", .answer = "a"}));
+  const auto failed = judge->wait(judge->submit({.task = "t", .answer = "a"}));
   ASSERT_FALSE(failed.ok());
   EXPECT_THAT(failed.error().message, HasSubstr("the judge's answer"));
 }

@@ -9,7 +9,7 @@
 namespace nereid::train {
 namespace {
 
-constexpr size_t kMostAnswers = 1 << 24;  // prompts, answers
+constexpr size_t kMaxAnswers = 1 << 24;  // prompts, answers
 
 template <typename T>
 Json bytes_of(const std::vector<T>& numbers) {
@@ -59,7 +59,7 @@ Result<PrefetchedRollouts> read_part(const Json& json, int64_t vocab_size, const
   NEREID_TRY(written.step, step.integer(0, INT64_MAX));
   for (const char* name : {"classes", "tasks"}) {
     NEREID_TRY(const auto list, root.at(name));
-    NEREID_TRY_STATUS(list.each(kMostAnswers, [&](const JsonField& item) -> Status {
+    NEREID_TRY_STATUS(list.each(kMaxAnswers, [&](const JsonField& item) -> Status {
       NEREID_TRY(const int64_t number, item.integer(0, INT64_MAX));
       if (*name == 'c')
         written.classes.push_back(number);
@@ -70,7 +70,7 @@ Result<PrefetchedRollouts> read_part(const Json& json, int64_t vocab_size, const
   }
   if (written.classes.size() != written.tasks.size()) return root.expected("a task for each class");
   NEREID_TRY(const auto answers, root.at("answers"));
-  NEREID_TRY_STATUS(answers.each(kMostAnswers, [&](const JsonField& item) -> Status {
+  NEREID_TRY_STATUS(answers.each(kMaxAnswers, [&](const JsonField& item) -> Status {
     NEREID_TRY(written.answers.emplace_back(), read_answer(item, written.tasks.size(), vocab_size));
     return ok_status();
   }));

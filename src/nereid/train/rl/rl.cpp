@@ -285,7 +285,7 @@ class RlLoop {
     for (size_t c = 0; c < shares.size(); ++c) figures.emplace_back(fmt::format("share/{}", c), shares[c]);
     const double held_out_s = -whole.seconds();
     if (!rl().held_out.empty() && (last_ || state_.step % run().held_out_every == 0))
-      NEREID_TRY_STATUS(look_at_held_out(figures));
+      NEREID_TRY_STATUS(evaluate_held_out(figures));
     NEREID_TRY(const auto seconds, gather_numbers<double>(*ranks_, {whole.seconds()}));
     latest_seconds_ = seconds.front();
     spent_ += latest_seconds_;
@@ -349,7 +349,7 @@ class RlLoop {
 
   // pass@1, greedily, of the classes that are trained on. The step is done, but for this: nothing breaks it
   // off.
-  Status look_at_held_out(Figures& figures) {
+  Status evaluate_held_out(Figures& figures) {
     const auto shares = curriculum_.shares();
     std::vector<Prompt> asked;
     std::vector<size_t> classes;  // by the prompts' numbers

@@ -43,7 +43,7 @@ void ScoringRound::add(size_t index, const std::string& task, const std::string&
       asked_.push_back({.task = task,
                         .answer = answer,
                         .key = key,
-                        .number = scoring_->judge_->hand_in({.task = task, .answer = answer})});
+                        .number = scoring_->judge_->submit({.task = task, .answer = answer})});
     }
   }
   if (keys_.size() <= index) keys_.resize(index + 1);
@@ -67,7 +67,7 @@ Status ScoringRound::collect(bool interruptible, bool to_clock) {
         continue;
       }
       accept(*asked, *std::move(verdict));
-      if (to_clock) hand_to_clock(*asked);
+      if (to_clock) submit_for_timing(*asked);
     }
     missing = std::move(still);
     if (missing.empty()) break;
@@ -92,7 +92,7 @@ void ScoringRound::accept(Asked& asked, JudgedAnswer verdict) {
   programs_.at(asked.key) = std::move(verdict);
 }
 
-void ScoringRound::hand_to_clock(Asked& asked) {
+void ScoringRound::submit_for_timing(Asked& asked) {
   auto& verdict = programs_.at(asked.key);
   // The round before may have timed it since it was handed in, and taken its trace.
   if (const auto known = scoring_->known_.find(asked.key); remembers() && known != scoring_->known_.end()) {
@@ -100,14 +100,14 @@ void ScoringRound::hand_to_clock(Asked& asked) {
     return;
   }
   if (clock_ == nullptr || !verdict.judged.correct || asked.timing) return;
-  asked.timing = clock_->hand_in({.task = asked.task, .answer = asked.answer, .trace = verdict.trace});
+  asked.timing = clock_->submit({.task = asked.task, .answer = asked.answer, .trace = verdict.trace});
   ++timed_;
 }
 
 Result<std::vector<JudgedAnswer>> ScoringRound::verdicts(bool interruptible,
                                                          const std::function<void()>& on_judged) {
   for (Asked& asked : asked_)
-    if (asked.answered) hand_to_clock(asked);
+    if (asked.answered) submit_for_timing(asked);
   NEREID_TRY_STATUS(collect(interruptible, /*to_clock=*/true));
   if (on_judged) on_judged();
   const Stopwatch timing;

@@ -46,11 +46,11 @@ class Scoring {
 // The answers of one step.
 class ScoringRound {
  public:
-  enum class Clock { kIfThere, kNone };  // kNone: nor is anything too late
-  explicit ScoringRound(Scoring& scoring, Clock clock = Clock::kIfThere)
+  enum class Clock { kIfAvailable, kNone };  // kNone: nor is anything too late
+  explicit ScoringRound(Scoring& scoring, Clock clock = Clock::kIfAvailable)
       : scoring_(&scoring),
-        clock_(clock == Clock::kIfThere ? scoring.clock_ : nullptr),
-        straggler_timeout_s_(clock == Clock::kIfThere ? scoring.straggler_timeout_s_ : 0) {}
+        clock_(clock == Clock::kIfAvailable ? scoring.clock_ : nullptr),
+        straggler_timeout_s_(clock == Clock::kIfAvailable ? scoring.straggler_timeout_s_ : 0) {}
 
   void add(size_t index, const std::string& task, const std::string& answer);
   // Until what was added so far has its verdicts, without times where a clock is to say them.
@@ -84,7 +84,7 @@ class ScoringRound {
   };
   Status collect(bool interruptible, bool to_clock);
   void accept(Asked& asked, JudgedAnswer verdict);
-  void hand_to_clock(Asked& asked);
+  void submit_for_timing(Asked& asked);
   // What is said without a clock is no help where there is one.
   bool remembers() const { return clock_ == scoring_->clock_; }
 

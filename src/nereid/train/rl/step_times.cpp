@@ -12,7 +12,7 @@
 namespace nereid::train {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of a step: in less there are too few readings for a mean
+constexpr double kMinShare = 0.01;  // of a step: in less there are too few readings for a mean
 
 }  // namespace
 
@@ -76,7 +76,7 @@ Figures StepTimes::figures() {
     figures.emplace_back(fmt::format("wall/{}", kStepParts[part]), share);
     const Readings& readings = readings_[part];
     all.sum += readings.sum, all.count += readings.count;
-    if (share >= kLeastShare && readings.count > 0)
+    if (share >= kMinShare && readings.count > 0)
       figures.emplace_back(fmt::format("busy/gpu_{}", kStepParts[part]), readings.sum / readings.count);
   }
   if (all.count > 0) figures.emplace_back("busy/gpu", all.sum / all.count);

@@ -9,7 +9,7 @@
 namespace nereid::train {
 namespace {
 
-constexpr size_t kMostText = size_t{16} << 20;
+constexpr size_t kMaxText = size_t{16} << 20;
 
 Result<double> weight_of(const JsonField& root) {
   NEREID_TRY(const auto given, root.find("weight"));
@@ -21,7 +21,7 @@ Result<double> weight_of(const JsonField& root) {
   NEREID_TRY(const auto share, root.find("roofline_share"));
   if (!share) return 1.0;
   NEREID_TRY(const double reached, share->number());
-  return std::max(1 - reached, kLeastWeight);
+  return std::max(1 - reached, kMinWeight);
 }
 
 // Uniform in [0, 1): splitmix64 of both.
@@ -55,8 +55,8 @@ Result<std::vector<Task>> read_tasks(const std::string& path) {
     const JsonField root(json, where);
     NEREID_TRY(const auto field, root.at(json.is_object() && json.contains("task") ? "task" : "code"));
     Task& task = tasks.emplace_back();
-    NEREID_TRY(task.source, field.text(kMostText));
-    NEREID_TRY(task.forward, root.text_at("forward", kMostText));
+    NEREID_TRY(task.source, field.text(kMaxText));
+    NEREID_TRY(task.forward, root.text_at("forward", kMaxText));
     NEREID_TRY(task.weight, weight_of(root));
   }
   if (tasks.empty()) return input_error("{}: expected at least one task", path);

@@ -16,11 +16,11 @@ struct Task {
 };
 
 // The weight of a task whose best known time is at its roofline.
-inline constexpr double kLeastWeight = 0.05;
+inline constexpr double kMinWeight = 0.05;
 
 // A file of lines, each an object with `code` (or `task`), and `forward` where there is one. The weight is
 // `weight`, else what there is to win: 1 - `roofline_share` (pairs of `nereid choices`), at least
-// kLeastWeight; else 1.
+// kMinWeight; else 1.
 Result<std::vector<Task>> read_tasks(const std::string& path);
 
 // Each epoch of a class goes through all of its tasks in an order of its own, by the seed. Where the weights

@@ -38,7 +38,7 @@ TEST_F(TasksTest, TasksAreDrawnByWhatThereIsToWin) {
 {"code": "d", "weight": 2}
 {"code": "e"}
 )");
-  const std::vector<double> weights = {0.5, 0.1, kLeastWeight, 2, 1};
+  const std::vector<double> weights = {0.5, 0.1, kMinWeight, 2, 1};
   auto source = TaskSource::open({path}, 7).value();
   constexpr int kDraws = 20'000;
   std::vector<int> counts(weights.size(), 0);

@@ -40,7 +40,7 @@ Status AnswerFormat::can_repair() const {
 
 Result<std::vector<lm::TokenId>> AnswerFormat::question_of(const Prompt& prompt) const {
   lm::Encoder encoder(tokenizer_);
-  NEREID_TRY(const auto messages, prompts_.ask_again("model.py", prompt.task.source, prompt.wrong));
+  NEREID_TRY(const auto messages, prompts_.repair_messages("model.py", prompt.task.source, prompt.wrong));
   NEREID_TRY(const std::string text, lm::render_chat(chat_, messages));
   std::vector<lm::TokenId> ids;
   NEREID_TRY_STATUS(encoder.encode(text, {.add_special = false}, ids));
@@ -72,15 +72,15 @@ Result<AnswerWriter> AnswerWriter::create(const lm::Weights& weights, lm::Device
                                           std::shared_ptr<const lm::Tokenizer> tokenizer, lm::Prompts prompts,
                                           const AnswerWriterSettings& settings) {
   lm::RunnerOptions options{.block_size = kBlockSize, .memory_share = kCacheShare};
-  options.most_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
-  NEREID_TRY(auto format, AnswerFormat::create(std::move(tokenizer), std::move(prompts), options.most_tokens,
+  options.max_tokens = std::min(settings.row_length, weights.config.max_position_embeddings);
+  NEREID_TRY(auto format, AnswerFormat::create(std::move(tokenizer), std::move(prompts), options.max_tokens,
                                                settings.chat));
   AnswerWriter writer(std::move(format), settings);
-  options.most_blocks = settings.together * ((options.most_tokens + kBlockSize - 1) / kBlockSize) + 1;
+  options.max_blocks = settings.together * ((options.max_tokens + kBlockSize - 1) / kBlockSize) + 1;
   if (weights.flat.is_cuda()) options.recorded_sizes = lm::recorded_sizes_up_to(settings.together);
   NEREID_TRY(writer.runner_, lm::Runner::create(weights, device, options));
   writer.generation_ = std::make_unique<lm::Generation>(
-      *writer.runner_, lm::GenerationOptions{.most_sequences = settings.together, .most_step_tokens = 8192});
+      *writer.runner_, lm::GenerationOptions{.max_sequences = settings.together, .max_step_tokens = 8192});
   return writer;
 }
 
@@ -100,9 +100,9 @@ class Writing {
   }
 
   // Samples about a prompt, whose answers are added in their order.
-  Status add(const Prompt& asked, DrawnAnswer answer, int64_t most_new) {
+  Status add(const Prompt& asked, DrawnAnswer answer, int64_t max_new) {
     lm::GenerationRequest usual;
-    usual.most_new = most_new;
+    usual.max_new = max_new;
     usual.draw = {.temperature = sampling_.temperature,
                   .min_p = sampling_.min_p,
                   .seed = sampling_.seed * 1'000'003 + asked.number};
@@ -170,7 +170,7 @@ class Writing {
     const DrawnAnswer& trunk = answers[index];
     const auto drawn = std::ssize(trunk.engine_logprobs);
     auto request = request_of(others);
-    request.most_new -= drawn;
+    request.max_new -= drawn;
     NEREID_TRY(const size_t number, generation_.fork(token.request, token.sample, drawn, std::move(request)));
     for (const size_t other : others) {
       answers[other].tokens.tokens = trunk.tokens.tokens;
@@ -205,7 +205,8 @@ class Writing {
 }  // namespace
 
 Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& prompts,
-                                                     const Sampling& sampling, const OnWritten& on_written) {
+                                                     const Sampling& sampling,
+                                                     const AnswerCallback& on_written) {
   if ((sampling.code_temperature || sampling.branches > 1) && !format_.end_of_plan())
     return input_error("rl.{}: expected a tokenizer with {} as one token",
                        sampling.code_temperature ? "code_temperature" : "branches", kEndOfPlan);
@@ -217,8 +218,8 @@ Result<std::vector<DrawnAnswer>> AnswerWriter::write(const std::vector<Prompt>& 
   for (const Prompt& asked : prompts) {
     DrawnAnswer answer{.prompt = asked.number, .tokens = {}, .engine_logprobs = {}, .text = {}};
     NEREID_TRY(answer.tokens, format_.prompt_of(asked));
-    const int64_t room = runner_->options().most_tokens - std::ssize(answer.tokens.tokens);
-    NEREID_TRY_STATUS(writing.add(asked, std::move(answer), std::min(settings_.most_tokens, room)));
+    const int64_t room = runner_->options().max_tokens - std::ssize(answer.tokens.tokens);
+    NEREID_TRY_STATUS(writing.add(asked, std::move(answer), std::min(settings_.max_tokens, room)));
   }
   while (!generation.idle()) {
     if (sampling.interruptible && interrupted()) return Error{"interrupted", Blame::kInterrupted};

@@ -17,10 +17,10 @@
 namespace nereid::train {
 
 struct AnswerWriterSettings {
-  int64_t most_tokens = 2048;  // of an answer
-  int64_t row_length = 4096;   // of prompt and answer
-  int64_t together = 256;      // sequences
-  lm::ChatTemplate chat{};     // that of the model
+  int64_t max_tokens = 2048;  // of an answer
+  int64_t row_length = 4096;  // of prompt and answer
+  int64_t together = 256;     // sequences
+  lm::ChatTemplate chat{};    // that of the model
 };
 
 struct Sampling {
@@ -109,9 +109,9 @@ class AnswerWriter {
   // Of each prompt so many answers, in the order of prompts; `on_written` is called with each one's index as
   // soon as it is whole. Keys and values of what prompts begin with are kept until the next call whose
   // prompts are first turns; the weights may be changed before such a call alone.
-  using OnWritten = std::function<void(size_t index, const DrawnAnswer& answer)>;
+  using AnswerCallback = std::function<void(size_t index, const DrawnAnswer& answer)>;
   Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
-                                         const OnWritten& on_written = {});
+                                         const AnswerCallback& on_written = {});
   void finish(DrawnAnswer& answer) const { format_.finish(answer); }
   const AnswerFormat& format() const { return format_; }
 

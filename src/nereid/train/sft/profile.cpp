@@ -14,8 +14,8 @@
 namespace nereid::train {
 namespace {
 
-constexpr size_t kMostLines = 40, kMostGaps = 8;
-constexpr size_t kMostOfName = 110;
+constexpr size_t kMaxLines = 40, kMaxGaps = 8;
+constexpr size_t kMaxNameBytes = 110;
 
 // What ran on the device from `begin` to `end`, in nanoseconds.
 struct Ran {
@@ -46,12 +46,12 @@ std::string idle_times(std::vector<Ran> spans) {
       "{:10.3f} {:7}  idle between kernels, of {:.3f} ms from the first to the last; the longest:\n",
       1e-6 * static_cast<double>(idle), gaps.size(),
       1e-6 * static_cast<double>(last->end - spans.front().begin));
-  for (size_t i = 0; i < std::min(gaps.size(), kMostGaps); ++i)
+  for (size_t i = 0; i < std::min(gaps.size(), kMaxGaps); ++i)
     text += fmt::format("{:10.3f}          at {:.3f} ms, after {} and before {}\n",
                         1e-6 * static_cast<double>(gaps[i].length),
                         1e-6 * static_cast<double>(gaps[i].before->end - spans.front().begin),
-                        gaps[i].before->name.substr(0, kMostOfName / 2),
-                        gaps[i].after->name.substr(0, kMostOfName / 2));
+                        gaps[i].before->name.substr(0, kMaxNameBytes / 2),
+                        gaps[i].after->name.substr(0, kMaxNameBytes / 2));
   return text;
 }
 
@@ -91,9 +91,9 @@ Result<std::string> profiled(const std::function<Status()>& work) {
   for (const auto& [name, row] : sorted) sum += row.ms;
   std::string table =
       fmt::format("{:>10} {:>7}  {}\n", "ms", "times", on_device.empty() ? "operator" : "kernel");
-  for (size_t i = 0; i < std::min(sorted.size(), kMostLines); ++i)
+  for (size_t i = 0; i < std::min(sorted.size(), kMaxLines); ++i)
     table += fmt::format("{:10.3f} {:7}  {}\n", sorted[i].second.ms, sorted[i].second.count,
-                         sorted[i].first.substr(0, kMostOfName));
+                         sorted[i].first.substr(0, kMaxNameBytes));
   table += fmt::format("{:10.3f}          in all; {:.3f} ms by the clock\n", sum, 1e3 * seconds);
   return table + idle_times(std::move(spans));
 }

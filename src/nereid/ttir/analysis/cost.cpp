@@ -13,8 +13,8 @@
 namespace nereid::ttir {
 namespace {
 
-constexpr int64_t kMostSampled = 512;
-constexpr int64_t kMostSampledWork =
+constexpr int64_t kMaxSampled = 512;
+constexpr int64_t kMaxSampledWork =
     400'000;  // instructions, rows of accesses and blocks of lanes: tens of milliseconds
 
 // A set of bytes, page by page.
@@ -264,8 +264,8 @@ Cost sampled_cost(const Code& code, const Launch& launch, int64_t buffers,
     Machine m(counting.context, pool);
     set_parameters(m);
     m.run_prologue();
-    m.count_left = kMostSampledWork;
-    const auto wanted = static_cast<int64_t>(std::min(all, static_cast<double>(kMostSampled)));
+    m.count_left = kMaxSampledWork;
+    const auto wanted = static_cast<int64_t>(std::min(all, static_cast<double>(kMaxSampled)));
     double flops = 0, squares = 0;
     int64_t programs = 0;
     for (; programs < wanted && m.count_left > 0; ++programs) {

@@ -10,9 +10,9 @@ namespace nereid::ttir {
 namespace cost_walk {
 namespace {
 
-constexpr int64_t kMostSteps = 400'000;  // operations looked at, over all cuts of the grid
-constexpr size_t kMostCuts = 48;
-constexpr int64_t kMostUnrolled = 64;
+constexpr int64_t kMaxSteps = 400'000;  // operations looked at, over all cuts of the grid
+constexpr size_t kMaxCuts = 48;
+constexpr int64_t kMaxUnrolled = 64;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ double Walk::points(const Scope& s, const std::vector<AtomId>& more, const Truth
   std::vector<AtomId> variables = s.variables;
   variables.insert(variables.end(), more.begin(), more.end());
   const Truth where = mask == nullptr ? s.path : both(atoms_, s.path, *mask);
-  if (!where.known) throw TooHard{"a condition that is not affine"};
+  if (!where.known) throw TooComplex{"a condition that is not affine"};
   double sum = 0;
   for (const Conjunction& c : where.any) sum += count_points(atoms_, variables, c);
   return sum;
@@ -61,15 +61,15 @@ std::vector<AtomId> Walk::lanes_of(const std::vector<int64_t>& shape) {
   return lanes;
 }
 
-void Walk::access(const Scope& s, const Known& pointer, const Truth& mask, const std::vector<int64_t>& shape,
-                  int64_t bytes, bool reads, bool writes) {
+void Walk::access(const Scope& s, const AbstractValue& pointer, const Truth& mask,
+                  const std::vector<int64_t>& shape, int64_t bytes, bool reads, bool writes) {
   if (probing_ != 0) return;
   const auto lanes = lanes_of(shape);
   std::vector<AtomId> variables = s.variables;
   variables.insert(variables.end(), lanes.begin(), lanes.end());
-  if (pointer.kind == Known::Kind::kPointer && pointer.buffer < 0) return;
+  if (pointer.kind == AbstractValue::Kind::kPointer && pointer.buffer < 0) return;
   const Truth where = both(atoms_, s.path, mask);
-  if (pointer.kind == Known::Kind::kPointer && where.known) try {
+  if (pointer.kind == AbstractValue::Kind::kPointer && where.known) try {
       std::vector<Lattice> found;
       for (const Piece& piece : pointer.pieces)
         for (Conjunction c : where.any) {
@@ -83,13 +83,13 @@ void Walk::access(const Scope& s, const Known& pointer, const Truth& mask, const
       if (reads) t.read.insert(t.read.end(), found.begin(), found.end());
       if (writes) t.written.insert(t.written.end(), found.begin(), found.end());
       return;
-    } catch (const TooHard&) {
+    } catch (const TooComplex&) {
     }
   if (pointer.buffer < 0) throw Unknowable{"an address that may be in any buffer"};
   double all = static_cast<double>(bytes);
   try {
     all *= points(s, lanes, mask.known ? &mask : nullptr);
-  } catch (const TooHard&) {
+  } catch (const TooComplex&) {
     for (const AtomId id : variables) all *= static_cast<double>(atoms_[id].bounds.high + 1);
   }
   Traffic& t = traffic[pointer.buffer];
@@ -98,8 +98,8 @@ void Walk::access(const Scope& s, const Known& pointer, const Truth& mask, const
 }
 
 void Walk::descriptor_access(const Scope& s, const Op& op) {
-  const Known& d = value(op.operands[0]);
-  if (d.kind != Known::Kind::kDescriptor) throw Unknowable{"a descriptor that may be any"};
+  const AbstractValue& d = value(op.operands[0]);
+  if (d.kind != AbstractValue::Kind::kDescriptor) throw Unknowable{"a descriptor that may be any"};
   if (op.kind == OpKind::kDescriptorGather || op.kind == OpKind::kDescriptorScatter)
     throw Unknowable{"rows of a descriptor by data"};
   const Type& block = module_.type(op.operands[0]);
@@ -108,7 +108,7 @@ void Walk::descriptor_access(const Scope& s, const Op& op) {
   Truth mask = Truth::always();
   bool exact = true, by_data = false;
   for (size_t k = 0; k < block.shape.size(); ++k) {
-    const Known& at = value(op.operands[1 + k]);
+    const AbstractValue& at = value(op.operands[1 + k]);
     const Expr* first = at.single();
     if (first == nullptr) {
       exact = false, by_data = by_data || at.by_data;
@@ -132,15 +132,15 @@ void Walk::memory(const Scope& s, const Op& op) {
   const Type& type = module_.type(op.operands[0]);
   Truth mask = Truth::always();
   if (mask_at < op.operands.size()) {
-    const Known& m = value(op.operands[mask_at]);
-    mask = m.kind == Known::Kind::kTruth ? m.truth : Truth::unknown(m.by_data);
+    const AbstractValue& m = value(op.operands[mask_at]);
+    mask = m.kind == AbstractValue::Kind::kTruth ? m.truth : Truth::unknown(m.by_data);
   }
   access(s, value(op.operands[0]), mask, type.shape, elem_bytes(type.pointee), reads, writes);
   for (const ValueId r : op.results) env_[r] = unknown(true);
 }
 
-void Walk::blocks(const Region& region, size_t at, Scope& s, std::vector<std::vector<Known>>* returned,
-                  int depth) {
+void Walk::blocks(const Region& region, size_t at, Scope& s,
+                  std::vector<std::vector<AbstractValue>>* returned, int depth) {
   if (depth > 64) throw Unknowable{"too many blocks one after the other"};
   const Block& block = region.blocks[at];
   for (const Op& op : block.ops) {
@@ -171,13 +171,13 @@ void Walk::blocks(const Region& region, size_t at, Scope& s, std::vector<std::ve
 }
 
 Truth Walk::condition(ValueId v) {
-  const Known& k = value(v);
-  if (k.kind == Known::Kind::kTruth) return k.truth;
+  const AbstractValue& k = value(v);
+  if (k.kind == AbstractValue::Kind::kTruth) return k.truth;
   throw Unknowable{k.by_data ? "a branch that depends on what is loaded" : "a branch that is not affine"};
 }
 
-std::vector<Known> Walk::body(const Block& block, Scope& s, const std::unordered_set<const Op*>* hoisted,
-                              Scope* outside) {
+std::vector<AbstractValue> Walk::body(const Block& block, Scope& s,
+                                      const std::unordered_set<const Op*>* hoisted, Scope* outside) {
   for (const Op& op : block.ops) {
     if (op.kind == OpKind::kScfYield) return values(op.operands);
     operation(op, hoisted != nullptr && hoisted->count(&op) != 0 ? *outside : s);
@@ -186,9 +186,9 @@ std::vector<Known> Walk::body(const Block& block, Scope& s, const std::unordered
 }
 
 void Walk::if_op(const Op& op, Scope& s) {
-  const Known& c = value(op.operands[0]);
+  const AbstractValue& c = value(op.operands[0]);
   Truth t;
-  if (c.kind == Known::Kind::kTruth)
+  if (c.kind == AbstractValue::Kind::kTruth)
     t = c.truth;
   else if (probing_ == 0)
     t = condition(op.operands[0]);
@@ -196,7 +196,7 @@ void Walk::if_op(const Op& op, Scope& s) {
     t = Truth::unknown(c.by_data);
   const bool has_else = op.regions.size() > 1 && !op.regions[1].blocks.empty();
   if (t.is_always() || t.is_never()) {
-    std::vector<Known> results;
+    std::vector<AbstractValue> results;
     if (t.is_always())
       results = body(op.regions[0].blocks[0], s);
     else if (has_else)
@@ -205,7 +205,7 @@ void Walk::if_op(const Op& op, Scope& s) {
       env_[op.results[k]] = k < results.size() ? results[k] : unknown();
     return;
   }
-  std::vector<Known> sides[2];
+  std::vector<AbstractValue> sides[2];
   for (int side = 0; side < (has_else ? 2 : 1); ++side) {
     Scope inner = t.known ? inside(s, side == 0 ? t : negated(atoms_, t)) : s;
     inner.flops = 0;
@@ -214,15 +214,16 @@ void Walk::if_op(const Op& op, Scope& s) {
     finish(inner);
   }
   for (size_t k = 0; k < op.results.size(); ++k) {
-    const Known a = k < sides[0].size() ? sides[0][k] : unknown(),
-                b = k < sides[1].size() ? sides[1][k] : unknown();
+    const AbstractValue a = k < sides[0].size() ? sides[0][k] : unknown(),
+                        b = k < sides[1].size() ? sides[1][k] : unknown();
     env_[op.results[k]] = chosen(t, a, b);
   }
 }
 
 Walk::Loop Walk::loop_of(const Op& op) {
   Loop l;
-  const Known &low = value(op.operands[0]), &high = value(op.operands[1]), &step = value(op.operands[2]);
+  const AbstractValue &low = value(op.operands[0]), &high = value(op.operands[1]),
+                      &step = value(op.operands[2]);
   const Expr *a = low.single(), *b = high.single(), *c = step.single();
   if (a == nullptr || b == nullptr || c == nullptr)
     throw Unknowable{low.by_data || high.by_data || step.by_data ? "a loop as long as what is loaded says"
@@ -257,7 +258,7 @@ void Walk::for_op(const Op& op, Scope& s) {
     for (const ValueId r : op.results) env_[r] = unknown();
     return;
   }
-  std::vector<Known> inits = values({op.operands.begin() + 3, op.operands.end()});
+  std::vector<AbstractValue> inits = values({op.operands.begin() + 3, op.operands.end()});
   if (l.most == 0) {
     for (const Op* o : hoisted) s.flops += flops_of(module_, *o);
     for (size_t k = 0; k < op.results.size(); ++k) env_[op.results[k]] = inits[k];
@@ -265,12 +266,12 @@ void Walk::for_op(const Op& op, Scope& s) {
   }
   std::vector<std::optional<Expr>> growth(inits.size());
   const bool affine = find_growth(op, block, l, s, inits, growth);
-  if (!affine && l.constant && l.most <= kMostUnrolled) return unroll(op, block, l, s, inits, hoisted);
+  if (!affine && l.constant && l.most <= kMaxUnrolled) return unroll(op, block, l, s, inits, hoisted);
   Scope inner = inside(s, l.inside);
   for (const auto& [id, factor] : l.counter.terms) inner.variables.push_back(id);
   env_[block.arguments[0]] = one_number(plus(l.first, l.counter, l.step));
   for (size_t k = 0; k < inits.size(); ++k) {
-    Known v = unknown(inits[k].by_data, inits[k].buffer);
+    AbstractValue v = unknown(inits[k].by_data, inits[k].buffer);
     if (growth[k]) {
       v = inits[k];
       for (Piece& p : v.pieces) p.value = plus(p.value, grown(*growth[k], l.counter));
@@ -280,7 +281,7 @@ void Walk::for_op(const Op& op, Scope& s) {
   const auto yields = body(block, inner, &hoisted, &s);
   finish(inner);
   for (size_t k = 0; k < inits.size(); ++k) {
-    Known v = unknown(inits[k].by_data || (k < yields.size() && yields[k].by_data), inits[k].buffer);
+    AbstractValue v = unknown(inits[k].by_data || (k < yields.size() && yields[k].by_data), inits[k].buffer);
     if (growth[k] && (l.trips || (growth[k]->constant() && growth[k]->base == 0))) {
       v = inits[k];
       for (Piece& p : v.pieces) p.value = plus(p.value, l.trips ? grown(*growth[k], *l.trips) : number(0));
@@ -290,17 +291,17 @@ void Walk::for_op(const Op& op, Scope& s) {
 }
 
 bool Walk::find_growth(const Op& op, const Block& block, const Loop& l, const Scope& s,
-                       const std::vector<Known>& inits, std::vector<std::optional<Expr>>& growth) {
+                       const std::vector<AbstractValue>& inits, std::vector<std::optional<Expr>>& growth) {
   std::vector<std::optional<Expr>> symbols(inits.size());
   bool any = false;
   env_[block.arguments[0]] = one_number(plus(l.first, l.counter, l.step));
   for (size_t k = 0; k < inits.size(); ++k) {
     const bool number_like =
-        (inits[k].kind == Known::Kind::kNumber || inits[k].kind == Known::Kind::kPointer) &&
+        (inits[k].kind == AbstractValue::Kind::kNumber || inits[k].kind == AbstractValue::Kind::kPointer) &&
         !is_float(module_.type(op.results[k]).elem);
     if (number_like) {
       symbols[k] = atoms_.symbol();
-      Known v = inits[k];
+      AbstractValue v = inits[k];
       v.pieces = {{{}, *symbols[k]}};
       env_[block.arguments[k + 1]] = v;
       any = true;
@@ -336,8 +337,8 @@ bool Walk::find_growth(const Op& op, const Block& block, const Loop& l, const Sc
   return affine;
 }
 
-void Walk::unroll(const Op& op, const Block& block, const Loop& l, Scope& s, std::vector<Known> carried,
-                  const std::unordered_set<const Op*>& hoisted) {
+void Walk::unroll(const Op& op, const Block& block, const Loop& l, Scope& s,
+                  std::vector<AbstractValue> carried, const std::unordered_set<const Op*>& hoisted) {
   Scope scratch = s;
   for (int64_t turn = 0; turn < l.most; ++turn) {
     env_[block.arguments[0]] = one_number(plus(l.first, number(turn * l.step)));
@@ -366,21 +367,21 @@ void Walk::call_op(const Op& op, Scope& s) {
   const Function* callee = module_.find(op.text("callee"));
   if (callee == nullptr || callee->body.blocks.empty() || ++calls_ > 64) throw Unknowable{"a call"};
   for (size_t k = 0; k < callee->parameters.size(); ++k) env_[callee->parameters[k]] = value(op.operands[k]);
-  std::vector<std::vector<Known>> returned;
+  std::vector<std::vector<AbstractValue>> returned;
   blocks(callee->body, 0, s, &returned, 0);
   --calls_;
   for (size_t k = 0; k < op.results.size(); ++k)
     env_[op.results[k]] = returned.size() == 1 && k < returned[0].size() ? returned[0][k] : unknown();
 }
 
-std::vector<Known> Walk::values(const std::vector<ValueId>& ids) {
-  std::vector<Known> all;
+std::vector<AbstractValue> Walk::values(const std::vector<ValueId>& ids) {
+  std::vector<AbstractValue> all;
   for (const ValueId v : ids) all.push_back(env_[v]);
   return all;
 }
 
 void Walk::operation(const Op& op, Scope& s) {
-  if (++steps_ > kMostSteps) throw Unknowable{"a kernel of too many steps"};
+  if (++steps_ > kMaxSteps) throw Unknowable{"a kernel of too many steps"};
   bool early = hoistable(op);
   for (const ValueId v : op.operands) early = early && prologue_.count(v) != 0;
   if (early) prologue_.insert(op.results.begin(), op.results.end());
@@ -415,8 +416,8 @@ void Walk::operation(const Op& op, Scope& s) {
   if (op.results.empty()) return;
   try {
     env_[op.results[0]] = pure(op);
-  } catch (const TooHard&) {
-    const Known& a = op.operands.empty() ? Known{} : value(op.operands[0]);
+  } catch (const TooComplex&) {
+    const AbstractValue& a = op.operands.empty() ? AbstractValue{} : value(op.operands[0]);
     env_[op.results[0]] = unknown(a.by_data, op.kind == OpKind::kAddptr ? a.buffer : -1);
   }
   for (size_t k = 1; k < op.results.size(); ++k) env_[op.results[k]] = unknown(value(op.operands[0]).by_data);
@@ -440,7 +441,7 @@ CostAnalysis analyze_cost(const Module& module, const Function& kernel, const La
     while (!work.empty()) {
       const auto box = work.back();
       work.pop_back();
-      cost_walk::Walk walk(module, launch, box, steps, cuts < cost_walk::kMostCuts);
+      cost_walk::Walk walk(module, launch, box, steps, cuts < cost_walk::kMaxCuts);
       try {
         walk.run(kernel, arguments);
       } catch (const cost_walk::Cut& cut) {
@@ -461,7 +462,7 @@ CostAnalysis analyze_cost(const Module& module, const Function& kernel, const La
   } catch (const cost_walk::Unknowable& u) {
     result.unknown = u.why;
     return result;
-  } catch (const symbolic::TooHard& t) {
+  } catch (const symbolic::TooComplex& t) {
     result.unknown = t.why;
     return result;
   }

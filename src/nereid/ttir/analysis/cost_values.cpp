@@ -8,7 +8,7 @@
 
 namespace nereid::ttir::cost_walk {
 
-Known Walk::bound(const Type& type, const BoundArgument& a) {
+AbstractValue Walk::bound(const Type& type, const BoundArgument& a) {
   if (type.elem == Elem::kDescriptor) {
     if (!a.is_descriptor) return unknown();
     auto d = std::make_shared<DescriptorValue>();
@@ -18,8 +18,8 @@ Known Walk::bound(const Type& type, const BoundArgument& a) {
       d->shape.push_back(number(a.descriptor.shape[static_cast<size_t>(k)]));
       d->strides.push_back(a.descriptor.strides[static_cast<size_t>(k)]);
     }
-    Known v;
-    v.kind = Known::Kind::kDescriptor;
+    AbstractValue v;
+    v.kind = AbstractValue::Kind::kDescriptor;
     v.descriptor = std::move(d);
     return v;
   }
@@ -34,10 +34,10 @@ Known Walk::bound(const Type& type, const BoundArgument& a) {
 Expr Walk::grown(const Expr& growth, const Expr& counter) {
   if (growth.constant()) return times(counter, growth.base);
   if (counter.constant()) return times(growth, counter.base);
-  throw TooHard{"a product of variables"};
+  throw TooComplex{"a product of variables"};
 }
 
-void Walk::cut_by_program(const Expr& e) {
+void Walk::split_by_program(const Expr& e) {
   if (!may_cut_) return;
   int axis = -1;
   bool alone = true;
@@ -62,34 +62,34 @@ void Walk::cut_by_program(const Expr& e) {
   throw Cut{axis, high};
 }
 
-Known Walk::chosen(const Truth& t, const Known& a, const Known& b) {
+AbstractValue Walk::chosen(const Truth& t, const AbstractValue& a, const AbstractValue& b) {
   if (t.is_always()) return a;
   if (t.is_never()) return b;
-  if (a.kind == Known::Kind::kTruth && b.kind == Known::Kind::kTruth)
+  if (a.kind == AbstractValue::Kind::kTruth && b.kind == AbstractValue::Kind::kTruth)
     return one_truth(either(atoms_, both(atoms_, t, a.truth), both(atoms_, negated(atoms_, t), b.truth)));
   const bool numbers =
-      (a.is_number() && b.is_number()) ||
-      (a.kind == Known::Kind::kPointer && b.kind == Known::Kind::kPointer && a.buffer == b.buffer);
+      (a.is_number() && b.is_number()) || (a.kind == AbstractValue::Kind::kPointer &&
+                                           b.kind == AbstractValue::Kind::kPointer && a.buffer == b.buffer);
   if (numbers) {
     if (a.single() != nullptr && b.single() != nullptr && *a.single() == *b.single()) return a;
     if (t.known) {
       for (const Conjunction& c : t.any)
-        for (const Expr& e : c) cut_by_program(e);
-      Known r = a;
+        for (const Expr& e : c) split_by_program(e);
+      AbstractValue r = a;
       r.pieces.clear();
       const Truth otherwise = negated(atoms_, t);
       if (otherwise.known) {
         for (const auto& [side, from] : {std::pair{&t, &a}, std::pair{&otherwise, &b}})
           for (const Conjunction& c : side->any)
             for (const Piece& p : from->pieces) add_piece(r, c, p.when, p.value);
-        if (!r.pieces.empty() && r.pieces.size() <= kMostPieces) return r;
+        if (!r.pieces.empty() && r.pieces.size() <= kMaxPieces) return r;
       }
     }
   }
   return unknown(t.by_data || a.by_data || b.by_data, a.buffer == b.buffer ? a.buffer : -1);
 }
 
-void Walk::add_piece(Known& to, const Conjunction& when, const Conjunction& also, Expr value) {
+void Walk::add_piece(AbstractValue& to, const Conjunction& when, const Conjunction& also, Expr value) {
   Conjunction c = when;
   c.insert(c.end(), also.begin(), also.end());
   Truth t = simplified(atoms_, {true, false, {std::move(c)}});
@@ -160,12 +160,12 @@ std::optional<Expr> Walk::binary(OpKind kind, const Expr& a, const Expr& b) {
   }
 }
 
-Known Walk::integers(const Op& op) {
-  const Known &a = value(op.operands[0]), &b = value(op.operands[1]);
+AbstractValue Walk::integers(const Op& op) {
+  const AbstractValue &a = value(op.operands[0]), &b = value(op.operands[1]);
   const Elem elem = module_.type(op.results[0]).elem;
   if (elem == Elem::kI1) {
-    const auto truth = [&](const Known& k) {
-      return k.kind == Known::Kind::kTruth ? k.truth : Truth::unknown(k.by_data);
+    const auto truth = [&](const AbstractValue& k) {
+      return k.kind == AbstractValue::Kind::kTruth ? k.truth : Truth::unknown(k.by_data);
     };
     const Truth x = truth(a), y = truth(b);
     if (op.kind == OpKind::kAndi || op.kind == OpKind::kMuli) return one_truth(both(atoms_, x, y));
@@ -182,7 +182,7 @@ Known Walk::integers(const Op& op) {
     case OpKind::kMinui:
     case OpKind::kMaxui:
       if (!a.is_number() || !b.is_number()) return unknown(a.by_data || b.by_data);
-      for (const Known* k : {&a, &b})
+      for (const AbstractValue* k : {&a, &b})
         for (const Piece& p : k->pieces)
           if (!never_negative(p.value)) return unknown();
       [[fallthrough]];
@@ -197,7 +197,7 @@ Known Walk::integers(const Op& op) {
   }
 }
 
-Truth Walk::compared(Predicate p, const Known& a, const Known& b) {
+Truth Walk::compared(Predicate p, const AbstractValue& a, const AbstractValue& b) {
   const bool by_data = a.by_data || b.by_data;
   if (!a.is_number() || !b.is_number()) return Truth::unknown(by_data);
   Truth all;
@@ -243,7 +243,8 @@ Truth Walk::compared(Predicate p, const Known& a, const Known& b) {
   return simplified(atoms_, std::move(all));
 }
 
-Known Walk::reshaped(const Known& k, const std::vector<int64_t>& from, const std::vector<int64_t>& to) {
+AbstractValue Walk::reshaped(const AbstractValue& k, const std::vector<int64_t>& from,
+                             const std::vector<int64_t>& to) {
   // Lane of dimension d: (flat / after) % size, flat in the lanes of the new shape.
   Expr flat = number(0);
   int64_t weight = 1;
@@ -258,8 +259,8 @@ Known Walk::reshaped(const Known& k, const std::vector<int64_t>& from, const std
   });
 }
 
-Known Walk::shaped(const Op& op) {
-  const Known& a = value(op.operands[0]);
+AbstractValue Walk::shaped(const Op& op) {
+  const AbstractValue& a = value(op.operands[0]);
   const auto &from = module_.type(op.operands[0]).shape, &to = module_.type(op.results[0]).shape;
   switch (op.kind) {
     case OpKind::kExpandDims: {
@@ -280,10 +281,10 @@ Known Walk::shaped(const Op& op) {
   }
 }
 
-Known Walk::converted(const Op& op) {
-  const Known& a = value(op.operands[0]);
+AbstractValue Walk::converted(const Op& op) {
+  const AbstractValue& a = value(op.operands[0]);
   const Elem elem = module_.type(op.results[0]).elem;
-  if (a.kind == Known::Kind::kTruth && elem != Elem::kI1) {
+  if (a.kind == AbstractValue::Kind::kTruth && elem != Elem::kI1) {
     if (op.kind == OpKind::kExtui || op.kind == OpKind::kIndexCastui)
       return chosen(a.truth, one_number(number(1)), one_number(number(0)));
     return unknown();
@@ -298,19 +299,20 @@ Known Walk::converted(const Op& op) {
   return a;
 }
 
-Known Walk::moved(const Op& op) {
-  const Known &p = value(op.operands[0]), &o = value(op.operands[1]);
-  if (p.kind != Known::Kind::kPointer || !o.is_number()) return unknown(p.by_data || o.by_data, p.buffer);
+AbstractValue Walk::moved(const Op& op) {
+  const AbstractValue &p = value(op.operands[0]), &o = value(op.operands[1]);
+  if (p.kind != AbstractValue::Kind::kPointer || !o.is_number())
+    return unknown(p.by_data || o.by_data, p.buffer);
   const int64_t bytes = elem_bytes(module_.type(op.operands[0]).pointee);
-  Known r = p;
+  AbstractValue r = p;
   r.pieces.clear();
   for (const Piece& x : p.pieces)
     for (const Piece& y : o.pieces) add_piece(r, x.when, y.when, plus(x.value, y.value, bytes));
-  if (r.pieces.empty() || r.pieces.size() > kMostPieces) return unknown(false, p.buffer);
+  if (r.pieces.empty() || r.pieces.size() > kMaxPieces) return unknown(false, p.buffer);
   return r;
 }
 
-Known Walk::constant(const Op& op) {
+AbstractValue Walk::constant(const Op& op) {
   const Elem elem = module_.type(op.results[0]).elem;
   if (op.constant.size() != 1) return unknown();
   const int64_t bits = canonical_bits(&op.constant[0], elem);
@@ -318,8 +320,8 @@ Known Walk::constant(const Op& op) {
   return is_integer(elem) ? one_number(number(bits)) : unknown();
 }
 
-Known Walk::made_descriptor(const Op& op) {
-  const Known& base = value(op.operands[0]);
+AbstractValue Walk::made_descriptor(const Op& op) {
+  const AbstractValue& base = value(op.operands[0]);
   const auto rank = static_cast<size_t>(op.segments[1]);
   auto d = std::make_shared<DescriptorValue>();
   if (base.single() == nullptr) return unknown(base.by_data);
@@ -330,13 +332,13 @@ Known Walk::made_descriptor(const Op& op) {
     if (size == nullptr || stride == nullptr || !stride->constant()) return unknown();
     d->shape.push_back(*size), d->strides.push_back(stride->base);
   }
-  Known v;
-  v.kind = Known::Kind::kDescriptor;
+  AbstractValue v;
+  v.kind = AbstractValue::Kind::kDescriptor;
   v.descriptor = std::move(d);
   return v;
 }
 
-Known Walk::pure(const Op& op) {
+AbstractValue Walk::pure(const Op& op) {
   const auto by_data = [&] {
     return std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId v) { return value(v).by_data; });
   };
@@ -375,8 +377,8 @@ Known Walk::pure(const Op& op) {
       return one_truth(compared(predicate_named(op.text("predicate"), false), value(op.operands[0]),
                                 value(op.operands[1])));
     case OpKind::kSelect: {
-      const Known& c = value(op.operands[0]);
-      const Truth t = c.kind == Known::Kind::kTruth ? c.truth : Truth::unknown(c.by_data);
+      const AbstractValue& c = value(op.operands[0]);
+      const Truth t = c.kind == AbstractValue::Kind::kTruth ? c.truth : Truth::unknown(c.by_data);
       return chosen(t, value(op.operands[1]), value(op.operands[2]));
     }
     case OpKind::kMakeTensorDescriptor:

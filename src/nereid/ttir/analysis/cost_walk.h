@@ -17,7 +17,7 @@ namespace nereid::ttir::cost_walk {
 
 using namespace symbolic;
 
-constexpr size_t kMostPieces = 8;
+constexpr size_t kMaxPieces = 8;
 
 struct Piece {
   Conjunction when;
@@ -26,7 +26,7 @@ struct Piece {
 struct DescriptorValue;
 
 // What is known of a value. A tile's lanes are variables by dimension.
-struct Known {
+struct AbstractValue {
   enum class Kind : uint8_t { kUnknown, kNumber, kPointer, kTruth, kDescriptor } kind = Kind::kUnknown;
   bool by_data = false;  // unknown: it depends on what is loaded
   int64_t buffer = -1;   // of a pointer, even where its offset is unknown
@@ -49,27 +49,27 @@ struct DescriptorValue {
   std::vector<int64_t> strides;
 };
 
-inline Known unknown(bool by_data = false, int64_t buffer = -1) {
-  Known k;
+inline AbstractValue unknown(bool by_data = false, int64_t buffer = -1) {
+  AbstractValue k;
   k.by_data = by_data, k.buffer = buffer;
   return k;
 }
-inline Known one_number(Expr e) {
-  Known k;
-  k.kind = Known::Kind::kNumber;
+inline AbstractValue one_number(Expr e) {
+  AbstractValue k;
+  k.kind = AbstractValue::Kind::kNumber;
   k.pieces = {{{}, std::move(e)}};
   return k;
 }
-inline Known one_pointer(int64_t buffer, Expr e) {
-  Known k = one_number(std::move(e));
-  k.kind = Known::Kind::kPointer;
+inline AbstractValue one_pointer(int64_t buffer, Expr e) {
+  AbstractValue k = one_number(std::move(e));
+  k.kind = AbstractValue::Kind::kPointer;
   k.buffer = buffer;
   return k;
 }
-inline Known one_truth(Truth t) {
-  Known k;
+inline AbstractValue one_truth(Truth t) {
+  AbstractValue k;
   if (!t.known) return unknown(t.by_data);
-  k.kind = Known::Kind::kTruth;
+  k.kind = AbstractValue::Kind::kTruth;
   k.truth = std::move(t);
   return k;
 }
@@ -107,7 +107,7 @@ class Walk {
   std::map<int64_t, Traffic> traffic;
 
  private:
-  Known bound(const Type& type, const BoundArgument& a);
+  AbstractValue bound(const Type& type, const BoundArgument& a);
 
   // ---- scopes
 
@@ -118,20 +118,21 @@ class Walk {
   // ---- accesses
 
   std::vector<AtomId> lanes_of(const std::vector<int64_t>& shape);
-  void access(const Scope& s, const Known& pointer, const Truth& mask, const std::vector<int64_t>& shape,
-              int64_t bytes, bool reads, bool writes);
+  void access(const Scope& s, const AbstractValue& pointer, const Truth& mask,
+              const std::vector<int64_t>& shape, int64_t bytes, bool reads, bool writes);
   void descriptor_access(const Scope& s, const Op& op);
   void memory(const Scope& s, const Op& op);
 
   // ---- control
 
   // How a function or the kernel ends: null where it returns, what it returned in `returned`.
-  void blocks(const Region& region, size_t at, Scope& s, std::vector<std::vector<Known>>* returned,
+  void blocks(const Region& region, size_t at, Scope& s, std::vector<std::vector<AbstractValue>>* returned,
               int depth);
   Truth condition(ValueId v);
   // The values that a region's block hands on; runs it.
-  std::vector<Known> body(const Block& block, Scope& s,
-                          const std::unordered_set<const Op*>* hoisted = nullptr, Scope* outside = nullptr);
+  std::vector<AbstractValue> body(const Block& block, Scope& s,
+                                  const std::unordered_set<const Op*>* hoisted = nullptr,
+                                  Scope* outside = nullptr);
   void if_op(const Op& op, Scope& s);
   struct Loop {
     Expr first, counter;  // counter: an atom, or a number
@@ -146,57 +147,57 @@ class Walk {
   static Expr grown(const Expr& growth, const Expr& counter);
   // By how much each carried number grows a turn; false where one of them does otherwise.
   bool find_growth(const Op& op, const Block& block, const Loop& l, const Scope& s,
-                   const std::vector<Known>& inits, std::vector<std::optional<Expr>>& growth);
-  void unroll(const Op& op, const Block& block, const Loop& l, Scope& s, std::vector<Known> carried,
+                   const std::vector<AbstractValue>& inits, std::vector<std::optional<Expr>>& growth);
+  void unroll(const Op& op, const Block& block, const Loop& l, Scope& s, std::vector<AbstractValue> carried,
               const std::unordered_set<const Op*>& hoisted);
   std::unordered_set<const Op*> hoisted_from(const Block& block);
   void call_op(const Op& op, Scope& s);
 
   // ---- values
 
-  const Known& value(ValueId v) { return env_[v]; }
-  std::vector<Known> values(const std::vector<ValueId>& ids);
+  const AbstractValue& value(ValueId v) { return env_[v]; }
+  std::vector<AbstractValue> values(const std::vector<ValueId>& ids);
   // Cuts the grid where what is at least 0 for some programs is not for others.
-  void cut_by_program(const Expr& e);
-  Known chosen(const Truth& t, const Known& a, const Known& b);
-  void add_piece(Known& to, const Conjunction& when, const Conjunction& also, Expr value);
+  void split_by_program(const Expr& e);
+  AbstractValue chosen(const Truth& t, const AbstractValue& a, const AbstractValue& b);
+  void add_piece(AbstractValue& to, const Conjunction& when, const Conjunction& also, Expr value);
   // f(a, b) piece by piece; unknown where f has no answer or it does not fit the type.
   template <class F>
-  Known combined(const Known& a, const Known& b, Elem elem, const F& f) {
+  AbstractValue combined(const AbstractValue& a, const AbstractValue& b, Elem elem, const F& f) {
     const bool by_data = a.by_data || b.by_data;
     if (!a.is_number() || !b.is_number()) return unknown(by_data);
-    Known r;
-    r.kind = Known::Kind::kNumber;
+    AbstractValue r;
+    r.kind = AbstractValue::Kind::kNumber;
     for (const Piece& x : a.pieces)
       for (const Piece& y : b.pieces) {
         const std::optional<Expr> e = f(x.value, y.value);
         if (!e || !fits_type(*e, elem)) return unknown(by_data);
         add_piece(r, x.when, y.when, *e);
       }
-    if (r.pieces.empty() || r.pieces.size() > kMostPieces) return unknown(by_data);
+    if (r.pieces.empty() || r.pieces.size() > kMaxPieces) return unknown(by_data);
     return r;
   }
   bool fits_type(const Expr& e, Elem elem) const;
   bool never_negative(const Expr& e) const { return atoms_.bounds(e).low >= 0; }
   std::optional<Expr> divided(OpKind kind, const Expr& a, const Expr& b);
   std::optional<Expr> binary(OpKind kind, const Expr& a, const Expr& b);
-  Known integers(const Op& op);
-  Truth compared(Predicate p, const Known& a, const Known& b);
+  AbstractValue integers(const Op& op);
+  Truth compared(Predicate p, const AbstractValue& a, const AbstractValue& b);
   // f(expression) everywhere in a value.
   template <class F>
-  Known mapped(Known k, const F& f) {
+  AbstractValue mapped(AbstractValue k, const F& f) {
     for (Piece& p : k.pieces) {
       p.value = f(p.value);
       for (Expr& e : p.when) e = f(e);
     }
-    if (k.kind == Known::Kind::kTruth)
+    if (k.kind == AbstractValue::Kind::kTruth)
       for (Conjunction& c : k.truth.any)
         for (Expr& e : c) e = f(e);
     return k;
   }
   // Each lane's variable replaced by what it is in the result's shape.
   template <class F>
-  Known with_lanes(const Known& k, const F& f) {
+  AbstractValue with_lanes(const AbstractValue& k, const F& f) {
     return mapped(k, [&](const Expr& e) {
       return atoms_.replaced(e, [&](AtomId id) {
         const Atom a = atoms_[id];
@@ -204,18 +205,19 @@ class Walk {
       });
     });
   }
-  Known reshaped(const Known& k, const std::vector<int64_t>& from, const std::vector<int64_t>& to);
-  Known shaped(const Op& op);
-  Known converted(const Op& op);
-  Known moved(const Op& op);
-  Known constant(const Op& op);
-  Known made_descriptor(const Op& op);
+  AbstractValue reshaped(const AbstractValue& k, const std::vector<int64_t>& from,
+                         const std::vector<int64_t>& to);
+  AbstractValue shaped(const Op& op);
+  AbstractValue converted(const Op& op);
+  AbstractValue moved(const Op& op);
+  AbstractValue constant(const Op& op);
+  AbstractValue made_descriptor(const Op& op);
   static int axis_of(const Op& op) {
     const std::string& name = op.text("axis");
     return name == "y" ? 1 : name == "z" ? 2 : 0;
   }
   // A result that only its operands decide.
-  Known pure(const Op& op);
+  AbstractValue pure(const Op& op);
   void operation(const Op& op, Scope& s);
 
   const Module& module_;
@@ -225,7 +227,7 @@ class Walk {
   const bool may_cut_;
   Atoms atoms_;
   std::array<Expr, 3> program_;
-  std::unordered_map<ValueId, Known> env_;
+  std::unordered_map<ValueId, AbstractValue> env_;
   std::unordered_set<ValueId> prologue_;
   Scope* root_ = nullptr;
   int probing_ = 0, calls_ = 0;

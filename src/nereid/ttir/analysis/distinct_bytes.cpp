@@ -9,8 +9,8 @@
 namespace nereid::ttir::symbolic {
 namespace {
 
-constexpr size_t kMostUnionBoxes = 3000;
-constexpr int64_t kMostUnionSteps = 2'000'000;
+constexpr size_t kMaxUnionBoxes = 3000;
+constexpr int64_t kMaxUnionSteps = 2'000'000;
 
 struct Interval {
   int64_t low = 0, high = 0;  // the end not included
@@ -47,7 +47,7 @@ class Union {
   // Digits from `level` down fit; those above may not.
   void carry(Cell cell, size_t level) {
     if (level == 0) {
-      if (cells_.size() >= kMostUnionBoxes) throw TooHard{"too many pieces"};
+      if (cells_.size() >= kMaxUnionBoxes) throw TooComplex{"too many pieces"};
       cells_.push_back(std::move(cell));
       return;
     }
@@ -59,7 +59,7 @@ class Union {
     for (size_t k = level; k < cell.size(); ++k)
       reach += (cell[k].high - 1) * (k == strides_.size() ? 1 : strides_[k]);
     if (d.high <= limit && reach < above) return carry(std::move(cell), level - 1);
-    if (above % unit != 0) throw TooHard{"strides that do not nest"};
+    if (above % unit != 0) throw TooComplex{"strides that do not nest"};
     const int64_t first = floor_div(d.low, limit), last = floor_div(d.high - 1, limit);
     const auto part = [&](int64_t from, int64_t to, int64_t low, int64_t high) {
       Cell c = cell;
@@ -76,7 +76,7 @@ class Union {
 
   double volume(const std::vector<const Cell*>& cells, size_t dim) {
     steps_ += static_cast<int64_t>(cells.size());
-    if (steps_ > kMostUnionSteps) throw TooHard{"too many pieces"};
+    if (steps_ > kMaxUnionSteps) throw TooComplex{"too many pieces"};
     if (cells.empty()) return 0;
     if (cells.size() == 1) {
       double v = 1;
@@ -124,7 +124,7 @@ BytesBetween distinct_bytes(std::vector<Lattice> all) {
     for (const Lattice& l : all) u.add(l);
     const double exact = u.volume();
     return {exact, exact};
-  } catch (const TooHard&) {
+  } catch (const TooComplex&) {
   }
   double largest = 0, sum = 0;
   std::vector<Interval> hulls;

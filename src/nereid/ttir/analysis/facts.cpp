@@ -11,7 +11,7 @@
 namespace nereid::ttir {
 namespace {
 
-constexpr int kMostPasses = 100;  // over the whole module, until nothing changes; real kernels need a few
+constexpr int kMaxPasses = 100;  // over the whole module, until nothing changes; real kernels need a few
 
 template <class F>
 void for_each_op(const Region& region, F& f) {
@@ -32,7 +32,7 @@ class Taint {
   Taint(const Module& module, bool floats_only) : module_(module), floats_only_(floats_only) {
     for (int pass = 0; changed_; ++pass) {
       changed_ = false;
-      if (pass == kMostPasses) {
+      if (pass == kMaxPasses) {
         everything_ = true;
         return;
       }
@@ -84,7 +84,7 @@ class PointerSources {
     for (size_t k = 0; k < kernel.parameters.size(); ++k) sources_[kernel.parameters[k]].resize(words_);
     for (size_t k = 0; k < kernel.parameters.size(); ++k)
       sources_[kernel.parameters[k]][k / 64] |= uint64_t{1} << (k % 64);
-    for (int pass = 0; changed_ && pass < kMostPasses; ++pass) {
+    for (int pass = 0; changed_ && pass < kMaxPasses; ++pass) {
       changed_ = false;
       for (const Function& f : module.functions) region(f.body);
     }

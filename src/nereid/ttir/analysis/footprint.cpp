@@ -8,7 +8,7 @@
 namespace nereid::ttir::symbolic {
 namespace {
 
-constexpr int64_t kMostBoxes = 20000, kMostPartial = 4096, kMostEnumerated = 64;
+constexpr int64_t kMaxBoxes = 20000, kMaxPartial = 4096, kMaxEnumerated = 64;
 
 // ---- digits: quotients become variables
 
@@ -52,9 +52,9 @@ class Digits {
     std::sort(divisors_.begin(), divisors_.end());
     for (size_t k = 1; k < divisors_.size(); ++k)
       if (divisors_[k] % divisors_[k - 1] != 0)
-        throw TooHard{"quotients of one number by divisors that are no multiples"};
+        throw TooComplex{"quotients of one number by divisors that are no multiples"};
     const auto size = dense_size(atoms, inner);
-    if (!size) throw TooHard{"a quotient of numbers with gaps"};
+    if (!size) throw TooComplex{"a quotient of numbers with gaps"};
     const int64_t low = atoms.bounds(inner).low;
     const int64_t last = divisors_.back();
     shift_ = floor_div(low, last) * last;  // inner = shift + w
@@ -111,7 +111,7 @@ class Digits {
     const int64_t m = mine.terms[0].second / inner_.terms[0].second;
     Expr whole = inner_;
     whole.base = 0;
-    if (m == 0 || times(whole, m).terms != mine.terms) throw TooHard{"a number used whole and in parts"};
+    if (m == 0 || times(whole, m).terms != mine.terms) throw TooComplex{"a number used whole and in parts"};
     return plus(sum, plus(value_, number(-inner_.base)), m);
   }
 
@@ -130,7 +130,7 @@ class Digits {
 // `counting`: each point must stay one point.
 void replace_quotients(Atoms& atoms, Problem& p, bool counting) {
   for (int round = 0;; ++round) {
-    if (round > 32) throw TooHard{"too many quotients"};
+    if (round > 32) throw TooComplex{"too many quotients"};
     std::set<AtomId> quotients;
     for (const Expr& e : p.exprs) find_innermost(atoms, e, quotients);
     if (quotients.empty()) return;
@@ -143,7 +143,7 @@ void replace_quotients(Atoms& atoms, Problem& p, bool counting) {
       double product = 1;
       for (const auto& [id, factor] : inner.terms) product *= static_cast<double>(atoms[id].bounds.high + 1);
       if (product != static_cast<double>(digits.size()))
-        throw TooHard{"a quotient of numbers that come twice"};
+        throw TooComplex{"a quotient of numbers that come twice"};
     }
     for (Expr& e : p.exprs) e = digits.rewritten(e);
     std::erase_if(p.variables, [&](AtomId id) { return digits.owns(id); });
@@ -168,7 +168,7 @@ Linear linear(const Expr& e, const std::vector<AtomId>& variables) {
   l.factor.resize(variables.size());
   for (const auto& [id, factor] : e.terms) {
     const auto at = std::find(variables.begin(), variables.end(), id);
-    if (at == variables.end()) throw TooHard{"a variable of another place"};
+    if (at == variables.end()) throw TooComplex{"a variable of another place"};
     l.factor[static_cast<size_t>(at - variables.begin())] = factor;
   }
   return l;
@@ -198,7 +198,7 @@ class Splitter {
       : constraints_(constraints), out_(out) {}
 
   void split(Box box) {
-    if (++steps_ > 8 * kMostBoxes) throw TooHard{"too many cases"};
+    if (++steps_ > 8 * kMaxBoxes) throw TooComplex{"too many cases"};
     for (size_t v = 0; v < box.low.size(); ++v)
       if (box.low[v] > box.high[v]) return;
     const Linear* open = nullptr;
@@ -208,7 +208,7 @@ class Splitter {
       if (b.low < 0 && open == nullptr) open = &c;
     }
     if (open == nullptr) {
-      if (out_.size() >= static_cast<size_t>(kMostBoxes)) throw TooHard{"too many boxes"};
+      if (out_.size() >= static_cast<size_t>(kMaxBoxes)) throw TooComplex{"too many boxes"};
       out_.push_back(std::move(box));
       return;
     }
@@ -225,8 +225,8 @@ class Splitter {
       const int64_t partial = (may.high - may.low + 1) - std::max<int64_t>(0, must.high - must.low + 1);
       if (partial < fewest) fewest = partial, best = v, possible = may, certain = must;
     }
-    if (best == SIZE_MAX) throw TooHard{"a constraint without variables"};
-    if (fewest > kMostPartial) throw TooHard{"too many cases"};
+    if (best == SIZE_MAX) throw TooComplex{"a constraint without variables"};
+    if (fewest > kMaxPartial) throw TooComplex{"too many cases"};
     const auto part = [&](int64_t low, int64_t high) {
       if (low > high) return;
       Box b = box;
@@ -299,7 +299,7 @@ void add_image(int64_t low, std::vector<Term> terms, int64_t bytes, std::vector<
       for (size_t j = 0; j < k; ++j)
         if (terms[j].stride > bytes && terms[j].size < terms[least].size) least = j;
       const Term taken = terms[least];
-      if (taken.size > kMostEnumerated || depth > 2) throw TooHard{"strides that overlap"};
+      if (taken.size > kMaxEnumerated || depth > 2) throw TooComplex{"strides that overlap"};
       terms.erase(terms.begin() + static_cast<ptrdiff_t>(least));
       for (int64_t i = 0; i < taken.size; ++i)
         add_image(low + i * taken.stride, terms, bytes, out, depth + 1);
@@ -308,7 +308,7 @@ void add_image(int64_t low, std::vector<Term> terms, int64_t bytes, std::vector<
     span += stride * (size - 1);
   }
   std::reverse(l.steps.begin(), l.steps.end());
-  if (out.size() >= static_cast<size_t>(kMostBoxes)) throw TooHard{"too many pieces"};
+  if (out.size() >= static_cast<size_t>(kMaxBoxes)) throw TooComplex{"too many pieces"};
   out.push_back(std::move(l));
 }
 

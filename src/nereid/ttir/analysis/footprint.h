@@ -31,7 +31,7 @@ struct Lattice {
 double count_points(Atoms& atoms, const std::vector<AtomId>& variables, const Conjunction& where);
 
 // The bytes [address, address + bytes) over all values of `variables` for which the conjunction holds; the
-// lattices may overlap. Throws TooHard where the address or a constraint is no such form.
+// lattices may overlap. Throws TooComplex where the address or a constraint is no such form.
 std::vector<Lattice> footprint(Atoms& atoms, const std::vector<AtomId>& variables, const Expr& address,
                                int64_t bytes, const Conjunction& where);
 

@@ -6,17 +6,17 @@
 namespace nereid::ttir::symbolic {
 namespace {
 
-constexpr size_t kMostAtoms = 20000, kMostConjunctions = 24, kMostTerms = 64;
-constexpr int kMostDepth = 6;  // of bounds through quotients
+constexpr size_t kMaxAtoms = 20000, kMaxConjunctions = 24, kMaxTerms = 64;
+constexpr int kMaxDepth = 6;  // of bounds through quotients
 
 int64_t add(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_add_overflow(a, b, &r)) throw TooHard{"a number leaves 64 bits"};
+  if (__builtin_add_overflow(a, b, &r)) throw TooComplex{"a number leaves 64 bits"};
   return r;
 }
 int64_t multiply(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) throw TooHard{"a number leaves 64 bits"};
+  if (__builtin_mul_overflow(a, b, &r)) throw TooComplex{"a number leaves 64 bits"};
   return r;
 }
 
@@ -41,14 +41,14 @@ Expr plus(const Expr& a, const Expr& b, int64_t scale) {
       ++i, ++j;
     }
   }
-  if (r.terms.size() > kMostTerms) throw TooHard{"an expression of too many terms"};
+  if (r.terms.size() > kMaxTerms) throw TooComplex{"an expression of too many terms"};
   return r;
 }
 
 Expr times(const Expr& a, int64_t factor) { return plus(number(0), a, factor); }
 
 AtomId Atoms::add(Atom atom) {
-  if (atoms_.size() >= kMostAtoms) throw TooHard{"too many variables"};
+  if (atoms_.size() >= kMaxAtoms) throw TooComplex{"too many variables"};
   atoms_.push_back(std::move(atom));
   return static_cast<AtomId>(atoms_.size() - 1);
 }
@@ -80,7 +80,7 @@ Bounds Atoms::bounds(const Expr& e, int depth) const {
     b.low = symbolic::add(b.low, std::min(one, other));
     b.high = symbolic::add(b.high, std::max(one, other));
   }
-  if (depth >= kMostDepth) return b;
+  if (depth >= kMaxDepth) return b;
   // m * (inner - divisor * quotient) is between 0 and m * (divisor - 1).
   for (const auto& [id, factor] : e.terms) {
     const Atom& atom = (*this)[id];
@@ -154,7 +154,7 @@ Truth simplified(const Atoms& atoms, Truth t) {
     }
     if (possible) r.any.push_back(std::move(kept));
   }
-  if (r.any.size() > kMostConjunctions) return Truth::unknown(false);
+  if (r.any.size() > kMaxConjunctions) return Truth::unknown(false);
   return r;
 }
 

@@ -2,7 +2,7 @@
 // tile, with quotients by constants as variables of their own.
 //
 // An expression is exact: operations that would wrap, or that are not affine, have no expression. Numbers
-// here are checked; one that leaves 64 bits throws `TooHard`, and the caller samples instead.
+// here are checked; one that leaves 64 bits throws `TooComplex`, and the caller samples instead.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nereid::ttir::symbolic {
 
-struct TooHard {
+struct TooComplex {
   const char* why = "";
 };
 

@@ -161,9 +161,9 @@ class Kernel {
   // missing: unknown.
   Cost cost(const Launch& launch, const std::vector<int64_t>& buffer_bytes = {}) const;
   // What the launch does on this data, by running it without the sanitizer, on the calling thread, on
-  // `buffers`, which it writes: all of its programs, or `most_programs` picked evenly that stand for all.
+  // `buffers`, which it writes: all of its programs, or `max_programs` picked evenly that stand for all.
   // Where programs wait for others that are not run, or time is over, what they did until then.
-  Result<Work> count(const Launch& launch, const std::vector<Buffer>& buffers, int64_t most_programs,
+  Result<Work> count(const Launch& launch, const std::vector<Buffer>& buffers, int64_t max_programs,
                      Deadline deadline) const;
   // As `cost`, by running every program without its tensors: slow, and what `cost` is tested against.
   Cost walked_cost(const Launch& launch) const;

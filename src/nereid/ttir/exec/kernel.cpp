@@ -364,7 +364,7 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
   for (const auto& worker : workers)
     if (worker->tiles_exceeded)
       return input_error("kernel {}: its programs need more than {} MiB for their tiles", name(),
-                         kMostTileBytes >> 20);
+                         kMaxTileBytes >> 20);
 
   Report report;
   report.timed_out = !finished;
@@ -375,7 +375,7 @@ Result<Report> Kernel::run(const Launch& launch, const std::vector<Buffer>& buff
   return report;
 }
 
-Result<Work> Kernel::count(const Launch& launch, const std::vector<Buffer>& buffers, int64_t most_programs,
+Result<Work> Kernel::count(const Launch& launch, const std::vector<Buffer>& buffers, int64_t max_programs,
                            Deadline deadline) const {
   const Code& code = *program_->code;
   double all = 1;
@@ -395,8 +395,8 @@ Result<Work> Kernel::count(const Launch& launch, const std::vector<Buffer>& buff
   context.sanitizer = &sanitizer;
   std::vector<std::unique_ptr<Worker>> worker;
   worker.push_back(std::make_unique<Worker>(context, bound, nullptr, 0));
-  const bool sampled = all > static_cast<double>(most_programs);
-  const int64_t programs = sampled ? most_programs : static_cast<int64_t>(all);
+  const bool sampled = all > static_cast<double>(max_programs);
+  const int64_t programs = sampled ? max_programs : static_cast<int64_t>(all);
   int64_t run = 0;
   for (; run < programs && !worker[0]->timed_out && !deadline.passed(); ++run) {
     double at = static_cast<double>(run) * 0.6180339887498949;  // evenly, whenever it ends

@@ -7,7 +7,7 @@ namespace nereid::ttir {
 
 Tile* TilePool::allocate(int size_class) {
   const size_t bytes = sizeof(Tile) + (size_t{1} << size_class);
-  if (allocated_ + static_cast<int64_t>(bytes) > kMostTileBytes) throw TilesExceeded{};
+  if (allocated_ + static_cast<int64_t>(bytes) > kMaxTileBytes) throw TilesExceeded{};
   void* memory = std::aligned_alloc(64, bytes);
   if (memory == nullptr) throw std::bad_alloc();
   allocated_ += static_cast<int64_t>(bytes);

@@ -18,10 +18,10 @@ struct alignas(64) Tile {
   bool borrowed() const { return bytes != reinterpret_cast<const std::byte*>(this + 1); }
 };
 
-// Thrown when a pool would hold more than kMostTileBytes: a kernel's tiles are bounded, however hostile it
+// Thrown when a pool would hold more than kMaxTileBytes: a kernel's tiles are bounded, however hostile it
 // is.
 struct TilesExceeded {};
-constexpr int64_t kMostTileBytes = int64_t{1} << 30;
+constexpr int64_t kMaxTileBytes = int64_t{1} << 30;
 
 // Last in, first out, so that what is handed out is still in the cache. Not thread-safe.
 class TilePool {

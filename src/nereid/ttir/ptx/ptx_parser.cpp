@@ -14,8 +14,8 @@
 namespace nereid::ttir {
 namespace {
 
-constexpr size_t kMostPtxSteps = 4096;
-constexpr size_t kMostRegisters = 1024;
+constexpr size_t kMaxPtxSteps = 4096;
+constexpr size_t kMaxRegisters = 1024;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -100,7 +100,7 @@ class PtxParser {
   }
 
   bool read_statement(std::string_view statement) {
-    if (program_.steps_.size() >= kMostPtxSteps || program_.initial_.size() >= kMostRegisters)
+    if (program_.steps_.size() >= kMaxPtxSteps || program_.initial_.size() >= kMaxRegisters)
       return fail("so long a text");
     if (statement[0] == '@') return fail(fmt::format("the predicate of \"{}\"", statement));
     const size_t space = std::min(statement.find_first_of(" \t\n"), statement.size());
@@ -136,7 +136,7 @@ class PtxParser {
       } else {
         names_[std::string(name)] = new_register();
       }
-      if (program_.initial_.size() >= kMostRegisters) return fail("so many registers");
+      if (program_.initial_.size() >= kMaxRegisters) return fail("so many registers");
     }
     return true;
   }

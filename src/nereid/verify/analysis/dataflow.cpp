@@ -106,11 +106,11 @@ std::vector<bool> computed(const std::vector<DataflowStep>& steps, const std::ve
                            size_t storages) {
   std::vector<bool> found;
   for (const StorageId output : outputs) {
-    const auto on_the_way = reaching(steps, {output}, storages);
+    const auto reaching_output = reaching(steps, {output}, storages);
     bool works = false;
     for (size_t i = 0; i < steps.size(); ++i)
-      works |=
-          on_the_way[i] && (steps[i].work != Work::kFree || steps[i].facts->over_integers != Work::kFree);
+      works |= reaching_output[i] &&
+               (steps[i].work != Work::kFree || steps[i].facts->over_integers != Work::kFree);
     found.push_back(works);
   }
   return found;
@@ -263,8 +263,9 @@ class Overwritten {
   // a launch that reads no more bytes than this call has written is taken to read these.
   bool fresh(StorageId s, const StepAnalysis& reader) const {
     const auto& of = of_[static_cast<size_t>(s)];
-    const auto read = reader.bytes_of_older.find(s);
-    if (!of.constructed && read != reader.bytes_of_older.end() && read->second <= of.written()) return true;
+    const auto read = reader.bytes_read_by_storage.find(s);
+    if (!of.constructed && read != reader.bytes_read_by_storage.end() && read->second <= of.written())
+      return true;
     if (of.perhaps || of.shows || all(s, 0, facts_.trace->storages[static_cast<size_t>(s)].bytes))
       return true;
     return !of.earlier.empty() && !of.earlier.contains("") && std::ranges::includes(of.now, of.earlier);
@@ -321,7 +322,7 @@ int TraceAnalysis::judged() const {
   return -1;
 }
 
-bool TraceAnalysis::blind_to_values() const {
+bool TraceAnalysis::is_value_independent() const {
   if (std::ranges::any_of(kernels, &KernelAnalysis::moves_by_data)) return false;
   const auto phase = static_cast<size_t>(judged());
   const auto& steps = trace->phases.at(phase).steps;

@@ -118,18 +118,18 @@ class AnalysisMaker {
     ttir::Cost cost;
     if (readable) {
       cost = launch_cost(trace_, alternative, *readable);
-      facts.flops = cost.flops, facts.bytes = facts.most_bytes = cost.bytes_read + cost.bytes_written;
-      if (!cost.unknown.empty()) facts.most_bytes = 0;
+      facts.flops = cost.flops, facts.bytes = facts.max_bytes = cost.bytes_read + cost.bytes_written;
+      if (!cost.unknown.empty()) facts.max_bytes = 0;
     }
     const double reachable = trace::bounded_cost(trace_, alone, uses()).bytes();
     if (facts.bytes == 0) facts.bytes = reachable;
-    if (facts.most_bytes == 0) facts.most_bytes = reachable;
+    if (facts.max_bytes == 0) facts.max_bytes = reachable;
     facts.flops = std::max(facts.flops, facts.bytes / 4);  // at least one for each element that it touches
     add_data(alone, facts);
     add_numbers(alternative, facts);
     if (readable) {
       add_ranges(alternative, *readable, cost, facts);
-      add_bytes_of_older(alternative, *readable, facts);
+      add_bytes_read(alternative, *readable, facts);
     }
     facts.before = before(launch);
     for (const auto& one : launch.alternatives) facts.same += launch_text(trace_, one);
@@ -285,7 +285,7 @@ class AnalysisMaker {
   }
 
   // How much of each older storage it reads: counted with the pointers to it alone.
-  void add_bytes_of_older(const trace::Alternative& one, const ttir::Kernel& kernel, StepAnalysis& of) const {
+  void add_bytes_read(const trace::Alternative& one, const ttir::Kernel& kernel, StepAnalysis& of) const {
     for (const StorageId storage : of.reads) {
       if (!seen_[static_cast<size_t>(storage)]) continue;
       const auto keep = [&](trace::ValueId& id) {
@@ -297,7 +297,7 @@ class AnalysisMaker {
         if (auto* d = std::get_if<trace::DescriptorArg>(&arg)) keep(d->value);
       }
       const auto alone = launch_cost(trace_, only, kernel);
-      if (alone.unknown.empty() && alone.error == 0) of.bytes_of_older[storage] = alone.bytes_read;
+      if (alone.unknown.empty() && alone.error == 0) of.bytes_read_by_storage[storage] = alone.bytes_read;
     }
   }
 

@@ -60,7 +60,7 @@ struct StepAnalysis {
   std::vector<WrittenRange> ranges{};
   // Of a launch, by storage that is older than the phase: distinct bytes that it reads. None where the count
   // is not exact.
-  std::map<trace::StorageId, double> bytes_of_older{};
+  std::map<trace::StorageId, double> bytes_read_by_storage{};
   // Of a launch: what its configurations' hooks, heuristics and grid functions call before it. Each is a step
   // of its own in all but its number.
   std::vector<StepAnalysis> before{};
@@ -75,9 +75,9 @@ struct StepAnalysis {
   // Likewise, of a launch: numbers that decide how often a loop turns, or how many programs add something up.
   std::vector<Number> counts{};
   trace::StorageId constant = -1;  // the storage of a tensor made of the host's data here
-  std::string same{};     // of a launch: equal for launches of the same kernel with the same arguments
-  bool by_data = false;   // of a launch: they depend on what it loads, and a replay counts them (RanWork)
-  double most_bytes = 0;  // that such a launch can reach
+  std::string same{};    // of a launch: equal for launches of the same kernel with the same arguments
+  bool by_data = false;  // of a launch: they depend on what it loads, and a replay counts them (ReplayedWork)
+  double max_bytes = 0;  // that such a launch can reach
 };
 
 struct PhaseAnalysis {
@@ -120,7 +120,7 @@ struct TraceAnalysis {
   }
   // Whether the judged forward does the same whatever the values are: launches alone, each of which goes the
   // same ways and touches the same bytes. No inputs are then slower or less safe than others.
-  bool blind_to_values() const;
+  bool is_value_independent() const;
 };
 
 }  // namespace nereid::verify

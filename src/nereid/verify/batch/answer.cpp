@@ -207,7 +207,7 @@ Answer read_answer(string_view raw) {
   const auto blocks = complete_blocks(lines);
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
     if (block->language == Language::kOther) continue;
-    if (block->language == Language::kUnsaid && !looks_like_python(lines, *block)) continue;
+    if (block->language == Language::kUnspecified && !looks_like_python(lines, *block)) continue;
     const auto offset_of = [&](size_t line) {
       return line < lines.size() ? static_cast<size_t>(lines[line].data() - text.data()) : text.size();
     };

@@ -149,9 +149,9 @@ class LooseParser {
 
   void escape(std::string& out) {
     if (at_ == text_.size()) wrong("an escape");
-    constexpr std::string_view kNames = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
+    constexpr std::string_view kNames = "\"\\/bfnrt", kEscapedCharacters = "\"\\/\b\f\n\r\t";
     if (const size_t i = kNames.find(text_[at_]); i != std::string_view::npos) {
-      out += kMeant[i], ++at_;
+      out += kEscapedCharacters[i], ++at_;
       return;
     }
     if (!take('u')) wrong("an escape");

@@ -16,11 +16,11 @@ namespace {
 using Numbers = std::vector<double>;
 using Slots = std::map<std::string, Numbers>;
 
-constexpr int kMostBlock = 4096;
-constexpr size_t kMostSingle = 512;  // numbers of a sequence that are sizes by themselves
-constexpr size_t kMostInOrder = 2048;
-constexpr size_t kMostFirst = 64;  // numbers that the first of several may follow from
-constexpr int kEveryBlock = 128;   // up to this size all are tried, then powers of two
+constexpr int kMaxBlock = 4096;
+constexpr size_t kMaxSingle = 512;  // numbers of a sequence that are sizes by themselves
+constexpr size_t kMaxInOrder = 2048;
+constexpr size_t kMaxFirst = 64;  // numbers that the first of several may follow from
+constexpr int kEveryBlock = 128;  // up to this size all are tried, then powers of two
 
 bool is_near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); }
 
@@ -53,7 +53,7 @@ Numbers sizes_of(const Numbers& sequence) {
                    static_cast<double>(std::ranges::count_if(sequence, [](double n) { return n != 0; })),
                    static_cast<double>(std::set<double>(sequence.begin(), sequence.end()).size()),
                    sequence.back()};
-  const auto single = std::min(sequence.size(), kMostSingle);
+  const auto single = std::min(sequence.size(), kMaxSingle);
   sizes.insert(sizes.end(), sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>(single));
   return sizes;
 }
@@ -145,7 +145,7 @@ class Counts {
       return proportional(counts, all);
     };
     const auto most = std::ranges::min(sizes, {}, &Numbers::size).size();
-    for (int block = 1; block <= kMostBlock; block = next_size(block)) {
+    for (int block = 1; block <= kMaxBlock; block = next_size(block)) {
       const auto blocks = [&](size_t c) {
         double sum = 0;
         for (const double n : sequences_[c][k]) sum += blocks_of(n, block);
@@ -164,8 +164,8 @@ class Counts {
   // Several a call, in the order of a sequence; numbers that are left out are between.
   bool follow(const std::vector<Numbers>& calls, size_t k) const {
     const auto& last = sequences_.back()[k];
-    if (last.size() > kMostInOrder) return false;
-    for (int block = 1; block <= kMostBlock; block = next_size(block))
+    if (last.size() > kMaxInOrder) return false;
+    for (int block = 1; block <= kMaxBlock; block = next_size(block))
       for (const bool power : {false, true}) {
         const auto all = [&](size_t c) {
           return [&, c](double factor) {
@@ -178,7 +178,7 @@ class Counts {
           };
         };
         std::set<double> factors;
-        for (size_t i = 0; i < std::min(last.size(), kMostFirst); ++i) {
+        for (size_t i = 0; i < std::min(last.size(), kMaxFirst); ++i) {
           const double size = power ? next_power(last[i]) : blocks_of(last[i], block);
           if (size > 0) factors.insert(calls.back()[0] / size);
         }

@@ -15,7 +15,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-constexpr size_t kMostFactors = 512;  // that a relation is tried with
+constexpr size_t kMaxFactors = 512;  // that a relation is tried with
 constexpr size_t kFewPerOutput =
     4;                        // an explanation but by copying asks for this many elements of output a number
 constexpr size_t kTable = 8;  // different numbers that make a tensor a table
@@ -92,7 +92,7 @@ bool explained_by(const Numbers& numbers, const Numbers& whole, bool factors) {
   if (!factors || numbers.size() < 2) return false;
   const auto first = std::ranges::find_if(numbers, [](double n) { return n != 0; });
   if (first == numbers.end()) return true;
-  for (size_t i = 0; i < std::min(whole.size(), kMostFactors); ++i) {
+  for (size_t i = 0; i < std::min(whole.size(), kMaxFactors); ++i) {
     if (whole[i] == 0) continue;
     const double times = *first / whole[i], over = *first * whole[i];
     if (follows(numbers, whole, [&](double n, double w) { return near(n, times * w); })) return true;

@@ -154,9 +154,9 @@ std::vector<Evidence> left_to_the_caller(const TraceAnalysis& of_reference,
   return found;
 }
 
-bool says_what_is_left(std::string_view note) { return note.starts_with(kStart); }
+bool is_left_note(std::string_view note) { return note.starts_with(kStart); }
 
-void forgive_rebound(replay::TrialReport& report, const trace::Trace& reference) {
+void allow_rebound_state(replay::TrialReport& report, const trace::Trace& reference) {
   if (report.state_written.empty()) return;
   const auto rebound = rebound_names(reference);
   std::erase_if(report.state_written, [&](const std::string& name) { return rebound.contains(name); });

@@ -17,10 +17,10 @@ namespace nereid::verify {
 // conjugates, and outputs in the same memory: what is so of the candidate alone.
 std::vector<Evidence> left_to_the_caller(const TraceAnalysis& reference, const TraceAnalysis& candidate);
 
-bool says_what_is_left(std::string_view note);
+bool is_left_note(std::string_view note);
 
 // Drops from what was written the state that the reference gives to another tensor: a candidate may write it
 // in place.
-void forgive_rebound(replay::TrialReport& report, const trace::Trace& reference);
+void allow_rebound_state(replay::TrialReport& report, const trace::Trace& reference);
 
 }  // namespace nereid::verify

@@ -37,28 +37,28 @@ class Checker {
         steps_(candidate.phases.at(static_cast<size_t>(candidate.judged())).steps),
         only_views_(hands_through(reference, reference_flow_) && hands_through(candidate, flow_)) {}
 
-  RuleReport on_the_trace() {
+  RuleReport check_trace() {
     count();
-    kernels_keep_to_their_own();
+    check_kernel_storages();
     // Where a kernel cannot be read its flow of data is unknown, and the pipeline ends there anyway.
     if (std::any_of(candidate_.kernels.begin(), candidate_.kernels.end(),
                     [](const KernelAnalysis& k) { return !k.unreadable.empty(); }))
       return std::move(report_);
     launches_on_every_path();
-    inputs_are_left_alone();
-    nothing_else_is_left();
+    check_inputs_unwritten();
+    check_left_state();
     memory_is_bounded();
     reuse_between_calls();
     outputs_are_fresh();
     randomness();
     constant_outputs();
-    values_of_the_host();
-    who_does_the_work({}, nullptr);
+    check_host_values();
+    check_work_shares({}, nullptr);
     remarks();
     return std::move(report_);
   }
 
-  RuleReport on_effects(const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran) {
+  RuleReport on_effects(const std::vector<LeftOut>& left_out, const std::vector<ReplayedWork>& ran) {
     count();
     std::set<int> idle;
     const auto names = outputs_of(candidate_);
@@ -86,11 +86,11 @@ class Checker {
     for (const int i : idle)
       remark("launch-without-effect",
              fmt::format("Leaving out the launch of {} changes nothing.", step(i).name), &step(i));
-    who_does_the_work(idle, &ran);
+    check_work_shares(idle, &ran);
     return std::move(report_);
   }
 
-  std::vector<Evidence> on_casts(const std::vector<int>& changing, const std::vector<RanWork>& ran) {
+  std::vector<Evidence> on_casts(const std::vector<int>& changing, const std::vector<ReplayedWork>& ran) {
     bool any = false;
     for (auto& s : flow_.steps) {
       const bool free = s.work == Work::kFree && s.facts->over_integers == Work::kFree && s.as_data;
@@ -100,7 +100,7 @@ class Checker {
     }
     if (!any) return {};
     count();
-    who_does_the_work({}, &ran);
+    check_work_shares({}, &ran);
     for (auto& e : report_.broken)
       e.sentence += " A cast to integers or booleans that changes a number is work.";
     return std::move(report_.broken);
@@ -138,7 +138,7 @@ class Checker {
     report_.kernels = static_cast<int64_t>(names.size());
   }
 
-  void kernels_keep_to_their_own() {
+  void check_kernel_storages() {
     for (size_t k = 0; k < candidate_.kernels.size(); ++k) {
       const auto& kernel = candidate_.trace->kernels[k];
       const auto blame = [&](std::string_view rule, std::string sentence) {
@@ -202,7 +202,7 @@ class Checker {
 
   // Launches are seen to write when they are replayed (input-written is then given from what the replay
   // found).
-  void inputs_are_left_alone() {
+  void check_inputs_unwritten() {
     std::set<std::string> allowed;
     for (const auto& s : reference_flow_.steps)
       for (const StorageId id : s.facts->writes) allowed.insert(input_path(reference_, id));
@@ -218,7 +218,7 @@ class Checker {
     }
   }
 
-  void nothing_else_is_left() {
+  void check_left_state() {
     if (auto found = unordered_work(candidate_)) report_.broken.push_back(std::move(*found));
     for (auto& evidence : left_to_the_caller(reference_, candidate_))
       if (policy_ != Policy::kHybrid || evidence.rule != "aten-compute")
@@ -369,14 +369,14 @@ class Checker {
     }
   }
 
-  void values_of_the_host() {
+  void check_host_values() {
     auto found = computed_on_host(candidate_, flow_);
     if (!found) found = counted_by_host(candidate_, flow_);
     if (found) break_rule("host-computed", found->sentence, found->step);
   }
 
   // `ran`: null before a replay; shares that depend on what ran are then left for later.
-  void who_does_the_work(const std::set<int>& idle, const std::vector<RanWork>* ran) {
+  void check_work_shares(const std::set<int>& idle, const std::vector<ReplayedWork>* ran) {
     const bool free_draws = draws(reference_flow_) != nullptr;
     const auto shares = shares_of_work(candidate_, flow_, free_draws, idle, ran);
     report_.triton_share = report_.launches == 0 ? 0 : std::min(shares.flops, shares.bytes);
@@ -430,7 +430,7 @@ class Checker {
                                     theirs->second));
     }
     for (const auto& note : candidate_.trace->notes)
-      if (!says_what_is_left(note)) remark("note", note);
+      if (!is_left_note(note)) remark("note", note);
   }
 
   const TraceAnalysis& reference_;
@@ -467,17 +467,17 @@ void forbid(const std::set<std::string>& rules, RuleReport& report) {
 }
 
 RuleReport check_rules(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy) {
-  return Checker(reference, candidate, policy).on_the_trace();
+  return Checker(reference, candidate, policy).check_trace();
 }
 
 RuleReport check_effects(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy,
-                         const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran) {
+                         const std::vector<LeftOut>& left_out, const std::vector<ReplayedWork>& ran) {
   return Checker(reference, candidate, policy).on_effects(left_out, ran);
 }
 
 std::vector<Evidence> check_casts(const TraceAnalysis& reference, const TraceAnalysis& candidate,
                                   Policy policy, const std::vector<int>& changing,
-                                  const std::vector<RanWork>& ran) {
+                                  const std::vector<ReplayedWork>& ran) {
   return Checker(reference, candidate, policy).on_casts(changing, ran);
 }
 

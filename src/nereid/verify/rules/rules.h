@@ -65,7 +65,7 @@ std::vector<std::vector<int>> launches_to_leave_out(const TraceAnalysis& candida
                                                     const std::vector<int>& live_launches, size_t most);
 
 // What a launch did in a replay, where its trace does not say (StepAnalysis::by_data).
-struct RanWork {
+struct ReplayedWork {
   int step = 0;
   double flops = 0, bytes = 0;  // bytes of each access
 };
@@ -73,12 +73,12 @@ struct RanWork {
 // A floating-point output that no launch changes, whichever is left out, and the shares of work without the
 // launches that change nothing.
 RuleReport check_effects(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy,
-                         const std::vector<LeftOut>& left_out, const std::vector<RanWork>& ran = {});
+                         const std::vector<LeftOut>& left_out, const std::vector<ReplayedWork>& ran = {});
 
 // Casts to integers or booleans that are free while they keep every number (`changing`: steps of the judged
 // forward where a replay saw a number change) are pointwise work: what that breaks.
 std::vector<Evidence> check_casts(const TraceAnalysis& reference, const TraceAnalysis& candidate,
                                   Policy policy, const std::vector<int>& changing,
-                                  const std::vector<RanWork>& ran);
+                                  const std::vector<ReplayedWork>& ran);
 
 }  // namespace nereid::verify

@@ -14,7 +14,7 @@ namespace {
 using trace::StorageId;
 using trace::StreamOrder;
 
-constexpr size_t kMostTouches = 256;  // of a storage, that are kept apart
+constexpr size_t kMaxAccesses = 256;  // of a storage, that are kept apart
 
 const StreamOrder& order_of(const trace::Step& step) {
   return std::visit([](const auto& one) -> const StreamOrder& { return one.order; }, step);
@@ -148,7 +148,7 @@ class Follower {
         earlier.number = std::max(earlier.number, touch.number);
         return;
       }
-    if (touches.size() >= kMostTouches)  // one of all bytes
+    if (touches.size() >= kMaxAccesses)  // one of all bytes
       for (auto& earlier : touches)
         if (earlier.stream == touch.stream) {
           earlier.number = std::max(earlier.number, touch.number);

@@ -11,8 +11,7 @@ using trace::StorageId;
 
 // Where data decides what a launch touches, a count without data may see little of it: it is given all data
 // that it has pointers to.
-double bytes_beyond_the_count(const TraceAnalysis& candidate, const Dataflow& flow,
-                              const DataflowStep& step) {
+double uncounted_bytes(const TraceAnalysis& candidate, const Dataflow& flow, const DataflowStep& step) {
   const auto& phase = candidate.trace->phases[static_cast<size_t>(candidate.judged())];
   const auto* launch = std::get_if<trace::Launch>(&phase.steps.at(static_cast<size_t>(step.step)));
   if (launch == nullptr) return 0;
@@ -27,18 +26,18 @@ double bytes_beyond_the_count(const TraceAnalysis& candidate, const Dataflow& fl
   return std::max(0.0, bytes - step.facts->bytes);
 }
 
-const RanWork* ran_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
+const ReplayedWork* replayed_work_of(const DataflowStep& step, const std::vector<ReplayedWork>* ran) {
   if (!step.facts->by_data || step.before || ran == nullptr) return nullptr;
-  const auto found = std::ranges::find(*ran, step.step, &RanWork::step);
+  const auto found = std::ranges::find(*ran, step.step, &ReplayedWork::step);
   return found == ran->end() ? nullptr : &*found;
 }
 
 // FLOPs and bytes of a step; of a launch that does more or less by what it loads, as it ran. An access that
 // comes again and again moves no more bytes than it reaches.
-std::pair<double, double> work_of(const DataflowStep& step, const std::vector<RanWork>* ran) {
+std::pair<double, double> work_of(const DataflowStep& step, const std::vector<ReplayedWork>* ran) {
   const auto& s = *step.facts;
-  if (const auto* r = ran_of(step, ran)) {
-    const double bytes = std::min(s.most_bytes, r->bytes);
+  if (const auto* r = replayed_work_of(step, ran)) {
+    const double bytes = std::min(s.max_bytes, r->bytes);
     return {std::max(r->flops, bytes / 4), bytes};
   }
   return {s.flops, s.bytes};
@@ -53,7 +52,7 @@ bool is_draw_on_no_data(const DataflowStep& step) {
 }  // namespace
 
 WorkShares shares_of_work(const TraceAnalysis& candidate, const Dataflow& flow, bool free_draws,
-                          const std::set<int>& idle, const std::vector<RanWork>* ran) {
+                          const std::set<int>& idle, const std::vector<ReplayedWork>* ran) {
   WorkShares shares;
   double triton_flops = 0, triton_bytes = 0, flops = 0, bytes = 0, bookkeeping = 0, uncounted = 0;
   std::set<std::string_view> launched;  // what is launched again with the same arguments counts once
@@ -71,7 +70,7 @@ WorkShares shares_of_work(const TraceAnalysis& candidate, const Dataflow& flow, 
     if (step.work == Work::kTriton) {
       triton_flops += step_flops, triton_bytes += step_bytes;
       if (s.by_data && ran == nullptr) shares.final = false;
-      if (ran_of(step, ran) == nullptr) uncounted += bytes_beyond_the_count(candidate, flow, step);
+      if (replayed_work_of(step, ran) == nullptr) uncounted += uncounted_bytes(candidate, flow, step);
       continue;
     }
     if (step.work == Work::kHeavy && shares.heavy == nullptr) shares.heavy = &s;

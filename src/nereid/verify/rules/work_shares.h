@@ -21,6 +21,6 @@ struct WorkShares {
 // Over the live steps of the judged forward but `idle` launches. `free_draws`: random draws on no data are
 // free, as the reference draws, too. `ran`: null before a replay.
 WorkShares shares_of_work(const TraceAnalysis& candidate, const Dataflow& flow, bool free_draws,
-                          const std::set<int>& idle, const std::vector<RanWork>* ran);
+                          const std::set<int>& idle, const std::vector<ReplayedWork>* ran);
 
 }  // namespace nereid::verify

@@ -42,7 +42,7 @@ const std::vector<trace::Step>& judged_steps(const TraceAnalysis& candidate) {
 }
 
 // Launches of one tuner that were offered the same.
-std::vector<TunedGroup> launches_that_choose_together(const TraceAnalysis& candidate) {
+std::vector<TunedGroup> tuned_launch_groups(const TraceAnalysis& candidate) {
   const auto& steps = judged_steps(candidate);
   std::vector<TunedGroup> groups;
   std::map<std::pair<int32_t, std::string>, size_t> known;
@@ -110,7 +110,7 @@ class Exhaustive {
     std::vector<OptionChoice> memories = {OptionChoice(groups_.size())};  // one choice for each
     for (size_t g = 0; g < groups_.size(); ++g) {
       const bool last = g + 1 == groups_.size();
-      if (memories.size() * groups_[g].options.size() > kMostExhaustive) return std::optional<bool>();
+      if (memories.size() * groups_[g].options.size() > kMaxExhaustive) return std::optional<bool>();
       std::vector<OptionChoice> next;
       for (const auto& memory : memories) {
         std::set<Left> seen = {left_of(memory)};
@@ -281,7 +281,7 @@ std::vector<replay::ConfiguredRun> tuning_runs(const TraceAnalysis& candidate, r
 }
 
 std::vector<TunedGroup> tuned_groups(const TraceAnalysis& candidate, replay::Device device) {
-  auto groups = launches_that_choose_together(candidate);
+  auto groups = tuned_launch_groups(candidate);
   for (auto& group : groups) find_options(group, candidate, device);
   std::erase_if(groups, [](const TunedGroup& group) { return group.options.empty(); });
   return groups;

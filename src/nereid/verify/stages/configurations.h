@@ -6,7 +6,7 @@
 // another one reads under one of its configurations alone. Two options of a group that leave the same bytes
 // are the same to everything that runs later, so one of them stands for both: groups are gone through
 // in their order, and from every different memory that they may leave every option of the next group is run.
-// That is all choices there are. Where it takes more than `kMostExhaustive` runs, every pair of options of
+// That is all choices there are. Where it takes more than `kMaxExhaustive` runs, every pair of options of
 // two groups is run instead, of which one run covers many.
 #pragma once
 
@@ -52,7 +52,7 @@ std::string describe_choice(const std::vector<TunedGroup>& groups, const OptionC
 // all.
 std::vector<replay::ConfiguredRun> tuning_runs(const TraceAnalysis& candidate, replay::Device device);
 
-constexpr size_t kMostExhaustive = 256;
+constexpr size_t kMaxExhaustive = 256;
 
 struct ConfigurationRun {
   enum class End {

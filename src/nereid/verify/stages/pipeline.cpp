@@ -23,9 +23,9 @@
 namespace nereid::verify {
 namespace {
 
-constexpr int kDraws = 3;                 // traces of a candidate whose host code reads integer inputs
-constexpr double kTracerStart = 300;      // seconds that a worker may take to be warm
-constexpr double kMostFlopsOnCpu = 2e11;  // of one call: with the sanitizer, a minute or so for all trials
+constexpr int kDraws = 3;                // traces of a candidate whose host code reads integer inputs
+constexpr double kTracerStart = 300;     // seconds that a worker may take to be warm
+constexpr double kMaxFlopsOnCpu = 2e11;  // of one call: with the sanitizer, a minute or so for all trials
 // What a task may cost after --shrink: comfortable for a CPU.
 constexpr Goal kShrunk{.bytes = 256e6, .flops = 2e9};
 
@@ -78,7 +78,7 @@ struct JudgeState {
   Result<tracer::TraceAnswer> trace(const tracer::TraceRequest& request,
                                     Deadline deadline = Deadline::never()) {
     // For a free place, a warm worker, and a child whose limit a loaded machine extends.
-    const Deadline patience = Deadline::after(2 * kMostStretch * request.seconds + kTracerStart);
+    const Deadline patience = Deadline::after(2 * kMaxLimitExtension * request.seconds + kTracerStart);
     return backends.trace(request, Deadline::earlier(deadline, patience));
   }
 
@@ -178,7 +178,7 @@ class VerificationRun {
          {.rule = "budget", .sentence = "The time given for a verdict was over before it was there."}});
   }
 
-  bool end(Ended ended) {
+  bool end(Refusal ended) {
     verdict_.kind = ended.kind;
     verdict_.input_to_blame = ended.input_to_blame;
     verdict_.evidence.push_back(std::move(ended.evidence));
@@ -399,14 +399,14 @@ class VerificationRun {
       }
       verdict_.phases["cpu"] += spent;
     }
-    if (settings_.device == replay::Device::kCpu && reference_->facts.judged_flops() > kMostFlopsOnCpu)
+    if (settings_.device == replay::Device::kCpu && reference_->facts.judged_flops() > kMaxFlopsOnCpu)
       return end(
           {VerdictKind::kError,
            {.rule = "too-big",
             .sentence = fmt::format(
                 "The task computes {:.3g} GFLOP a call, a replay on a CPU at most {:.3g}: judge it on a "
                 "GPU, or at smaller sizes with --shrink.",
-                reference_->facts.judged_flops() / 1e9, kMostFlopsOnCpu / 1e9)}});
+                reference_->facts.judged_flops() / 1e9, kMaxFlopsOnCpu / 1e9)}});
     return take(replay_on_device(settings_, number));
   }
 

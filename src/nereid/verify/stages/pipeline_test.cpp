@@ -566,16 +566,16 @@ TEST_F(PipelineTest, OverflowIsWhatNarrowerInputsDoNotShow) {
     };
     return judge();
   };
-  const auto most_narrowed = [&] { return std::ranges::max(script_.trials, {}, &replay::Trial::narrowed); };
+  const auto max_narrowed = [&] { return std::ranges::max(script_.trials, {}, &replay::Trial::narrowed); };
   EXPECT_EQ(judge_until(0).kind, VerdictKind::kVerified);
-  EXPECT_EQ(most_narrowed().narrowed, 0);
+  EXPECT_EQ(max_narrowed().narrowed, 0);
   EXPECT_EQ(judge_until(2).kind, VerdictKind::kVerified);
-  EXPECT_EQ(most_narrowed().narrowed, 2);
-  EXPECT_EQ(most_narrowed().distribution, InputDistribution::kWide);
+  EXPECT_EQ(max_narrowed().narrowed, 2);
+  EXPECT_EQ(max_narrowed().distribution, InputDistribution::kWide);
   const auto v = judge_until(100);
   EXPECT_EQ(v.kind, VerdictKind::kMismatch);
   EXPECT_THAT(v.evidence.back().sentence, HasSubstr("3 elements are other infinities"));
-  EXPECT_EQ(most_narrowed().narrowed, 4);
+  EXPECT_EQ(max_narrowed().narrowed, 4);
 }
 
 TEST_F(PipelineTest, AFaultIsTriedAgainAndThenReported) {

@@ -25,12 +25,12 @@ std::string sentence_of(const tracer::Untraceable& u) {
 
 }  // namespace
 
-Ended fault(const Error& error) {
+Refusal fault(const Error& error) {
   const bool input = error.blame == Blame::kInput;
   return {VerdictKind::kError, {.rule = input ? "input" : "internal", .sentence = error.message}, input};
 }
 
-Ended refusal(const tracer::TraceAnswer& answer) {
+Refusal refusal(const tracer::TraceAnswer& answer) {
   if (const auto* malformed = std::get_if<tracer::Malformed>(&answer)) {
     const bool missing =
         malformed->message.starts_with("no class") || malformed->message.starts_with("no function");

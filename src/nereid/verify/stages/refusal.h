@@ -8,15 +8,15 @@
 namespace nereid::verify {
 
 // A kind with its evidence, or a fault.
-struct Ended {
+struct Refusal {
   VerdictKind kind;
   Evidence evidence;
   bool input_to_blame = false;
 };
 
-Ended fault(const Error& error);
+Refusal fault(const Error& error);
 
 // What a tracer's answer that is no trace means for the file's author.
-Ended refusal(const tracer::TraceAnswer& answer);
+Refusal refusal(const tracer::TraceAnswer& answer);
 
 }  // namespace nereid::verify

@@ -36,9 +36,9 @@ constexpr std::array kBriefDistributions = {InputDistribution::kHuge, InputDistr
 constexpr int64_t kLargeTask = int64_t{256} << 20;  // bytes of memory, of both workers
 constexpr double kLongTrial = 3;                    // seconds
 constexpr double kConfigurationLimits = 4;  // all configurations together take at most so many time limits
-constexpr size_t kMostLeftOut = 16;
+constexpr size_t kMaxLeftOut = 16;
 constexpr int kOwnNumbers = 1000;  // of further draws of the task's own inputs
-constexpr size_t kMostFindings = 5;
+constexpr size_t kMaxFindings = 5;
 constexpr int kNarrowest = 4;  // times that inputs become narrower: 2^16 times as large, then 2 times
 
 // Of inputs; of these the state alone is drawn anew.
@@ -72,7 +72,7 @@ Trials::Trials(replay::Session& session, const TraceAnalysis& reference, const T
       settings_(settings),
       verdict_(verdict),
       tuned_(tuned_groups(candidate, settings.device)),
-      blind_(candidate.blind_to_values()),
+      blind_(candidate.is_value_independent()),
       floats_(takes_floats(*reference.trace)),
       brief_(settings.fast_inputs && session.facts().peak_bytes > kLargeTask) {}
 
@@ -80,7 +80,7 @@ Status Trials::run(int draw) {
   NEREID_TRY_STATUS(own_inputs(draw));
   if (draw > 0) return ok_status();
   if (good() && settings_.protocol == Protocol::kNereid) NEREID_TRY_STATUS(other_inputs());
-  if (good() && !rules_.ignored) NEREID_TRY_STATUS(answers_of_the_host());
+  if (good() && !rules_.ignored) NEREID_TRY_STATUS(check_host_answers());
   auto& c = verdict_.coverage;
   if (judged_trials_ > 1 && constant_trials_ == judged_trials_) {
     c.degenerate = "the reference gives the same number everywhere";
@@ -102,7 +102,7 @@ Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool
       .narrowed = narrowed,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
   NEREID_TRY(auto report, session_.trial(trial, tolerance_on(kind), settings_.within_patience()));
-  forgive_rebound(report, *reference_.trace);
+  allow_rebound_state(report, *reference_.trace);
   return report;
 }
 
@@ -162,7 +162,7 @@ Status Trials::leave_out(const replay::TrialReport& whole) {
   std::vector<LeftOut> found;
   std::vector<bool> changed;
   size_t tried = 0;  // launches
-  for (const auto& steps : launches_to_leave_out(candidate_, rules_.live_launches, kMostLeftOut)) {
+  for (const auto& steps : launches_to_leave_out(candidate_, rules_.live_launches, kMaxLeftOut)) {
     NEREID_TRY(auto trial, without(steps));
     tried += steps.size();
     changed.resize(trial.outputs_changed.size());
@@ -197,7 +197,7 @@ Status Trials::other_inputs() {
       : few  ? std::span<const InputDistribution>(kFastDistributions)
              : std::span<const InputDistribution>(kOtherDistributions);
   int number = settings_.trials;
-  const size_t times = !few && is_cheap() && (shows_little() || mixes_elements()) ? 2 : 1;
+  const size_t times = !few && is_cheap() && (has_small_outputs() || mixes_elements()) ? 2 : 1;
   for (size_t i = 0; i < times * kinds.size() && good(); ++i) {
     const auto kind = kinds[i % kinds.size()];
     if (i >= kinds.size() && is_same_in_every_draw(kind) && !session_.facts().state) continue;
@@ -271,7 +271,7 @@ Result<ConfigurationRun> Trials::run_configuration(const replay::ConfiguredRun& 
   }
   const Stopwatch watch;
   NEREID_TRY(auto report, session_.try_alternatives(run, tolerance_on(kind), settings_.within_patience()));
-  forgive_rebound(report, *reference_.trace);
+  allow_rebound_state(report, *reference_.trace);
   configuration_seconds_ += watch.seconds();
   ++configurations_run_;
   // A configuration that the GPU cannot run is passed over, as Triton's autotuner does.
@@ -296,7 +296,7 @@ void Trials::end_by_configurations(InputDistribution kind) {
            kConfigurationLimits)});
 }
 
-Status Trials::answers_of_the_host() {
+Status Trials::check_host_answers() {
   if (std::ranges::none_of(candidate_.trace->storages, &trace::Storage::pinned)) return ok_status();
   NEREID_TRY(const auto unmoved, session_.unmoved(settings_.within_patience()));
   const auto found = answered_by_host(candidate_, unmoved);
@@ -362,7 +362,7 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
 bool Trials::take_findings(const replay::TrialReport& report, const std::string& circumstances) {
   if (report.findings.empty()) return false;
   verdict_.kind = VerdictKind::kUnsafe;
-  for (size_t i = 0; i < std::min(kMostFindings, report.findings.size()); ++i) {
+  for (size_t i = 0; i < std::min(kMaxFindings, report.findings.size()); ++i) {
     const auto& finding = report.findings[i];
     Evidence e{.rule = std::string(rule_of(finding.kind)),
                .sentence = finding.sentence,
@@ -418,12 +418,12 @@ Status Trials::take_comparison(const replay::TrialReport& report, int number,
   if (!comparison.defined) return ok_status();
   // On inputs that are not the task's the reference may get no digit right itself (a difference of what is
   // nearly equal).
-  const auto says_nothing = [&](const replay::OutputComparison& output) {
+  const auto is_bare_string = [&](const replay::OutputComparison& output) {
     return output.agrees ||
            (report.trial.distribution != InputDistribution::kOwn && output.own_error > kNoDigit);
   };
   if (!comparison.agrees && comparison.structure.empty() &&
-      std::ranges::all_of(comparison.outputs, says_nothing))
+      std::ranges::all_of(comparison.outputs, is_bare_string))
     return ok_status();
   const std::string kind(replay::to_string(report.trial.distribution));
   auto& c = verdict_.coverage;

@@ -46,16 +46,16 @@ class Trials {
   // Whether a draw of the task's own inputs shows nothing that the first did not, so that another one takes
   // its place: most of a task's elements may lie at a clamp's bound, or behind a mask.
   bool draws_again(const replay::TrialReport& report);
-  bool draws_many() const;      // further draws cost little, and are asked for
-  bool shows_little() const;    // of small outputs a single draw shows little
-  bool mixes_elements() const;  // the reference does more than pointwise work
-  bool is_cheap() const;        // another trial costs little
+  bool draws_many() const;         // further draws cost little, and are asked for
+  bool has_small_outputs() const;  // of small outputs a single draw shows little
+  bool mixes_elements() const;     // the reference does more than pointwise work
+  bool is_cheap() const;           // another trial costs little
   bool has_integer_output() const;
   Status choose_perturbation(replay::TrialReport& report);
   Result<LeftOut> without(std::vector<int> steps);
   Status leave_out(const replay::TrialReport& whole);
   Status other_inputs();
-  Status answers_of_the_host();
+  Status check_host_answers();
   // Every other configuration of every launch, alone and together (configurations.h), on the inputs of the
   // trial before.
   Status configurations(replay::InputDistribution kind, int number);
@@ -82,7 +82,7 @@ class Trials {
   const RuleReport& rules_;
   const Settings& settings_;
   Verdict& verdict_;
-  std::vector<RanWork> ran_;  // by the first trial
+  std::vector<ReplayedWork> ran_;  // by the first trial
   const std::vector<TunedGroup> tuned_;
   const bool blind_;                  // what one trial shows of the candidate's accesses, it shows for all
   const bool floats_;                 // inputs are floating-point numbers, some of them

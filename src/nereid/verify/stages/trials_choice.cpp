@@ -11,14 +11,14 @@ namespace {
 
 constexpr int64_t kFewElements = 64;
 constexpr int kMoreDraws = 9;           // of the task's own inputs, where they show little
-constexpr int kMostRedraws = 150;       // in place of draws whose outputs are those of another one
-constexpr int kRedrawsInVain = 40;      // ... where all of them were
+constexpr int kMaxRedraws = 150;        // in place of draws whose outputs are those of another one
+constexpr int kMaxUselessRedraws = 40;  // ... where all of them were
 constexpr int kMoreDrawsOfPlaces = 30;  // ... where outputs are integers: some are right by chance
 constexpr int64_t kCheap = 4 << 20;     // bytes of a task
 
 }  // namespace
 
-bool Trials::shows_little() const {
+bool Trials::has_small_outputs() const {
   const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
   int64_t elements = 0;
   for (const auto value : trace::tensors_in(judged.output))
@@ -34,13 +34,13 @@ bool Trials::draws_many() const {
 int Trials::own_draws(int draw) const {
   if (draw > 0 || brief_) return 1;
   const int count = std::max(1, settings_.trials);
-  if (!draws_many() || !shows_little()) return count;
+  if (!draws_many() || !has_small_outputs()) return count;
   return count + (has_integer_output() ? kMoreDrawsOfPlaces : kMoreDraws);
 }
 
 bool Trials::draws_again(const replay::TrialReport& report) {
   if (!report.comparison || !report.comparison->insensitive) return varies_ = true, false;
-  return draws_many() && redraws_++ < (varies_ ? kMostRedraws : kRedrawsInVain);
+  return draws_many() && redraws_++ < (varies_ ? kMaxRedraws : kMaxUselessRedraws);
 }
 
 bool Trials::mixes_elements() const {

@@ -20,7 +20,7 @@ double bytes_of(const trace::Trace& trace, const std::vector<trace::ValueId>& va
 
 // What the candidate cannot do without: writing its outputs, and reading as much of its inputs as they depend
 // on.
-replay::LeastWork least_work(const TraceAnalysis& facts) {
+replay::LeastWork min_work(const TraceAnalysis& facts) {
   const trace::Trace& trace = *facts.trace;
   const trace::Phase& forward = trace.phases.at(static_cast<size_t>(facts.judged()));
   replay::LeastWork least;
@@ -40,7 +40,7 @@ Status Trials::time(std::shared_ptr<replay::KnownReference> known) {
   request.seconds = settings_.timing_seconds;
   request.gentle = gentle_;
   request.slack = kSlackOnOtherDistributions;
-  request.least = least_work(candidate_);
+  request.least = min_work(candidate_);
   if (blind_) request.kinds = {replay::InputDistribution::kOwn};
   while (true) {
     NEREID_TRY(const auto report, session_.time(request, settings_.tolerance,

@@ -28,12 +28,12 @@ Result<std::unique_ptr<VerifierProcesses>> VerifierProcesses::open(const Verifie
   if (options.inductor) tracing.module = "nereid._inductor.inductor_tracer";
   NEREID_TRY(processes->tracer_, tracer::Tracer::start(tracing));
   // More sessions than these only take the GPU from each other.
-  constexpr int kMostOnGpu = 6;
+  constexpr int kMaxOnGpu = 6;
   const bool gpu = options.device == replay::Device::kCuda;
   NEREID_TRY(processes->replay_,
              replay::Server::start({.one_author = options.one_author,
                                     .at_once = options.at_once,
-                                    .cuda_sessions = gpu ? std::min(options.jobs, kMostOnGpu) : 0}));
+                                    .cuda_sessions = gpu ? std::min(options.jobs, kMaxOnGpu) : 0}));
   if (gpu) NEREID_TRY_STATUS(processes->open_gpu(installation));
   if (!gpu && options.compile_for > 0) {
     processes->arch_ = options.compile_for;

@@ -14,10 +14,10 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kLeastGroupChannels = 4;     // of a group: 16 bytes that are adjacent
-constexpr double kLeastRowProducts = 1 << 24;  // below, the passes that rearrange cost more than they gain
-constexpr double kRowRate = 0.7;               // of the tensor cores' rate
-constexpr double kDirectRate = 0.35;           // the same, of factors that are rounded on their way
+constexpr int64_t kMinGroupChannels = 4;     // of a group: 16 bytes that are adjacent
+constexpr double kMinRowProducts = 1 << 24;  // below, the passes that rearrange cost more than they gain
+constexpr double kRowRate = 0.7;             // of the tensor cores' rate
+constexpr double kDirectRate = 0.35;         // the same, of factors that are rounded on their way
 
 class Rearranger {
  public:
@@ -51,7 +51,7 @@ class Rearranger {
     const std::vector<bool> live = live_nodes(graph_);
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       Node& node = graph_.nodes[n];
-      if (is_contraction(graph_, node) || may_be_by_taps(graph_, node)) forget_ones(node);
+      if (is_contraction(graph_, node) || may_be_by_taps(graph_, node)) drop_unit_dims(node);
       if (!live[n]) continue;
       const auto channel = channel_of(node);
       for (const TensorId read : graph_.reads(node)) {
@@ -81,7 +81,7 @@ class Rearranger {
     if (readers.others > 0) return bytes(id) / target_.bytes_per_second;
     const bool map = !maker->special() && maker->reduction == Reduction::kNone && maker->at.empty();
     const bool computed =
-        map && readers.products == 1 && products <= kMostDirectProducts && !joins_product(id);
+        map && readers.products == 1 && products <= kMaxDirectProducts && !joins_product(id);
     return computed ? 2 * bytes(id) / target_.bytes_per_second : 0;
   }
 
@@ -142,7 +142,7 @@ class Rearranger {
   }
 
   // A dimension with one element is always at the first.
-  void forget_ones(Node& node) {
+  void drop_unit_dims(Node& node) {
     const Extents extents = node.extents();
     std::vector<Index> by = dimensions(extents.size());
     for (size_t d = 0; d < extents.size(); ++d)
@@ -153,7 +153,7 @@ class Rearranger {
   // Which of the reduced dimensions both factors have as it stands, or as one of equal groups: the longest.
   std::optional<size_t> channel_of(const Node& node) const {
     if (!may_be_by_taps(graph_, node)) return std::nullopt;
-    if (static_cast<double>(element_count(node.extents())) < kLeastRowProducts) return std::nullopt;
+    if (static_cast<double>(element_count(node.extents())) < kMinRowProducts) return std::nullopt;
     const Expr& body = graph_.exprs[node.body];
     const auto left = load_of(body.args[0]), right = load_of(body.args[1]);
     if (!left || !right || graph_.exprs[*left].type != graph_.exprs[*right].type) return std::nullopt;
@@ -164,7 +164,7 @@ class Rearranger {
       const auto in_left = place_of(*left, dimension, node), in_right = place_of(*right, dimension, node);
       if (!in_left || !in_right) continue;
       const bool groups = in_left->group != Index() || in_right->group != Index();
-      if (node.reduced[r] >= (groups ? kLeastGroupChannels : kLeastChannels)) best = r;
+      if (node.reduced[r] >= (groups ? kMinGroupChannels : kMinChannels)) best = r;
     }
     return best;
   }

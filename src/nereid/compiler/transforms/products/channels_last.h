@@ -17,7 +17,7 @@
 //
 // Precondition: such a contraction, or one of halves over several dimensions, large, each factor one load
 // (also where a padding's condition holds, else zero) with one dimension that is a summed one as it stands,
-// the same in both and at least kLeastChannels long; or, of a grouped convolution, a few long.
+// the same in both and at least kMinChannels long; or, of a grouped convolution, a few long.
 #pragma once
 
 #include "nereid/compiler/ir/choices.h"
@@ -25,10 +25,10 @@
 
 namespace nereid::compiler {
 
-inline constexpr int64_t kLeastChannels = 16;
+inline constexpr int64_t kMinChannels = 16;
 
-inline constexpr int64_t kMostDirectProducts = 128;  // of a factor that is computed where it is read
-inline constexpr size_t kMostDirectBody = 48;        // expressions of such a factor
+inline constexpr int64_t kMaxDirectProducts = 128;  // of a factor that is computed where it is read
+inline constexpr size_t kMaxDirectBody = 48;        // expressions of such a factor
 
 // In place; before maps are taken into their readers.
 void channels_last(Graph& graph, const Target& target);

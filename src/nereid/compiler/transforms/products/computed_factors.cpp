@@ -10,7 +10,7 @@ namespace nereid::compiler {
 namespace {
 
 constexpr int64_t kTile = 64;         // of the other factor, for each of which an element is computed
-constexpr size_t kMostSources = 4;    // tensors of a map, each with a buffer of its own in shared memory
+constexpr size_t kMaxSources = 4;     // tensors of a map, each with a buffer of its own in shared memory
 constexpr double kInstructions = 20;  // of an exponential, a logarithm or the like
 constexpr double kFlops = 2;          // of an instruction, as data sheets count
 
@@ -66,7 +66,7 @@ std::optional<Work> work_of(const Graph& graph, const Node& map) {
     if (std::ranges::find(work.sources, expr.tensor) == work.sources.end())
       work.sources.push_back(expr.tensor);
   }
-  return work.sources.size() <= kMostSources ? std::optional(work) : std::nullopt;
+  return work.sources.size() <= kMaxSources ? std::optional(work) : std::nullopt;
 }
 
 size_t loads_of(const Graph& graph, ExprId body, TensorId tensor) {

@@ -11,7 +11,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kLeastTile = 16;  // of either side
+constexpr int64_t kMinTile = 16;    // of either side
 constexpr int64_t kOtherTile = 64;  // for each of which an element is added up again
 constexpr double kFlopsOfInstruction = 2;
 
@@ -156,7 +156,7 @@ std::optional<std::vector<Index>> rows_of_factor(Graph& graph, const Node& produ
       product.direct || !product.low.empty() || !product.at.empty() || product.reduced.size() != 1 ||
       sum.reduced.size() != 1 || sum.reduced[0] != product.reduced[0] ||
       asks_for_places(graph, product.body) || asks_for_places(graph, sum.body) ||
-      std::min(products_of(graph, product, 0), products_of(graph, product, 1)) < kLeastTile)
+      std::min(products_of(graph, product, 0), products_of(graph, product, 1)) < kMinTile)
     return std::nullopt;
   const Expr body = graph.exprs[product.body];
   const Extents extents = product.extents(), own = sum.extents();

@@ -13,9 +13,8 @@ namespace nereid::compiler {
 namespace {
 
 // Below these the passes that split cost more than the product gains.
-constexpr int64_t kLeastSide = 256, kLeastTerms = 256, kLeastProducts = int64_t{1} << 31;
-constexpr int64_t kLeastRow =
-    64;                          // elements; a shorter row would be mostly padding, one of one element eight
+constexpr int64_t kMinSide = 256, kMinTerms = 256, kMinProducts = int64_t{1} << 31;
+constexpr int64_t kMinRow = 64;  // elements; a shorter row would be mostly padding, one of one element eight
 constexpr int64_t kAligned = 8;  // of float16: 16 bytes, which a thread loads at once
 constexpr double kPasses = 3;  // over a factor: read for its largest element, read and written for its parts
 constexpr double kProducts = 3;   // of tensor cores for one of float32, either way
@@ -24,8 +23,7 @@ constexpr double kReached = 0.7;  // of the tensor cores' rate
 // Sizes of parts whose rows begin at multiples of 16 bytes: of others single elements are loaded, which takes
 // many times the product's own time. Sizes that depend on a batch stay, for they are written as texts of it.
 Extents with_aligned_rows(Extents sizes) {
-  if (sizes.size() < 2 || sizes.back() < kLeastRow ||
-      sizes.back().text().find(kBatchName) != std::string::npos)
+  if (sizes.size() < 2 || sizes.back() < kMinRow || sizes.back().text().find(kBatchName) != std::string::npos)
     return sizes;
   if (sizes.back() % kAligned != 0) sizes.back() = (sizes.back() + kAligned - 1) / kAligned * kAligned;
   return sizes;
@@ -69,8 +67,8 @@ class FactorSplitter {
       if (right && !left) n *= node.sizes[d];
     }
     const int64_t terms = element_count(node.reduced);
-    return std::min(m, n) >= kLeastSide && terms >= kLeastTerms &&
-           static_cast<double>(element_count(node.sizes)) * static_cast<double>(terms) >= kLeastProducts;
+    return std::min(m, n) >= kMinSide && terms >= kMinTerms &&
+           static_cast<double>(element_count(node.sizes)) * static_cast<double>(terms) >= kMinProducts;
   }
 
   // Whether float16's rate gains more than the passes over the factors take. A sum that is long against its

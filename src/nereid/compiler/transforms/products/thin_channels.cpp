@@ -13,9 +13,9 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr double kLeastElements = 1 << 24;  // of the product; below, the passes that rearrange cost more
-constexpr double kMostFilling = 2.6;
-constexpr int64_t kLeastBlock = 16;  // terms that a tensor core takes at once
+constexpr double kMinElements = 1 << 24;  // of the product; below, the passes that rearrange cost more
+constexpr double kMaxFilling = 2.6;
+constexpr int64_t kMinBlock = 16;  // terms that a tensor core takes at once
 
 // The two loads of a convolution, and where the channel and the place in the window's line stand in them.
 struct Lines {
@@ -44,7 +44,7 @@ class LineBuilder {
 
   std::optional<Lines> lines_of(Node& node) {
     if (!may_be_by_taps(graph_, node)) return std::nullopt;
-    if (static_cast<double>(element_count(node.extents())) < kLeastElements) return std::nullopt;
+    if (static_cast<double>(element_count(node.extents())) < kMinElements) return std::nullopt;
     const Extents extents = node.extents();
     std::vector<Index> by = dimensions(extents.size());
     for (size_t d = 0; d < extents.size(); ++d)
@@ -87,7 +87,7 @@ class LineBuilder {
       const int dimension = rank + static_cast<int>(r);
       const auto in_weight = plain(of_weight, dimension);
       if (!in_weight || node.reduced[r] == 1) continue;
-      if (const auto in_x = plain(of_x, dimension); in_x && node.reduced[r] < kLeastChannels && !channel) {
+      if (const auto in_x = plain(of_x, dimension); in_x && node.reduced[r] < kMinChannels && !channel) {
         channel = true;
         lines.channel = r, lines.x_channel = *in_x, lines.weight_channel = *in_weight;
         continue;
@@ -114,9 +114,9 @@ class LineBuilder {
 
   static bool worth(const Node& node, const Lines& lines) {
     const int64_t row = node.reduced[lines.along] * power_of_two(node.reduced[lines.channel]);
-    const int64_t filled = std::max(power_of_two(row), kLeastBlock);
+    const int64_t filled = std::max(power_of_two(row), kMinBlock);
     return static_cast<double>(filled) <=
-           kMostFilling * static_cast<double>(node.reduced[lines.along] * node.reduced[lines.channel]);
+           kMaxFilling * static_cast<double>(node.reduced[lines.along] * node.reduced[lines.channel]);
   }
 
   // x is zero where it is read outside, and nowhere else.

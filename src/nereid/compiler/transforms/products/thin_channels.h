@@ -7,7 +7,7 @@
 //
 // Precondition: a large contraction that PyTorch's flags let round to TF32, or of halves, each factor one
 // load, x's where it is inside and else zero; one reduced dimension is a channel of both and shorter than
-// kLeastChannels, another goes along a dimension of x in steps of one; and what is filled up with zeros is
+// kMinChannels, another goes along a dimension of x in steps of one; and what is filled up with zeros is
 // not much more than what there is. An infinite pixel meets no zero that it did not meet before: where the
 // row ends, x is masked.
 #pragma once

@@ -8,7 +8,7 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int kMostMaps = 8;  // between a window and its product
+constexpr int kMaxMaps = 8;  // between a window and its product
 
 class WindowFactors {
  public:
@@ -31,8 +31,8 @@ class WindowFactors {
       const ExprId factor = body.args[side];
       auto load = factor_load(graph_, factor);
       if (!load) load = half_factor_load(graph_, factor);
-      if (!load || !is_of_window(graph_.exprs[*load].tensor, kMostMaps)) continue;
-      if (products_of(graph_, node, 1 - side) <= kMostWindowProducts) return true;
+      if (!load || !is_of_window(graph_.exprs[*load].tensor, kMaxMaps)) continue;
+      if (products_of(graph_, node, 1 - side) <= kMaxWindowProducts) return true;
     }
     return false;
   }

@@ -6,7 +6,7 @@
 //
 // Precondition: a contraction over one dimension, one factor a load of a result that nothing else reads and
 // that a small window's sum makes, by maps or not; the other factor's own dimensions have at most
-// kMostWindowProducts elements.
+// kMaxWindowProducts elements.
 #pragma once
 
 #include "nereid/compiler/ir/graph.h"
@@ -14,7 +14,7 @@
 namespace nereid::compiler {
 
 inline constexpr int64_t kWindow = 32;  // elements of a window that is written out
-inline constexpr int64_t kMostWindowProducts = 256;
+inline constexpr int64_t kMaxWindowProducts = 256;
 
 // Marks them (Node::window_factor); before passes that write factors anew, and before maps are taken into
 // their readers.

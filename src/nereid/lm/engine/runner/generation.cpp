@@ -23,15 +23,15 @@ Generation::Generation(Runner& runner, GenerationOptions options)
       options_(options),
       scheduler_({.blocks = static_cast<BlockId>(runner.options().blocks),
                   .block_size = runner.options().block_size,
-                  .most_step_tokens = options.most_step_tokens,
-                  .most_sequences = options.most_sequences,
-                  .most_length = std::max<int64_t>(most_tokens(), 2),
-                  .most_waiting = SIZE_MAX,
+                  .max_step_tokens = options.max_step_tokens,
+                  .max_sequences = options.max_sequences,
+                  .max_length = std::max<int64_t>(max_tokens(), 2),
+                  .max_waiting = SIZE_MAX,
                   .vocabulary = runner.config().vocab_size}) {}
 
 // Of a sample, as the model and its block tables allow.
-int64_t Generation::most_tokens() const {
-  return std::min(runner_.config().max_position_embeddings, runner_.options().most_tokens);
+int64_t Generation::max_tokens() const {
+  return std::min(runner_.config().max_position_embeddings, runner_.options().max_tokens);
 }
 
 Result<size_t> Generation::add(GenerationRequest request) { return enter(std::move(request), {}); }
@@ -59,23 +59,23 @@ Result<size_t> Generation::enter(GenerationRequest request, std::optional<Sample
   for (const int64_t token : request.prompt)
     if (token < 0 || token >= config.vocab_size)
       return input_error("a prompt with token {}: expected 0 to {}", token, config.vocab_size - 1);
-  NEREID_CHECK(request.most_new > 0 && request.samples > 0, "at least one token of one sample, got {} of {}",
-               request.most_new, request.samples);
+  NEREID_CHECK(request.max_new > 0 && request.samples > 0, "at least one token of one sample, got {} of {}",
+               request.max_new, request.samples);
   NEREID_CHECK(request.draws.empty() || std::ssize(request.draws) == request.samples,
                "parameters of {} samples, got {}", request.samples, request.draws.size());
   NEREID_CHECK(request.given.empty() || std::ssize(request.given) == request.samples,
                "given tokens of {} samples, got {}", request.samples, request.given.size());
   const auto prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t room = most_tokens() - prompt;
+  const int64_t room = max_tokens() - prompt;
   if (room < 1)
     return input_error("a prompt of {} tokens: expected fewer than {}, as many as the model's context has",
-                       prompt, most_tokens());
-  request.most_new = std::min(request.most_new, room);
+                       prompt, max_tokens());
+  request.max_new = std::min(request.max_new, room);
   // The last token that is drawn is never read.
   const BlockManager& blocks = scheduler_.blocks();
-  if (blocks.blocks_for(prompt + request.most_new - 1) > blocks.capacity())
+  if (blocks.blocks_for(prompt + request.max_new - 1) > blocks.capacity())
     return input_error("a prompt of {} tokens and {} more: expected at most {}, as many as the cache holds",
-                       prompt, request.most_new, blocks.capacity() * blocks.block_size());
+                       prompt, request.max_new, blocks.capacity() * blocks.block_size());
   Request scheduled{.prompt = {request.prompt.begin(), request.prompt.end()},
                     .samples = request.samples,
                     .enough = request.enough};
@@ -84,7 +84,7 @@ Result<size_t> Generation::enter(GenerationRequest request, std::optional<Sample
                         .top_p = request.draw.top_p,
                         .min_p = request.draw.min_p,
                         .seed = request.draw.seed,
-                        .max_tokens = request.most_new,
+                        .max_tokens = request.max_new,
                         .stop_tokens = {request.end_tokens.begin(), request.end_tokens.end()}};
   NEREID_TRY(const int64_t number,
              from ? scheduler_.fork(*from, std::move(scheduled)) : scheduler_.add(std::move(scheduled)));

@@ -22,7 +22,7 @@ namespace nereid::lm {
 struct GenerationRequest {
   std::vector<int64_t> prompt;  // at least one token
   int64_t samples = 1;
-  int64_t most_new = 256;  // tokens of a sample
+  int64_t max_new = 256;  // tokens of a sample
   DrawParameters draw =
       {};  // `seed` is the request's: each sample has its own, made of it; `index` is counted
   std::vector<DrawParameters> draws = {};  // of each sample, seeds included, where they are not all `draw`
@@ -48,8 +48,8 @@ struct Token {
 };
 
 struct GenerationOptions {
-  int64_t most_sequences = 256;  // that run at a time
-  int64_t most_step_tokens = 8192;
+  int64_t max_sequences = 256;  // that run at a time
+  int64_t max_step_tokens = 8192;
 };
 
 uint64_t seed_of_sample(uint64_t seed, int64_t sample);
@@ -92,7 +92,7 @@ class Generation {
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
-  int64_t most_tokens() const;
+  int64_t max_tokens() const;
   Result<size_t> enter(GenerationRequest request, std::optional<SampleId> from);
   DrawParameters parameters_of(SampleId id) const;
   at::Tensor restricted(const at::Tensor& logits, const std::vector<SampleId>& ids) const;

@@ -58,9 +58,9 @@ const std::vector<Tokens> kPrompts = {
 TEST_F(Generations, GreedyTokensAreTheDecodersOwn) {
   for (const int64_t budget : {2, 7, 1000}) {
     const auto engine = runner(100, 4, {1, 2, 4});
-    Generation generation(*engine, {.most_sequences = 3, .most_step_tokens = budget});
+    Generation generation(*engine, {.max_sequences = 3, .max_step_tokens = budget});
     for (const auto& prompt : kPrompts)
-      ASSERT_TRUE(generation.add({.prompt = prompt, .most_new = 9, .draw = {.temperature = 0}}).ok());
+      ASSERT_TRUE(generation.add({.prompt = prompt, .max_new = 9, .draw = {.temperature = 0}}).ok());
     const auto texts = run(generation);
     for (size_t i = 0; i < kPrompts.size(); ++i) {
       auto whole = kPrompts[i];
@@ -81,7 +81,7 @@ TEST_F(Generations, GivenTokensAreWhatASampleGoesOnFrom) {
     const auto& prompt = kPrompts[1];
     ASSERT_TRUE(
         generation
-            .add({.prompt = prompt, .samples = 3, .most_new = 6, .draw = {.temperature = 0}, .given = given})
+            .add({.prompt = prompt, .samples = 3, .max_new = 6, .draw = {.temperature = 0}, .given = given})
             .ok());
     const auto texts = run(generation);
     for (int64_t sample = 0; sample < 3; ++sample) {
@@ -96,7 +96,7 @@ TEST_F(Generations, GivenTokensAreWhatASampleGoesOnFrom) {
   // A given end token ends the sample.
   const auto engine = runner(100, 4);
   Generation generation(*engine, {});
-  ASSERT_TRUE(generation.add({.prompt = {5}, .most_new = 9, .given = {{7, 8, 2}}, .end_tokens = {2}}).ok());
+  ASSERT_TRUE(generation.add({.prompt = {5}, .max_new = 9, .given = {{7, 8, 2}}, .end_tokens = {2}}).ok());
   EXPECT_EQ(run(generation).at({0, 0}), (std::vector<int64_t>{7, 8, 2}));
 }
 
@@ -107,10 +107,8 @@ TEST_F(Generations, ARestrictedSampleDrawsAmongWhatIsAllowed) {
     for (const double temperature : {0.0, 1.5}) {
       const auto engine = runner(blocks, 4);
       Generation generation(*engine, {});
-      const GenerationRequest request{.prompt = kPrompts[1],
-                                      .samples = 3,
-                                      .most_new = 6,
-                                      .draw = {.temperature = temperature, .seed = 3}};
+      const GenerationRequest request{
+          .prompt = kPrompts[1], .samples = 3, .max_new = 6, .draw = {.temperature = temperature, .seed = 3}};
       ASSERT_TRUE(generation.add(request).ok());
       const auto free = run(generation);
       const std::vector<int64_t> allowed = {11, 50};
@@ -154,7 +152,7 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
       ASSERT_TRUE(generation
                       .add({.prompt = prompt,
                             .samples = 6,
-                            .most_new = 10,
+                            .max_new = 10,
                             .draw = {.temperature = 1.5, .top_p = 0.95, .seed = 77}})
                       .ok());
     const auto texts = run(generation);
@@ -172,7 +170,7 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
     Generation alone(*engine, {});
     ASSERT_TRUE(alone
                     .add({.prompt = kPrompts[1],
-                          .most_new = 10,
+                          .max_new = 10,
                           .draw = {.temperature = 1.5, .top_p = 0.95, .seed = seed_of_sample(77, sample)}})
                     .ok());
     EXPECT_EQ(run(alone).at({0, 0}), expected.at({1, sample}));
@@ -184,7 +182,7 @@ TEST_F(Generations, SamplesDependOnTheirSeedsAlone) {
 TEST_F(Generations, ATokenTurnsTheTemperature) {
   const GenerationRequest hot{.prompt = kPrompts[0],
                               .samples = 40,
-                              .most_new = 20,
+                              .max_new = 20,
                               .draw = {.temperature = 3, .seed = 7},
                               .likeliest = 1};
   const auto plain = runner(200, 4);
@@ -228,7 +226,7 @@ TEST_F(Generations, PromptsShareWhatTheyBeginWith) {
   longer.push_back(33);
   Texts texts;
   for (const auto& prompt : {kPrompts[1], longer, kPrompts[1]}) {
-    ASSERT_TRUE(generation.add({.prompt = prompt, .most_new = 6, .draw = {.temperature = 0}}).ok());
+    ASSERT_TRUE(generation.add({.prompt = prompt, .max_new = 6, .draw = {.temperature = 0}}).ok());
     texts.merge(run(generation));
   }
   EXPECT_EQ(generation.scheduler().reused(), 2 * 8);
@@ -245,7 +243,7 @@ TEST_F(Generations, AForkDrawsWhatItsBeginningWouldAlone) {
     Generation generation(*engine, {});
     const DrawParameters hot{.temperature = 1.5, .top_p = 0.95, .seed = 5};
     const size_t trunk =
-        generation.add({.prompt = kPrompts[1], .most_new = 12, .draw = {.temperature = 1.5, .seed = 4}})
+        generation.add({.prompt = kPrompts[1], .max_new = 12, .draw = {.temperature = 1.5, .seed = 4}})
             .value();
     Texts texts;
     size_t fork = SIZE_MAX;
@@ -254,8 +252,8 @@ TEST_F(Generations, AForkDrawsWhatItsBeginningWouldAlone) {
         auto& text = texts[{token.request, token.sample}];
         text.push_back(token.token);
         if (token.request != trunk || text.size() != 5) return;
-        fork = generation.fork(trunk, 0, drawn, {.prompt = {}, .samples = 3, .most_new = 6, .draw = hot})
-                   .value();
+        fork =
+            generation.fork(trunk, 0, drawn, {.prompt = {}, .samples = 3, .max_new = 6, .draw = hot}).value();
       });
     EXPECT_EQ(generation.free_blocks(), 99);
     EXPECT_EQ(generation.remembered(), 0U);
@@ -264,7 +262,7 @@ TEST_F(Generations, AForkDrawsWhatItsBeginningWouldAlone) {
     beginning.insert(beginning.end(), texts.at({trunk, 0}).begin(), texts.at({trunk, 0}).begin() + drawn);
     const auto other = runner(100, 4);
     Generation alone(*other, {});
-    ASSERT_TRUE(alone.add({.prompt = beginning, .samples = 3, .most_new = 6, .draw = hot}).ok());
+    ASSERT_TRUE(alone.add({.prompt = beginning, .samples = 3, .max_new = 6, .draw = hot}).ok());
     const Texts expected = run(alone);
     for (int64_t sample = 0; sample < 3; ++sample)
       EXPECT_EQ(texts.at({fork, sample}), expected.at({0, sample})) << drawn << " " << sample;
@@ -297,9 +295,9 @@ TEST_F(Generations, ABranchIsIndependentOfItsTrunk) {
   };
   constexpr int64_t kTrunks = 3000;
   const auto engine = runner(400, 4);
-  Generation generation(*engine, {.most_sequences = 64});
+  Generation generation(*engine, {.max_sequences = 64});
   DrawParameters drawn{.top_k = 3, .seed = 21};
-  ASSERT_TRUE(generation.add({.prompt = kPrompts[1], .samples = kTrunks, .most_new = 2, .draw = drawn}).ok());
+  ASSERT_TRUE(generation.add({.prompt = kPrompts[1], .samples = kTrunks, .max_new = 2, .draw = drawn}).ok());
   std::map<size_t, int64_t> trunk_of;
   std::map<int64_t, std::array<int64_t, 3>> tokens;  // of each trunk: its two, and the branch's
   while (!generation.idle())
@@ -312,7 +310,7 @@ TEST_F(Generations, ABranchIsIndependentOfItsTrunk) {
       own[token.last ? 1 : 0] = token.token;
       if (token.last) return;
       drawn.seed = 1'000'000 + static_cast<uint64_t>(token.sample);
-      trunk_of[generation.fork(0, token.sample, 1, {.prompt = {}, .most_new = 1, .draw = drawn}).value()] =
+      trunk_of[generation.fork(0, token.sample, 1, {.prompt = {}, .max_new = 1, .draw = drawn}).value()] =
           token.sample;
     });
   std::map<std::array<int64_t, 3>, double> counts;
@@ -340,7 +338,7 @@ TEST_F(Generations, OtherWeightsUseNoKeysOfBefore) {
   Generation generation(*engine, {});
   const auto greedy = [&] {
     const size_t number =
-        generation.add({.prompt = kPrompts[1], .most_new = 9, .draw = {.temperature = 0}}).value();
+        generation.add({.prompt = kPrompts[1], .max_new = 9, .draw = {.temperature = 0}}).value();
     auto whole = kPrompts[1];
     const auto drawn = run(generation).at({number, 0});
     whole.insert(whole.end(), drawn.begin(), drawn.end());
@@ -366,9 +364,9 @@ TEST_F(Generations, EndWithAnEndTokenOrWhenCancelled) {
                      own.begin() - static_cast<ptrdiff_t>(kPrompts[1].size());
   Generation generation(*engine, {});
   ASSERT_TRUE(
-      generation.add({.prompt = kPrompts[1], .most_new = 12, .draw = {.temperature = 0}, .end_tokens = {end}})
+      generation.add({.prompt = kPrompts[1], .max_new = 12, .draw = {.temperature = 0}, .end_tokens = {end}})
           .ok());
-  ASSERT_TRUE(generation.add({.prompt = kPrompts[0], .samples = 5, .most_new = 20}).ok());
+  ASSERT_TRUE(generation.add({.prompt = kPrompts[0], .samples = 5, .max_new = 20}).ok());
   Texts texts;
   int steps = 0;
   while (!generation.idle()) {
@@ -390,7 +388,7 @@ TEST_F(Generations, EnoughSamplesEndTheOthers) {
   Generation all(*engine, {});
   const GenerationRequest request = {.prompt = kPrompts[1],
                                      .samples = 8,
-                                     .most_new = 30,
+                                     .max_new = 30,
                                      .draw = {.temperature = 1.5},
                                      .end_tokens = {3, 9, 20, 40}};
   ASSERT_TRUE(all.add(request).ok());
@@ -399,7 +397,7 @@ TEST_F(Generations, EnoughSamplesEndTheOthers) {
   auto fewer = request;
   fewer.enough = 3;
   ASSERT_TRUE(some.add(fewer).ok());
-  ASSERT_TRUE(some.add({.prompt = kPrompts[0], .samples = 4, .most_new = 20, .enough = 2}).ok());
+  ASSERT_TRUE(some.add({.prompt = kPrompts[0], .samples = 4, .max_new = 20, .enough = 2}).ok());
   Texts texts;
   int64_t ended = 0;
   while (!some.idle())
@@ -431,29 +429,29 @@ TEST_F(Generations, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(generation.add({.prompt = {61}}).error().message, "a prompt with token 61: expected 0 to 60");
   EXPECT_EQ(generation.add({.prompt = Tokens(64, 1)}).error().message,
             "a prompt of 64 tokens: expected fewer than 64, as many as the model's context has");
-  EXPECT_EQ(generation.add({.prompt = Tokens(10, 1), .most_new = 20}).error().message,
+  EXPECT_EQ(generation.add({.prompt = Tokens(10, 1), .max_new = 20}).error().message,
             "a prompt of 10 tokens and 20 more: expected at most 20, as many as the cache holds");
-  EXPECT_TRUE(generation.add({.prompt = Tokens(10, 1), .most_new = 11}).ok());
+  EXPECT_TRUE(generation.add({.prompt = Tokens(10, 1), .max_new = 11}).ok());
   EXPECT_EQ(run(generation).at({0, 0}).size(), 11u);
 }
 
 // However a request ends, nothing is kept of it: a server lives long.
 TEST_F(Generations, WhatIsOverIsForgotten) {
   const auto engine = runner(60, 4);
-  Generation generation(*engine, {.most_sequences = 16});
+  Generation generation(*engine, {.max_sequences = 16});
   const auto round = [&](uint64_t seed) {
     const std::vector<DrawParameters> draws(4, {.seed = seed});
     const size_t first =
-        generation.add({.prompt = kPrompts[seed % 4], .samples = 4, .most_new = 3, .draws = draws}).value();
+        generation.add({.prompt = kPrompts[seed % 4], .samples = 4, .max_new = 3, .draws = draws}).value();
     const size_t enough =
-        generation.add({.prompt = kPrompts[0], .samples = 4, .most_new = 4, .draws = draws, .enough = 1})
+        generation.add({.prompt = kPrompts[0], .samples = 4, .max_new = 4, .draws = draws, .enough = 1})
             .value();
     const size_t stopped =
-        generation.add({.prompt = kPrompts[2], .samples = 2, .most_new = 9, .draw = {.seed = seed}}).value();
+        generation.add({.prompt = kPrompts[2], .samples = 2, .max_new = 9, .draw = {.seed = seed}}).value();
     const size_t cancelled =
-        generation.add({.prompt = kPrompts[3], .samples = 4, .most_new = 9, .draws = draws}).value();
+        generation.add({.prompt = kPrompts[3], .samples = 4, .max_new = 9, .draws = draws}).value();
     const size_t never =
-        generation.add({.prompt = kPrompts[1], .samples = 4, .most_new = 9, .draws = draws}).value();
+        generation.add({.prompt = kPrompts[1], .samples = 4, .max_new = 9, .draws = draws}).value();
     ASSERT_EQ(generation.remembered(), 5u);
     generation.cancel(never);
     ASSERT_EQ(generation.remembered(), 4u);
@@ -486,7 +484,7 @@ TEST_F(Generations, ReturnsTheLikeliestTokens) {
     ASSERT_TRUE(generation
                     .add({.prompt = kPrompts[1],
                           .samples = 2,
-                          .most_new = 5,
+                          .max_new = 5,
                           .draw = {.temperature = 0.7},
                           .likeliest = count})
                     .ok());

@@ -106,8 +106,8 @@ void HostModel::attend(const Step& step, int64_t index, KvCache& cache) {
                   seen_.data() + (t * heads + g * group) * dim);
     }
   };
-  const auto most_seen = static_cast<size_t>(*std::max_element(step.lengths.begin(), step.lengths.end()));
-  if (queries.size() * most_seen * heads * dim < kWorthSharing || pool_.threads() == 1)
+  const auto max_seen = static_cast<size_t>(*std::max_element(step.lengths.begin(), step.lengths.end()));
+  if (queries.size() * max_seen * heads * dim < kWorthSharing || pool_.threads() == 1)
     for (size_t q = 0; q < queries.size(); ++q) attend_one(static_cast<int64_t>(q), 0);
   else
     pool_.parallel_for(static_cast<int64_t>(queries.size()), attend_one, 4);

@@ -9,8 +9,8 @@
 namespace nereid::lm {
 namespace {
 
-constexpr double kMostSeconds = 300;
-constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr double kMaxSeconds = 300;
+constexpr size_t kMaxBytes = size_t{64} << 20;
 
 Result<std::vector<BuiltKernel>> read_answer(const std::string& text, const std::string& what, int arch,
                                              size_t count) {
@@ -22,7 +22,7 @@ Result<std::vector<BuiltKernel>> read_answer(const std::string& text, const std:
   NEREID_TRY_STATUS(root.each(count, [&](const JsonField& answer) -> Status {
     BuiltKernel kernel;
     NEREID_TRY(const JsonField ttir, answer.at("ttir"));
-    NEREID_TRY(kernel.ttir, ttir.text(kMostBytes));
+    NEREID_TRY(kernel.ttir, ttir.text(kMaxBytes));
     if (arch != 0) {
       NEREID_TRY(const JsonField image, answer.at("image"));
       NEREID_TRY(kernel.image, tracer::compiled_kernel_from_json(image.json()));
@@ -69,7 +69,7 @@ Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation,
   const auto kept = installation.cache / "engine" / (sha256_hex(asked + sources) + ".json");
   std::error_code failure;
   if (std::filesystem::exists(kept, failure)) {
-    if (const auto text = read_file(kept, kMostBytes); text.ok())
+    if (const auto text = read_file(kept, kMaxBytes); text.ok())
       if (auto kernels = read_answer(*text, kept.string(), arch, requests.size()); kernels.ok())
         return kernels;
   }
@@ -78,7 +78,7 @@ Result<std::vector<BuiltKernel>> build_kernels(const Installation& installation,
       .environment = sandbox::own_environment()};
   spec.environment.push_back("PYTHONPATH=" + installation.package.parent_path().string());
   NEREID_TRY(const std::string text,
-             sandbox::run_program(std::move(spec), Deadline::after(kMostSeconds), kMostBytes));
+             sandbox::run_program(std::move(spec), Deadline::after(kMaxSeconds), kMaxBytes));
   NEREID_TRY(auto kernels, read_answer(text, "nereid._compiler.engine_kernels", arch, requests.size()));
   // Not kept: built again next time.
   std::filesystem::create_directories(kept.parent_path(), failure);

@@ -78,8 +78,8 @@ PagedAttention::PagedAttention(KvCache& cache, const Step& step, const StepTenso
                           key % block_size);
     query_starts_.push_back(static_cast<int32_t>(several_tokens.size()));
     key_starts_.push_back(static_cast<int32_t>(key_slots.size()));
-    most_queries_ = std::max(most_queries_, end - begin);
-    most_keys_ = std::max<int64_t>(most_keys_, step.lengths[i]);
+    max_queries_ = std::max(max_queries_, end - begin);
+    max_keys_ = std::max<int64_t>(max_keys_, step.lengths[i]);
   }
   const auto device = tensors.tokens.device();
   const auto on_device = [&](const auto& numbers) { return at::tensor(numbers).to(device); };
@@ -94,7 +94,7 @@ at::Tensor PagedAttention::prefill(const at::Tensor& query, const at::Tensor& ke
              value = places(values).index_select(0, key_slots_);
   if (lm::flash_takes(query))
     return std::get<0>(at::_flash_attention_forward(
-        query, key, value, query_starts_on_device_, key_starts_on_device_, most_queries_, most_keys_, 0.0,
+        query, key, value, query_starts_on_device_, key_starts_on_device_, max_queries_, max_keys_, 0.0,
         /*is_causal=*/true, /*return_debug_mask=*/false, scale_of(query)));
   std::vector<at::Tensor> results;
   for (size_t i = 0; i < several_.size(); ++i)

@@ -78,7 +78,7 @@ class PagedAttention : public StoredAttention {
   at::Tensor key_slots_;
   std::vector<int32_t> query_starts_, key_starts_;
   at::Tensor query_starts_on_device_, key_starts_on_device_;
-  int64_t most_queries_ = 0, most_keys_ = 0;
+  int64_t max_queries_ = 0, max_keys_ = 0;
 };
 
 // Decoding alone, with everything that it needs in tensors: no value is read by the host, so that a CUDA

@@ -87,7 +87,7 @@ Result<std::unique_ptr<Runner>> Runner::create(const lm::Weights& weights, Devic
   const c10::NoGradGuard no_gradients;
   RunnerOptions options = given;
   NEREID_CHECK(options.block_size > 0, "blocks of at least one key, got {}", options.block_size);
-  if (options.most_tokens == 0) options.most_tokens = weights.config.max_position_embeddings;
+  if (options.max_tokens == 0) options.max_tokens = weights.config.max_position_embeddings;
   std::sort(options.recorded_sizes.begin(), options.recorded_sizes.end());
   auto host = device.host_model(weights);
   if (options.blocks == 0) {
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Runner>> Runner::create(const lm::Weights& weights, Devic
         block_bytes(weights.config, options.block_size, host ? at::kFloat : weights.flat.scalar_type());
     options.blocks =
         static_cast<int64_t>(static_cast<double>(device.free_bytes()) * options.memory_share) / bytes;
-    if (options.most_blocks > 0) options.blocks = std::min(options.blocks, options.most_blocks);
+    if (options.max_blocks > 0) options.blocks = std::min(options.blocks, options.max_blocks);
   }
   if (options.blocks < 2)
     return our_error("memory for {} blocks of {} keys and values is not enough: expected at least 2",
@@ -143,7 +143,7 @@ at::Tensor Runner::forward(const Step& step) {
   const auto size =
       std::lower_bound(options_.recorded_sizes.begin(), options_.recorded_sizes.end(), sequences);
   if (decodes && size != options_.recorded_sizes.end() &&
-      *std::max_element(step.lengths.begin(), step.lengths.end()) <= options_.most_tokens)
+      *std::max_element(step.lengths.begin(), step.lengths.end()) <= options_.max_tokens)
     return decode(step, *size);
 
   const auto device = weights_->flat.device();
@@ -165,7 +165,7 @@ at::Tensor Runner::forward(const Step& step) {
 
 at::Tensor Runner::decode(const Step& step, int64_t size) {
   Decoding& decoding = decodings_[size];
-  const int64_t width = (options_.most_tokens + options_.block_size - 1) / options_.block_size;
+  const int64_t width = (options_.max_tokens + options_.block_size - 1) / options_.block_size;
   if (!decoding.recorded) {
     const auto longs = weights_->flat.options().dtype(at::kLong),
                ints = weights_->flat.options().dtype(at::kInt);

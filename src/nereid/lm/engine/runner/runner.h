@@ -50,13 +50,13 @@ class HostDevice : public Device {
 struct RunnerOptions {
   int64_t blocks =
       0;  // of the cache, block 0 (unused) included; 0: as many as `memory_share` of the free memory holds
-  int64_t most_blocks = 0;  // where `blocks` is 0: no more than these; 0: no bound
+  int64_t max_blocks = 0;  // where `blocks` is 0: no more than these; 0: no bound
   int64_t block_size = 16;
   double memory_share = 0.9;
   // Decoding is recorded for so many sequences at a time (the next larger of these); none: nothing is
   // recorded.
   std::vector<int64_t> recorded_sizes = {};
-  int64_t most_tokens =
+  int64_t max_tokens =
       0;  // of a sequence; 0: the configuration's max_position_embeddings. Recorded block tables are as wide
 };
 

@@ -13,7 +13,7 @@ namespace nereid::replay {
 namespace {
 
 constexpr double kAgree = 1e-6;          // of truths under different huge numbers
-constexpr int64_t kMostRanges = 8;       // that statistics look at on a GPU
+constexpr int64_t kMaxRanges = 8;        // that statistics look at on a GPU
 constexpr double kUsualFactor = 4;       // Tolerance::factor's default
 constexpr double kFewCoarse = 1e-4;      // relative: a quarter of a bfloat16 ulp in 16 rounded terms
 constexpr int64_t kFewElements = 64;     // of an output: too few for statistics
@@ -65,7 +65,7 @@ class Comparer {
   }
 
   struct Nearby {
-    OwnError error;
+    ReferenceError error;
     SampleErrors errors;
   };
   Nearby nearby(const at::Tensor& other, std::optional<ErrorStatistics::Sample> kind) {
@@ -127,7 +127,7 @@ class Comparer {
   bool is_sampled(int64_t first) const {
     if (fused_ || truth_.is_cpu()) return true;
     const auto chunks = (truth_.numel() + chunk_ - 1) / chunk_;
-    return first / chunk_ % ((chunks + kMostRanges - 1) / kMostRanges) == 0;
+    return first / chunk_ % ((chunks + kMaxRanges - 1) / kMaxRanges) == 0;
   }
 
   ErrorStatistics::Sample usual_sample() const {
@@ -181,7 +181,7 @@ class Comparer {
       auto wrong = got.ne(own).logical_and(got.ne(truth));
       if (misplaced.defined()) wrong = wrong.logical_and(misplaced.narrow(0, first, size));
       if (agreed_.defined()) wrong = wrong.logical_and(agreed_.narrow(0, first, size));
-      GotError part{.wrong = wrong.sum().item().toLong()};
+      CandidateError part{.wrong = wrong.sum().item().toLong()};
       if (part.wrong > 0) {
         const auto error = at::where(wrong, as_double(got).sub(as_double(own)).abs(), 0.0);
         const auto [largest, at] = error.max(0);
@@ -217,7 +217,7 @@ class Comparer {
     for_each_range(
         [&](const ElementRange& range, int64_t) {
           if (!fused_) return known->scale.add(scale_of(range));
-          const auto whole = fused_->whole_scale(range);
+          const auto whole = fused_->scale_statistics(range);
           known->scale = whole.scale, known->whole_truth = whole.truth, known->own_finite = whole.own_finite;
         },
         false);
@@ -229,7 +229,7 @@ class Comparer {
     return *known;
   }
 
-  OwnError references_own_error() {
+  ReferenceError references_own_error() {
     auto& known = reference_errors();
     if (!known.own) {
       known.own.emplace();
@@ -244,12 +244,12 @@ class Comparer {
     auto& known = reference_errors();
     if (!fused_ || known.own) return;
     for_each_range([&](const ElementRange& s, int64_t) {
-      const auto both = fused_->both_errors(s, known.unit);
+      const auto both = fused_->error_pair(s, known.unit);
       known.own = both.own, got_error_ = both.got;
     });
   }
   // The candidate's. Where none is above the limit, no element is wrong.
-  GotError got_error(const ElementRange& range, double unit, double limit) const {
+  CandidateError got_error(const ElementRange& range, double unit, double limit) const {
     const bool none = got_error_ && std::isfinite(limit) && got_error_->largest <= limit;
     return none ? *got_error_ : scaled_error(range, unit, limit);
   }
@@ -390,8 +390,8 @@ class Comparer {
   at::Tensor agreed_;
   const FusedMetrics* fused_;  // where kernels of our own read the whole tensors
   double largest_;
-  std::optional<GotError> got_error_;  // where it was measured with the reference's own
-  GotError sum_;
+  std::optional<CandidateError> got_error_;  // where it was measured with the reference's own
+  CandidateError sum_;
   OutputComparison out_;
 };
 
@@ -447,7 +447,7 @@ void adopt_nearest(OutputTensors& tensors, const at::Tensor& other) {
   tensors.statistics.reset();
 }
 
-bool forget_others(OutputTensors& tensors, const at::Tensor& marked) {
+bool mark_undefined(OutputTensors& tensors, const at::Tensor& marked) {
   const auto all_truth = flat(tensors.truth), all_marked = flat(marked);
   auto own = flat(tensors.own), truth = all_truth;
   const bool integral = trace::is_integral(tensors.dtype);

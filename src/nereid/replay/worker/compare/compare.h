@@ -19,7 +19,7 @@ struct ReferenceErrors {
   at::Tensor own_output, truth, agreed;
   Scale scale = {};
   double unit = 1;  // that errors are measured in
-  std::optional<OwnError> own = {};
+  std::optional<ReferenceError> own = {};
   // Of the truth's finite elements, and how many `own_output` has, whatever the other is: where kernels of
   // our own measured them in the same pass.
   std::optional<Scale> whole_truth = {};
@@ -33,7 +33,7 @@ struct OutputTensors {
   at::Tensor got;                   // the candidate's
   at::Tensor own;                   // the reference's in its own dtype
   at::Tensor truth;                 // ... in float64; integers as they are
-  OwnError nearby = {};             // the widest of other truths (`widen`), by which the reference's own
+  ReferenceError nearby = {};       // the widest of other truths (`widen`), by which the reference's own
                                     // error may be measured as well
   bool other_inputs = false;        // than the task's own
   SampleErrors nearby_errors = {};  // element by element, on other inputs
@@ -91,7 +91,7 @@ void adopt_nearest(OutputTensors& tensors, const at::Tensor& other);
 
 // Makes elements undefined at which `marked`, the truth with NaN for what hangs on how sums are taken,
 // is not the truth. Says whether there are any.
-bool forget_others(OutputTensors& tensors, const at::Tensor& marked);
+bool mark_undefined(OutputTensors& tensors, const at::Tensor& marked);
 
 // The number that half of the elements at least nearly are; nothing where there is none, or it is zero.
 std::optional<double> saturated_at(const at::Tensor& truth);

@@ -97,9 +97,9 @@ void in_pieces(int64_t first, int64_t last, Fast fast, Slow slow) {
 // `fast(e, first, last, part)`: adds a piece to `part` and says true where nothing in it is odd, wrong or
 // worse than `part` knows.
 template <typename Error, typename Wrong, typename Fast>
-GotError judge(const ElementRange& range, Error error_of, Wrong wrong_of, Fast fast) {
+CandidateError judge(const ElementRange& range, Error error_of, Wrong wrong_of, Fast fast) {
   const Elements e(range);
-  const auto one = [&](int64_t i, int64_t begin, GotError& part) {
+  const auto one = [&](int64_t i, int64_t begin, CandidateError& part) {
     const auto standing = e.standing(i);
     double error = 0;
     if (standing == Elements::Standing::kFinite) {
@@ -119,11 +119,11 @@ GotError judge(const ElementRange& range, Error error_of, Wrong wrong_of, Fast f
     if (part.first < 0) part.first = i - begin;
     ++part.wrong;
   };
-  GotError sum;
+  CandidateError sum;
   sum_over(
       range.truth.numel(),
       [&](int64_t first, int64_t last) {
-        GotError part;
+        CandidateError part;
         in_pieces(
             first, last,
             [&](int64_t begin, int64_t end) { return part.worst >= 0 && fast(e, begin, end, part); },
@@ -132,7 +132,7 @@ GotError judge(const ElementRange& range, Error error_of, Wrong wrong_of, Fast f
             });
         return part;
       },
-      [&](const GotError& part, int64_t offset) { sum.add(part, offset); });
+      [&](const CandidateError& part, int64_t offset) { sum.add(part, offset); });
   return sum;
 }
 
@@ -142,15 +142,15 @@ void Scale::add(const Scale& other) {
   squared += other.squared, count += other.count, undefined += other.undefined;
 }
 
-void OwnError::add(const OwnError& other) {
+void ReferenceError::add(const ReferenceError& other) {
   largest = std::max(largest, other.largest), squared += other.squared;
 }
 
-void OwnError::widen(const OwnError& other) {
+void ReferenceError::widen(const ReferenceError& other) {
   largest = std::max(largest, other.largest), squared = std::max(squared, other.squared);
 }
 
-void GotError::add(const GotError& part, int64_t offset) {
+void CandidateError::add(const CandidateError& part, int64_t offset) {
   if (part.first >= 0 && (first < 0 || offset + part.first < first)) first = offset + part.first;
   const bool earlier = part.largest == largest && offset + part.worst < worst;
   if (part.worst >= 0 && (worst < 0 || part.largest > largest || earlier))
@@ -197,17 +197,17 @@ Scale scale_of(const ElementRange& range) {
   return total;
 }
 
-OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale) {
+ReferenceError own_error(const ElementRange& range, const at::Tensor& other, double scale) {
   if (const auto* metrics = fused(range, other)) return metrics->own_error(range, other, scale);
   if (!in_reach(range)) return by_operators::own_error(range, other, scale);
   const Elements e(range);
   const auto* values = other.const_data_ptr<double>();
   const Pair unit{scale, scale}, infinity{kInfinity, kInfinity};
-  OwnError total;
+  ReferenceError total;
   sum_over(
       range.truth.numel(),
       [&](int64_t first, int64_t last) {
-        OwnError part;
+        ReferenceError part;
         in_pieces(
             first, last,
             [&](int64_t begin, int64_t end) {
@@ -233,11 +233,11 @@ OwnError own_error(const ElementRange& range, const at::Tensor& other, double sc
             });
         return part;
       },
-      [&](const OwnError& part, int64_t) { total.add(part); });
+      [&](const ReferenceError& part, int64_t) { total.add(part); });
   return total;
 }
 
-GotError scaled_error(const ElementRange& range, double scale, double limit) {
+CandidateError scaled_error(const ElementRange& range, double scale, double limit) {
   if (const auto* metrics = fused(range)) return metrics->scaled_error(range, scale, limit);
   if (!in_reach(range)) return by_operators::scaled_error(range, scale, limit);
   const Pair unit{scale, scale}, infinity{kInfinity, kInfinity};
@@ -245,7 +245,7 @@ GotError scaled_error(const ElementRange& range, double scale, double limit) {
       range,
       [&](const Elements& e, int64_t i) { return terms::in_scale(e.got(i) - e.truth(i), e.truth(i), scale); },
       [&](const Elements&, int64_t, double error) { return error > limit; },
-      [&](const Elements& e, int64_t begin, int64_t end, GotError& part) {
+      [&](const Elements& e, int64_t begin, int64_t end, CandidateError& part) {
         const double bound = std::min(part.largest, limit);
         const Pair bounds{bound, bound};
         Pair squares{}, size_most{}, relative_most{};
@@ -266,7 +266,7 @@ GotError scaled_error(const ElementRange& range, double scale, double limit) {
       });
 }
 
-GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) {
+CandidateError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) {
   if (const auto* metrics = fused(range)) return metrics->plain_error(range, rtol, atol, of_got);
   if (!in_reach(range)) return by_operators::plain_error(range, rtol, atol, of_got);
   return judge(
@@ -275,7 +275,7 @@ GotError plain_error(const ElementRange& range, double rtol, double atol, bool o
         return !(std::abs(e.got(i) - e.own(i)) <= std::abs(of_got ? e.got(i) : e.own(i)) * rtol + atol) &&
                !e.same(i);
       },
-      [](const Elements&, int64_t, int64_t, GotError&) { return false; });
+      [](const Elements&, int64_t, int64_t, CandidateError&) { return false; });
 }
 
 }  // namespace nereid::replay

@@ -33,26 +33,26 @@ Scale scale_of(const ElementRange& range);
 
 // Of `other` against the truth, where both are finite: the largest |error| / max(|truth|, scale), and the sum
 // of squares of the error.
-struct OwnError {
+struct ReferenceError {
   double largest = 0, squared = 0;
-  void add(const OwnError& other);
-  void widen(const OwnError& other);  // the larger of each
+  void add(const ReferenceError& other);
+  void widen(const ReferenceError& other);  // the larger of each
 };
-OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale);
+ReferenceError own_error(const ElementRange& range, const at::Tensor& other, double scale);
 
 // Where an element's error is within its limit and where not. Positions count from the range's first
 // element.
-struct GotError {
+struct CandidateError {
   int64_t wrong = 0, first = -1, worst = -1;  // worst: where `largest` is
   double largest = 0;                         // in the unit of the limit; infinite where a number is missing
   double absolute = 0, relative = 0;          // largest against the truth
   double squared = 0;                         // sum over the finite elements of (got - truth)^2
-  void add(const GotError& later, int64_t offset);
+  void add(const CandidateError& later, int64_t offset);
 };
 // Wrong: |got - truth| / max(|truth|, scale) > limit.
-GotError scaled_error(const ElementRange& range, double scale, double limit);
+CandidateError scaled_error(const ElementRange& range, double scale, double limit);
 // Wrong: |got - own| > rtol |own| + atol; `largest` is |got - own|. With `of_got`: rtol |got|.
-GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got = false);
+CandidateError plain_error(const ElementRange& range, double rtol, double atol, bool of_got = false);
 
 // counts[k]: the elements whose |error| / max(|truth|, scale) is at least 2^-k. Elements that are not finite
 // are left out.
@@ -65,9 +65,9 @@ struct ErrorTail {
 // The same by PyTorch's operators, whatever the device: what the loops are tested against.
 namespace by_operators {
 Scale scale_of(const ElementRange& range);
-OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale);
-GotError scaled_error(const ElementRange& range, double scale, double limit);
-GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got = false);
+ReferenceError own_error(const ElementRange& range, const at::Tensor& other, double scale);
+CandidateError scaled_error(const ElementRange& range, double scale, double limit);
+CandidateError plain_error(const ElementRange& range, double rtol, double atol, bool of_got = false);
 }  // namespace by_operators
 
 }  // namespace nereid::replay

@@ -33,9 +33,9 @@ double number(const at::Tensor& tensor) { return tensor.item().toDouble(); }
 int64_t count(const at::Tensor& mask) { return mask.sum().item().toLong(); }
 
 // `error` counts where the element is finite; where it is odd, being the same does.
-GotError judge(const ElementRange& s, const Standing& standing, const at::Tensor& error,
-               const at::Tensor& wrong) {
-  GotError out;
+CandidateError judge(const ElementRange& s, const Standing& standing, const at::Tensor& error,
+                     const at::Tensor& wrong) {
+  CandidateError out;
   const auto odd = at::where(same(s), 0.0, at::full_like(error, kInfinity));
   const auto whole = at::where(at::isnan(error), at::full_like(error, kInfinity), error);
   const auto judged =
@@ -63,14 +63,14 @@ Scale scale_of(const ElementRange& s) {
           s.truth.numel() - count(stands.defined)};
 }
 
-OwnError own_error(const ElementRange& s, const at::Tensor& other, double scale) {
+ReferenceError own_error(const ElementRange& s, const at::Tensor& other, double scale) {
   const auto both = standing(s).finite.logical_and(at::isfinite(other));
   const auto error = at::where(both, other.sub(s.truth), 0.0);
   const auto unit = s.truth.abs().clamp_min(scale);
   return {number(at::where(both, error.abs().div(unit), 0.0).max()), number(error.square().sum())};
 }
 
-GotError scaled_error(const ElementRange& s, double scale, double limit) {
+CandidateError scaled_error(const ElementRange& s, double scale, double limit) {
   const auto stands = standing(s);
   const auto error = s.got.sub(s.truth).abs().div(s.truth.abs().clamp_min(scale));
   // Not within the limit: a NaN is wrong too. What is odd is wrong where it is not the same.
@@ -78,7 +78,7 @@ GotError scaled_error(const ElementRange& s, double scale, double limit) {
   return judge(s, stands, error, at::where(stands.finite, beyond, same(s).logical_not()));
 }
 
-GotError plain_error(const ElementRange& s, double rtol, double atol, bool of_got) {
+CandidateError plain_error(const ElementRange& s, double rtol, double atol, bool of_got) {
   const auto error = s.got.sub(s.own).abs();
   const auto close = error.le((of_got ? s.got : s.own).abs().mul(rtol).add(atol)).logical_or(same(s));
   return judge(s, standing(s), error, close.logical_not());

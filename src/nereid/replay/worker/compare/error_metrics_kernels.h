@@ -9,9 +9,9 @@ namespace nereid::replay::kernels {
 
 enum class Kernel {
   kScale,
-  kOwnError,
-  kGotError,
-  kBothErrors,
+  kReferenceError,
+  kCandidateError,
+  kErrorPair,
   kTail,
   kClose,
   kAgree,
@@ -33,24 +33,24 @@ struct ScalePart {
   double truth_squared;  // ... and of the truth's, whatever the reference has
   Index truth_finite;
 };
-struct OwnPart {
+struct ReferencePart {
   double largest, squared;
 };
-struct GotPart {
+struct CandidatePart {
   double largest, absolute, relative, squared;
   Index wrong, first, worst;
 };
-struct BothParts {
-  OwnPart own;
-  GotPart got;
+struct ErrorParts {
+  ReferencePart own;
+  CandidatePart got;
 };
 
-enum GotMode { kScaled, kPlain, kPlainOfGot };
+enum ErrorMode { kScaled, kPlain, kPlainOfGot };
 struct MetricParameters {
   Inputs in;
   Index span = 0;  // elements of a block
   double scale = 0, limit = 0, rtol = 0, atol = 0;
-  int mode = kScaled;  // GotMode
+  int mode = kScaled;  // ErrorMode
   void* parts = nullptr;
 };
 
@@ -107,36 +107,36 @@ NEREID_ON_BOTH void scale_block(const Block& block, const MetricParameters& p, S
   });
 }
 
-NEREID_ON_BOTH void add_own(OwnPart& part, double scale, double answer, double truth) {
+NEREID_ON_BOTH void add_own(ReferencePart& part, double scale, double answer, double truth) {
   const double error = answer - truth;
   part.squared += error * error;
   part.largest = terms::larger(terms::in_scale(error, truth, scale), part.largest);
 }
 
-NEREID_ON_BOTH void merge_own(OwnPart& a, const OwnPart& b) {
+NEREID_ON_BOTH void merge_own(ReferencePart& a, const ReferencePart& b) {
   a.largest = terms::larger(a.largest, b.largest), a.squared += b.squared;
 }
 
 template <typename Block>
-NEREID_ON_BOTH void own_error_block(const Block& block, const MetricParameters& p, OwnPart* slots) {
+NEREID_ON_BOTH void own_error_block(const Block& block, const MetricParameters& p, ReferencePart* slots) {
   const Index first = block.index() * p.span, end = least(p.in.count, first + p.span);
   block.each([&](int thread) {
-    OwnPart part{0, 0};
+    ReferencePart part{0, 0};
     for_elements<Block>(p.in, first, end, thread, true, [&](const Loaded<kUnroll>& x, int k, Index) {
       if (!terms::is_finite(x.answer[k]) || x.standing(p.in, k) != terms::Standing::kFinite) return;
       add_own(part, p.scale, x.answer[k], x.truth[k]);
     });
     slots[thread] = part;
   });
-  merge_slots(block, slots, [](OwnPart& a, const OwnPart& b) { merge_own(a, b); });
+  merge_slots(block, slots, [](ReferencePart& a, const ReferencePart& b) { merge_own(a, b); });
   block.each([&](int thread) {
-    if (thread == 0) static_cast<OwnPart*>(p.parts)[block.index()] = slots[0];
+    if (thread == 0) static_cast<ReferencePart*>(p.parts)[block.index()] = slots[0];
   });
 }
 
-// One element's share in a GotPart. Elements come in ascending order.
-NEREID_ON_BOTH void add_got(GotPart& part, const MetricParameters& p, terms::Standing standing, double got,
-                            double own, double truth, Index at) {
+// One element's share in a CandidatePart. Elements come in ascending order.
+NEREID_ON_BOTH void add_got(CandidatePart& part, const MetricParameters& p, terms::Standing standing,
+                            double got, double own, double truth, Index at) {
   double error = 0;
   bool wrong = false;
   if (standing == terms::Standing::kFinite) {
@@ -166,7 +166,7 @@ NEREID_ON_BOTH void add_got(GotPart& part, const MetricParameters& p, terms::Sta
   ++part.wrong;
 }
 
-NEREID_ON_BOTH void merge_got(GotPart& a, const GotPart& b) {
+NEREID_ON_BOTH void merge_got(CandidatePart& a, const CandidatePart& b) {
   if (b.first >= 0 && (a.first < 0 || b.first < a.first)) a.first = b.first;
   const bool earlier = b.largest == a.largest && b.worst < a.worst;
   if (b.worst >= 0 && (a.worst < 0 || b.largest > a.largest || earlier))
@@ -176,27 +176,27 @@ NEREID_ON_BOTH void merge_got(GotPart& a, const GotPart& b) {
 }
 
 template <typename Block>
-NEREID_ON_BOTH void got_error_block(const Block& block, const MetricParameters& p, GotPart* slots) {
+NEREID_ON_BOTH void got_error_block(const Block& block, const MetricParameters& p, CandidatePart* slots) {
   const Index first = block.index() * p.span, end = least(p.in.count, first + p.span);
   block.each([&](int thread) {
-    GotPart part{0, 0, 0, 0, 0, -1, -1};
+    CandidatePart part{0, 0, 0, 0, 0, -1, -1};
     for_elements<Block>(p.in, first, end, thread, true, [&](const Loaded<kUnroll>& x, int k, Index at) {
       add_got(part, p, x.standing(p.in, k), x.answer[k], x.own[k], x.truth[k], at);
     });
     slots[thread] = part;
   });
-  merge_slots(block, slots, [](GotPart& a, const GotPart& b) { merge_got(a, b); });
+  merge_slots(block, slots, [](CandidatePart& a, const CandidatePart& b) { merge_got(a, b); });
   block.each([&](int thread) {
-    if (thread == 0) static_cast<GotPart*>(p.parts)[block.index()] = slots[0];
+    if (thread == 0) static_cast<CandidatePart*>(p.parts)[block.index()] = slots[0];
   });
 }
 
 // The reference's own error and the answer's.
 template <typename Block>
-NEREID_ON_BOTH void both_errors_block(const Block& block, const MetricParameters& p, BothParts* slots) {
+NEREID_ON_BOTH void error_pair_block(const Block& block, const MetricParameters& p, ErrorParts* slots) {
   const Index first = block.index() * p.span, end = least(p.in.count, first + p.span);
   block.each([&](int thread) {
-    BothParts part{{0, 0}, {0, 0, 0, 0, 0, -1, -1}};
+    ErrorParts part{{0, 0}, {0, 0, 0, 0, 0, -1, -1}};
     for_elements<Block>(p.in, first, end, thread, true, [&](const Loaded<kUnroll>& x, int k, Index at) {
       const auto standing = x.standing(p.in, k);
       if (standing == terms::Standing::kFinite) add_own(part.own, p.scale, x.own[k], x.truth[k]);
@@ -205,9 +205,9 @@ NEREID_ON_BOTH void both_errors_block(const Block& block, const MetricParameters
     slots[thread] = part;
   });
   merge_slots(block, slots,
-              [](BothParts& a, const BothParts& b) { merge_own(a.own, b.own), merge_got(a.got, b.got); });
+              [](ErrorParts& a, const ErrorParts& b) { merge_own(a.own, b.own), merge_got(a.got, b.got); });
   block.each([&](int thread) {
-    if (thread == 0) static_cast<BothParts*>(p.parts)[block.index()] = slots[0];
+    if (thread == 0) static_cast<ErrorParts*>(p.parts)[block.index()] = slots[0];
   });
 }
 
@@ -236,14 +236,14 @@ NEREID_ON_BOTH void tail_block(const Block& block, const TailParameters& p, unsi
       const double error = finite ? terms::in_scale(x.answer[k] - x.truth[k], x.truth[k], p.scale) : 0.0;
       if (p.errors != nullptr) p.errors[at] = static_cast<float>(error);
       const int power = finite ? power_of(error) : kPowers;
-      if (power < kPowers) count_up(mine[power], 1U);
+      if (power < kPowers) increment(mine[power], 1U);
     });
   });
   block.each([&](int thread) {
     if (thread >= kPowers) return;
     unsigned sum = 0;
     for (int t = 0; t < kTailTables; ++t) sum += table[t * kPowers + thread];
-    if (sum > 0) count_up(p.counts[thread], static_cast<unsigned long long>(sum));
+    if (sum > 0) increment(p.counts[thread], static_cast<unsigned long long>(sum));
   });
 }
 
@@ -270,7 +270,7 @@ NEREID_ON_BOTH void close_block(const Block& block, const CloseParameters& p, un
   });
   merge_slots(block, table, [](unsigned& a, unsigned b) { a += b; });
   block.each([&](int thread) {
-    if (thread == 0 && table[0] > 0) count_up(*p.others, static_cast<unsigned long long>(table[0]));
+    if (thread == 0 && table[0] > 0) increment(*p.others, static_cast<unsigned long long>(table[0]));
   });
 }
 

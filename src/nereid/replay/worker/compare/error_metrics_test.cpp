@@ -40,7 +40,7 @@ void expect_same_sum(double a, double b) {
     EXPECT_EQ(std::isnan(a), std::isnan(b)) << a << " " << b;
 }
 
-void expect_same(const GotError& a, const GotError& b) {
+void expect_same(const CandidateError& a, const CandidateError& b) {
   EXPECT_EQ(a.wrong, b.wrong);
   EXPECT_EQ(a.first, b.first);
   EXPECT_EQ(a.worst, b.worst);

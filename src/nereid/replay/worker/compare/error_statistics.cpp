@@ -16,8 +16,8 @@
 namespace nereid::replay {
 namespace {
 
-constexpr int64_t kMostSlices = 4096;  // of a dimension: more are put together
-constexpr int64_t kRuns = 1024;        // of adjacent elements
+constexpr int64_t kMaxSlices = 4096;  // of a dimension: more are put together
+constexpr int64_t kRuns = 1024;       // of adjacent elements
 constexpr int64_t kShortestRun = 64;
 constexpr int64_t kExponents = kernels::kExponents;  // of each sign: scale * 2^-48 to scale * 2^15
 constexpr int64_t kExponentsAbove = kernels::kExponentsAbove;
@@ -135,7 +135,7 @@ ErrorStatistics::ErrorStatistics(std::vector<int64_t> sizes, trace::DType type, 
     const auto size = sizes_[static_cast<size_t>(d)];
     if (size > 1 && row_ == 1) row_ = size;
     if (size > 1 && static_cast<double>(elements_ / size) >= kFewest)
-      add(Family::Kind::kDimension, d, inner, size, std::min(size, kMostSlices));
+      add(Family::Kind::kDimension, d, inner, size, std::min(size, kMaxSlices));
     inner *= size;
   }
   if (elements_ >= 2 * kShortestRun) {

@@ -15,10 +15,10 @@ namespace {
 constexpr int kBias = 1023;                      // of a float64's exponent
 constexpr double kDeviations = 6;                // of a binomial count
 constexpr int64_t kTailPart = int64_t{1} << 22;  // elements that operators look at together
-constexpr int64_t kMostParts = 8;
-constexpr int64_t kMostLocal = int64_t{1} << 22;  // elements of an output that are judged one by one
-constexpr double kLocalFactor = 256;              // times what right answers err by at an element
-constexpr double kLocalLeast = 4;                 // ... and that many times the largest of their errors
+constexpr int64_t kMaxParts = 8;
+constexpr int64_t kMaxLocal = int64_t{1} << 22;  // elements of an output that are judged one by one
+constexpr double kLocalFactor = 256;             // times what right answers err by at an element
+constexpr double kLocalLeast = 4;                // ... and that many times the largest of their errors
 constexpr int kPowers = ErrorTail::kPowers;
 
 // The k of the largest 2^-k that is at most `error`; numbers of one and more have 0.
@@ -52,7 +52,7 @@ ErrorTail by_loops(const ElementRange& s, const at::Tensor& answer, double scale
 template <typename F>
 void for_each_part(const ElementRange& s, const at::Tensor& answer, double scale, F body) {
   const auto parts = (s.truth.numel() + kTailPart - 1) / kTailPart;
-  const auto step = kTailPart * ((parts + kMostParts - 1) / kMostParts);
+  const auto step = kTailPart * ((parts + kMaxParts - 1) / kMaxParts);
   for (int64_t first = 0; first < s.truth.numel(); first += step) {
     const auto size = std::min(kTailPart, s.truth.numel() - first);
     const auto part = [&](const at::Tensor& t) { return t.narrow(0, first, size); };
@@ -113,12 +113,12 @@ std::optional<TailExcess> excess(const ErrorTail& answer, const ErrorTail& refer
 
 void SampleErrors::add(const ElementRange& range, const at::Tensor& answer, double scale, int64_t elements) {
   const auto* metrics = fused_metrics({range.own, range.truth, answer});
-  if (metrics != nullptr && elements <= kMostLocal && range.truth.numel() == elements) {
+  if (metrics != nullptr && elements <= kMaxLocal && range.truth.numel() == elements) {
     largest = at::empty({elements}, range.truth.options().dtype(c10::kFloat));
     return tail.add(metrics->tail(range, answer, scale, largest));
   }
   tail.add(error_tail(range, answer, scale));
-  if (elements > kMostLocal) return;
+  if (elements > kMaxLocal) return;
   for_each_part(range, answer, scale, [&](const at::Tensor& error, int64_t) {
     const auto part = error.to(c10::kFloat);
     largest = largest.defined() ? at::cat({largest, part}) : part;

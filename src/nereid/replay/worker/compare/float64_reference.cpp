@@ -87,21 +87,22 @@ struct Exponents {
 
 // What tanh.approx may stand in for: its error, relative to one, is multiplied by the weight in the result,
 // and by the size of the first operand where that is a factor (GELU).
-struct NearOne {
+struct ApproximateFunction {
   std::string_view name;
   double weight;
   bool of_operand;
 };
-constexpr NearOne kNearOne[] = {{"tanh", 1, false},       {"tanh_", 1, false},   {"sigmoid", 0.5, false},
-                                {"sigmoid_", 0.5, false}, {"gelu", 0.5, true},   {"gelu_", 0.5, true},
-                                {"silu", 0.5, true},      {"silu_", 0.5, true},  {"mish", 1, true},
-                                {"mish_", 1, true},       {"glu", 0.5, false},   {"lstm", 1, false},
-                                {"gru", 1, false},        {"rnn_tanh", 1, false}};
+constexpr ApproximateFunction kApproximateFunctions[] = {
+    {"tanh", 1, false},  {"tanh_", 1, false},   {"sigmoid", 0.5, false}, {"sigmoid_", 0.5, false},
+    {"gelu", 0.5, true}, {"gelu_", 0.5, true},  {"silu", 0.5, true},     {"silu_", 0.5, true},
+    {"mish", 1, true},   {"mish_", 1, true},    {"glu", 0.5, false},     {"lstm", 1, false},
+    {"gru", 1, false},   {"rnn_tanh", 1, false}};
 constexpr double kTanhApprox = 0x1p-11;
 
-const NearOne* near_one(std::string_view op) {
-  const auto* found = std::ranges::find(kNearOne, trace::split_name(op).name, &NearOne::name);
-  return found == std::end(kNearOne) ? nullptr : found;
+const ApproximateFunction* near_one(std::string_view op) {
+  const auto* found =
+      std::ranges::find(kApproximateFunctions, trace::split_name(op).name, &ApproximateFunction::name);
+  return found == std::end(kApproximateFunctions) ? nullptr : found;
 }
 
 // The weight of a normalisation and its bias, or a product's bias: their positions among the arguments (-1:
@@ -210,7 +211,7 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
     if (!was) return;
     if (const auto of = terms.find(id); of != terms.end())
       move_sums(made, of->second, real_of(*was), generator);
-    if (roots.contains(id)) vanish_with_squares(made, real_of(*was));
+    if (roots.contains(id)) flush_small_squares(made, real_of(*was));
     if (auto of = approximate->extract(id)) move_up_or_down(made, of.mapped(), generator);
     if (auto of = attentions->extract(id)) round_probabilities(made, of.mapped(), real_of(*was), generator);
     coarse ? add_rounding_noise(made, real_of(*was), generator)

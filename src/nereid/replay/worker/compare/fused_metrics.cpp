@@ -15,12 +15,12 @@ using kernels::Kernel;
 constexpr int64_t kMetricBlocks = 2112;  // at most: a fixed number, so that no GPU's size changes a sum
 constexpr int64_t kSumBlocks = 4096;
 constexpr int64_t kValueBlocks = 1024;
-constexpr int64_t kLeastSpan = 4096;  // elements that a block is worth
-constexpr int64_t kMostColumns =
-    65536;  // groups of longer periods are at least kMostColumns / 4096 elements long
+constexpr int64_t kMinSpan = 4096;  // elements that a block is worth
+constexpr int64_t kMaxColumns =
+    65536;  // groups of longer periods are at least kMaxColumns / 4096 elements long
 constexpr int64_t kColumnThreads = int64_t{1} << 18;
-constexpr int64_t kLeastRows = 16;     // that a thread of the columns kernel adds up
-constexpr int64_t kLeastPiece = 1024;  // elements whose sums are worth a block
+constexpr int64_t kMinRows = 16;     // that a thread of the columns kernel adds up
+constexpr int64_t kMinPiece = 1024;  // elements whose sums are worth a block
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -75,7 +75,7 @@ bool FusedMetrics::reads(c10::ScalarType type) {
 template <typename Part>
 std::vector<Part> FusedMetrics::parts(Kernel kernel, kernels::MetricParameters p,
                                       const at::Tensor& like) const {
-  p.span = span_of(p.in.count, kMetricBlocks, kLeastSpan);
+  p.span = span_of(p.in.count, kMetricBlocks, kMinSpan);
   const auto blocks = divide_up(p.in.count, p.span);
   std::vector<Part> out(static_cast<size_t>(blocks));
   if (blocks == 0) return out;
@@ -87,8 +87,8 @@ std::vector<Part> FusedMetrics::parts(Kernel kernel, kernels::MetricParameters p
   return out;
 }
 
-FusedMetrics::WholeScale FusedMetrics::whole_scale(const ElementRange& s) const {
-  WholeScale sum;
+FusedMetrics::ScaleStatistics FusedMetrics::scale_statistics(const ElementRange& s) const {
+  ScaleStatistics sum;
   for (const auto& part : parts<kernels::ScalePart>(Kernel::kScale, {.in = inputs(s, {})}, s.truth)) {
     sum.scale.add({part.squared, part.count, part.undefined});
     sum.truth.add({part.truth_squared, part.truth_finite, 0});
@@ -97,30 +97,32 @@ FusedMetrics::WholeScale FusedMetrics::whole_scale(const ElementRange& s) const 
   return sum;
 }
 
-OwnError FusedMetrics::own_error(const ElementRange& s, const at::Tensor& other, double scale) const {
-  OwnError sum;
-  for (const auto& part :
-       parts<kernels::OwnPart>(Kernel::kOwnError, {.in = inputs(s, other), .scale = scale}, s.truth))
+ReferenceError FusedMetrics::own_error(const ElementRange& s, const at::Tensor& other, double scale) const {
+  ReferenceError sum;
+  for (const auto& part : parts<kernels::ReferencePart>(Kernel::kReferenceError,
+                                                        {.in = inputs(s, other), .scale = scale}, s.truth))
     sum.add({part.largest, part.squared});
   return sum;
 }
 
 namespace {
-void add_part(GotError& sum, const kernels::GotPart& part) {
+void add_part(CandidateError& sum, const kernels::CandidatePart& part) {
   sum.add({part.wrong, part.first, part.worst, part.largest, part.absolute, part.relative, part.squared}, 0);
 }
 }  // namespace
 
-GotError FusedMetrics::got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const {
-  GotError sum;
-  for (const auto& part : parts<kernels::GotPart>(Kernel::kGotError, parameters, like)) add_part(sum, part);
+CandidateError FusedMetrics::got_error(const kernels::MetricParameters& parameters,
+                                       const at::Tensor& like) const {
+  CandidateError sum;
+  for (const auto& part : parts<kernels::CandidatePart>(Kernel::kCandidateError, parameters, like))
+    add_part(sum, part);
   return sum;
 }
 
-FusedMetrics::BothErrors FusedMetrics::both_errors(const ElementRange& s, double scale) const {
-  BothErrors sum;
-  for (const auto& part : parts<kernels::BothParts>(
-           Kernel::kBothErrors, {.in = inputs(s, s.got), .scale = scale, .limit = kInfinity}, s.truth))
+FusedMetrics::ErrorPair FusedMetrics::error_pair(const ElementRange& s, double scale) const {
+  ErrorPair sum;
+  for (const auto& part : parts<kernels::ErrorParts>(
+           Kernel::kErrorPair, {.in = inputs(s, s.got), .scale = scale, .limit = kInfinity}, s.truth))
     sum.own.add({part.own.largest, part.own.squared}), add_part(sum.got, part.got);
   return sum;
 }
@@ -130,7 +132,7 @@ ErrorTail FusedMetrics::tail(const ElementRange& s, const at::Tensor& answer, do
   static_assert(ErrorTail::kPowers == kernels::kPowers);
   const auto counts = at::zeros({kernels::kPowers}, s.truth.options().dtype(c10::kLong));
   kernels::TailParameters p{.in = inputs(s, answer), .scale = scale};
-  p.span = span_of(p.in.count, kMetricBlocks, kLeastSpan);
+  p.span = span_of(p.in.count, kMetricBlocks, kMinSpan);
   p.counts = reinterpret_cast<unsigned long long*>(counts.mutable_data_ptr<int64_t>());
   if (errors.defined()) p.errors = errors.mutable_data_ptr<float>();
   if (p.in.count > 0) launch(Kernel::kTail, divide_up(p.in.count, p.span), p);
@@ -148,7 +150,7 @@ bool FusedMetrics::all_close(const at::Tensor& first, const at::Tensor& second, 
       .first = elements(first),
       .second = elements(second),
       .count = first.numel(),
-      .span = span_of(first.numel(), kMetricBlocks, kLeastSpan),
+      .span = span_of(first.numel(), kMetricBlocks, kMinSpan),
       .second_stride = second.numel() == 1 ? 0 : 1,
       .rtol = rtol,
       .atol = atol,
@@ -158,12 +160,12 @@ bool FusedMetrics::all_close(const at::Tensor& first, const at::Tensor& second, 
   return others.item().toLong() == 0;
 }
 
-GotError FusedMetrics::scaled_error(const ElementRange& s, double scale, double limit) const {
+CandidateError FusedMetrics::scaled_error(const ElementRange& s, double scale, double limit) const {
   return got_error({.in = inputs(s, s.got), .scale = scale, .limit = limit, .mode = kernels::kScaled},
                    s.truth);
 }
 
-GotError FusedMetrics::plain_error(const ElementRange& s, double rtol, double atol, bool of_got) const {
+CandidateError FusedMetrics::plain_error(const ElementRange& s, double rtol, double atol, bool of_got) const {
   return got_error({.in = inputs(s, s.got),
                     .rtol = rtol,
                     .atol = atol,
@@ -194,7 +196,7 @@ class FusedMetrics::Summing {
       p.width = std::max<long long>(p.width, family.inner * family.size);
     p.width *= divide_up(kernels::kThreads, p.width);
     const auto rows = divide_up(p.in.count, p.width);
-    auto workers = std::clamp<int64_t>(kColumnThreads / p.width, 1, divide_up(rows, kLeastRows));
+    auto workers = std::clamp<int64_t>(kColumnThreads / p.width, 1, divide_up(rows, kMinRows));
     p.rows = divide_up(rows, workers), workers = divide_up(rows, p.rows);
     p.sums = scratch(workers * p.width * many_);
     metrics_.launch(all_ ? Kernel::kAllColumns : Kernel::kColumns,
@@ -221,7 +223,7 @@ class FusedMetrics::Summing {
       piece = std::gcd(piece, family.inner * family.per);
       if (period < parameters_.in.count) piece = std::gcd(piece, period);
     }
-    if (families.size() > 1 && piece < kLeastPiece) {
+    if (families.size() > 1 && piece < kMinPiece) {
       for (const auto& family : families) runs({family});
       return;
     }
@@ -232,7 +234,7 @@ class FusedMetrics::Summing {
         single ? families[0].first.inner * families[0].first.size : divide_up(p.in.count, piece) * piece;
     const auto groups = divide_up(p.period, p.length);
     const auto elements = divide_up(p.in.count, p.period) * p.length;  // of a group
-    p.workers = std::clamp<int64_t>(divide_up(kSumBlocks, groups), 1, divide_up(elements, kLeastSpan));
+    p.workers = std::clamp<int64_t>(divide_up(kSumBlocks, groups), 1, divide_up(elements, kMinSpan));
     p.span = divide_up(elements, p.workers);
     p.sums = scratch(groups * p.workers * many_);
     metrics_.launch(all_ ? Kernel::kAllRuns : Kernel::kRuns, groups * p.workers, p);
@@ -251,7 +253,7 @@ class FusedMetrics::Summing {
     auto p = parameters_;
     constexpr int64_t kGroups = 2 * kernels::kExponents;
     const int many = all_ ? kernels::kAllValueSums : kernels::kValueSums;
-    p.span = span_of(p.in.count, kValueBlocks, kLeastSpan);
+    p.span = span_of(p.in.count, kValueBlocks, kMinSpan);
     const auto blocks = divide_up(p.in.count, p.span);
     p.sums = scratch(blocks * kGroups * many);
     metrics_.launch(all_ ? Kernel::kAllValues : Kernel::kValues, blocks, p);
@@ -311,7 +313,7 @@ void FusedMetrics::sum_families(Summing& summing, const std::vector<Family>& fam
     if (family.by_value)
       summing.values(first);
     else if (!whole)
-      (period < elements && period <= kMostColumns ? columns : runs).emplace_back(family, first);
+      (period < elements && period <= kMaxColumns ? columns : runs).emplace_back(family, first);
     first += family.groups;
   }
   if (!columns.empty()) summing.columns(columns);
@@ -320,7 +322,7 @@ void FusedMetrics::sum_families(Summing& summing, const std::vector<Family>& fam
 
 namespace {
 // Fills in what sum_families leaves out.
-void add_up_whole(FusedMetrics::GroupSums& sums, const std::vector<FusedMetrics::Family>& families) {
+void add_whole_sums(FusedMetrics::GroupSums& sums, const std::vector<FusedMetrics::Family>& families) {
   int64_t first = 0, whole = -1, complete = -1;
   const FusedMetrics::Family* covering = nullptr;
   for (const auto& family : families) {
@@ -349,7 +351,7 @@ FusedMetrics::GroupSums FusedMetrics::group_sums(const ElementRange& s, const at
                   false, families, s.truth);
   sum_families(summing, families, s.truth.numel());
   auto sums = summing.take();
-  add_up_whole(sums, families);
+  add_whole_sums(sums, families);
   return sums;
 }
 
@@ -360,7 +362,7 @@ FusedMetrics::AllSums FusedMetrics::all_sums(const ElementRange& s, const std::v
       true, families, s.truth);
   sum_families(summing, families, s.truth.numel());
   AllSums sums{summing.take(), summing.take(kernels::kSums), summing.take(2 * kernels::kSums)};
-  for (auto* of : {&sums.truth, &sums.own, &sums.got}) add_up_whole(*of, families);
+  for (auto* of : {&sums.truth, &sums.own, &sums.got}) add_whole_sums(*of, families);
   return sums;
 }
 
@@ -370,7 +372,7 @@ void FusedMetrics::keep_agreeing(const at::Tensor& agreed, const at::Tensor& tru
                              .other = elements(other),
                              .agreed = static_cast<unsigned char*>(agreed.mutable_data_ptr()),
                              .count = truth.numel(),
-                             .span = span_of(truth.numel(), kMetricBlocks, kLeastSpan),
+                             .span = span_of(truth.numel(), kMetricBlocks, kMinSpan),
                              .limit = limit};
   if (p.count > 0) launch(Kernel::kAgree, divide_up(p.count, p.span), p);
 }

@@ -32,23 +32,23 @@ class FusedMetrics {
   static bool reads(c10::ScalarType type);
 
   // As in error_metrics.h. A range's tensors are contiguous, of dtypes that the kernels read.
-  Scale scale_of(const ElementRange& range) const { return whole_scale(range).scale; }
+  Scale scale_of(const ElementRange& range) const { return scale_statistics(range).scale; }
   // In the same pass: of the truth's finite elements, and how many the reference's own has, each whatever the
   // other is.
-  struct WholeScale {
+  struct ScaleStatistics {
     Scale scale, truth;
     int64_t own_finite = 0;
   };
-  WholeScale whole_scale(const ElementRange& range) const;
-  OwnError own_error(const ElementRange& range, const at::Tensor& other, double scale) const;
-  GotError scaled_error(const ElementRange& range, double scale, double limit) const;
-  GotError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) const;
+  ScaleStatistics scale_statistics(const ElementRange& range) const;
+  ReferenceError own_error(const ElementRange& range, const at::Tensor& other, double scale) const;
+  CandidateError scaled_error(const ElementRange& range, double scale, double limit) const;
+  CandidateError plain_error(const ElementRange& range, double rtol, double atol, bool of_got) const;
   // Of the range's own and of its got, in one pass. An error is wrong where it is infinite.
-  struct BothErrors {
-    OwnError own;
-    GotError got;
+  struct ErrorPair {
+    ReferenceError own;
+    CandidateError got;
   };
-  BothErrors both_errors(const ElementRange& range, double scale) const;
+  ErrorPair error_pair(const ElementRange& range, double scale) const;
   // As in error_tail.h, of all elements. `errors`: float32, each element's, or undefined.
   ErrorTail tail(const ElementRange& range, const at::Tensor& answer, double scale,
                  const at::Tensor& errors) const;
@@ -88,7 +88,7 @@ class FusedMetrics {
   template <typename Part>
   std::vector<Part> parts(kernels::Kernel kernel, kernels::MetricParameters parameters,
                           const at::Tensor& like) const;
-  GotError got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const;
+  CandidateError got_error(const kernels::MetricParameters& parameters, const at::Tensor& like) const;
   void sum_families(Summing& summing, const std::vector<Family>& families, int64_t elements) const;
   template <typename Parameters>
   void launch(kernels::Kernel kernel, int64_t blocks, const Parameters& parameters) const {

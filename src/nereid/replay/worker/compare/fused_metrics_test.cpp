@@ -48,7 +48,7 @@ void expect_equal_sum(double a, double b, double magnitude) {
   EXPECT_TRUE(equal_sums(a, b, magnitude)) << a << " and " << b << " of " << magnitude;
 }
 
-void expect_equal(const GotError& a, const GotError& b) {
+void expect_equal(const CandidateError& a, const CandidateError& b) {
   EXPECT_EQ(a.wrong, b.wrong);
   EXPECT_EQ(a.first, b.first);
   EXPECT_EQ(a.worst, b.worst);
@@ -82,11 +82,11 @@ TEST_P(FusedMetricsTest, KernelsGiveTheOperatorsNumbers) {
         EXPECT_EQ(own.largest, own_expected.largest);
         expect_equal_sum(own.squared, own_expected.squared, own_expected.squared);
       }
-      const auto both = fused_->both_errors(s, 0.7);
+      const auto both = fused_->error_pair(s, 0.7);
       EXPECT_EQ(both.own.largest, fused_->own_error(s, s.own, 0.7).largest);
       EXPECT_EQ(both.own.squared, fused_->own_error(s, s.own, 0.7).squared);
       expect_equal(both.got, fused_->scaled_error(s, 0.7, kInfinity));
-      const auto whole = fused_->whole_scale(s);
+      const auto whole = fused_->scale_statistics(s);
       const auto of_truth = by_operators::scale_of({d.truth, d.truth, d.truth, {}, 1.7e308}),
                  of_own = by_operators::scale_of({d.own, d.own, d.own, {}, 1.7e308});
       EXPECT_EQ(whole.truth.count, of_truth.count);

@@ -76,7 +76,7 @@ struct HostBlock {
 
 // Adds to what other threads of the block or of other blocks add to as well: whole numbers, in any order.
 template <typename T>
-NEREID_ON_BOTH void count_up(T& where, T by) {
+NEREID_ON_BOTH void increment(T& where, T by) {
 #ifdef __CUDACC__
   atomicAdd(&where, by);
 #else

@@ -131,7 +131,7 @@ void for_rows(const at::Tensor& numbers, at::Tensor part, int64_t first, int64_t
 int64_t width_of(const at::Tensor& tensor) { return tensor.dim() > 1 ? tensor.size(-1) : tensor.numel(); }
 
 // Powers of two, of the rms: 6 and 12 times. Numbers between -4 and 4 are then above 1, and lose four bits.
-constexpr double kLeastShift = 2.6, kMostShift = 3.6;
+constexpr double kMinShift = 2.6, kMaxShift = 3.6;
 
 void scale_rows(at::Tensor tensor, const Range& range, bool half, const at::Generator& generator) {
   const auto width = width_of(tensor);
@@ -153,7 +153,7 @@ bool shift_rows(at::Tensor tensor, const at::Generator& generator) {
   const double scale = rms_of(tensor);
   if (!(scale > 0) || !std::isfinite(scale)) return false;
   const auto width = width_of(tensor);
-  const auto shifts = factors_of_rows(tensor, width, kLeastShift, kMostShift, generator).mul_(scale);
+  const auto shifts = factors_of_rows(tensor, width, kMinShift, kMaxShift, generator).mul_(scale);
   for_parts(tensor, [&](at::Tensor part, int64_t first) {
     for_rows(shifts, part, first, width,
              [](at::Tensor of, const at::Tensor& by) { of.add_(by.to(of.scalar_type())); });
@@ -169,14 +169,14 @@ bool round_to_grid(at::Tensor tensor) {
   return true;
 }
 
-constexpr double kFarAway = 0x1p40, kFarAwayInHalf = 0x1p13, kMostInHalf = 60000;
+constexpr double kFarAway = 0x1p40, kFarAwayInHalf = 0x1p13, kMaxInHalf = 60000;
 constexpr double kBeyondSquares = 0x1p30;  // times kFarAway
 
 // Below zero in the first half of the first dimension, or as a whole: all of a row, of a window, of a column.
 // Numbers that stand for minus infinity, but those next to the largest of all, are nearer to zero; squares,
 // and sums of them, are finite. Where a forward works on each element alone, every fourth row (of a vector,
 // element) is 2^30 times as large: squares overflow, and what takes none (hypot) is finite.
-bool put_far(at::Tensor tensor, const Range& range, const DistributionContext& context) {
+bool fill_far(at::Tensor tensor, const Range& range, const DistributionContext& context) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high)) return false;
   const bool half = tensor.scalar_type() == c10::kHalf;
   const bool halves = !context.whole && tensor.dim() > 1 && tensor.size(0) > 1;
@@ -186,7 +186,7 @@ bool put_far(at::Tensor tensor, const Range& range, const DistributionContext& c
   for_parts(tensor, [&](at::Tensor part, int64_t first) {
     const auto size = part.to(c10::kFloat).abs().add_(half ? 1.5 : 1);
     size.mul_(half ? kFarAwayInHalf : kFarAway);
-    if (half) size.clamp_max_(kMostInHalf);
+    if (half) size.clamp_max_(kMaxInHalf);
     if (context.beyond_squares && !half) {
       const auto large = rows_of(part, first, tensor.numel() / tensor.size(0)).remainder_(4).eq(3);
       size.copy_(at::where(large, size.mul(kBeyondSquares), size));
@@ -319,7 +319,7 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
     case InputDistribution::kGrid:
       return round_to_grid(tensor);
     case InputDistribution::kFar:
-      return put_far(tensor, range, context);
+      return fill_far(tensor, range, context);
     case InputDistribution::kClose:
       return put_close(tensor, range, context.bounds, generator);
     case InputDistribution::kInfinities:
@@ -337,8 +337,8 @@ bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator
 
 namespace {
 
-constexpr double kNextToNothing = 0x1p-8;  // of a parameter: what scales by it hides what it scales
-constexpr double kSmallState = 0.25;       // in kState, what is smaller on average is brought to order one
+constexpr double kSmallScale = 0x1p-8;  // of a parameter: what scales by it hides what it scales
+constexpr double kSmallState = 0.25;    // in kState, what is smaller on average is brought to order one
 
 // Of the elements that are not infinite.
 struct StateRange : Range {
@@ -383,7 +383,7 @@ at::Tensor kept_within(at::Tensor made, const StateRange& range) {
 }
 
 void make_constant(at::Tensor tensor, const StateRange& range, const at::Generator& generator) {
-  const double number = std::abs(range.low) < kNextToNothing ? std::copysign(1.0, range.low) : range.low;
+  const double number = std::abs(range.low) < kSmallScale ? std::copysign(1.0, range.low) : range.low;
   const auto local = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
     const auto made =
@@ -425,7 +425,7 @@ bool perturb(at::Tensor tensor, at::Generator generator) {
   const auto range = state_range_of(tensor);
   if (range.nan) return false;
   if (range.constant()) return make_constant(tensor, range, generator), true;
-  const double scale = range.rms < kNextToNothing ? 0.25 / range.rms : 1;
+  const double scale = range.rms < kSmallScale ? 0.25 / range.rms : 1;
   const double most = range.never_negative() && range.high <= 1 && scale == 1 ? 1 : 1.25;
   generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {

@@ -8,7 +8,7 @@
 namespace nereid::replay {
 
 // Elements: the structure of a larger tensor is not looked for.
-inline constexpr int64_t kMostLooked = int64_t{1} << 22;
+inline constexpr int64_t kMaxSearched = int64_t{1} << 22;
 
 inline const auto kLong = at::TensorOptions().dtype(c10::kLong);
 

@@ -156,7 +156,7 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
 }
 
 // The most that one of so many counts may be.
-int64_t most_of_a_count(const Sample& s, const IntegerLimits& limits) {
+int64_t max_per_count(const Sample& s, const IntegerLimits& limits) {
   int64_t most =
       std::min(*s.sum, smallest_from(limits.numbers, std::max<int64_t>(s.high, 1)).value_or(*s.sum));
   for (const auto& shape : limits.shapes)
@@ -170,7 +170,7 @@ int64_t most_of_a_count(const Sample& s, const IntegerLimits& limits) {
 std::optional<at::Tensor> extreme_counts(const Sample& s, InputDistribution kind,
                                          const IntegerLimits& limits) {
   const bool first = kind == InputDistribution::kHighest;
-  const int64_t most = most_of_a_count(s, limits), least = std::min<int64_t>(s.low, 1);
+  const int64_t most = max_per_count(s, limits), least = std::min<int64_t>(s.low, 1);
   auto made = at::full_like(s.rows, first ? 0 : least).contiguous();
   for (int64_t r = 0; r < made.size(0); ++r) {
     auto* counts = made.mutable_data_ptr<int64_t>() + r * s.columns();
@@ -287,7 +287,7 @@ bool is_unstructured(const at::Tensor& rows, const IntegerLimits& limits) {
 // A large tensor without structure is drawn anew where it lies. Nullopt: it has to be looked at as a whole.
 std::optional<bool> redraw_unstructured(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
                                         const IntegerLimits& limits, const at::Generator& generator) {
-  if (tensor.numel() <= kMostLooked || !tensor.is_contiguous()) return std::nullopt;
+  if (tensor.numel() <= kMaxSearched || !tensor.is_contiguous()) return std::nullopt;
   const auto rows = tensor.view({tensor.dim() < 2 ? 1 : tensor.numel() / tensor.size(-1), -1});
   const auto [low, high] = tensor.aminmax();
   Sample sample;
@@ -307,7 +307,8 @@ std::optional<bool> redraw_unstructured(at::Tensor tensor, InputDistribution kin
 }
 
 // Rows of numbers near a quarter of the most that the type holds, each row of one sign.
-at::Tensor far_numbers(const at::Tensor& own, double most, bool keeps_sign, const at::Generator& generator) {
+at::Tensor near_limit_rows(const at::Tensor& own, double most, bool keeps_sign,
+                           const at::Generator& generator) {
   constexpr double kLargest = 0x1p40;
   const auto size = at::rand(own.sizes(), generator, at::TensorOptions().dtype(c10::kDouble));
   auto numbers = size.mul(0.5).add(0.5).mul(std::min(most / 4, kLargest));
@@ -325,7 +326,7 @@ bool widen_numbers(at::Tensor tensor, InputDistribution kind, const IntegerUse& 
   constexpr double kOctaves = 6;
   const auto type = tensor.scalar_type();
   const bool far = kind == InputDistribution::kFar;
-  if (!use.numbers_alone() || type == c10::kBool || tensor.numel() < 2 || tensor.numel() > kMostLooked ||
+  if (!use.numbers_alone() || type == c10::kBool || tensor.numel() < 2 || tensor.numel() > kMaxSearched ||
       (far && use.multiplied))
     return false;
   const auto own = as_long(tensor);
@@ -339,7 +340,7 @@ bool widen_numbers(at::Tensor tensor, InputDistribution kind, const IntegerUse& 
   const auto larger = own.to(c10::kDouble).mul(drawn().mul(kOctaves).exp2());
   const auto [least, most] = range_of_type(type);
   const bool keeps_sign = least >= 0 || (use.reduced && s.low >= 0);
-  const auto numbers = far          ? far_numbers(own, most, keeps_sign, generator)
+  const auto numbers = far          ? near_limit_rows(own, most, keeps_sign, generator)
                        : keeps_sign ? larger
                                     : at::where(drawn().lt(0.5), larger.neg(), larger);
   const auto made = numbers.round().clamp(least, most).to(c10::kLong);
@@ -358,7 +359,7 @@ bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse
     return widen_numbers(tensor, kind, use, limits, generator);
   if (type == c10::kBool) return redraw_truths(tensor, kind, generator);
   if (const auto drawn = redraw_unstructured(tensor, kind, use, limits, generator)) return *drawn;
-  const bool looked = tensor.numel() <= kMostLooked;
+  const bool looked = tensor.numel() <= kMaxSearched;
   const auto own = tensor.to(at::kCPU, c10::kLong);
   const auto flat =
       own.reshape({tensor.dim() < 2 ? 1 : tensor.numel() / std::max<int64_t>(tensor.size(-1), 1), -1});

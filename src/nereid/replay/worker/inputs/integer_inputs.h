@@ -45,7 +45,7 @@ bool redraw_together(const std::vector<IntegerInput>& inputs, InputDistribution 
 
 // Whether one of two integer inputs follows from the other (counts and their sums, lengths and masks, a
 // permutation and its inverse, begins and ends): changed apart they would be no task's inputs.
-bool hang_together(const at::Tensor& a, const at::Tensor& b);
+bool are_related(const at::Tensor& a, const at::Tensor& b);
 
 // A mask by distance: two numbers, each by column minus row alone (causal masks, bands, the identity).
 bool is_banded(const at::Tensor& tensor);

@@ -157,15 +157,15 @@ TEST_F(IntegerInputs, MarksStayWhereTheyAre) {
 
 TEST_F(IntegerInputs, WhatFollowsFromAnotherIsSeen) {
   const auto counts = of({3, 1, 4, 2}), sums = of({3, 4, 8, 10}), offsets = of({0, 3, 4, 8, 10});
-  EXPECT_TRUE(hang_together(counts, sums));
-  EXPECT_TRUE(hang_together(counts, offsets));
-  EXPECT_TRUE(hang_together(of({0, 0, 0, 1, 2, 2, 2, 2, 3, 3}), counts)) << "their histogram";
-  EXPECT_TRUE(hang_together(of({2, 0, 3, 1}), of({1, 3, 0, 2}))) << "a permutation and its inverse";
-  EXPECT_TRUE(hang_together(of({1, 5, 9, 2}), of({4, 8, 12, 3}))) << "begins and ends";
-  EXPECT_TRUE(hang_together(counts, at::arange(5, at::kLong).lt(counts.unsqueeze(1))))
+  EXPECT_TRUE(are_related(counts, sums));
+  EXPECT_TRUE(are_related(counts, offsets));
+  EXPECT_TRUE(are_related(of({0, 0, 0, 1, 2, 2, 2, 2, 3, 3}), counts)) << "their histogram";
+  EXPECT_TRUE(are_related(of({2, 0, 3, 1}), of({1, 3, 0, 2}))) << "a permutation and its inverse";
+  EXPECT_TRUE(are_related(of({1, 5, 9, 2}), of({4, 8, 12, 3}))) << "begins and ends";
+  EXPECT_TRUE(are_related(counts, at::arange(5, at::kLong).lt(counts.unsqueeze(1))))
       << "lengths and their mask";
-  EXPECT_FALSE(hang_together(counts, of({9, 0, 1, 7})));
-  EXPECT_FALSE(hang_together(of({7, 8, 9, 3}), at::zeros({4}, at::kLong)));
+  EXPECT_FALSE(are_related(counts, of({9, 0, 1, 7})));
+  EXPECT_FALSE(are_related(of({7, 8, 9, 3}), at::zeros({4}, at::kLong)));
 }
 
 TEST_F(IntegerInputs, MasksByDistance) {
@@ -199,7 +199,7 @@ TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
 
 TEST_F(IntegerInputs, LargeTensorsKeepTheStructureThatTheyHave) {
   constexpr int64_t kRows = 1100, kColumns = 4000;
-  static_assert(kRows * kColumns > kMostLooked);
+  static_assert(kRows * kColumns > kMaxSearched);
   const auto ascending = at::rand({kRows, kColumns}).lt(0.0025).cumsum(1);  // rows of ten long runs
   const auto permutation = at::randperm(kRows * kColumns, at::kLong);
   for (const auto kind : kKinds) {

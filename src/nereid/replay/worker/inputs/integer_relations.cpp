@@ -22,9 +22,10 @@ bool follows_as_sums(const at::Tensor& lengths, const at::Tensor& y) {
 
 }  // namespace
 
-bool hang_together(const at::Tensor& first, const at::Tensor& second) {
+bool are_related(const at::Tensor& first, const at::Tensor& second) {
   const auto whole = [](const at::Tensor& t) { return t.to(at::kCPU, c10::kLong).contiguous(); };
-  if (first.numel() > kMostLooked || second.numel() > kMostLooked || first.numel() < 2 || second.numel() < 2)
+  if (first.numel() > kMaxSearched || second.numel() > kMaxSearched || first.numel() < 2 ||
+      second.numel() < 2)
     return false;
   const auto a = whole(first), b = whole(second);
   const auto constant = [](const at::Tensor& t) { return all_true(t.eq(t.reshape({-1})[0])); };
@@ -94,9 +95,9 @@ const Rule* rule_between(const at::Tensor& a, const at::Tensor& b) {
 }
 
 bool related(const at::Tensor& a, const at::Tensor& b) {
-  if (hang_together(a, b) || hang_together(b, a)) return true;
+  if (are_related(a, b) || are_related(b, a)) return true;
   const auto looked = [](const at::Tensor& t) {
-    return t.numel() > 1 && t.numel() <= kMostLooked && t.dim() == 1 && !all_true(t.eq(t[0]));
+    return t.numel() > 1 && t.numel() <= kMaxSearched && t.dim() == 1 && !all_true(t.eq(t[0]));
   };
   if (!looked(a) || !looked(b)) return false;
   const auto x = as_long(a), y = as_long(b);
@@ -140,7 +141,7 @@ class Together {
     for (size_t j = 0; j < inputs_.size(); ++j) {
       const auto& b = inputs_[j].tensor;
       if (i == j) continue;
-      if (single && b.numel() > 1 && b.numel() <= kMostLooked && b.scalar_type() != c10::kBool)
+      if (single && b.numel() > 1 && b.numel() <= kMaxSearched && b.scalar_type() != c10::kBool)
         done_[i] = done_[i] || summarizes(limits_.numbers.back(), as_long(b));
       if (related(a, b)) related_[i].push_back(j);
     }

@@ -54,7 +54,7 @@ void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator ge
   made.add_(up_or_down(made, generator).mul_(epsilon(was) / 2 * std::sqrt(terms)).mul_(size));
 }
 
-void vanish_with_squares(at::Tensor made, trace::DType was) {
+void flush_small_squares(at::Tensor made, trace::DType was) {
   if (made.scalar_type() != c10::kDouble) return;
   const double least =
       was == trace::DType::kF64 ? 0x1p-501 : 0x1p-53;  // 2^10 times the root of the least normal

@@ -30,7 +30,7 @@ void move_sums(at::Tensor made, double terms, trace::DType was, at::Generator ge
 
 // Roots of sums of squares that were computed in `was` (float32 at least): zero where the squares, divided by
 // as many as 2^20 terms, may underflow there. In place.
-void vanish_with_squares(at::Tensor made, trace::DType was);
+void flush_small_squares(at::Tensor made, trace::DType was);
 
 // Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there,
 // evenly distributed, in place: the error of rounding, drawn anew.

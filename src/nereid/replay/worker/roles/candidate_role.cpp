@@ -58,7 +58,7 @@ class CandidateRole : public Role {
     return {*loaded_.replay, options_};
   }
 
-  void hand_over() override {
+  void copy_outputs() override {
     const auto block = outputs_block(true);
     for (size_t i = 0; i < outputs_.size(); ++i)
       bools_as_bytes(out_layout_.at(block, i)).copy_(bools_as_bytes(loaded_.replay->value(outputs_[i])));
@@ -204,7 +204,7 @@ class CandidateRole : public Role {
     options_.digests = document.value("digests", false);
     run_with_casts();
     options_.count_work = options_.digests = false;
-    hand_over();
+    copy_outputs();
     Json answer = {{"findings", Json::array()},
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", replay.changed(judged_inputs())},

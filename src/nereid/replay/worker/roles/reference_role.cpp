@@ -62,7 +62,7 @@ class ReferenceRole : public Role {
     if (!loaded_.replay) throw std::runtime_error("nothing is loaded");
     return {*loaded_.replay, forward_.options};
   }
-  void hand_over() override {}
+  void copy_outputs() override {}
 
  private:
   const trace::Trace& trace() const { return loaded_.trace; }

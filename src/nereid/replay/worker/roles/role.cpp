@@ -71,7 +71,7 @@ void serve(int socket, Role& role) {
       return role.handle(verb, request, descriptors);
     }
     Playing playing() override { return role.playing(); }
-    void hand_over() override { role.hand_over(); }
+    void copy_outputs() override { role.copy_outputs(); }
     Role& role;
   };
   serve(socket, [&] { return std::make_unique<Borrowed>(role); });

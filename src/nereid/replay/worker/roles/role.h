@@ -30,7 +30,7 @@ class Role {
   };
   virtual Playing playing() = 0;
   // A candidate's outputs, as they are now, go to its block; nothing in a reference.
-  virtual void hand_over() = 0;
+  virtual void copy_outputs() = 0;
 };
 
 std::unique_ptr<Role> make_reference_role(Machine& machine);

@@ -8,7 +8,7 @@
 namespace nereid::replay {
 namespace {
 
-constexpr int64_t kGlance = 256;  // elements that settle most questions about a whole tensor
+constexpr int64_t kQuickSample = 256;  // elements that settle most questions about a whole tensor
 
 }  // namespace
 
@@ -17,10 +17,11 @@ bool is_constant(const at::Tensor& tensor) {
   if (flat.numel() < 2) return false;
   if (const auto* metrics = fused_metrics({flat})) {
     const auto whole = flat.contiguous();
-    const auto one = whole.narrow(0, 0, 1), glance = whole.narrow(0, 0, std::min(kGlance, whole.numel()));
+    const auto one = whole.narrow(0, 0, 1),
+               glance = whole.narrow(0, 0, std::min(kQuickSample, whole.numel()));
     return metrics->all_close(glance, one, 0, 0, false) && metrics->all_close(whole, one, 0, 0, false);
   }
-  for (int64_t first = 0, size = kGlance; first < flat.numel(); first += size, size = kChunk)
+  for (int64_t first = 0, size = kQuickSample; first < flat.numel(); first += size, size = kChunk)
     if (!flat.narrow(0, first, std::min(size, flat.numel() - first))
              .eq(flat.narrow(0, 0, 1))
              .all()
@@ -40,7 +41,7 @@ bool is_close(const at::Tensor& first, const at::Tensor& second, double scale, d
         .item()
         .toBool();
   };
-  const auto glance = std::min(a.numel(), kGlance);
+  const auto glance = std::min(a.numel(), kQuickSample);
   if (const auto* metrics = fused_metrics({a, b})) {
     const bool one = b.numel() > 1 && b.stride(0) == 0;  // again and again
     const auto x = a.contiguous(), y = one ? b.narrow(0, 0, 1) : b.contiguous();

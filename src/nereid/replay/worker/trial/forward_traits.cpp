@@ -87,7 +87,7 @@ bool works_on_elements(const trace::Trace& trace) {
   });
 }
 
-bool goes_near_one(const trace::Trace& trace) {
+bool has_approximate_functions(const trace::Trace& trace) {
   constexpr std::string_view kFunctions[] = {"tanh", "gelu", "sigmoid", "silu", "glu",
                                              "mish", "lstm", "gru",     "rnn"};
   for (const auto& phase : trace.phases)
@@ -147,7 +147,7 @@ std::vector<double> compared_numbers(const trace::Trace& trace) {
   return numbers;
 }
 
-bool names_far_number(const trace::Trace& trace) {
+bool has_mask_constant(const trace::Trace& trace) {
   constexpr double kLeast = -0x1p45, kMost = -1000;
   bool found = false;
   for (const auto& phase : trace.phases)

@@ -9,7 +9,7 @@
 namespace nereid::replay {
 
 // The forward holds a function that tanh.approx may stand in for.
-bool goes_near_one(const trace::Trace& trace);
+bool has_approximate_functions(const trace::Trace& trace);
 
 // The bounds of clamps: what has come to one is exact there, and what is between them shows all digits.
 std::vector<double> bounds_of_clamps(const trace::Trace& trace);
@@ -23,7 +23,7 @@ std::vector<double> compared_numbers(const trace::Trace& trace);
 
 // A number stands for an infinity: one of the trace's arguments is between -2^45 and -1000 (a mask's -1e9).
 // Whether that is below all others depends on how large the others are.
-bool names_far_number(const trace::Trace& trace);
+bool has_mask_constant(const trace::Trace& trace);
 
 // The forward makes integers of floating-point numbers, but for comparisons and places.
 bool makes_integers_of_floats(const trace::Trace& trace);

@@ -69,9 +69,9 @@ TEST(ForwardTraits, ExactInputsDecideWhereNothingComputedIsCompared) {
 }
 
 TEST(ForwardTraits, ANumberMayStandForAnInfinity) {
-  EXPECT_TRUE(names_far_number(forward_with("aten::masked_fill.Scalar", {Arg{-1e9}}, true)));
-  EXPECT_FALSE(names_far_number(forward_with("aten::masked_fill.Scalar", {Arg{-3.4e38}}, true)));
-  EXPECT_FALSE(names_far_number(forward_with("aten::mul.Scalar", {Arg{-2.0}}, true)));
+  EXPECT_TRUE(has_mask_constant(forward_with("aten::masked_fill.Scalar", {Arg{-1e9}}, true)));
+  EXPECT_FALSE(has_mask_constant(forward_with("aten::masked_fill.Scalar", {Arg{-3.4e38}}, true)));
+  EXPECT_FALSE(has_mask_constant(forward_with("aten::mul.Scalar", {Arg{-2.0}}, true)));
 }
 
 TEST(ForwardTraits, IntegersOfFloatsAreSeen) {

@@ -49,7 +49,7 @@ bool leave_out_undecided(TrialForward& forward, const Comparison& comparison,
   auto marked = forward.recompute(*recomputed, {.mark_overflow = true});
   bool any = false;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    any |= forget_others(outputs[i], marked[i]);
+    any |= mark_undefined(outputs[i], marked[i]);
     marked[i].reset();
   }
   return any;
@@ -92,9 +92,9 @@ bool leave_out_overflown(const Trial& trial, Comparison& comparison, std::vector
 namespace {
 
 // The most that each element of the outputs moves, from the truth, in so many changed replays.
-std::vector<at::Tensor> most_moved(TrialForward& forward, Float64Reference& recomputed,
-                                   const std::vector<OutputTensors>& outputs, int times,
-                                   const std::function<Change(int)>& change) {
+std::vector<at::Tensor> max_moved(TrialForward& forward, Float64Reference& recomputed,
+                                  const std::vector<OutputTensors>& outputs, int times,
+                                  const std::function<Change(int)>& change) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   std::vector<at::Tensor> moved(outputs.size());
   for (int time = 0; time < times; ++time) {
@@ -120,18 +120,18 @@ bool leave_out_near_ties(TrialForward& forward, const Trial& trial, const Compar
   if (trial.distribution != InputDistribution::kFar || comparison.oracle != Oracle::kFloat64) return false;
   auto* recomputed = forward.references.in_float64();
   if (!recomputed->has_softmax()) return false;
-  const auto moved = most_moved(forward, *recomputed, outputs, kTimes, [&](int time) {
+  const auto moved = max_moved(forward, *recomputed, outputs, kTimes, [&](int time) {
     return Change{.nudge = make_generator(trial.seed + 7700 + static_cast<uint64_t>(time)),
                   .nudge_times = kHalfUlps};
   });
   bool any = false;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (moved[i].defined()) any |= forget_hanging(outputs[i], moved[i], 1, false);
+    if (moved[i].defined()) any |= forget_noise_sensitive(outputs[i], moved[i], 1, false);
   return any;
 }
 
-bool leave_out_hanging(TrialForward& forward, const Trial& trial, const Comparison& comparison,
-                       std::vector<OutputTensors>& outputs) {
+bool leave_out_noise_sensitive(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs) {
   constexpr int kTimes = 3;
   const bool grid = trial.distribution == InputDistribution::kGrid;
   auto* recomputed =
@@ -141,8 +141,8 @@ bool leave_out_hanging(TrialForward& forward, const Trial& trial, const Comparis
   // What the task's own inputs show is not left out as a whole.
   const bool any_share = grid || (approximate && trial.distribution != InputDistribution::kOwn);
   // 32 ulps of float32; of what functions make by chance, 4.
-  const double least_moved = any_share && !grid ? 0x1p-21 : 0x1p-18;
-  const auto moved = most_moved(forward, *recomputed, outputs, (grid ? 2 : 1) * kTimes, [&](int time) {
+  const double min_moved = any_share && !grid ? 0x1p-21 : 0x1p-18;
+  const auto moved = max_moved(forward, *recomputed, outputs, (grid ? 2 : 1) * kTimes, [&](int time) {
     const auto generator = make_generator(trial.seed + 77777 + static_cast<uint64_t>(time));
     Change change;
     if (time < kTimes) change.apart = generator;
@@ -151,7 +151,7 @@ bool leave_out_hanging(TrialForward& forward, const Trial& trial, const Comparis
   });
   bool any = false;
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (moved[i].defined()) any |= forget_hanging(outputs[i], moved[i], least_moved, any_share);
+    if (moved[i].defined()) any |= forget_noise_sensitive(outputs[i], moved[i], min_moved, any_share);
   return any;
 }
 

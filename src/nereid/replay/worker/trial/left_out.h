@@ -57,7 +57,7 @@ bool leave_out_overflown(const Trial& trial, Comparison& comparison, std::vector
 // and rounding noise where kernels compute it anew for each of its readers. On a grid, results may be equal
 // to bounds but for rounding. Elements that hang on that (zero divided by its norm, a comparison) are not
 // judged. False where there are none, or more than half are and the inputs are on no grid.
-bool leave_out_hanging(TrialForward& forward, const Trial& trial, const Comparison& comparison,
-                       std::vector<OutputTensors>& outputs);
+bool leave_out_noise_sensitive(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs);
 
 }  // namespace nereid::replay

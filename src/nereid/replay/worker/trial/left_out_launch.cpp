@@ -15,7 +15,7 @@ using trace::StorageId;
 namespace {
 
 // More is not copied: integers stay poisoned, too.
-constexpr int64_t kMostSaved = int64_t{1} << 29;  // bytes
+constexpr int64_t kMaxSaved = int64_t{1} << 29;  // bytes
 
 // The signed type of an integer storage's elements; nothing where some value of it is no integer.
 std::optional<c10::ScalarType> integers_in(const trace::Trace& trace, StorageId storage) {
@@ -56,7 +56,7 @@ void Replay::leave_out(const PreparedLaunch& launch, int step, const RunOptions&
     written.push_back({id, bytes_of(storage(id), bytes), {}, integers_in(program_.trace(), id)});
     total += bytes;
   }
-  if (total > kMostSaved ||
+  if (total > kMaxSaved ||
       std::ranges::none_of(written, &std::optional<c10::ScalarType>::has_value, &Before::integers))
     return;
   has_stand_ins_ = true;

@@ -17,14 +17,14 @@ Float64Reference* OtherReferences::add(const std::string& name, const trace::Tra
   auto& made = references_[name];
   auto upcasted = upcast(trace, tf32);
   if (!upcasted.ok()) {
-    why_not_ = upcasted.error().message;
+    unavailable_reason_ = upcasted.error().message;
     return nullptr;
   }
   try {
     made = std::make_unique<Float64Reference>(std::move(upcasted).value(), loaded_.program->written_state(),
                                               machine_);
   } catch (const Failed& failed) {
-    why_not_ = failed.what();
+    unavailable_reason_ = failed.what();
   }
   return made.get();
 }

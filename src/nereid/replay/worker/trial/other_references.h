@@ -17,14 +17,16 @@ class OtherReferences {
   OtherReferences(const Loaded& loaded, Machine& machine) : loaded_(loaded), machine_(machine) {}
 
   // In float64, with products rounded as `tf32` says; `name` is another for each other `tf32`. Null where it
-  // cannot be: see why_not().
+  // cannot be: see unavailable_reason().
   Float64Reference* upcast_to_float64(const Tf32& tf32, const std::string& name);
   // Null where no scalar of that kind is rounded.
   Float64Reference* with_rounded_scalars(RoundedScalars kind);
   Float64Reference* in_float64() { return upcast_to_float64({}, "f64"); }
   // From now on there is none in float64.
-  void give_up_float64(std::string why) { why_not_ = std::move(why), references_["f64"] = nullptr; }
-  const std::string& why_not() const { return why_not_; }
+  void give_up_float64(std::string why) {
+    unavailable_reason_ = std::move(why), references_["f64"] = nullptr;
+  }
+  const std::string& unavailable_reason() const { return unavailable_reason_; }
 
   // Null where no sum of the forward depends on its order.
   Float64Reference* order_checked();
@@ -36,7 +38,7 @@ class OtherReferences {
   const Loaded& loaded_;
   Machine& machine_;
   std::map<std::string, std::unique_ptr<Float64Reference>> references_;  // null: cannot be
-  std::string why_not_;
+  std::string unavailable_reason_;
 };
 
 }  // namespace nereid::replay

@@ -16,7 +16,7 @@ at::Generator make_generator(uint64_t seed) {
 
 void TrialForward::read_traits() {
   coarse = is_coarse(trace());
-  near_one = goes_near_one(trace());
+  near_one = has_approximate_functions(trace());
   bounds = bounds_of_clamps(trace());
   makers = index_makers(trace());
 }

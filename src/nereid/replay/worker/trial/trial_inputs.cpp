@@ -33,7 +33,7 @@ void TrialInputs::load(bool coarse, bool chooses) {
   // Of what is computed from a choice among many equals, not every choice can be tried. Of results of 16 bits
   // many are equal by rounding.
   may_be_on_grids_ = !chooses && !coarse;
-  may_be_far_ = !names_far_number(loaded_.trace) && !makes_integers_of_floats(loaded_.trace);
+  may_be_far_ = !has_mask_constant(loaded_.trace) && !makes_integers_of_floats(loaded_.trace);
   beyond_squares_ = works_on_elements(loaded_.trace);
   may_be_close_ = !coarse && decides_by_inputs(loaded_.trace);
 }
@@ -131,10 +131,10 @@ void TrialInputs::perturb_state(StorageId storage, const Trial& trial, const std
 bool TrialInputs::is_structure(ValueId value, const at::Tensor& tensor) {
   const auto found = structures_.find(value);
   if (found != structures_.end()) return found->second;
-  constexpr double kStandsForInfinity = -1e4;
+  constexpr double kMaskConstant = -1e4;
   const bool compared = tensor.scalar_type() == c10::kBool || use_in_forward(value).compared_alone;
   const bool structure = tensor.numel() > 1 && is_banded(tensor) &&
-                         (compared || tensor.min().item().toDouble() <= kStandsForInfinity);
+                         (compared || tensor.min().item().toDouble() <= kMaskConstant);
   return structures_[value] = structure;
 }
 
@@ -151,7 +151,7 @@ bool TrialInputs::change(int call, const Trial& trial, at::Generator& generator,
   const bool far = kind == InputDistribution::kFar;
   bool any = (far || kind == InputDistribution::kFlipped) && change_integers(call, kind, generator);
   widened |= any;
-  if (far && (!may_be_far_ || holds_far_number(call))) return any;
+  if (far && (!may_be_far_ || inputs_have_mask_constant(call))) return any;
   DistributionContext context{
       .whole = (trial.seed & 1) != 0, .beyond_squares = beyond_squares_, .bounds = compared_};
   for (const auto value : of_call(call)) {
@@ -166,8 +166,8 @@ bool TrialInputs::change(int call, const Trial& trial, at::Generator& generator,
   return any;
 }
 
-// Masks that are added, in an input or in the state: see names_far_number().
-bool TrialInputs::holds_far_number(int call) {
+// Masks that are added, in an input or in the state: see has_mask_constant().
+bool TrialInputs::inputs_have_mask_constant(int call) {
   constexpr double kFar = -1000;
   const auto holds = [&](ValueId id) {
     const auto& shape = loaded_.trace.values[id];

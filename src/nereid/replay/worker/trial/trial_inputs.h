@@ -51,7 +51,7 @@ class TrialInputs {
   bool is_structure(trace::ValueId value, const at::Tensor& tensor);
   const IntegerUse& use_in_forward(trace::ValueId value);
   bool change_integers(int call, InputDistribution kind, at::Generator& generator);
-  bool holds_far_number(int call);
+  bool inputs_have_mask_constant(int call);
   void put_in_order(trace::ValueId value);
 
   const Loaded& loaded_;

@@ -96,7 +96,7 @@ void TrialJudge::compare_until_agreed(const Trial& trial, const Tolerance& toler
       compare_again();
     }
   }
-  if (!comparison.agrees && leave_out_hanging(forward_, trial, comparison, outputs)) compare_again();
+  if (!comparison.agrees && leave_out_noise_sensitive(forward_, trial, comparison, outputs)) compare_again();
 }
 
 std::optional<Comparison> TrialJudge::judged_again(const Tolerance& tolerance,
@@ -138,7 +138,7 @@ void TrialJudge::compute_truth(std::vector<OutputTensors>& outputs, Comparison& 
         fmt::format("in float64: {}{}", failed.where ? describe(*failed.where) + ": " : "", failed.what()));
   }
   comparison.oracle = Oracle::kOwn;
-  comparison.oracle_note = forward_.references.why_not();
+  comparison.oracle_note = forward_.references.unavailable_reason();
 }
 
 // Whether the task says anything: outputs that are one number, or the same whatever goes in.

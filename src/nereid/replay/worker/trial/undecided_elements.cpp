@@ -11,7 +11,7 @@ namespace nereid::replay {
 namespace {
 
 bool forget(OutputTensors& output, const at::Tensor& at) {
-  return forget_others(output, output.truth.masked_fill(at, std::numeric_limits<double>::quiet_NaN()));
+  return mark_undefined(output, output.truth.masked_fill(at, std::numeric_limits<double>::quiet_NaN()));
 }
 
 // That errors are measured in.
@@ -31,7 +31,7 @@ int64_t forget_overflown(OutputTensors& output) {
   const auto same = own.eq(got).logical_or_(own.isnan().logical_and_(got.isnan()));
   const auto at = own.isfinite().logical_or_(got.isfinite()).logical_or_(same).logical_not_();
   const auto count = at.sum().item().toLong();
-  if (count > 0) forget_others(output, output.truth.masked_fill(at, 0));  // the truth is no number there
+  if (count > 0) mark_undefined(output, output.truth.masked_fill(at, 0));  // the truth is no number there
   return count;
 }
 
@@ -55,14 +55,15 @@ bool forget_nearly_infinite(OutputTensors& output, const at::Tensor& scaled) {
   return forget(output, scaled.abs().le(most).logical_not_().logical_and_(output.truth.abs().le(most)));
 }
 
-bool forget_hanging(OutputTensors& output, const at::Tensor& moved, double least_moved, bool any_share) {
+bool forget_noise_sensitive(OutputTensors& output, const at::Tensor& moved, double min_moved,
+                            bool any_share) {
   constexpr double kFactor = 64;  // as on other distributions
   constexpr double kNoDigits = 0x1p-7;
   const auto& truth = output.truth;
   const auto unit = unit_of(truth);
   const auto error = output.got.to(c10::kDouble).sub(truth).abs();
   const auto lost = moved.gt(unit.mul(kNoDigits));
-  auto at = error.le(moved.mul(kFactor)).logical_and_(moved.gt(unit.mul(least_moved))).logical_or_(lost);
+  auto at = error.le(moved.mul(kFactor)).logical_and_(moved.gt(unit.mul(min_moved))).logical_or_(lost);
   // Which zeros of a row keep noise, and how much against the others', differs between kernels.
   const auto noise = truth.eq(0).logical_and_(moved.gt(0));
   if (noise.logical_and(lost).any().item().toBool()) at.logical_or_(noise);

@@ -26,9 +26,9 @@ bool forget_nearly_infinite(OutputTensors& output, const at::Tensor& scaled);
 // `truth`, what these give in float64.
 bool forget_near_overflow(OutputTensors& output, const at::Tensor& own, const at::Tensor& truth);
 
-// Elements that rounding noise moves, `moved` at the most, by more than `least_moved` times their unit: where
+// Elements that rounding noise moves, `moved` at the most, by more than `min_moved` times their unit: where
 // the candidate errs by 64 times that at the most, or no digit is left. None where more than half are, but
 // with `any_share`.
-bool forget_hanging(OutputTensors& output, const at::Tensor& moved, double least_moved, bool any_share);
+bool forget_noise_sensitive(OutputTensors& output, const at::Tensor& moved, double min_moved, bool any_share);
 
 }  // namespace nereid::replay

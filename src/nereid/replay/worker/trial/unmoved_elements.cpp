@@ -22,11 +22,11 @@ void UnmovedElements::note(const std::vector<OutputTensors>& outputs) {
 }
 
 Json UnmovedElements::found() const {
-  constexpr int64_t kMostNumbers = 4096;
+  constexpr int64_t kMaxNumbers = 4096;
   Json found = Json::array();
   for (const auto& [first, same] : outputs_) {
     const auto numbers = first.masked_select(same);
-    const auto shown = numbers.narrow(0, 0, std::min(numbers.numel(), kMostNumbers)).contiguous();
+    const auto shown = numbers.narrow(0, 0, std::min(numbers.numel(), kMaxNumbers)).contiguous();
     const auto* data = shown.const_data_ptr<double>();
     found.push_back({{"elements", first.numel()},
                      {"unmoved", numbers.numel()},

@@ -49,8 +49,8 @@ std::vector<double> Curriculum::shares() const {
       for (const Progress& progress : progress_) sum += progress.change();
       for (size_t c = 0; c < count; ++c) {
         const double even = 1 / static_cast<double>(count);
-        shares[c] = settings_.least_share * even +
-                    (1 - settings_.least_share) * (sum > 0 ? progress_[c].change() / sum : even);
+        shares[c] = settings_.min_share * even +
+                    (1 - settings_.min_share) * (sum > 0 ? progress_[c].change() / sum : even);
       }
       break;
     }

@@ -20,7 +20,7 @@ struct CurriculumSettings {
   int64_t classes = 1;
   double promote_at = 0.8;       // kLevels: pass@1
   std::vector<double> shares{};  // kMixture: one a class, not negative, not all zero
-  double least_share = 0.1;      // kLearnt: spread over all classes whatever their progress
+  double min_share = 0.1;        // kLearnt: spread over all classes whatever their progress
   double memory = 200;           // kLearnt: rollouts after which an earlier one counts 1 / e
 };
 

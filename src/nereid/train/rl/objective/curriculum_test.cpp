@@ -41,7 +41,7 @@ TEST(Curriculum, AMixtureIsDrawnByItsShares) {
 }
 
 TEST(Curriculum, ALearntOneGoesWhereRewardsChange) {
-  Curriculum learnt({.kind = Way::kLearnt, .classes = 4, .least_share = 0.2, .memory = 100}, 2);
+  Curriculum learnt({.kind = Way::kLearnt, .classes = 4, .min_share = 0.2, .memory = 100}, 2);
   EXPECT_THAT(learnt.shares(), testing::Each(testing::DoubleNear(0.25, 1e-12)));  // nothing is known
   for (int i = 0; i < 400; ++i) {
     learnt.rewarded(0, 1);                // can do it

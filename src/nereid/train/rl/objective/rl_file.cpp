@@ -57,7 +57,7 @@ void read_rl(TomlTable& root, RlSettings& rl) {
   table->integer("branches", rl.branches, 1, 1 << 16);
   if (rl.branches > 0 && rl.samples % rl.branches != 0)
     table->wrong("branches", fmt::format("a divisor of rl.samples ({})", rl.samples));
-  table->integer("most_tokens", rl.most_tokens, 1, 1 << 24);
+  table->integer("max_tokens", rl.max_tokens, 1, 1 << 24);
   table->integer("sequences", rl.sequences, 1, 1 << 16);
   table->integer("updates", rl.updates, 1, 1000);
   table->real("temperature", rl.temperature, {.lowest = 0, .highest = 100, .above = true});
@@ -121,7 +121,7 @@ void read_curriculum(TomlTable& root, const RlSettings& rl, CurriculumSettings& 
       break;
     }
     case Kind::kLearnt:
-      table->real("least_share", curriculum.least_share, {.lowest = 0, .highest = 1});
+      table->real("min_share", curriculum.min_share, {.lowest = 0, .highest = 1});
       table->real("memory", curriculum.memory, {.lowest = 4, .highest = 1e9});
       break;
   }

@@ -23,7 +23,7 @@ struct RlSettings {
   int64_t branches = 1;        // of these, so many go on from one plan
   int64_t turns = 1;           // answers in a conversation: one more after each that is wrong
   double turn_discount = 0.4;  // of what an answer's return takes from the next turn's
-  int64_t most_tokens = 2048;  // of a sample
+  int64_t max_tokens = 2048;   // of a sample
   int64_t sequences = 256;     // written at a time, at most
   int64_t updates = 1;         // optimizer steps on each step's rollouts
   double temperature = 1;

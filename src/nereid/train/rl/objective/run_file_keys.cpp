@@ -95,7 +95,7 @@ constexpr Description kDescriptions[] = {
     {"rl.samples", "answers", "size of a group"},
     {"rl.branches", "answers",
      "of a group that continue from one plan, which is sampled once; divides rl.samples"},
-    {"rl.most_tokens", "tokens", "longest answer"},
+    {"rl.max_tokens", "tokens", "longest answer"},
     {"rl.sequences", "sequences", "decoded at the same time, at most"},
     {"rl.updates", "steps", "optimizer steps on each step's rollouts"},
     {"rl.temperature", "", "sampling temperature"},
@@ -123,7 +123,7 @@ constexpr Description kDescriptions[] = {
     {"curriculum.kind", "", "how the class of the next task is chosen"},
     {"curriculum.promote_at", "share", "held-out pass@1 at which the next class begins"},
     {"curriculum.shares", "shares", "one for each class"},
-    {"curriculum.least_share", "share", "spread over all classes"},
+    {"curriculum.min_share", "share", "spread over all classes"},
     {"curriculum.memory", "rollouts", "after which a reward counts 1/e"},
 };
 

@@ -51,7 +51,7 @@ class LocalPolicy : public Policy {
         lm::prompts_of(std::filesystem::path(path).parent_path(), setup_.installation->package / "prompts");
     NEREID_TRY(auto prompts, lm::Prompts::load(asked_with));
     NEREID_TRY(auto writer, AnswerWriter::create(trainer_->weights(), *engine_, tokenizer, std::move(prompts),
-                                                 {.most_tokens = rl().most_tokens,
+                                                 {.max_tokens = rl().max_tokens,
                                                   .row_length = run().data.sequence_length,
                                                   .together = std::min(answers, rl().sequences),
                                                   .chat = chat}));
@@ -60,7 +60,7 @@ class LocalPolicy : public Policy {
   }
 
   Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
-                                         const AnswerWriter::OnWritten& on_written) override {
+                                         const AnswerWriter::AnswerCallback& on_written) override {
     return writer_->write(prompts, sampling, on_written);
   }
   void finish(DrawnAnswer& answer) const override { writer_->finish(answer); }

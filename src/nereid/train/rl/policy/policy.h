@@ -22,7 +22,7 @@ class Policy {
 
   // As AnswerWriter's.
   virtual Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
-                                                 const AnswerWriter::OnWritten& on_written) = 0;
+                                                 const AnswerWriter::AnswerCallback& on_written) = 0;
   virtual void finish(DrawnAnswer& answer) const = 0;
   virtual const AnswerFormat& format() const = 0;
   virtual int64_t vocab_size() const = 0;

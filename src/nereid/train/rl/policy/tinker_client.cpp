@@ -28,10 +28,10 @@ Result<std::unique_ptr<TinkerClient>> TinkerClient::start(const Installation& in
   client->log_ = log;
   int in[2], out[2];
   if (::pipe2(in, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
-  const Fd theirs_in(in[0]);
+  const Fd child_in(in[0]);
   client->to_ = Fd(in[1]);
   if (::pipe2(out, O_CLOEXEC) != 0) return our_error("pipe: {}", std::strerror(errno));
-  const Fd theirs_out(out[1]);
+  const Fd child_out(out[1]);
   client->from_ = Fd(out[0]);
   (void)::fcntl(client->to_.get(), F_SETFL, O_NONBLOCK);
   const std::string errors_path = log.empty() ? "/dev/null" : log.string();
@@ -42,7 +42,7 @@ Result<std::unique_ptr<TinkerClient>> TinkerClient::start(const Installation& in
   NEREID_TRY(client->pid_,
              sandbox::spawn({.words = {installation.python.string(), "-m", "nereid._tinker"},
                              .environment = std::move(environment),
-                             .descriptors = {{theirs_in.get(), 0}, {theirs_out.get(), 1}, {errors.get(), 2}},
+                             .descriptors = {{child_in.get(), 0}, {child_out.get(), 1}, {errors.get(), 2}},
                              .own_session = true}));
   client->killed_at_exit_ = KilledAtExit(client->pid_);
   return client;
@@ -80,7 +80,7 @@ Error TinkerClient::cancel() {
   return interruption;
 }
 
-Result<Json> TinkerClient::ask(const Json& request, bool interruptible, const OnPart& on_part) {
+Result<Json> TinkerClient::ask(const Json& request, bool interruptible, const LineCallback& on_part) {
   NEREID_TRY_STATUS(send(request.dump() + "\n"));
   for (;;) {
     const auto line = read_line(interruptible);

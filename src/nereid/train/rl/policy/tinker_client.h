@@ -23,8 +23,8 @@ class TinkerClient {
   // The last line of the answer; `on_part` gets those before it, which have a "prompt". An error has the
   // service's words: blamed on the input where it refuses the request. Interruptible: Ctrl-C ends the
   // request, and the next one may follow.
-  using OnPart = std::function<Status(const Json& part)>;
-  Result<Json> ask(const Json& request, bool interruptible, const OnPart& on_part = {});
+  using LineCallback = std::function<Status(const Json& part)>;
+  Result<Json> ask(const Json& request, bool interruptible, const LineCallback& on_part = {});
 
  private:
   TinkerClient() = default;

@@ -16,7 +16,7 @@
 namespace nereid::train {
 namespace {
 
-constexpr int64_t kMostVocabulary = 1 << 24;          // a model's may be larger than its tokenizer's
+constexpr int64_t kMaxVocabulary = 1 << 24;           // a model's may be larger than its tokenizer's
 constexpr const char* kServiceName = "service.json";  // of a checkpoint: where the service keeps the weights
 
 Json adam_of(const OptimizerSettings& optimizer, double share) {
@@ -78,7 +78,7 @@ class TinkerPolicy : public Policy {
   }
 
   Result<std::vector<DrawnAnswer>> write(const std::vector<Prompt>& prompts, const Sampling& sampling,
-                                         const AnswerWriter::OnWritten& on_written) override {
+                                         const AnswerWriter::AnswerCallback& on_written) override {
     std::vector<DrawnAnswer> answers;
     Json asked = Json::array();
     for (const Prompt& prompt : prompts) {
@@ -87,7 +87,7 @@ class TinkerPolicy : public Policy {
       const auto room = run().data.sequence_length - std::ssize(answer.tokens.tokens);
       asked.push_back({{"tokens", answer.tokens.tokens},
                        {"seed", (sampling.seed * 1'000'003 + prompt.number) % 0x7fffffff},
-                       {"max_tokens", std::min(rl().most_tokens, room)}});
+                       {"max_tokens", std::min(rl().max_tokens, room)}});
       for (int64_t sample = 0; sample < sampling.samples; ++sample) {
         answer.sample = static_cast<size_t>(sample);
         answers.push_back(answer);
@@ -120,7 +120,7 @@ class TinkerPolicy : public Policy {
 
   void finish(DrawnAnswer& answer) const override { format_->finish(answer); }
   const AnswerFormat& format() const override { return *format_; }
-  int64_t vocab_size() const override { return kMostVocabulary; }
+  int64_t vocab_size() const override { return kMaxVocabulary; }
 
   Result<Learnt> learn(const PrefetchedRollouts& written, StepRollouts& step, double share,
                        RunState& /*state*/) override {
@@ -214,10 +214,10 @@ class TinkerPolicy : public Policy {
 
   Status take_sequence(const JsonField& sequence, DrawnAnswer& answer) const {
     NEREID_TRY(const auto tokens, sequence.at("tokens"));
-    NEREID_TRY(const size_t count, tokens.size(static_cast<size_t>(rl().most_tokens)));
+    NEREID_TRY(const size_t count, tokens.size(static_cast<size_t>(rl().max_tokens)));
     if (count == 0) return tokens.expected("at least one token");
     for (size_t t = 0; t < count; ++t) {
-      NEREID_TRY(const int64_t token, tokens.item(t).integer(0, kMostVocabulary - 1));
+      NEREID_TRY(const int64_t token, tokens.item(t).integer(0, kMaxVocabulary - 1));
       answer.tokens.tokens.push_back(static_cast<int32_t>(token));
     }
     NEREID_TRY(const auto logprobs, sequence.at("logprobs"));

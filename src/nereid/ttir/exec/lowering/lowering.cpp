@@ -138,10 +138,10 @@ bool Lowering::may_borrow(const Block& block, const Op& load) {
   const ValueId v = load.results[0];
   if (!type(v).tensor || !is_float(type(v).elem)) return false;
   int64_t left = uses_of(v);
-  constexpr int64_t kMostAhead = 64;
+  constexpr int64_t kMaxAhead = 64;
   const Op* const end = block.ops.data() + block.ops.size();
   for (const Op* op = &load + 1; left > 0; ++op) {
-    if (op == end || op - &load > kMostAhead) return false;
+    if (op == end || op - &load > kMaxAhead) return false;
     const bool reads = op->kind == OpKind::kLoad || op->kind == OpKind::kReduce;
     if (!reads && (!(traits(op->kind) & kPure) || !op->regions.empty())) return false;
     const auto here = std::count(op->operands.begin(), op->operands.end(), v);

@@ -243,7 +243,7 @@ std::optional<Race> HappensBefore::access(AccessKind kind, int64_t low, int64_t 
     }
     pieces_ += static_cast<int64_t>(page.size()) - before;
   }
-  if (pieces_ > kMostPieces) thin_out();
+  if (pieces_ > kMaxPieces) thin_out();
   return race;
 }
 

@@ -45,7 +45,7 @@ class HappensBefore {
 
  private:
   static constexpr int64_t kDense = 1024;
-  static constexpr int64_t kMostPieces = 3'000'000;
+  static constexpr int64_t kMaxPieces = 3'000'000;
   using Clock = std::vector<uint32_t>;
 
   struct Entry {  // an access: which program's, and how many releases it had done

@@ -17,7 +17,7 @@ void LaneLog::cut(int64_t address) {
 }
 
 std::optional<LaneLog::Conflict> LaneLog::access(LaneAccess kind, const LaneRow& row) {
-  if (pieces_.size() >= kMostPieces) return std::nullopt;
+  if (pieces_.size() >= kMaxPieces) return std::nullopt;
   const int64_t low = row.address, high = row.address + row.bytes;
   const bool writes = kind != LaneAccess::kRead;
   cut(low);

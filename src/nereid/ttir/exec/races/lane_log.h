@@ -8,7 +8,7 @@
 // reduction or scan of all of a tile of more than 32 elements to a scalar or along its one dimension. A dot
 // is none: loads are moved over its barriers.
 //
-// Looked at where a kernel both loads and stores in one buffer. Past kMostPieces pieces between two barriers
+// Looked at where a kernel both loads and stores in one buffer. Past kMaxPieces pieces between two barriers
 // nothing more is noted.
 #pragma once
 
@@ -46,7 +46,7 @@ class LaneLog {
   }
 
  private:
-  static constexpr size_t kMostPieces = size_t{1} << 18;
+  static constexpr size_t kMaxPieces = size_t{1} << 18;
 
   struct Holder {  // the lane at the piece's first byte
     int64_t lane = -1, lanes = 0;

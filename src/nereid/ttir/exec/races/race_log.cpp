@@ -86,9 +86,9 @@ std::vector<Race> RaceLog::find() {
   std::vector<Race> races;
   std::vector<const Span*> active[3];  // by kind
   int64_t budget = 400'000'000;
-  constexpr size_t kMostRaces = 100000;
+  constexpr size_t kMaxRaces = 100000;
   for (const Span& s : all_) {
-    if (races.size() >= kMostRaces) break;
+    if (races.size() >= kMaxRaces) break;
     longest_ = std::max(longest_, s.high - s.low);
     bool found = false;
     for (size_t kind = 0; kind < 3 && !found; ++kind) {
