@@ -32,7 +32,7 @@ int64_t extreme(DType type, bool largest) {
 
 }  // namespace
 
-std::string nothing_text(Reduction reduction, DType type) {
+std::string identity_text(Reduction reduction, DType type) {
   const double nothing = identity(reduction);
   if (trace::is_floating(type) || std::abs(nothing) <= 1) return constant_text(nothing, type);
   return std::to_string(extreme(type, nothing > 0));

@@ -13,7 +13,7 @@ inline bool is_place(Reduction reduction) {
 }
 
 // The literal that changes nothing: of integers the least or the largest there is.
-std::string nothing_text(Reduction reduction, DType type);
+std::string identity_text(Reduction reduction, DType type);
 // The function that combines two elements, or two pairs of an element and its place: see helpers.h. Of
 // equal elements a reduction names the first, a scan the last.
 std::string combine_name(Reduction reduction, bool scan);

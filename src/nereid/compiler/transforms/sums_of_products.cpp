@@ -11,6 +11,7 @@
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
 #include "nereid/compiler/transforms/linear_sums.h"
+#include "nereid/compiler/transforms/products/bounded_factors.h"
 #include "nereid/compiler/transforms/products/contraction_operands.h"
 
 namespace nereid::compiler {
@@ -30,6 +31,96 @@ struct Product {
   ExprId left = -1, right = -1;
   std::set<int> kept = {}, summed = {}, terms = {};
 };
+
+// Nothing that reads the product, too, would hold its rows for the sum: no reduction of the same rows, and
+// no map that needs the sum, unless after other reductions of that.
+bool is_read_apart(const Graph& graph, const Node& node, TensorId product,
+                   const std::vector<const Node*>& later) {
+  enum Follows : uint8_t { kNot, kByMaps, kByReductions };
+  std::map<TensorId, Follows> follows{{node.out, kByMaps}};
+  for (const Node* other : later) {
+    const auto reads = graph.reads(*other);
+    Follows how = kNot;
+    for (const TensorId id : reads)
+      if (const auto found = follows.find(id); found != follows.end()) how = std::max(how, found->second);
+    if (std::ranges::find(reads, product) != reads.end()) {
+      const bool same_rows = other->reduction != Reduction::kNone && other->sizes == node.sizes &&
+                             other->reduced == node.reduced;
+      if (same_rows || how == kByMaps) return false;
+    }
+    if (how == kNot) continue;
+    const Follows made = other->special() || other->reduction != Reduction::kNone ? kByReductions : how;
+    follows[other->out] = made;
+    for (const TensorId out : other->outs) follows[out] = made;
+  }
+  return true;
+}
+
+// Where each dimension of a node's body is, when element `at` of its tensor is computed.
+std::optional<std::vector<Index>> body_coordinates(const Node& node, const std::vector<Index>& at,
+                                                   const Extents& extents) {
+  if (node.at.empty()) return at;
+  std::vector<Index> by(node.sizes.size());
+  std::set<int> known;
+  for (size_t i = 0; i < node.at.size(); ++i) {
+    // Digits of a number whose base each time is what is below: the widest first.
+    std::vector<std::pair<int64_t, int>> digits;
+    if (node.at[i].constant() != 0) return std::nullopt;
+    for (const auto& [atom, coefficient] : node.at[i].terms()) {
+      if (atom.kind != Atom::Kind::kDimension || !known.insert(atom.dimension).second) return std::nullopt;
+      if (node.sizes[static_cast<size_t>(atom.dimension)] > 1)
+        digits.emplace_back(coefficient, atom.dimension);
+    }
+    std::ranges::sort(digits, std::greater{});
+    Index left = at[i];
+    for (size_t j = 0; j < digits.size(); ++j) {
+      const auto [stride, dimension] = digits[j];
+      const bool last = j + 1 == digits.size();
+      if (last ? stride != 1
+               : stride != digits[j + 1].first * node.sizes[static_cast<size_t>(digits[j + 1].second)])
+        return std::nullopt;
+      by[static_cast<size_t>(dimension)] = last ? left : quotient(left, stride, extents);
+      if (!last) left = remainder(left, stride, extents);
+    }
+  }
+  for (size_t d = 0; d < node.sizes.size(); ++d)
+    if (node.sizes[d] > 1 && !known.contains(static_cast<int>(d))) return std::nullopt;
+  return by;
+}
+
+std::set<int> both(const std::set<int>& a, const std::set<int>& b) {
+  std::set<int> all = a;
+  all.insert(b.begin(), b.end());
+  return all;
+}
+
+// Seconds of a node as a kernel of its own.
+double node_seconds(Graph& graph, const Target& target, const Node& node) {
+  double distinct = static_cast<double>(element_count(node.sizes)) * 4, all = distinct;
+  const auto elements = static_cast<double>(element_count(node.extents()));
+  std::set<TensorId> seen;
+  bool half = true;
+  for (const ExprId id : graph.exprs.below(node.body)) {
+    const Expr& load = graph.exprs[id];
+    if (load.kind != Expr::Kind::kLoad) continue;
+    const auto width = static_cast<double>(trace::element_bytes(load.type));
+    half = half && width == 2;
+    all += elements * width;
+    if (seen.insert(load.tensor).second)
+      distinct += std::min(elements, static_cast<double>(element_count(
+                                         graph.tensors[static_cast<size_t>(load.tensor)].sizes))) *
+                  width;
+  }
+  const double memory = distinct / target.bytes_per_second;
+  if (is_contraction(graph, node)) {
+    const double rate = half ? target.bf16 : node.tf32 ? target.tf32 : target.tf32 / 3;
+    // Factors in TF32 are rounded first (channels_last.h).
+    const double launches = node.tf32 ? 3 : 1;
+    return launches * target.cost.launch_seconds + std::max(memory, 2 * elements / (rate * kUsualShare));
+  }
+  return target.cost.launch_seconds + memory +
+         std::max(all - distinct, 0.0) / (kCacheSpeed * target.bytes_per_second);
+}
 
 class SumPusher {
  public:
@@ -79,7 +170,7 @@ class SumPusher {
       return false;
     const Node* maker = graph_.maker(load.tensor);
     if (maker == nullptr || maker->special() || !is_contraction(graph_, *maker) ||
-        readers_[static_cast<size_t>(load.tensor)] < 2 || !is_read_apart(node, load.tensor))
+        readers_[static_cast<size_t>(load.tensor)] < 2 || !is_read_apart(graph_, node, load.tensor, later_))
       return false;
     sums_.keep(load.tensor);
     type_ = load.type;
@@ -89,67 +180,12 @@ class SumPusher {
     return pushed;
   }
 
-  // Nothing that reads the product, too, would hold its rows for the sum: no reduction of the same rows, and
-  // no map that needs the sum, unless after other reductions of that.
-  bool is_read_apart(const Node& node, TensorId product) const {
-    enum Follows : uint8_t { kNot, kByMaps, kByReductions };
-    std::map<TensorId, Follows> follows{{node.out, kByMaps}};
-    for (const Node* other : later_) {
-      const auto reads = graph_.reads(*other);
-      Follows how = kNot;
-      for (const TensorId id : reads)
-        if (const auto found = follows.find(id); found != follows.end()) how = std::max(how, found->second);
-      if (std::ranges::find(reads, product) != reads.end()) {
-        const bool same_rows = other->reduction != Reduction::kNone && other->sizes == node.sizes &&
-                               other->reduced == node.reduced;
-        if (same_rows || how == kByMaps) return false;
-      }
-      if (how == kNot) continue;
-      const Follows made = other->special() || other->reduction != Reduction::kNone ? kByReductions : how;
-      follows[other->out] = made;
-      for (const TensorId out : other->outs) follows[out] = made;
-    }
-    return true;
-  }
-
-  // Where each dimension of a node's body is, when element `at` of its tensor is computed.
-  std::optional<std::vector<Index>> coordinates(const Node& node, const std::vector<Index>& at,
-                                                const Extents& extents) {
-    if (node.at.empty()) return at;
-    std::vector<Index> by(node.sizes.size());
-    std::set<int> known;
-    for (size_t i = 0; i < node.at.size(); ++i) {
-      // Digits of a number whose base each time is what is below: the widest first.
-      std::vector<std::pair<int64_t, int>> digits;
-      if (node.at[i].constant() != 0) return std::nullopt;
-      for (const auto& [atom, coefficient] : node.at[i].terms()) {
-        if (atom.kind != Atom::Kind::kDimension || !known.insert(atom.dimension).second) return std::nullopt;
-        if (node.sizes[static_cast<size_t>(atom.dimension)] > 1)
-          digits.emplace_back(coefficient, atom.dimension);
-      }
-      std::ranges::sort(digits, std::greater{});
-      Index left = at[i];
-      for (size_t j = 0; j < digits.size(); ++j) {
-        const auto [stride, dimension] = digits[j];
-        const bool last = j + 1 == digits.size();
-        if (last ? stride != 1
-                 : stride != digits[j + 1].first * node.sizes[static_cast<size_t>(digits[j + 1].second)])
-          return std::nullopt;
-        by[static_cast<size_t>(dimension)] = last ? left : quotient(left, stride, extents);
-        if (!last) left = remainder(left, stride, extents);
-      }
-    }
-    for (size_t d = 0; d < node.sizes.size(); ++d)
-      if (node.sizes[d] > 1 && !known.contains(static_cast<int>(d))) return std::nullopt;
-    return by;
-  }
-
   // The product that a term comes from, over the dimensions of `node`, then of what the product sums over.
   std::optional<Product> product_of(const Node& node, const Term& term, const Node& maker) {
     Product made{.extents = node.extents()};
     const size_t outer = made.extents.size();
     made.extents.insert(made.extents.end(), maker.reduced.begin(), maker.reduced.end());
-    auto by = coordinates(maker, term.at, made.extents);
+    auto by = body_coordinates(maker, term.at, made.extents);
     if (!by) return std::nullopt;
     for (size_t r = 0; r < maker.reduced.size(); ++r)
       by->push_back(maker.reduced[r] == 1 ? Index() : Index::dimension(static_cast<int>(outer + r)));
@@ -168,12 +204,6 @@ class SumPusher {
       if (of >= 0 && exprs().uses(of, d)) found.insert(d);
     return found;
   }
-  static std::set<int> both(const std::set<int>& a, const std::set<int>& b) {
-    std::set<int> all = a;
-    all.insert(b.begin(), b.end());
-    return all;
-  }
-
   // A node whose dimensions are those of `sizes`, then of `reduced`, in the space of `body`.
   Node over(ExprId body, const std::set<int>& sizes, const std::set<int>& reduced, const Extents& extents,
             const std::string& name, const trace::Place& place) {
@@ -226,53 +256,6 @@ class SumPusher {
     return element(planned(std::move(node)), rest);
   }
 
-  // Parameters are assumed to be. An input may hold an infinity, which times a sum is one, and
-  // times terms of both signs none.
-  bool finite(ExprId factor) {
-    return std::ranges::all_of(exprs().below(factor), [&](ExprId id) {
-      const Expr& load = exprs()[id];
-      return load.kind != Expr::Kind::kLoad || tensor(load.tensor).learned;
-    });
-  }
-
-  // Numbers as long as what is read from memory is: a quotient, an exponential or what another kernel made
-  // may be infinite, and then times a sum of terms of both signs or of zeros it is not what a sum of such is.
-  bool tame(ExprId factor) {
-    return factor < 0 || finite(factor) ||
-           std::ranges::all_of(
-               exprs().below(factor),
-               [&](ExprId id) {
-                 const Expr& expr = exprs()[id];
-                 if (expr.kind == Expr::Kind::kLoad) return graph_.maker(expr.tensor) == nullptr;
-                 if (expr.kind != Expr::Kind::kApply) return true;
-                 switch (expr.fn) {
-                   case Fn::kAdd:
-                   case Fn::kSub:
-                   case Fn::kMul:
-                   case Fn::kNeg:
-                   case Fn::kAbs:
-                   case Fn::kMax:
-                   case Fn::kMin:
-                   case Fn::kSigmoid:
-                   case Fn::kTanh:
-                   case Fn::kSin:
-                   case Fn::kCos:
-                   case Fn::kErf:
-                   case Fn::kLess:
-                   case Fn::kLessEqual:
-                   case Fn::kEqual:
-                   case Fn::kNotEqual:
-                   case Fn::kWhere:
-                   case Fn::kCast:
-                     return true;
-                   case Fn::kDiv:
-                     return finite(expr.args[1]);
-                   default:
-                     return false;
-                 }
-               });
-  }
-
   // What a term becomes; nothing where its dimensions do not let themselves be parted.
   std::optional<ExprId> term_of(const Node& node, const Term& term) {
     const Node maker = *sums_.own(term.tensor);
@@ -287,11 +270,11 @@ class SumPusher {
       if (!l && !right) return std::nullopt;
       (l && right ? shared : l ? left_alone : right_alone).insert(r);
     }
-    if (!tame(term.factor)) return std::nullopt;
+    if (!is_bounded(graph_, term.factor)) return std::nullopt;
     ExprId outside = term.factor;
     const auto of_factor = used(term.factor, product->summed);
     if (!of_factor.empty()) {
-      if (!finite(term.factor)) return std::nullopt;
+      if (!is_finite(graph_, term.factor)) return std::nullopt;
       if (std::ranges::includes(both(left_alone, shared), of_factor))
         product->left = exprs().apply(Fn::kMul, {product->left, term.factor});
       else if (std::ranges::includes(both(right_alone, shared), of_factor))
@@ -310,7 +293,8 @@ class SumPusher {
     const auto sizes = used(body, product->kept), reduced = used(body, both(shared, product->terms));
     steps_.insert(maker.steps.begin(), maker.steps.end());
     Node smaller = over(body, sizes, reduced, product->extents, maker.name, maker.place);
-    if (readers_[static_cast<size_t>(term.tensor)] == 1) seconds_before_ += seconds(maker);
+    if (readers_[static_cast<size_t>(term.tensor)] == 1)
+      seconds_before_ += node_seconds(graph_, target_, maker);
     return times(exprs(), outside, element(planned(std::move(smaller)), sizes), type_);
   }
 
@@ -348,35 +332,10 @@ class SumPusher {
     return count == 1 ? sum : exprs().apply(Fn::kMul, {sum, exprs().constant(count, type_)});
   }
 
-  double seconds(const Node& node) {
-    double distinct = static_cast<double>(element_count(node.sizes)) * 4, all = distinct;
-    const auto elements = static_cast<double>(element_count(node.extents()));
-    std::set<TensorId> seen;
-    bool half = true;
-    for (const ExprId id : exprs().below(node.body)) {
-      const Expr& load = exprs()[id];
-      if (load.kind != Expr::Kind::kLoad) continue;
-      const auto width = static_cast<double>(trace::element_bytes(load.type));
-      half = half && width == 2;
-      all += elements * width;
-      if (seen.insert(load.tensor).second)
-        distinct += std::min(elements, static_cast<double>(element_count(tensor(load.tensor).sizes))) * width;
-    }
-    const double memory = distinct / target_.bytes_per_second;
-    if (is_contraction(graph_, node)) {
-      const double rate = half ? target_.bf16 : node.tf32 ? target_.tf32 : target_.tf32 / 3;
-      // Factors in TF32 are rounded first (channels_last.h).
-      const double launches = node.tf32 ? 3 : 1;
-      return launches * target_.cost.launch_seconds + std::max(memory, 2 * elements / (rate * kUsualShare));
-    }
-    return target_.cost.launch_seconds + memory +
-           std::max(all - distinct, 0.0) / (kCacheSpeed * target_.bytes_per_second);
-  }
-
   bool push(const Node& node, const Linear& found, double worth_it = kWorthIt) {
     planned_.clear();
     shared_ = 0;
-    seconds_before_ = seconds(node);
+    seconds_before_ = node_seconds(graph_, target_, node);
     const size_t tensors = graph_.tensors.size();
     std::optional<ExprId> total;
     const auto add = [&](ExprId part) { total = total ? exprs().apply(Fn::kAdd, {*total, part}) : part; };
@@ -390,7 +349,7 @@ class SumPusher {
     if (possible)
       for (const ExprId rest : found.rest) add(rest_of(node, rest));
     double after = -target_.cost.launch_seconds * shared_;
-    for (const Node& each : planned_) after += seconds(each);
+    for (const Node& each : planned_) after += node_seconds(graph_, target_, each);
     if (!possible || after > worth_it * seconds_before_) {
       graph_.tensors.resize(tensors);
       readers_.resize(tensors, 0);
@@ -422,7 +381,8 @@ class SumPusher {
   bool merge_sums(const Node& node, const Term& term) {
     const Node maker = *sums_.own(term.tensor);
     const auto product = product_of(node, term, maker);
-    if (!product || maker.reduced.empty() || exprs()[maker.body].type != type_ || !tame(term.factor))
+    if (!product || maker.reduced.empty() || exprs()[maker.body].type != type_ ||
+        !is_bounded(graph_, term.factor))
       return false;
     Node merged = node;
     merged.reduced = node.reduced;
