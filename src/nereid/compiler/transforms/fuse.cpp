@@ -26,6 +26,79 @@ std::vector<Index> identity_map(size_t count) {
 }
 
 // Puts nodes into kernels, one after the other.
+// A dimension with one element is always at the first.
+Index without_unit_dims(const Index& index, const Extents& extents) {
+  std::vector<Index> by = identity_map(extents.size());
+  for (size_t d = 0; d < extents.size(); ++d)
+    if (extents[d] == 1) by[d] = Index();
+  return substitute(index, by, extents);
+}
+
+// Of a node's dimension: what it is among the kernel's, or of which group of so many it is one.
+struct KnownDimension {
+  std::optional<Index> index;
+  int64_t group = 1;
+};
+using KnownDimensions = std::vector<KnownDimension>;
+
+// The kernel's columns as dimensions of these sizes; nothing where they are others.
+std::optional<std::vector<Index>> columns_of_sizes(const TileKernel& kernel, const Extents& sizes,
+                                                   bool folded) {
+  if (sizes.empty()) return std::vector<Index>{};
+  const auto first = static_cast<int>(kernel.rows.size());
+  std::vector<Index> all;
+  if (sizes == kernel.columns) {
+    for (size_t c = 0; c < sizes.size(); ++c) all.push_back(Index::dimension(first + static_cast<int>(c)));
+    return all;
+  }
+  if (element_count(sizes) != kernel.column_count() || !(folded || refines(sizes, kernel.columns)))
+    return std::nullopt;
+  Index linear;
+  const auto strides = row_major(kernel.columns);
+  for (size_t c = 0; c < strides.size(); ++c)
+    linear = linear + Index::dimension(first + static_cast<int>(c)) * strides[c];
+  return unravel(linear, sizes, kernel.extents());
+}
+
+// Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
+// The columns of a contraction are gone after its loop.
+std::optional<std::vector<Index>> completed_mapping(const TileKernel& kernel, const Node& each,
+                                                    const KnownDimensions& known, bool after_contraction) {
+  for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
+    for (size_t other = 0; other < d; ++other)
+      if (known[d].index && known[other].index && *known[d].index == *known[other].index &&
+          !known[d].index->is_constant())
+        return std::nullopt;
+  std::set<int> covered;
+  for (const auto& [index, group] : known)
+    for (size_t d = 0; index && d < kernel.extents().size(); ++d)
+      if (index->uses(static_cast<int>(d))) covered.insert(static_cast<int>(d));
+  for (size_t r = 0; r < kernel.rows.size(); ++r)
+    if (kernel.rows[r] > 1 && !covered.contains(static_cast<int>(r))) return std::nullopt;
+  Extents rest;  // of what does not follow
+  bool groups = false;
+  for (size_t d = 0; d < each.sizes.size(); ++d) {
+    if (known[d].index && known[d].group == 1) continue;
+    groups = groups || known[d].group > 1;
+    if (known[d].index || each.sizes[d] > 1)
+      rest.push_back(known[d].index ? Size(known[d].group) : each.sizes[d]);
+  }
+  const auto columns = columns_of_sizes(kernel, rest, groups);
+  const bool taken = !covered.empty() && *covered.rbegin() >= static_cast<int>(kernel.rows.size());
+  if (!columns || (!rest.empty() && (after_contraction || taken))) return std::nullopt;
+  std::vector<Index> map(each.sizes.size());
+  size_t next = 0;
+  for (size_t d = 0; d < each.sizes.size(); ++d) {
+    const auto& [index, group] = known[d];
+    if (index)
+      map[d] = group == 1 ? *index : *index * group + (*columns)[next++];
+    else if (each.sizes[d] > 1)
+      map[d] = (*columns)[next++];
+    if (index && map[d].bounds(kernel.extents()).high < each.sizes[d] - 1) return std::nullopt;
+  }
+  return map;
+}
+
 class Fuser {
  public:
   Fuser(Graph& graph, const Target& target, const std::set<int>& cuts, Fusion fusion, std::set<TensorId> sums)
@@ -145,14 +218,6 @@ class Fuser {
     return std::nullopt;
   }
 
-  // A dimension with one element is always at the first.
-  static Index without_ones(const Index& index, const Extents& extents) {
-    std::vector<Index> by = identity_map(extents.size());
-    for (size_t d = 0; d < extents.size(); ++d)
-      if (extents[d] == 1) by[d] = Index();
-    return substitute(index, by, extents);
-  }
-
   // The node as a member of a kernel, its own dimension d being map[d].
   Member member(const TileKernel& kernel, NodeId id, const std::vector<Index>& map) {
     const Node& each = node(id);
@@ -162,7 +227,7 @@ class Fuser {
     const std::vector<Index> at =
         each.at.empty() ? identity_map(each.sizes.size() + (each.scan ? 1 : 0)) : each.at;
     for (const Index& index : at)
-      made.at.push_back(without_ones(substitute(index, map, kernel.extents()), kernel.extents()));
+      made.at.push_back(without_unit_dims(substitute(index, map, kernel.extents()), kernel.extents()));
     const auto uses_columns = [&](const Index& index) {
       for (size_t c = 0; c < kernel.columns.size(); ++c)
         if (index.uses(static_cast<int>(kernel.rows.size() + c))) return true;
@@ -190,7 +255,7 @@ class Fuser {
       if (maker == nullptr) continue;
       std::vector<Index> at;
       for (const Index& index : expr.at)
-        at.push_back(without_ones(substitute(index, *map, kernel.extents()), kernel.extents()));
+        at.push_back(without_unit_dims(substitute(index, *map, kernel.extents()), kernel.extents()));
       if (at != maker->at || !expr.args.empty()) return false;
     }
     Member made = member(kernel, id, *map);
@@ -302,13 +367,6 @@ class Fuser {
     return maker < 0 || found == kernel.members.end() ? nullptr : &*found;
   }
 
-  // Of a node's dimension: what it is among the kernel's, or of which group of so many it is one.
-  struct KnownDimension {
-    std::optional<Index> index;
-    int64_t group = 1;
-  };
-  using Known = std::vector<KnownDimension>;
-
   // Which of the kernel's dimensions each of the node's is.
   std::optional<std::vector<Index>> mapping(const TileKernel& kernel, NodeId id) {
     const Node& each = node(id);
@@ -320,7 +378,7 @@ class Fuser {
       if (!same || after_contraction || is_contraction(graph_, each)) return std::nullopt;
       return identity_map(each.extents().size());
     }
-    Known known(each.sizes.size());
+    KnownDimensions known(each.sizes.size());
     bool follows = false;
     for (const ExprId read : exprs().below(each.body)) {
       const Expr& expr = exprs()[read];
@@ -353,66 +411,8 @@ class Fuser {
         }
       }
     }
-    return follows ? complete(kernel, each, known, after_contraction)
+    return follows ? completed_mapping(kernel, each, known, after_contraction)
                    : horizontal(kernel, each, after_contraction);
-  }
-
-  // Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
-  // The columns of a contraction are gone after its loop.
-  std::optional<std::vector<Index>> complete(const TileKernel& kernel, const Node& each, const Known& known,
-                                             bool after_contraction) {
-    for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
-      for (size_t other = 0; other < d; ++other)
-        if (known[d].index && known[other].index && *known[d].index == *known[other].index &&
-            !known[d].index->is_constant())
-          return std::nullopt;
-    std::set<int> covered;
-    for (const auto& [index, group] : known)
-      for (size_t d = 0; index && d < kernel.extents().size(); ++d)
-        if (index->uses(static_cast<int>(d))) covered.insert(static_cast<int>(d));
-    for (size_t r = 0; r < kernel.rows.size(); ++r)
-      if (kernel.rows[r] > 1 && !covered.contains(static_cast<int>(r))) return std::nullopt;
-    Extents rest;  // of what does not follow
-    bool groups = false;
-    for (size_t d = 0; d < each.sizes.size(); ++d) {
-      if (known[d].index && known[d].group == 1) continue;
-      groups = groups || known[d].group > 1;
-      if (known[d].index || each.sizes[d] > 1)
-        rest.push_back(known[d].index ? Size(known[d].group) : each.sizes[d]);
-    }
-    const auto columns = columns_as(kernel, rest, groups);
-    const bool taken = !covered.empty() && *covered.rbegin() >= static_cast<int>(kernel.rows.size());
-    if (!columns || (!rest.empty() && (after_contraction || taken))) return std::nullopt;
-    std::vector<Index> map(each.sizes.size());
-    size_t next = 0;
-    for (size_t d = 0; d < each.sizes.size(); ++d) {
-      const auto& [index, group] = known[d];
-      if (index)
-        map[d] = group == 1 ? *index : *index * group + (*columns)[next++];
-      else if (each.sizes[d] > 1)
-        map[d] = (*columns)[next++];
-      if (index && map[d].bounds(kernel.extents()).high < each.sizes[d] - 1) return std::nullopt;
-    }
-    return map;
-  }
-
-  // The kernel's columns as dimensions of these sizes; nothing where they are others.
-  static std::optional<std::vector<Index>> columns_as(const TileKernel& kernel, const Extents& sizes,
-                                                      bool folded) {
-    if (sizes.empty()) return std::vector<Index>{};
-    const auto first = static_cast<int>(kernel.rows.size());
-    std::vector<Index> all;
-    if (sizes == kernel.columns) {
-      for (size_t c = 0; c < sizes.size(); ++c) all.push_back(Index::dimension(first + static_cast<int>(c)));
-      return all;
-    }
-    if (element_count(sizes) != kernel.column_count() || !(folded || refines(sizes, kernel.columns)))
-      return std::nullopt;
-    Index linear;
-    const auto strides = row_major(kernel.columns);
-    for (size_t c = 0; c < strides.size(); ++c)
-      linear = linear + Index::dimension(first + static_cast<int>(c)) * strides[c];
-    return unravel(linear, sizes, kernel.extents());
   }
 
   // Horizontal fusion: a map that reads nothing of a kernel's, with what has the same shape: one launch for

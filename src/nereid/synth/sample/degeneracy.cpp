@@ -21,9 +21,189 @@ uint8_t axis_bit(int axis) { return static_cast<uint8_t>(1U << axis); }
 uint8_t axes_from(int first, int rank) { return static_cast<uint8_t>((1U << rank) - (1U << first)); }
 bool within(uint8_t axes, uint8_t of) { return axes != 0 && (axes & ~of) == 0; }
 
-class Judge {
+std::string_view flaw_of(const Value& value, bool last) {
+  if (!std::isfinite(value.mean) || !std::isfinite(value.sd) || value.rms() > kLargest)
+    return "near overflow";
+  if (value.rms() < (last ? kSmallestResult : kSmallest)) return "vanishing";
+  if (value.at_lowest + value.at_highest > kSaturated) return "saturated";
+  if (value.sd < kMinSpread * std::abs(value.mean)) return "nearly constant";
+  return {};
+}
+
+Value input_statistics(const Input& input) {
+  Value made;
+  switch (input.range) {
+    case ops::Range::kPositive:
+      made.mean = 1, made.sd = 0.2887, made.nonnegative = true;
+      break;
+    case ops::Range::kWeight:
+      made.sd = 1 / std::sqrt(static_cast<double>(input.summed));
+      break;
+    case ops::Range::kProbability: {
+      made.mean = 1.0 / input.shape.dims[input.shape.rank - 1U], made.sd = made.mean, made.nonnegative = true;
+      made.fixed_sum = axis_bit(input.shape.rank - 1);
+      break;
+    }
+    default:
+      break;
+  }
+  return made;
+}
+Value without_facts(Value value) {
+  value.forget(), value.same_as = -1;
+  return value;
+}
+// A loss for each element: of a difference, or of a probability.
+Value each_loss(std::string_view name, const Value& x, const Value& y) {
+  const Value apart = {.mean = x.mean - y.mean, .sd = std::sqrt(x.sd * x.sd + y.sd * y.sd)};
+  Value made = name.starts_with("bce")   ? x.through(softplus)
+               : name.starts_with("mse") ? apart.through([](double d) { return d * d; })
+                                         : apart.through([](double d) { return std::abs(d); });
+  made.nonnegative = true;
+  return made;
+}
+
+// One number, or one for each row, is added to elements that differ far less: rounding hides their
+// differences.
+bool is_lost_to_rounding(const ops::Applied& applied, size_t slot, const Value& broadcast, const Value& other,
+                         double times) {
+  return applied.operands[slot].elements() < applied.out.elements() && broadcast.rms() > times * other.sd;
+}
+
+int64_t applied_elements(const Step& step, size_t slot) { return step.applied.operands[slot].elements(); }
+
+// A set of axes after others are gone.
+uint8_t remaining_axes(uint8_t set, uint8_t gone) {
+  uint8_t made = 0;
+  int to = 0;
+  for (int d = 0; d < ops::kMaxRank; ++d) {
+    if ((gone & axis_bit(d)) != 0) continue;
+    if ((set & axis_bit(d)) != 0) made |= axis_bit(to);
+    ++to;
+  }
+  return made;
+}
+
+Value layer_output(const Value& x) {  // with weights of PyTorch's default, and no more bias than that
+  Value made;
+  made.sd = 0.6 * x.rms() + 0.01;
+  return made;
+}
+
+Value contracted(const ops::Applied& applied, const Value& x, const Value& y) {
+  if (applied.op->rule == Rule::kLinear) {
+    Value made = layer_output(x);
+    if ((x.fixed_sum & axis_bit(applied.out.rank - 1)) == 0) made.fixed_sum = x.fixed_sum;
+    return made;
+  }
+  const double n = static_cast<double>(ops::contracted_length(applied));
+  Value made = x.times(y);
+  made.mean *= n, made.sd *= std::sqrt(n);
+  return made;
+}
+
+Value rearranged(const ops::Applied& applied, const Value& x, const Value& y) {
+  Value made = x;
+  made.same_as = -1;
+  const ops::Form& form = *applied.form;
+  const auto moved = [&](auto where) {
+    const auto move = [&](uint8_t axes) {
+      uint8_t to = 0;
+      for (int d = 0; d < ops::kMaxRank; ++d)
+        if ((axes & axis_bit(d)) != 0) to |= where(d);
+      return to;
+    };
+    made.fixed_sum = move(x.fixed_sum), made.fixed_square = move(x.fixed_square),
+    made.fixed_exp = move(x.fixed_exp);
+  };
+  switch (applied.op->rule) {
+    case Rule::kTranspose:
+      moved([&](int d) { return axis_bit(d == form.dim ? form.dim2 : d == form.dim2 ? form.dim : d); });
+      return made;
+    case Rule::kPermute:
+      moved([&](int d) {
+        const auto* place = std::find(form.order.begin(), form.order.begin() + applied.out.rank, d);
+        return axis_bit(static_cast<int>(place - form.order.begin()));
+      });
+      return made;
+    case Rule::kView:
+      moved([&](int d) {
+        if (d < form.dim) return axis_bit(d);
+        if (d > form.dim) return axis_bit(d + 1);
+        return static_cast<uint8_t>(axis_bit(d) | axis_bit(d + 1));
+      });
+      return made;
+    case Rule::kSlice:
+      for (uint8_t* fixed : {&made.fixed_sum, &made.fixed_square, &made.fixed_exp})
+        if ((*fixed & axis_bit(form.dim)) != 0) *fixed = 0;
+      return made;
+    case Rule::kFlatten:
+    case Rule::kUnsqueeze:
+    case Rule::kSqueeze:
+      return without_facts(made);
+    case Rule::kAxis:
+      return made;        // flip
+    case Rule::kRowNorm:  // halves change places, one of them negated
+      return without_facts({.mean = 0, .sd = x.rms()});
+    case Rule::kPad: {
+      made = x.mixed_with({.mean = 0, .sd = 0, .nonnegative = true});
+      if (x.nonnegative) made.at_lowest = 0.3;
+      return made;
+    }
+    default:
+      return x.mixed_with(y);  // cat, stack
+  }
+}
+
+Value loss_value(const ops::Applied& applied, const Value& x, const Value& y) {
+  const std::string_view name = applied.op->name;
+  double n = 1;
+  for (size_t i = 0; i < applied.form->inner; ++i) n *= applied.inner[i];
+  const Value apart = {.mean = x.mean - y.mean, .sd = std::sqrt(x.sd * x.sd + y.sd * y.sd)};
+  Value made;
+  if (name == "cosine_similarity") {
+    const double cosine = x.mean * y.mean / std::max(1e-30, x.rms() * y.rms());
+    return {.mean = cosine, .sd = std::max(1e-6, (1 - cosine * cosine) / std::sqrt(n))};
+  }
+  if (name == "dot") {
+    made = x.times(y);
+    made.mean *= n, made.sd *= std::sqrt(n), made.forget(), made.same_as = -1;
+    return made;
+  }
+  if (name.starts_with("mse")) {
+    made = apart.through([](double d) { return d * d; });
+  } else if (name.starts_with("smooth_l1") || name.starts_with("huber") || name.starts_with("l1")) {
+    made = apart.through([](double d) { return std::abs(d) < 1 ? d * d / 2 : std::abs(d) - 0.5; });
+  } else if (name.starts_with("bce")) {
+    made = x.through(softplus);
+  } else if (name == "cross_entropy") {
+    made = {.mean = std::log(static_cast<double>(applied.inner[1])) + x.sd * x.sd / 2, .sd = x.sd + 1e-6};
+    n = applied.inner[0];
+  } else if (name == "triplet_margin_loss") {
+    const double d = applied.inner[1];
+    const double near = std::sqrt(d) * apart.rms(), far = std::sqrt(d) * std::sqrt(x.rms() * x.rms() + 1);
+    made = Value{.mean = near - far + 1, .sd = apart.sd}.through([](double v) { return std::max(v, 0.0); });
+    n = applied.inner[0];
+  } else if (name ==
+             "kl_div") {  // rows of probabilities, each about 1 / row; the mean is over the first axis
+    const ops::Shape& shape = applied.operands[0];
+    const double row = shape.dims[shape.rank - 1U], rows = n / row / shape.dims[0];
+    made = {.mean = rows * (0.5 * (1 - 1 / row) - std::log(row) - x.mean),
+            .sd = rows * (x.sd / std::sqrt(row) + 0.3)};
+    n /= row;
+  } else {  // hinge_embedding_loss
+    made = {.mean = x.mean / 2 + std::max(0.0, 1 - x.mean) / 2, .sd = x.sd};
+  }
+  made.sd /= std::sqrt(n);
+  if (name.ends_with("_sum")) made.mean *= n, made.sd *= n;
+  return made;
+}
+
+class DegeneracyCheck {
  public:
-  explicit Judge(const Program& program) : program_(program) { values_.resize(program.steps.size()); }
+  explicit DegeneracyCheck(const Program& program) : program_(program) {
+    values_.resize(program.steps.size());
+  }
 
   bool degenerate(std::string* why) {
     for (size_t i = 0; i < program_.steps.size(); ++i) {
@@ -31,7 +211,7 @@ class Judge {
       Value made = of(program_.steps[i]);
       if (made.same_as < 0) made.same_as = static_cast<int>(i);
       if (reason_.empty())
-        reason_ = trouble(made, i + 1 == program_.steps.size() || static_cast<int>(i) == program_.waiting);
+        reason_ = flaw_of(made, i + 1 == program_.steps.size() || static_cast<int>(i) == program_.waiting);
       if (!reason_.empty()) {
         if (why != nullptr)
           *why = fmt::format("step {}, {}: {}", i, program_.steps[i].applied.op->name, reason_);
@@ -43,36 +223,9 @@ class Judge {
   }
 
  private:
-  static std::string_view trouble(const Value& value, bool last) {
-    if (!std::isfinite(value.mean) || !std::isfinite(value.sd) || value.rms() > kLargest)
-      return "near overflow";
-    if (value.rms() < (last ? kSmallestResult : kSmallest)) return "vanishing";
-    if (value.at_lowest + value.at_highest > kSaturated) return "saturated";
-    if (value.sd < kMinSpread * std::abs(value.mean)) return "nearly constant";
-    return {};
+  Value of(Ref ref) const {
+    return ref.fresh ? input_statistics(program_.inputs[ref.index]) : values_[ref.index];
   }
-
-  Value of_input(const Input& input) const {
-    Value made;
-    switch (input.range) {
-      case ops::Range::kPositive:
-        made.mean = 1, made.sd = 0.2887, made.nonnegative = true;
-        break;
-      case ops::Range::kWeight:
-        made.sd = 1 / std::sqrt(static_cast<double>(input.summed));
-        break;
-      case ops::Range::kProbability: {
-        made.mean = 1.0 / input.shape.dims[input.shape.rank - 1U], made.sd = made.mean,
-        made.nonnegative = true;
-        made.fixed_sum = axis_bit(input.shape.rank - 1);
-        break;
-      }
-      default:
-        break;
-    }
-    return made;
-  }
-  Value of(Ref ref) const { return ref.fresh ? of_input(program_.inputs[ref.index]) : values_[ref.index]; }
 
   Value of(const Step& step) {
     const ops::Applied& applied = step.applied;
@@ -86,9 +239,9 @@ class Judge {
       case ops::Lowering::kScan:
         return scan(applied, x);
       case ops::Lowering::kContraction:
-        return contraction(applied, x, y);
+        return contracted(applied, x, y);
       case ops::Lowering::kConvolution:
-        return layer(x);
+        return layer_output(x);
       case ops::Lowering::kPooling:
         return pooling(applied, x);
       case ops::Lowering::kNormalisation:
@@ -96,14 +249,14 @@ class Judge {
       case ops::Lowering::kAttention:
         return attention(step, x, y);
       case ops::Lowering::kLayout:
-        return layout(applied, x, y);
+        return rearranged(applied, x, y);
       case ops::Lowering::kGather: {
         Value made = applied.op->rule == Rule::kEmbedding ? Value{} : x;
         made.forget(), made.same_as = -1;
         return made;
       }
       case ops::Lowering::kLoss:
-        return loss(applied, x, y);
+        return loss_value(applied, x, y);
       case ops::Lowering::kRecurrent:
         return {.mean = 0, .sd = 0.3};
     }
@@ -137,31 +290,6 @@ class Judge {
         return name == "prelu" && !x.nonnegative ? without_facts(x.after(name)) : x.after(name);
     }
   }
-  static Value without_facts(Value value) {
-    value.forget(), value.same_as = -1;
-    return value;
-  }
-  // A loss for each element: of a difference, or of a probability.
-  static Value each_loss(std::string_view name, const Value& x, const Value& y) {
-    const Value apart = {.mean = x.mean - y.mean, .sd = std::sqrt(x.sd * x.sd + y.sd * y.sd)};
-    Value made = name.starts_with("bce")   ? x.through(softplus)
-                 : name.starts_with("mse") ? apart.through([](double d) { return d * d; })
-                                           : apart.through([](double d) { return std::abs(d); });
-    made.nonnegative = true;
-    return made;
-  }
-
-  // One number, or one for each row, is added to elements that differ far less: rounding hides their
-  // differences.
-  static bool is_lost_to_rounding(const ops::Applied& applied, size_t slot, const Value& broadcast,
-                                  const Value& other, double times) {
-    return applied.operands[slot].elements() < applied.out.elements() && broadcast.rms() > times * other.sd;
-  }
-
-  static int64_t applied_elements(const Step& step, size_t slot) {
-    return step.applied.operands[slot].elements();
-  }
-
   Value binary(const Step& step, const Value& x, const Value& y) {
     const std::string_view name = step.applied.op->name;
     const bool decides = name == "maximum" || name == "minimum";
@@ -217,7 +345,7 @@ class Judge {
       if (within(x.fixed_sum, axes)) reason_ = "of what is fixed";
       const double scale = name == "sum" ? n : 1;
       made.mean = scale * x.mean, made.sd = scale * x.sd / std::sqrt(n), made.nonnegative = x.nonnegative;
-      made.fixed_sum = without(static_cast<uint8_t>(x.fixed_sum & ~axes), axes);
+      made.fixed_sum = remaining_axes(static_cast<uint8_t>(x.fixed_sum & ~axes), axes);
     } else if (name.starts_with("max") || name.starts_with("min") || name.starts_with("arg")) {
       const bool highest = name.starts_with("max") || name == "argmax";
       return extreme(x, n, highest, name.starts_with("arg"));
@@ -257,18 +385,6 @@ class Judge {
     return made;
   }
 
-  // A set of axes after others are gone.
-  static uint8_t without(uint8_t set, uint8_t gone) {
-    uint8_t made = 0;
-    int to = 0;
-    for (int d = 0; d < ops::kMaxRank; ++d) {
-      if ((gone & axis_bit(d)) != 0) continue;
-      if ((set & axis_bit(d)) != 0) made |= axis_bit(to);
-      ++to;
-    }
-    return made;
-  }
-
   Value scan(const ops::Applied& applied, const Value& x) {
     const std::string_view name = applied.op->name;
     const double n = applied.out.dims[static_cast<size_t>(applied.form->dim)];
@@ -283,24 +399,6 @@ class Judge {
     } else {
       made = extreme(x, n / 2, name == "cummax", false);
     }
-    return made;
-  }
-
-  static Value layer(const Value& x) {  // with weights of PyTorch's default, and no more bias than that
-    Value made;
-    made.sd = 0.6 * x.rms() + 0.01;
-    return made;
-  }
-
-  Value contraction(const ops::Applied& applied, const Value& x, const Value& y) const {
-    if (applied.op->rule == Rule::kLinear) {
-      Value made = layer(x);
-      if ((x.fixed_sum & axis_bit(applied.out.rank - 1)) == 0) made.fixed_sum = x.fixed_sum;
-      return made;
-    }
-    const double n = static_cast<double>(ops::contracted_length(applied));
-    Value made = x.times(y);
-    made.mean *= n, made.sd *= std::sqrt(n);
     return made;
   }
 
@@ -378,103 +476,6 @@ class Judge {
     return {.mean = v.mean, .sd = v.sd / std::sqrt(effective), .nonnegative = v.nonnegative};
   }
 
-  Value layout(const ops::Applied& applied, const Value& x, const Value& y) const {
-    Value made = x;
-    made.same_as = -1;
-    const ops::Form& form = *applied.form;
-    const auto moved = [&](auto where) {
-      const auto move = [&](uint8_t axes) {
-        uint8_t to = 0;
-        for (int d = 0; d < ops::kMaxRank; ++d)
-          if ((axes & axis_bit(d)) != 0) to |= where(d);
-        return to;
-      };
-      made.fixed_sum = move(x.fixed_sum), made.fixed_square = move(x.fixed_square),
-      made.fixed_exp = move(x.fixed_exp);
-    };
-    switch (applied.op->rule) {
-      case Rule::kTranspose:
-        moved([&](int d) { return axis_bit(d == form.dim ? form.dim2 : d == form.dim2 ? form.dim : d); });
-        return made;
-      case Rule::kPermute:
-        moved([&](int d) {
-          const auto* place = std::find(form.order.begin(), form.order.begin() + applied.out.rank, d);
-          return axis_bit(static_cast<int>(place - form.order.begin()));
-        });
-        return made;
-      case Rule::kView:
-        moved([&](int d) {
-          if (d < form.dim) return axis_bit(d);
-          if (d > form.dim) return axis_bit(d + 1);
-          return static_cast<uint8_t>(axis_bit(d) | axis_bit(d + 1));
-        });
-        return made;
-      case Rule::kSlice:
-        for (uint8_t* fixed : {&made.fixed_sum, &made.fixed_square, &made.fixed_exp})
-          if ((*fixed & axis_bit(form.dim)) != 0) *fixed = 0;
-        return made;
-      case Rule::kFlatten:
-      case Rule::kUnsqueeze:
-      case Rule::kSqueeze:
-        return without_facts(made);
-      case Rule::kAxis:
-        return made;        // flip
-      case Rule::kRowNorm:  // halves change places, one of them negated
-        return without_facts({.mean = 0, .sd = x.rms()});
-      case Rule::kPad: {
-        made = x.mixed_with({.mean = 0, .sd = 0, .nonnegative = true});
-        if (x.nonnegative) made.at_lowest = 0.3;
-        return made;
-      }
-      default:
-        return x.mixed_with(y);  // cat, stack
-    }
-  }
-
-  static Value loss(const ops::Applied& applied, const Value& x, const Value& y) {
-    const std::string_view name = applied.op->name;
-    double n = 1;
-    for (size_t i = 0; i < applied.form->inner; ++i) n *= applied.inner[i];
-    const Value apart = {.mean = x.mean - y.mean, .sd = std::sqrt(x.sd * x.sd + y.sd * y.sd)};
-    Value made;
-    if (name == "cosine_similarity") {
-      const double cosine = x.mean * y.mean / std::max(1e-30, x.rms() * y.rms());
-      return {.mean = cosine, .sd = std::max(1e-6, (1 - cosine * cosine) / std::sqrt(n))};
-    }
-    if (name == "dot") {
-      made = x.times(y);
-      made.mean *= n, made.sd *= std::sqrt(n), made.forget(), made.same_as = -1;
-      return made;
-    }
-    if (name.starts_with("mse")) {
-      made = apart.through([](double d) { return d * d; });
-    } else if (name.starts_with("smooth_l1") || name.starts_with("huber") || name.starts_with("l1")) {
-      made = apart.through([](double d) { return std::abs(d) < 1 ? d * d / 2 : std::abs(d) - 0.5; });
-    } else if (name.starts_with("bce")) {
-      made = x.through(softplus);
-    } else if (name == "cross_entropy") {
-      made = {.mean = std::log(static_cast<double>(applied.inner[1])) + x.sd * x.sd / 2, .sd = x.sd + 1e-6};
-      n = applied.inner[0];
-    } else if (name == "triplet_margin_loss") {
-      const double d = applied.inner[1];
-      const double near = std::sqrt(d) * apart.rms(), far = std::sqrt(d) * std::sqrt(x.rms() * x.rms() + 1);
-      made = Value{.mean = near - far + 1, .sd = apart.sd}.through([](double v) { return std::max(v, 0.0); });
-      n = applied.inner[0];
-    } else if (name ==
-               "kl_div") {  // rows of probabilities, each about 1 / row; the mean is over the first axis
-      const ops::Shape& shape = applied.operands[0];
-      const double row = shape.dims[shape.rank - 1U], rows = n / row / shape.dims[0];
-      made = {.mean = rows * (0.5 * (1 - 1 / row) - std::log(row) - x.mean),
-              .sd = rows * (x.sd / std::sqrt(row) + 0.3)};
-      n /= row;
-    } else {  // hinge_embedding_loss
-      made = {.mean = x.mean / 2 + std::max(0.0, 1 - x.mean) / 2, .sd = x.sd};
-    }
-    made.sd /= std::sqrt(n);
-    if (name.ends_with("_sum")) made.mean *= n, made.sd *= n;
-    return made;
-  }
-
   const Program& program_;
   std::vector<Value> values_;
   std::string reason_;
@@ -482,6 +483,8 @@ class Judge {
 
 }  // namespace
 
-bool is_degenerate(const Program& program, std::string* why) { return Judge(program).degenerate(why); }
+bool is_degenerate(const Program& program, std::string* why) {
+  return DegeneracyCheck(program).degenerate(why);
+}
 
 }  // namespace nereid::synth

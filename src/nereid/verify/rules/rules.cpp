@@ -26,6 +26,58 @@ constexpr std::array<std::string_view, 3> kPolicies = {"strict", "mostly", "hybr
 constexpr double kMemoryFloor = 4e9,
                  kMemoryFactor = 16;  // of all storages of all phases, in bytes and times the reference's
 
+Evidence evidence_of_step(std::string_view rule, std::string sentence, const StepAnalysis* step) {
+  Evidence e{.rule = std::string(rule), .sentence = std::move(sentence)};
+  if (step != nullptr) {
+    e.file = step->place.file, e.line = step->place.line;
+    if (step->work == Work::kTriton) e.kernel = step->name;
+  }
+  return e;
+}
+
+// Whether forward does no work, and all that it returns are views of what it is given: inputs, parameters
+// and buffers that it leaves alone. There is nothing to launch a kernel for then.
+bool returns_views_only(const TraceAnalysis& facts, const Dataflow& flow) {
+  const auto outputs = outputs_of(facts);
+  const auto is_given = [&](const FlatOutput& output) {
+    const auto role = facts.trace->storages[static_cast<size_t>(output.storage)].role;
+    return !input_path(facts, output.storage).empty() ||
+           ((role == trace::Role::kParameter || role == trace::Role::kBuffer) &&
+            flow.made_before[static_cast<size_t>(output.storage)]);
+  };
+  const auto does_nothing = [](const StepAnalysis& step) {
+    return step.work == Work::kFree && step.writes.empty();
+  };
+  return !outputs.empty() && std::ranges::all_of(outputs, is_given) &&
+         std::ranges::all_of(facts.phases.at(static_cast<size_t>(facts.judged())).steps, does_nothing);
+}
+
+// A step that worked on the inputs in call 0 and has no equal in `call`. None is looked for where host code
+// read integer inputs: how much there is to do may then differ from draw to draw.
+const StepAnalysis* work_lost(const TraceAnalysis& facts, int call) {
+  for (const auto& storage : facts.trace->storages)
+    if (storage.pinned) return nullptr;
+  const PhaseAnalysis *first = nullptr, *judged = nullptr;
+  for (const auto& phase : facts.phases) {
+    if (phase.kind != trace::PhaseKind::kForward) continue;
+    if (phase.call == 0) first = &phase;
+    if (phase.call == call) judged = &phase;
+  }
+  if (first == nullptr || judged == nullptr || first == judged) return nullptr;
+  // Doing the same thing fewer times is no sign of anything: a first call may warm up before it captures a
+  // graph.
+  std::set<std::string> present;
+  for (const auto& s : judged->steps)
+    if (s.work != Work::kFree) present.insert(s.key);
+  const auto origins = origins_of_call(facts, 0);
+  for (size_t i = 0; i < first->steps.size(); ++i) {
+    const auto& s = first->steps[i];
+    if (s.work == Work::kFree || (origins[i] & kAnyInputs) == 0) continue;
+    if (!present.contains(s.key)) return &s;
+  }
+  return nullptr;
+}
+
 class Checker {
  public:
   Checker(const TraceAnalysis& reference, const TraceAnalysis& candidate, Policy policy)
@@ -35,7 +87,7 @@ class Checker {
         reference_flow_(trace_dataflow(reference)),
         flow_(trace_dataflow(candidate)),
         steps_(candidate.phases.at(static_cast<size_t>(candidate.judged())).steps),
-        only_views_(hands_through(reference, reference_flow_) && hands_through(candidate, flow_)) {}
+        only_views_(returns_views_only(reference, reference_flow_) && returns_views_only(candidate, flow_)) {}
 
   RuleReport check_trace() {
     count();
@@ -109,19 +161,11 @@ class Checker {
  private:
   const StepAnalysis& step(int i) const { return steps_.at(static_cast<size_t>(i)); }
 
-  static Evidence evidence(std::string_view rule, std::string sentence, const StepAnalysis* step) {
-    Evidence e{.rule = std::string(rule), .sentence = std::move(sentence)};
-    if (step != nullptr) {
-      e.file = step->place.file, e.line = step->place.line;
-      if (step->work == Work::kTriton) e.kernel = step->name;
-    }
-    return e;
-  }
   Evidence& break_rule(std::string_view rule, std::string sentence, const StepAnalysis* step = nullptr) {
-    return report_.broken.emplace_back(evidence(rule, std::move(sentence), step));
+    return report_.broken.emplace_back(evidence_of_step(rule, std::move(sentence), step));
   }
   void remark(std::string_view rule, std::string sentence, const StepAnalysis* step = nullptr) {
-    report_.remarks.push_back(evidence(rule, std::move(sentence), step));
+    report_.remarks.push_back(evidence_of_step(rule, std::move(sentence), step));
   }
 
   void count() {
@@ -181,23 +225,6 @@ class Checker {
                       maker != nullptr ? maker->name : "outside this call"),
           maker);
     }
-  }
-
-  // Whether forward does no work, and all that it returns are views of what it is given: inputs, parameters
-  // and buffers that it leaves alone. There is nothing to launch a kernel for then.
-  static bool hands_through(const TraceAnalysis& facts, const Dataflow& flow) {
-    const auto outputs = outputs_of(facts);
-    const auto is_given = [&](const FlatOutput& output) {
-      const auto role = facts.trace->storages[static_cast<size_t>(output.storage)].role;
-      return !input_path(facts, output.storage).empty() ||
-             ((role == trace::Role::kParameter || role == trace::Role::kBuffer) &&
-              flow.made_before[static_cast<size_t>(output.storage)]);
-    };
-    const auto does_nothing = [](const StepAnalysis& step) {
-      return step.work == Work::kFree && step.writes.empty();
-    };
-    return !outputs.empty() && std::ranges::all_of(outputs, is_given) &&
-           std::ranges::all_of(facts.phases.at(static_cast<size_t>(facts.judged())).steps, does_nothing);
   }
 
   // Launches are seen to write when they are replayed (input-written is then given from what the replay
@@ -276,32 +303,6 @@ class Checker {
       if (written.contains(storage)) names.insert(state.name);
     }
     return names;
-  }
-
-  // A step that worked on the inputs in call 0 and has no equal in `call`. None is looked for where host code
-  // read integer inputs: how much there is to do may then differ from draw to draw.
-  static const StepAnalysis* work_lost(const TraceAnalysis& facts, int call) {
-    for (const auto& storage : facts.trace->storages)
-      if (storage.pinned) return nullptr;
-    const PhaseAnalysis *first = nullptr, *judged = nullptr;
-    for (const auto& phase : facts.phases) {
-      if (phase.kind != trace::PhaseKind::kForward) continue;
-      if (phase.call == 0) first = &phase;
-      if (phase.call == call) judged = &phase;
-    }
-    if (first == nullptr || judged == nullptr || first == judged) return nullptr;
-    // Doing the same thing fewer times is no sign of anything: a first call may warm up before it captures a
-    // graph.
-    std::set<std::string> present;
-    for (const auto& s : judged->steps)
-      if (s.work != Work::kFree) present.insert(s.key);
-    const auto origins = origins_of_call(facts, 0);
-    for (size_t i = 0; i < first->steps.size(); ++i) {
-      const auto& s = first->steps[i];
-      if (s.work == Work::kFree || (origins[i] & kAnyInputs) == 0) continue;
-      if (!present.contains(s.key)) return &s;
-    }
-    return nullptr;
   }
 
   void outputs_are_fresh() {
