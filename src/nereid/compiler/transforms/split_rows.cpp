@@ -26,6 +26,86 @@ constexpr int64_t kReductionChunk = 1024;  // of one dimension that is cut: a bl
 // Where rows are adjacent in memory, a program takes so many of them at once.
 constexpr int64_t kAdjacentRows = 32, kLongColumn = 1024, kMinChunk = 128;
 
+bool is_row_reduction(const Graph& graph, const Node& node) {
+  return !node.special() && !node.scan && node.reduction != Reduction::kNone && !is_contraction(graph, node);
+}
+
+// The largest thing that is read is along the rows in memory, and not along what is reduced.
+bool are_rows_inner(const Graph& graph, const Node& node) {
+  bool inner = false;
+  const auto rank = static_cast<int>(node.sizes.size());
+  for (const ExprId id : graph.exprs.below(node.body)) {
+    const Expr& load = graph.exprs[id];
+    // A gather's places are adjacent or not, whichever way it is cut.
+    if (load.kind != Expr::Kind::kLoad || !load.args.empty() || rank == 0) continue;
+    Index address;
+    for (size_t d = 0; d < load.at.size(); ++d)
+      address = address + load.at[d] * graph.tensors[static_cast<size_t>(load.tensor)].strides[d];
+    bool reduced = false;
+    for (size_t r = 0; r < node.reduced.size(); ++r)
+      reduced = reduced || address.uses(rank + static_cast<int>(r));
+    if (!reduced) continue;
+    if (address.stride(rank + static_cast<int>(node.reduced.size()) - 1) == 1) return false;
+    inner = inner || address.stride(rank - 1) == 1;
+  }
+  return inner;
+}
+
+// Leading dimensions of what is reduced that are the rows of other reductions, over the same columns, whose
+// results it reads: as the loss over all rows of log-softmaxes. Those are one kernel with the part of it
+// that is of a row; 0 where there are none, or too few rows.
+size_t shared_leading_dims(const Graph& graph, const Node& node) {
+  if (!is_row_reduction(graph, node) || element_count(node.sizes) >= kFewRows) return 0;
+  for (const ExprId id : graph.exprs.below(node.body)) {
+    const Expr& load = graph.exprs[id];
+    const Node* maker = load.kind == Expr::Kind::kLoad ? graph.maker(load.tensor) : nullptr;
+    if (maker == nullptr || !is_row_reduction(graph, *maker) || !maker->at.empty() || !load.args.empty())
+      continue;
+    const size_t rank = maker->sizes.size();
+    if (rank <= node.sizes.size() || rank >= node.extents().size() || load.at != dimensions(rank)) continue;
+    const Extents all = node.extents(), behind(all.begin() + static_cast<std::ptrdiff_t>(rank), all.end());
+    if (behind == maker->reduced && element_count(maker->sizes) >= kFewRows) return rank - node.sizes.size();
+  }
+  return 0;
+}
+
+// A sum over r of exp(element(r) - shift), where the shift is made of the largest element.
+struct Exponentials {
+  TensorId largest = -1;
+  ExprId element = -1, shift = -1;
+};
+std::optional<Exponentials> as_exponentials(const Graph& graph, const Node& node) {
+  if (!is_row_reduction(graph, node) || node.reduction != Reduction::kSum) return std::nullopt;
+  const Expr& body = graph.exprs[node.body];
+  if (body.kind != Expr::Kind::kApply || body.fn != Fn::kExp) return std::nullopt;
+  const Expr& distance = graph.exprs[body.args[0]];
+  if (distance.kind != Expr::Kind::kApply || distance.fn != Fn::kSub) return std::nullopt;
+  Exponentials found{.element = distance.args[0], .shift = distance.args[1]};
+  for (const ExprId id : graph.exprs.below(found.shift)) {
+    const Expr& load = graph.exprs[id];
+    if (load.kind != Expr::Kind::kLoad) continue;
+    const bool first = found.largest < 0 || found.largest == load.tensor;
+    if (!first || load.at != dimensions(node.sizes.size()) || !load.args.empty()) return std::nullopt;
+    found.largest = load.tensor;
+  }
+  return found.largest < 0 ? std::nullopt : std::optional(found);
+}
+
+// The part's dimensions, where the parts are what is reduced.
+std::vector<Index> part_dimensions(size_t rows) {
+  std::vector<Index> at = dimensions(rows);
+  at.insert(at.begin(), Index::dimension(static_cast<int>(rows)));
+  return at;
+}
+
+// Of what is reduced, the first that a part reduces: few are enough where they are all that there are.
+size_t split_dimension(const Node& node) {
+  int64_t parts = 1;
+  for (size_t d = 0; d + 1 < node.reduced.size(); ++d)
+    if (parts *= node.reduced[d]; parts >= kFewParts) return d + 1;
+  return node.reduced.size() - 1;
+}
+
 // sum over c of body becomes sum over s of (sum over c' of body at s * chunk + c').
 class RowSplitter {
  public:
@@ -45,7 +125,7 @@ class RowSplitter {
         all.insert(all.end(), also.begin(), also.end());
       }
     for (const Node& node : before)
-      if (const auto of = exponentials_of(node)) {
+      if (const auto of = as_exponentials(graph_, node)) {
         const auto largest = std::ranges::find(before, of->largest, &Node::out);
         if (largest != before.end() && largest->reduction == Reduction::kMax &&
             largest->body == of->element && largest->sizes == node.sizes && largest->reduced == node.reduced)
@@ -69,59 +149,19 @@ class RowSplitter {
 
  private:
   void place(Node node) {
-    const size_t rows = rows_of_others(node);
+    const size_t rows = shared_leading_dims(graph_, node);
     if (rows > 0)
       split_before(std::move(node), rows);
     else if (!anywhere_ && is_long(node))
       split_before(cut(std::move(node)), 0);
     else if (const int64_t parts = anywhere_ ? parts_of(node) : 1; parts <= 1)
       add(std::move(node));
-    else if (const auto of = exponentials_of(node); of && held_.contains(of->largest))
+    else if (const auto of = as_exponentials(graph_, node); of && held_.contains(of->largest))
       split_exponentials(std::move(node), *of);
     else if (parts == kSplits && shifts_.contains(node.out))
       split_largest(std::move(node));
     else
       split(node, parts);
-  }
-
-  // Leading dimensions of what is reduced that are the rows of other reductions, over the same columns, whose
-  // results it reads: as the loss over all rows of log-softmaxes. Those are one kernel with the part of it
-  // that is of a row; 0 where there are none, or too few rows.
-  size_t rows_of_others(const Node& node) const {
-    if (!is_row_reduction(node) || element_count(node.sizes) >= kFewRows) return 0;
-    for (const ExprId id : graph_.exprs.below(node.body)) {
-      const Expr& load = graph_.exprs[id];
-      const Node* maker = load.kind == Expr::Kind::kLoad ? graph_.maker(load.tensor) : nullptr;
-      if (maker == nullptr || !is_row_reduction(*maker) || !maker->at.empty() || !load.args.empty()) continue;
-      const size_t rank = maker->sizes.size();
-      if (rank <= node.sizes.size() || rank >= node.extents().size() || load.at != dimensions(rank)) continue;
-      const Extents all = node.extents(), behind(all.begin() + static_cast<std::ptrdiff_t>(rank), all.end());
-      if (behind == maker->reduced && element_count(maker->sizes) >= kFewRows)
-        return rank - node.sizes.size();
-    }
-    return 0;
-  }
-
-  // A sum over r of exp(element(r) - shift), where the shift is made of the largest element.
-  struct Exponentials {
-    TensorId largest = -1;
-    ExprId element = -1, shift = -1;
-  };
-  std::optional<Exponentials> exponentials_of(const Node& node) const {
-    if (!is_row_reduction(node) || node.reduction != Reduction::kSum) return std::nullopt;
-    const Expr& body = graph_.exprs[node.body];
-    if (body.kind != Expr::Kind::kApply || body.fn != Fn::kExp) return std::nullopt;
-    const Expr& distance = graph_.exprs[body.args[0]];
-    if (distance.kind != Expr::Kind::kApply || distance.fn != Fn::kSub) return std::nullopt;
-    Exponentials found{.element = distance.args[0], .shift = distance.args[1]};
-    for (const ExprId id : graph_.exprs.below(found.shift)) {
-      const Expr& load = graph_.exprs[id];
-      if (load.kind != Expr::Kind::kLoad) continue;
-      const bool first = found.largest < 0 || found.largest == load.tensor;
-      if (!first || load.at != dimensions(node.sizes.size()) || !load.args.empty()) return std::nullopt;
-      found.largest = load.tensor;
-    }
-    return found.largest < 0 ? std::nullopt : std::optional(found);
   }
 
   // A part of `node`, whose body becomes `body` of the old one inside of the row and `outside` elsewhere:
@@ -145,20 +185,13 @@ class RowSplitter {
     const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
     return add_part(std::move(part), places ? DType::kI64 : element.type());
   }
-  // The part's dimensions, where the parts are what is reduced.
-  static std::vector<Index> of_parts(size_t rows) {
-    std::vector<Index> at = dimensions(rows);
-    at.insert(at.begin(), Index::dimension(static_cast<int>(rows)));
-    return at;
-  }
-
   // The largest of each part, which a program holds in registers; then the largest of those.
   void split_largest(Node node) {
     const TensorId part = part_by(node, kHeldPart, [](Value x) { return x; }, identity(node.reduction));
     held_[node.out] = part;
     shifts_.erase(node.out);
     node.reduced = {graph_.tensors[static_cast<size_t>(part)].sizes[0]};
-    node.body = graph_.exprs.load(part, of_parts(node.sizes.size()), graph_.exprs[node.body].type);
+    node.body = graph_.exprs.load(part, part_dimensions(node.sizes.size()), graph_.exprs[node.body].type);
     place(std::move(node));
   }
 
@@ -175,8 +208,8 @@ class RowSplitter {
     node.body = of.element;
     const TensorId part = part_by(node, kHeldPart, [&](Value x) { return (x - shift).apply(Fn::kExp); }, 0);
     node.reduced = {graph_.tensors[static_cast<size_t>(part)].sizes[0]};
-    const Value sum(exprs, exprs.load(part, of_parts(rows), exprs[whole].type)),
-        own(exprs, exprs.load(largest, of_parts(rows), exprs[whole].type));
+    const Value sum(exprs, exprs.load(part, part_dimensions(rows), exprs[whole].type)),
+        own(exprs, exprs.load(largest, part_dimensions(rows), exprs[whole].type));
     node.body = (sum * (own - Value(exprs, of.shift)).apply(Fn::kExp)).id();
     place(std::move(node));
   }
@@ -213,7 +246,7 @@ class RowSplitter {
       for (const TensorId id : graph_.reads(*node)) {
         if (element_count(graph_.tensors[static_cast<size_t>(id)].sizes) >= elements) ++wide;
         const auto maker = std::ranges::find(nodes, id, &Node::out);
-        if (maker != nodes.end() && is_row_reduction(**maker)) last = std::max(last, id);
+        if (maker != nodes.end() && is_row_reduction(graph_, **maker)) last = std::max(last, id);
       }
       return wide <= kSharedTensors &&
              (last == moments.rough || last == moments.rest || last == moments.squares);
@@ -222,7 +255,8 @@ class RowSplitter {
 
   // A length of parts that fits a program: one of equal parts of whole vectors, if there is one.
   int64_t chunk_of(const Node& node) const {
-    const int64_t most = rows_are_inner(node) ? kHeldColumn : kHeldPart, count = element_count(node.reduced);
+    const int64_t most = are_rows_inner(graph_, node) ? kHeldColumn : kHeldPart,
+                  count = element_count(node.reduced);
     for (int64_t chunk = most; chunk > most * 3 / 4; chunk -= 4)
       if (count % chunk == 0) return chunk;
     return most;
@@ -262,8 +296,8 @@ class RowSplitter {
       return elements(static_cast<int>(rows), node.extents(),
                       [&](int64_t n) { return static_cast<double>(n) * number; });
     };
-    const Value means(exprs, exprs.load(parts->means, of_parts(rows), DType::kF32));
-    const Value squares(exprs, exprs.load(parts->squares, of_parts(rows), DType::kF32));
+    const Value means(exprs, exprs.load(parts->means, part_dimensions(rows), DType::kF32));
+    const Value squares(exprs, exprs.load(parts->squares, part_dimensions(rows), DType::kF32));
     const Value distance = means - Value(exprs, exprs.load(parts->of.rough, dimensions(rows), DType::kF32));
     const Value share = weighted(parts->of.share);
     node.body = (node.out == parts->of.rough  ? means * share
@@ -273,14 +307,9 @@ class RowSplitter {
     place(std::move(node));
   }
 
-  bool is_row_reduction(const Node& node) const {
-    return !node.special() && !node.scan && node.reduction != Reduction::kNone &&
-           !is_contraction(graph_, node);
-  }
-
   // Programs share its rows (tile.h), because who reads its result reads the rows, too: a softmax, a norm.
   bool is_shared(const Node& node, const std::vector<TensorId>& read_with) const {
-    if (!is_row_reduction(node) || graph_.exprs[node.body].type != DType::kF32) return false;
+    if (!is_row_reduction(graph_, node) || graph_.exprs[node.body].type != DType::kF32) return false;
     if (node.reduction != Reduction::kSum && node.reduction != Reduction::kMax &&
         node.reduction != Reduction::kMin)
       return false;
@@ -288,7 +317,7 @@ class RowSplitter {
         has_short_runs(graph_, node.body, node.sizes, node.reduced, target_))
       return false;
     const int64_t elements = element_count(node.extents());
-    return !rows_are_inner(node) && std::ranges::any_of(graph_.reads(node), [&](TensorId id) {
+    return !are_rows_inner(graph_, node) && std::ranges::any_of(graph_.reads(node), [&](TensorId id) {
       return shared_.contains(id) ||
              (element_count(graph_.tensors[static_cast<size_t>(id)].sizes) >= elements &&
               std::ranges::find(read_with, id) != read_with.end());
@@ -297,16 +326,8 @@ class RowSplitter {
 
   bool is_long(const Node& node) const {
     const bool places = node.reduction == Reduction::kArgMax || node.reduction == Reduction::kArgMin;
-    return is_row_reduction(node) && !places && element_count(node.sizes) < kFewRows &&
+    return is_row_reduction(graph_, node) && !places && element_count(node.sizes) < kFewRows &&
            element_count(node.reduced) > kLongRow;
-  }
-
-  // Of what is reduced, the first that a part reduces: few are enough where they are all that there are.
-  static size_t split_dimension(const Node& node) {
-    int64_t parts = 1;
-    for (size_t d = 0; d + 1 < node.reduced.size(); ++d)
-      if (parts *= node.reduced[d]; parts >= kFewParts) return d + 1;
-    return node.reduced.size() - 1;
   }
 
   // Where the dimensions before the last one make too few parts, that one is cut into chunks.
@@ -358,33 +379,12 @@ class RowSplitter {
 
   // In how many parts; 1: in one go.
   int64_t parts_of(const Node& node) const {
-    if (!is_row_reduction(node)) return 1;
+    if (!is_row_reduction(graph_, node)) return 1;
     const int64_t rows = element_count(node.sizes), count = element_count(node.reduced);
     if (rows < kFewRows && count > kLongRow) return kSplits;
     const int64_t programs = (rows + kAdjacentRows - 1) / kAdjacentRows;
-    if (count < kLongColumn || programs > target_.multiprocessors || !rows_are_inner(node)) return 1;
+    if (count < kLongColumn || programs > target_.multiprocessors || !are_rows_inner(graph_, node)) return 1;
     return std::min(4 * target_.multiprocessors / programs, count / kMinChunk);
-  }
-
-  // The largest thing that is read is along the rows in memory, and not along what is reduced.
-  bool rows_are_inner(const Node& node) const {
-    bool inner = false;
-    const auto rank = static_cast<int>(node.sizes.size());
-    for (const ExprId id : graph_.exprs.below(node.body)) {
-      const Expr& load = graph_.exprs[id];
-      // A gather's places are adjacent or not, whichever way it is cut.
-      if (load.kind != Expr::Kind::kLoad || !load.args.empty() || rank == 0) continue;
-      Index address;
-      for (size_t d = 0; d < load.at.size(); ++d)
-        address = address + load.at[d] * graph_.tensors[static_cast<size_t>(load.tensor)].strides[d];
-      bool reduced = false;
-      for (size_t r = 0; r < node.reduced.size(); ++r)
-        reduced = reduced || address.uses(rank + static_cast<int>(r));
-      if (!reduced) continue;
-      if (address.stride(rank + static_cast<int>(node.reduced.size()) - 1) == 1) return false;
-      inner = inner || address.stride(rank - 1) == 1;
-    }
-    return inner;
   }
 
   void add(Node node) {
@@ -418,7 +418,7 @@ class RowSplitter {
     if (!places) {
       const TensorId made = parts_by(node.reduction);
       node.reduced = {graph_.tensors[static_cast<size_t>(made)].sizes[0]};
-      node.body = exprs.load(made, of_parts(rows), type);
+      node.body = exprs.load(made, part_dimensions(rows), type);
       add(std::move(node));
       return;
     }
@@ -428,7 +428,7 @@ class RowSplitter {
     Node which{.sizes = node.sizes,
                .reduced = {graph_.tensors[static_cast<size_t>(best)].sizes[0]},
                .reduction = node.reduction,
-               .body = exprs.load(best, of_parts(rows), type),
+               .body = exprs.load(best, part_dimensions(rows), type),
                .name = node.name + "_part"};
     const TensorId winner = add_part(which, DType::kI64);
     const Value s(exprs, exprs.load(winner, dimensions(rows), DType::kI64));
