@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -125,6 +126,55 @@ uint64_t hash_of(const Expr& e) {
   return hash;
 }
 
+std::optional<double> number_of(const Expr& expr) {
+  if (expr.kind != Expr::Kind::kConstant) return std::nullopt;
+  return trace::is_floating(expr.type) ? expr.number : static_cast<double>(expr.integer);
+}
+
+// Between which all numbers of an expression lie. `range`: the same of an argument.
+std::pair<double, double> range_of(const Expr& expr,
+                                   const std::function<std::pair<double, double>(ExprId)>& range) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (const auto number = number_of(expr); number && !std::isnan(*number)) return {*number, *number};
+  if (expr.kind != Expr::Kind::kApply || !trace::is_floating(expr.type)) return {-kInfinity, kInfinity};
+  const auto of = [&](size_t i) { return range(expr.args[i]); };
+  switch (expr.fn) {
+    case Fn::kExp:
+    case Fn::kExp2:
+    case Fn::kAbs:
+    case Fn::kSqrt:
+    case Fn::kRsqrt:
+      return {0, kInfinity};
+    case Fn::kSigmoid:
+      return {0, 1};
+    case Fn::kTanh:
+    case Fn::kErf:
+      return {-1, 1};
+    case Fn::kMul:
+      return {expr.args[0] == expr.args[1] ? 0 : -kInfinity, kInfinity};
+    case Fn::kNeg:
+      return {-of(0).second, -of(0).first};
+    case Fn::kMax:
+      return {std::max(of(0).first, of(1).first), std::max(of(0).second, of(1).second)};
+    case Fn::kMin:
+      return {std::min(of(0).first, of(1).first), std::min(of(0).second, of(1).second)};
+    case Fn::kWhere:
+      return {std::min(of(1).first, of(2).first), std::max(of(1).second, of(2).second)};
+    default:
+      return {-kInfinity, kInfinity};
+  }
+}
+
+// A boolean compared with a number; x != 0 for not (x == 0).
+std::optional<ExprId> compared_boolean(Exprs& exprs, Fn fn, ExprId id, double other) {
+  const Expr expr = exprs[id];
+  if (expr.type != DType::kBool || (other != 0 && other != 1)) return std::nullopt;
+  if ((fn == Fn::kEqual) == (other == 1)) return id;
+  if (expr.kind != Expr::Kind::kApply || (expr.fn != Fn::kEqual && expr.fn != Fn::kNotEqual))
+    return std::nullopt;
+  return exprs.apply(expr.fn == Fn::kEqual ? Fn::kNotEqual : Fn::kEqual, expr.args);
+}
+
 }  // namespace
 
 ExprId Exprs::intern(Expr expr) {
@@ -206,51 +256,12 @@ ExprId Exprs::load(TensorId tensor, std::vector<Index> at, DType type, std::vect
   return intern(std::move(expr));
 }
 
-std::optional<double> Exprs::number_of(ExprId id) const {
-  const Expr& expr = (*this)[id];
-  if (expr.kind != Expr::Kind::kConstant) return std::nullopt;
-  return trace::is_floating(expr.type) ? expr.number : static_cast<double>(expr.integer);
-}
-
 // Expressions share what they are made of: each is looked at once.
 std::pair<double, double> Exprs::range(ExprId id) const {
   const auto known = ranges_.find(id);
   if (known != ranges_.end()) return known->second;
-  const auto found = range_of(id);
+  const auto found = range_of((*this)[id], [this](ExprId arg) { return range(arg); });
   return ranges_[id] = found;
-}
-
-std::pair<double, double> Exprs::range_of(ExprId id) const {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const Expr& expr = (*this)[id];
-  if (const auto number = number_of(id); number && !std::isnan(*number)) return {*number, *number};
-  if (expr.kind != Expr::Kind::kApply || !trace::is_floating(expr.type)) return {-kInfinity, kInfinity};
-  const auto of = [&](size_t i) { return range(expr.args[i]); };
-  switch (expr.fn) {
-    case Fn::kExp:
-    case Fn::kExp2:
-    case Fn::kAbs:
-    case Fn::kSqrt:
-    case Fn::kRsqrt:
-      return {0, kInfinity};
-    case Fn::kSigmoid:
-      return {0, 1};
-    case Fn::kTanh:
-    case Fn::kErf:
-      return {-1, 1};
-    case Fn::kMul:
-      return {expr.args[0] == expr.args[1] ? 0 : -kInfinity, kInfinity};
-    case Fn::kNeg:
-      return {-of(0).second, -of(0).first};
-    case Fn::kMax:
-      return {std::max(of(0).first, of(1).first), std::max(of(0).second, of(1).second)};
-    case Fn::kMin:
-      return {std::min(of(0).first, of(1).first), std::min(of(0).second, of(1).second)};
-    case Fn::kWhere:
-      return {std::min(of(1).first, of(2).first), std::max(of(1).second, of(2).second)};
-    default:
-      return {-kInfinity, kInfinity};
-  }
 }
 
 std::optional<ExprId> Exprs::absorbed(Fn fn, const std::vector<ExprId>& args) {
@@ -260,12 +271,12 @@ std::optional<ExprId> Exprs::absorbed(Fn fn, const std::vector<ExprId>& args) {
     case Fn::kMax:
     case Fn::kMin: {
       if (args[0] == args[1]) return args[0];
-      const auto number = number_of(args[1]);
+      const auto number = number_of((*this)[args[1]]);
       if (!number || !trace::is_floating(first.type)) return std::nullopt;
       const auto [low, high] = range(args[0]);
       if (fn == Fn::kMax ? low >= *number : high <= *number) return args[0];
       if (!inner(fn)) return std::nullopt;
-      const auto before = number_of(first.args[1]);
+      const auto before = number_of((*this)[first.args[1]]);
       if (!before) return std::nullopt;
       const double both = fn == Fn::kMax ? std::max(*before, *number) : std::min(*before, *number);
       return apply(fn, {first.args[0], constant(both, first.type)});
@@ -297,22 +308,12 @@ std::optional<ExprId> Exprs::absorbed(Fn fn, const std::vector<ExprId>& args) {
   }
 }
 
-// A boolean compared with a number; x != 0 for not (x == 0).
-std::optional<ExprId> Exprs::of_a_truth_value(Fn fn, ExprId id, double other) {
-  const Expr expr = (*this)[id];
-  if (expr.type != DType::kBool || (other != 0 && other != 1)) return std::nullopt;
-  if ((fn == Fn::kEqual) == (other == 1)) return id;
-  if (expr.kind != Expr::Kind::kApply || (expr.fn != Fn::kEqual && expr.fn != Fn::kNotEqual))
-    return std::nullopt;
-  return apply(expr.fn == Fn::kEqual ? Fn::kNotEqual : Fn::kEqual, expr.args);
-}
-
 ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
   NEREID_CHECK(static_cast<int>(args.size()) == info(fn).arity, "as many arguments as the function takes");
   if (const auto known = absorbed(fn, args)) return *known;
   const double none = std::nan("");  // equal to nothing
-  const double a = number_of(args[0]).value_or(none);
-  const double b = args.size() > 1 ? number_of(args[1]).value_or(none) : none;
+  const double a = number_of((*this)[args[0]]).value_or(none);
+  const double b = args.size() > 1 ? number_of((*this)[args[1]]).value_or(none) : none;
   const bool first_known = !std::isnan(a), second_known = !std::isnan(b);
   if (fn == Fn::kWhere && first_known) return a != 0 ? args[1] : args[2];
   if (fn == Fn::kWhere && args[1] == args[2]) return args[1];
@@ -331,7 +332,7 @@ ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
     if (second_known) return b != 0 ? args[0] : args[1];
   }
   if (fn == Fn::kEqual || fn == Fn::kNotEqual)
-    if (const auto known = of_a_truth_value(fn, args[0], b)) return *known;
+    if (const auto known = compared_boolean(*this, fn, args[0], b)) return *known;
   const DType type = is_comparison(fn)  ? DType::kBool
                      : fn == Fn::kWhere ? (*this)[args[1]].type
                                         : (*this)[args[0]].type;
@@ -339,7 +340,7 @@ ExprId Exprs::apply(Fn fn, std::vector<ExprId> args) {
     if (const auto known = compared(fn, a, b)) return constant(*known ? 1 : 0, DType::kBool);
   std::vector<double> numbers;
   for (const ExprId arg : args)
-    if (const auto number = number_of(arg)) numbers.push_back(*number);
+    if (const auto number = number_of((*this)[arg])) numbers.push_back(*number);
   if (numbers.size() == args.size() && (trace::is_floating(type) || fn == Fn::kAdd || fn == Fn::kMul))
     if (const auto number = folded(fn, numbers)) return constant(*number, type);
   Expr expr{.kind = Expr::Kind::kApply, .type = type};

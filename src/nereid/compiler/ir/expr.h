@@ -176,16 +176,12 @@ class Exprs {
   ExprId intern(Expr expr);
   ExprId* place_of(const Expr& expr, uint64_t hash);
   // What of chains of extrema, roundings and signs changes nothing (each holds for infinities and NaN too).
-  std::optional<ExprId> of_a_truth_value(Fn fn, ExprId id, double other);
   std::optional<ExprId> absorbed(Fn fn, const std::vector<ExprId>& args);
   // Between which all its numbers lie.
   std::pair<double, double> range(ExprId id) const;
   std::optional<ExprId> gain(const Index& index, const std::vector<ExprId>& further);
   ExprId rebuild(ExprId of, const std::function<ExprId(const Expr&)>& leaf, std::map<ExprId, ExprId>& done,
                  const std::function<Fn(ExprId id, Fn fn)>& function = {});
-  std::optional<double> number_of(ExprId id) const;
-
-  std::pair<double, double> range_of(ExprId id) const;
 
   std::vector<Expr> exprs_;
   mutable std::map<ExprId, std::pair<double, double>> ranges_;

@@ -14,6 +14,24 @@ void insert_by_age(std::vector<Sequence*>& sequences, Sequence* sequence) {
   sequences.insert(std::ranges::lower_bound(sequences, sequence->id, {}, kById), sequence);
 }
 
+// Parameters out of range, or a prompt that is empty or leaves no room for a token. `cached`: the tokens that
+// the cache holds.
+Status check_request(const Request& request, const SchedulerOptions& options, int64_t cached, int64_t room) {
+  NEREID_TRY_STATUS(check_sampling(request.sampling));
+  if (request.samples < 1) return input_error("samples: expected 1 or more, got {}", request.samples);
+  if (request.enough < 0 || request.enough > request.samples)
+    return input_error("enough: expected 0 (all) to {} samples, got {}", request.samples, request.enough);
+  if (request.prompt.empty()) return input_error("prompt: expected one token or more, got none");
+  for (size_t i = 0; i < request.prompt.size(); ++i)
+    if (request.prompt[i] < 0 || request.prompt[i] >= options.vocabulary)
+      return input_error("prompt[{}]: expected a token from 0 to {}, got {}", i, options.vocabulary - 1,
+                         request.prompt[i]);
+  if (std::ssize(request.prompt) >= room)
+    return input_error("prompt: expected fewer than {} tokens (context {}, cache {}), got {}", room,
+                       options.max_length, cached, request.prompt.size());
+  return ok_status();
+}
+
 }  // namespace
 
 std::string_view to_string(Finish finish) {
@@ -41,21 +59,11 @@ Scheduler::Scheduler(const SchedulerOptions& options)
 
 Result<int64_t> Scheduler::add(Request request) {
   NEREID_CHECK(!in_flight_, "to be called between steps");
-  NEREID_TRY_STATUS(check_sampling(request.sampling));
-  if (request.samples < 1) return input_error("samples: expected 1 or more, got {}", request.samples);
-  if (request.enough < 0 || request.enough > request.samples)
-    return input_error("enough: expected 0 (all) to {} samples, got {}", request.samples, request.enough);
-  if (request.prompt.empty()) return input_error("prompt: expected one token or more, got none");
-  for (size_t i = 0; i < request.prompt.size(); ++i)
-    if (request.prompt[i] < 0 || request.prompt[i] >= options_.vocabulary)
-      return input_error("prompt[{}]: expected a token from 0 to {}, got {}", i, options_.vocabulary - 1,
-                         request.prompt[i]);
-  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t cached = blocks_.capacity() * blocks_.block_size();
   // A sample's last token is never computed.
-  const int64_t room = std::min(options_.max_length, blocks_.capacity() * blocks_.block_size() + 1);
-  if (prompt >= room)
-    return input_error("prompt: expected fewer than {} tokens (context {}, cache {}), got {}", room,
-                       options_.max_length, blocks_.capacity() * blocks_.block_size(), prompt);
+  const int64_t room = std::min(options_.max_length, cached + 1);
+  NEREID_TRY_STATUS(check_request(request, options_, cached, room));
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
   if (unbegun_ >= options_.max_waiting)
     return Error{fmt::format("the queue is full: {} requests wait", unbegun_), Blame::kOurs};
 

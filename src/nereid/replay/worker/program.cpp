@@ -10,6 +10,68 @@ namespace nereid::replay {
 using trace::StorageId;
 using trace::ValueId;
 
+// Which storages a step looks at and changes.
+struct StepAccesses {
+  std::set<StorageId> reads, writes;
+  bool random = false;
+};
+
+namespace {
+
+StorageId value_storage(const trace::Trace& trace, ValueId value) { return trace.values[value].storage; }
+
+void touch_call(const trace::Trace& trace, const PreparedCall& prepared_call, StepAccesses& touch) {
+  if (!prepared_call.shape_only())
+    for (const auto value : prepared_call.reads()) touch.reads.insert(value_storage(trace, value));
+  for (const auto value : prepared_call.writes()) touch.writes.insert(value_storage(trace, value));
+  for (const auto value : prepared_call.bound_results()) touch.writes.insert(value_storage(trace, value));
+  touch.random |= prepared_call.random();
+}
+
+// What an autotuner's hooks touch, which run in some replays of a launch.
+void touch_tuning(const trace::Trace& trace, const PreparedTuning& tuning, StepAccesses& touch) {
+  const bool random = touch.random;
+  tuning.for_calls([&](const PreparedCall& prepared_call) { touch_call(trace, prepared_call, touch); });
+  touch.random = random;
+}
+
+StepAccesses touch_of(const trace::Trace& trace, const PreparedStep& step) {
+  StepAccesses touch;
+  if (const auto* prepared_call = std::get_if<PreparedCall>(&step)) touch_call(trace, *prepared_call, touch);
+  const auto* launch = std::get_if<PreparedLaunch>(&step);
+  if (launch && launch->tuning) touch_tuning(trace, *launch->tuning, touch);
+  if (launch)
+    for (const auto& alternative : launch->alternatives) {
+      for (const auto& prepared_call : alternative.before) touch_call(trace, prepared_call, touch);
+      for (size_t b = 0; b < alternative.buffers.size(); ++b) {
+        if (alternative.read[b]) touch.reads.insert(value_storage(trace, alternative.buffers[b]));
+        if (alternative.written[b]) touch.writes.insert(value_storage(trace, alternative.buffers[b]));
+        // One that the kernel does nothing with is handed over all the same.
+        if (!alternative.read[b] && !alternative.written[b])
+          touch.reads.insert(value_storage(trace, alternative.buffers[b]));
+      }
+    }
+  return touch;
+}
+
+// Operators that do more than go once over their elements may make something as large as what they give. In
+// a fenced replay, a candidate's, what any of them gives is moved to where it is fenced.
+int64_t scratch_of(const trace::Trace& trace, const PreparedPhase& phase, size_t i, const StepAccesses& touch,
+                   const ProgramOptions& options) {
+  const auto* call = std::get_if<trace::Call>(&phase.phase->steps[i]);
+  const bool fenced = !options.reference && !options.spend;
+  if (!call || !phase.needed[i] || (trace::listed_class(call->op) <= trace::OpClass::kPointwise && !fenced))
+    return 0;
+  if (const auto* prepared_call = std::get_if<PreparedCall>(&phase.steps[i]);
+      prepared_call && prepared_call->allocates())
+    return 0;
+  int64_t most = 0;
+  for (const auto s : touch.writes) most = std::max(most, trace.storages[s].bytes);
+  return most;
+}
+
+}  // namespace
+
 // Builds a Program: prepares every step, then walks the data flow over storages.
 class Planner {
  public:
@@ -37,11 +99,6 @@ class Planner {
   }
 
  private:
-  // Which storages a step looks at and changes.
-  struct Touch {
-    std::set<StorageId> reads, writes;
-    bool random = false;
-  };
   std::vector<PreparedPhase>& phases() { return program_->phases_; }
   StorageId storage_of(ValueId value) const { return trace_.values[value].storage; }
   bool before_forward(size_t phase) const {
@@ -87,42 +144,11 @@ class Planner {
     program_->outputs_ = trace::tensors_in(trace_.phases[program_->judged_].output);
   }
 
-  void touch_call(const PreparedCall& prepared_call, Touch& touch) const {
-    if (!prepared_call.shape_only())
-      for (const auto value : prepared_call.reads()) touch.reads.insert(storage_of(value));
-    for (const auto value : prepared_call.writes()) touch.writes.insert(storage_of(value));
-    for (const auto value : prepared_call.bound_results()) touch.writes.insert(storage_of(value));
-    touch.random |= prepared_call.random();
-  }
-
-  // What an autotuner's hooks touch, which run in some replays of a launch.
-  void touch_tuning(const PreparedTuning& tuning, Touch& touch) const {
-    const bool random = touch.random;
-    tuning.for_calls([&](const PreparedCall& prepared_call) { touch_call(prepared_call, touch); });
-    touch.random = random;
-  }
-
   void find_touches() {
     touches_.resize(phases().size());
     created_in_.assign(trace_.storages.size(), -1);
     for (size_t p = 0; p < phases().size(); ++p) {
-      for (const auto& step : phases()[p].steps) {
-        auto& touch = touches_[p].emplace_back();
-        if (const auto* prepared_call = std::get_if<PreparedCall>(&step)) touch_call(*prepared_call, touch);
-        const auto* launch = std::get_if<PreparedLaunch>(&step);
-        if (launch && launch->tuning) touch_tuning(*launch->tuning, touch);
-        if (launch)
-          for (const auto& alternative : launch->alternatives) {
-            for (const auto& prepared_call : alternative.before) touch_call(prepared_call, touch);
-            for (size_t b = 0; b < alternative.buffers.size(); ++b) {
-              if (alternative.read[b]) touch.reads.insert(storage_of(alternative.buffers[b]));
-              if (alternative.written[b]) touch.writes.insert(storage_of(alternative.buffers[b]));
-              // One that the kernel does nothing with is handed over all the same.
-              if (!alternative.read[b] && !alternative.written[b])
-                touch.reads.insert(storage_of(alternative.buffers[b]));
-            }
-          }
-      }
+      for (const auto& step : phases()[p].steps) touches_[p].push_back(touch_of(trace_, step));
       for (const auto storage : made_by(p))
         if (created_in_[storage] < 0) created_in_[storage] = static_cast<int>(p);
       if (trace_.phases[p].kind == trace::PhaseKind::kMakeInputs)
@@ -316,7 +342,7 @@ class Planner {
     for (size_t i = 0; i < options_.kept.size(); ++i)
       for (size_t p = 0; p < program_->judged_; ++p)
         if (phases()[p].phase->kind == trace::PhaseKind::kForward &&
-            std::ranges::any_of(touches_[p], [&](const Touch& touch) {
+            std::ranges::any_of(touches_[p], [&](const StepAccesses& touch) {
               return touch.writes.contains(storage_of(options_.kept[i]));
             })) {
           program_->written_before_.push_back(i);
@@ -403,7 +429,8 @@ class Planner {
         if (judged && i == 0) out.standing = alive;
         most = std::max(most, alive);
         if (i == 0) continue;
-        out.scratch = std::max(out.scratch, scratch_of(p, i - 1));
+        out.scratch =
+            std::max(out.scratch, scratch_of(trace_, phases()[p], i - 1, touches_[p][i - 1], options_));
         for (const auto s : phases()[p].release[i - 1]) alive -= trace_.storages[s].bytes;
       }
     }
@@ -412,29 +439,13 @@ class Planner {
         out.saved += trace_.storages[s].bytes;
   }
 
-  // Operators that do more than go once over their elements may make something as large as what they give. In
-  // a fenced replay, a candidate's, what any of them gives is moved to where it is fenced.
-  int64_t scratch_of(size_t p, size_t i) const {
-    const auto* call = std::get_if<trace::Call>(&trace_.phases[p].steps[i]);
-    const bool fenced = !options_.reference && !options_.spend;
-    if (!call || !phases_of(p).needed[i] ||
-        (trace::listed_class(call->op) <= trace::OpClass::kPointwise && !fenced))
-      return 0;
-    if (const auto* prepared_call = std::get_if<PreparedCall>(&phases_of(p).steps[i]);
-        prepared_call && prepared_call->allocates())
-      return 0;
-    int64_t most = 0;
-    for (const auto s : touches_[p][i].writes) most = std::max(most, trace_.storages[s].bytes);
-    return most;
-  }
-
   const trace::Trace& trace_;
   Machine& machine_;
   const ProgramOptions& options_;
   std::unique_ptr<Program> program_;
-  std::vector<std::vector<Touch>> touches_;  // [phase][step]
-  std::vector<int> created_in_;              // by storage: the phase; -1: no phase of this trace
-  std::vector<bool> kept_;                   // by storage: made by an earlier call from its inputs
+  std::vector<std::vector<StepAccesses>> touches_;  // [phase][step]
+  std::vector<int> created_in_;                     // by storage: the phase; -1: no phase of this trace
+  std::vector<bool> kept_;                          // by storage: made by an earlier call from its inputs
   std::set<int> wanted_calls_;
 };
 
