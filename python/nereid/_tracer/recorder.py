@@ -27,6 +27,46 @@ MAX_CONSTANT_BYTES = 128 << 20
 MAX_STORAGES = 1_000_000
 
 
+def written_tensors(facts, args, kwargs):
+    written = []
+    for position, name in zip(facts.written_positions, facts.written_names):
+        argument = args[position] if position < len(args) else kwargs.get(name)
+        if isinstance(argument, torch.Tensor):
+            written.append(argument)
+        elif isinstance(argument, (list, tuple)):
+            written.extend(tensor for tensor in argument if isinstance(tensor, torch.Tensor))
+    return written
+
+
+def set_over_tensor(recorder, args, kwargs):
+    """`set_` to a storage, as the overload that takes a tensor over it: a trace's arguments are views."""
+    target, source = args[0], args[1]
+    fake = source._untyped_storage if isinstance(source, torch.TypedStorage) else source
+    id = recorder._storage_ids.get(fake._cdata)
+    if id is None:
+        raise Untraceable("set_ to a storage that belongs to no tensor")
+    storage, width = recorder.storages[id], target.element_size()
+    count = fake.nbytes() // width
+    offset, size, strides = (
+        *args[2:],
+        *[kwargs[key] for key in ("storage_offset", "size", "stride") if key in kwargs],
+        None,
+        None,
+        None,
+    )[:3]
+    if size is None:
+        offset, size, strides = 0, [count], [1]
+    if not strides:
+        strides = list(composites.contiguous(size))
+    func = torch.ops.aten.set_.source_Tensor_storage_offset
+    return (
+        func,
+        operator(func),
+        (target, recorder.view(storage, target.dtype, (count,), (1,), 0), offset, list(size), list(strides)),
+        {},
+    )
+
+
 class Recorder(TorchDispatchMode):
     def __init__(self, path, fake_mode):
         super().__init__()
@@ -293,7 +333,7 @@ class Recorder(TorchDispatchMode):
             if kwargs:
                 kwargs = {key: self._adopt_one(arg) for key, arg in kwargs.items()}
             if facts.takes_storage:
-                func, facts, args, kwargs = self._storage_as_tensor(args, kwargs)
+                func, facts, args, kwargs = set_over_tensor(self, args, kwargs)
             if kind == Kind.READ:
                 streams.current().synchronize()
                 return self.known.read(func, args, kwargs)
@@ -343,7 +383,7 @@ class Recorder(TorchDispatchMode):
             step["parts"] = parts
         read = {storage.id: storage for storage in map(self.storage_of, tensors_in(args, kwargs))}
         written = {
-            storage.id: storage for storage in map(self.storage_of, self._written(facts, args, kwargs))
+            storage.id: storage for storage in map(self.storage_of, written_tensors(facts, args, kwargs))
         }
         for tensor in tensors_in((result,), {}):
             storage = self.storage_of(tensor)
@@ -365,16 +405,6 @@ class Recorder(TorchDispatchMode):
             return encoded
         return [pair for pair in encoded or () if pair[0] != "dtype"] + [["dtype", self.encode(result.dtype)]]
 
-    def _written(self, facts, args, kwargs):
-        written = []
-        for position, name in zip(facts.written_positions, facts.written_names):
-            argument = args[position] if position < len(args) else kwargs.get(name)
-            if isinstance(argument, torch.Tensor):
-                written.append(argument)
-            elif isinstance(argument, (list, tuple)):
-                written.extend(tensor for tensor in argument if isinstance(tensor, torch.Tensor))
-        return written
-
     def _compute(self, func, facts, args, kwargs):
         """Shapes and strides of the result: FakeTensorMode's work, helped by what is known."""
         if facts.generator and kwargs.get("generator") is not None:
@@ -391,34 +421,6 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         except (fake_tensor.DynamicOutputShapeException, fake_tensor.DataDependentOutputException):
             return self.known.shape_by_value(func, args, kwargs)
-
-    def _storage_as_tensor(self, args, kwargs):
-        """`set_` to a storage, as the overload that takes a tensor over it: a trace's arguments are views."""
-        target, source = args[0], args[1]
-        fake = source._untyped_storage if isinstance(source, torch.TypedStorage) else source
-        id = self._storage_ids.get(fake._cdata)
-        if id is None:
-            raise Untraceable("set_ to a storage that belongs to no tensor")
-        storage, width = self.storages[id], target.element_size()
-        count = fake.nbytes() // width
-        offset, size, strides = (
-            *args[2:],
-            *[kwargs[key] for key in ("storage_offset", "size", "stride") if key in kwargs],
-            None,
-            None,
-            None,
-        )[:3]
-        if size is None:
-            offset, size, strides = 0, [count], [1]
-        if not strides:
-            strides = list(composites.contiguous(size))
-        func = torch.ops.aten.set_.source_Tensor_storage_offset
-        return (
-            func,
-            operator(func),
-            (target, self.view(storage, target.dtype, (count,), (1,), 0), offset, list(size), list(strides)),
-            {},
-        )
 
     def _adopt_one(self, argument):
         if isinstance(argument, torch.Tensor):
