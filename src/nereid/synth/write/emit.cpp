@@ -1,246 +1,243 @@
-// Steps as statements and expressions of a body.
+#include "nereid/synth/write/emit.h"
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstring>
 
-#include "nereid/ops/spelling.h"
-#include "nereid/synth/write/emitter.h"
+#include "nereid/synth/write/body_writer.h"
 #include "nereid/synth/write/phrasing.h"
 
 namespace nereid::synth {
+namespace {
 
-void Emitter::steps(Body& body, size_t first, size_t end, bool regions) {
-  auto region = std::lower_bound(style_.regions.begin(), style_.regions.end(), first,
-                                 [](const Region& r, size_t i) { return r.first < i; });
-  for (size_t i = first; i < end; ++i) {
-    if (regions && region != style_.regions.end() && region->first == i) {
-      apart(body, *region);
-      i = region->last;
-      ++region;
-    } else {
-      one(body, i);
-    }
-  }
+void normal(std::string& to, const ops::Shape& size, const CodeStyle& style, SizeNames& sizes) {
+  const bool listed = style.made == 1 && size.rank > 0, once_more = style.made == 2 && size.rank > 1,
+             between = style.made == 3;
+  to += between ? "2 * torch.rand(" : "torch.randn(";
+  if (listed || once_more) to += listed ? '[' : '(';
+  sizes.shape(to, size);
+  if (listed || once_more) to += listed ? ']' : ')';
+  if (style.made == 4) to += ", dtype=torch.float32";
+  to += between ? ") - 1" : ")";
 }
 
-void Emitter::one(Body& body, size_t i) {
-  Written expression = expression_of(body, i);
-  body.unplaced.push_back(i);
-  if (style_.inlined[i]) {
-    body.steps[i] = std::move(expression);
-    return;
-  }
-  assign(body, i, expression.text);
-}
-
-Emitter::Written Emitter::expression_of(Body& body, size_t i) {
-  const Step& step = program_.steps[i];
-  const ops::Operator& op = *step.applied.op;
-  for (const Ref ref : step.operands)
-    if (ref.fresh && style_.parameter[ref.index] && body.inputs[ref.index].text.empty())
-      own_parameter(body, ref, step);
-  const Spelling spelling = style_.spelling[i];
-  const ops::Applied applied = styled_call(program_, style_, i);
-  operands_.clear();
-  std::string pattern(spelling == Spelling::kModule   ? ""
-                      : spelling == Spelling::kMethod ? op.method
-                                                      : op.functional);
-  pattern = phrased(std::move(pattern), applied, style_.phrasing);
-  const bool infix = spelling == Spelling::kMethod || (spelling == Spelling::kFunctional && binds(pattern));
-  for (const Ref ref : step.operands) {
-    const Written& written = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
-    const bool wrap = infix && !written.atomic;
-    operands_.push_back(wrap ? "(" + written.text + ")" : written.text);
-  }
-  ops::Names names{.operands = operands_,
-                   .size = [this, &body](std::string& to, int32_t size) { in_forward(body, to, size); },
-                   .weight_prefix = {}};
-  Written made;
-  if (spelling == Spelling::kModule) {
-    const std::string name = body.attributes.fresh(value_called(layer_name(op))), layer = "self." + name;
-    format(body.init, "        {} = ", layer);
-    construct(body, applied);
-    body.init += '\n';
-    submodule(body, i, name + ".");
-    ops::spell_call(made.text, applied, names, layer);
-    return made;
-  }
-  std::string prefix;
-  if (!op.weights.empty()) {
-    layout_.own[i] = weights(body, applied);
-    body.parameters.push_back({.index = static_cast<uint16_t>(i)});
-    prefix = "self." + layout_.own[i];
-    names.weight_prefix = prefix;
-  }
-  pattern = with_fresh_names(body, pattern);
-  if (style_.number_first[i] && (pattern == "{x} * {a}" || pattern == "{x} + {a}"))
-    std::swap(pattern[1], pattern[pattern.size() - 2]);
-  made.atomic = !pattern.starts_with("-{x}") && !is_infix(pattern);
-  ops::spell(made.text, pattern, applied, names);
-  if ((style_.kept_numbers || style_.global_numbers) && body.method)
-    keep_numbers(body, applied, pattern, made.text);
-  if (const size_t end = made.text.find('\n'); end != made.text.npos) {
-    for (const size_t inlined : body.unplaced) body.placed.emplace_back(inlined, lines_in(body.lines));
-    body.unplaced.clear();
-    body.placed.emplace_back(layout_.lines.size() + i, lines_in(body.lines));
-    format(body.lines, "{}{}\n", body.method ? "        " : "    ", made.text.substr(0, end));
-    made.text.erase(0, end + 1);
-  }
-  return made;
-}
-
-void Emitter::assign(Body& body, size_t i, const std::string& expression) {
-  const Step& step = program_.steps[i];
-  std::string name;
-  const auto dead = [&](Ref ref) {  // after this step, in this body
-    return !ref.fresh && uses_.last[ref.index] <= i && style_.second_output != ref.index &&
-           !body.steps[ref.index].text.empty() && body.names.taken(body.steps[ref.index].text);
+void write_input(std::string& to, const Input& input, const CodeStyle& style, SizeNames& sizes) {
+  using ops::Range;
+  const auto drawn = [&](std::string_view maker) {
+    to += maker;
+    to += '(';
+    sizes.shape(to, input.shape);
+    to += ')';
   };
-  if (style_.names == Names::kReused) {
-    const Ref first = step.operands[0];
-    if (dead(first)) {
-      name = body.steps[first.index].text;
-    } else if (first.fresh && !style_.parameter[first.index] && !tapped_later(first, i) &&
-               body.names.taken(body.inputs[first.index].text)) {
-      name = body.inputs[first.index].text;
-    } else {
-      name = body.names.fresh(value_called(i % 2 == 0 ? "out" : "h"));
-    }
-  } else if (style_.names == Names::kNumbered) {
-    name = body.names.fresh(fmt::format("{}{}", style_.spoken == 0 ? 'h' : 't', i + 1));
-  } else {
-    name = body.names.fresh(value_called(value_name(*step.applied.op, style_.spoken)));
+  const auto integers = [&](int64_t below) {
+    append(to, "torch.randint(0, {}, (", below);
+    if (input.shape.rank > 0) sizes.shape(to, input.shape);
+    to += input.shape.rank == 1 ? ",))" : "))";
+  };
+  switch (input.range) {
+    case Range::kNormal:
+      return normal(to, input.shape, style, sizes);
+    case Range::kPositive:
+      drawn("torch.rand"), to += " + 0.5";
+      return;
+    case Range::kMask:
+      drawn("torch.rand"), to += " < 0.5";
+      return;
+    case Range::kIndex:
+      return integers(input.bound);
+    case Range::kSign:
+      integers(2), to += " * 2.0 - 1.0";
+      return;
+    case Range::kProbability:
+      to += "torch.softmax(", drawn("torch.randn"), to += ", dim=-1)";
+      return;
+    case Range::kWeight:
+      drawn("torch.randn");
+      append(to, " * {:.4g}", 1 / std::sqrt(static_cast<double>(input.summed)));
+      return;
   }
-  std::string& to = body.lines;
-  const char* indent = body.method ? "        " : "    ";
-  if (style_.said_comments && i % 3 == 0) {
-    format(to, "{}# ", indent);
-    for (const char c : phrase(*step.applied.op)) to += c == '_' ? ' ' : c;
+}
+
+// One empty line where there were two.
+void tighten(std::string& to, Layout& layout) {
+  std::string text;
+  std::vector<int> kept = {0};  // of each line and those before it: how many stay
+  for (size_t begin = 0; begin < to.size();) {
+    const size_t end = to.find('\n', begin) + 1;
+    const bool dropped = end == begin + 1 && begin >= 2 && to[begin - 2] == '\n';
+    if (!dropped) text.append(to, begin, end - begin);
+    kept.push_back(kept.back() + (dropped ? 0 : 1));
+    begin = end;
+  }
+  for (auto* lines : {&layout.lines, &layout.before})
+    for (int& line : *lines) line = kept[static_cast<size_t>(line)];
+  to = std::move(text);
+}
+
+// `torch.nn.` for `nn.`, in every line.
+void spell_out(std::string& to) {
+  for (const auto& [prefix, whole] : {std::pair{"nn.", "torch.nn."}, std::pair{"F.", "torch.nn.functional."}})
+    for (size_t at = 0; (at = to.find(prefix, at)) != std::string::npos; at += std::strlen(whole)) {
+      const char before = at == 0 ? '\n' : to[at - 1];
+      if (before != '.' && before != '_' && std::isalnum(static_cast<unsigned char>(before)) == 0)
+        to.replace(at, std::strlen(prefix), whole);
+    }
+}
+
+// The file around the bodies: imports, globals, inputs.
+class FileWriter {
+ public:
+  FileWriter(const Program& program, const CodeStyle& style, std::string& to)
+      : program_(program),
+        style_(style),
+        to_(to),
+        sizes_(style),
+        values_(style),
+        commentary_(style),
+        constructor_(program, style, sizes_, values_, layout_),
+        bodies_(program, style, sizes_, values_, commentary_, constructor_, layout_) {
+    layout_.lines.resize(program.steps.size()), layout_.before.resize(program.steps.size()),
+        layout_.own.resize(program.steps.size());
+    layout_.parameter.resize(program.inputs.size());
+  }
+  Layout write();
+
+ private:
+  // What is placed in a text that comes next.
+  void place(const std::vector<std::pair<size_t, int>>& placed);
+  void imports();
+  void globals();
+  std::string inputs_function(const Body& model);
+  std::string init_function(const Body& model);
+
+  const Program& program_;
+  const CodeStyle& style_;
+  std::string& to_;
+  Layout layout_;
+  SizeNames sizes_;
+  ValueNames values_;
+  Commentary commentary_;
+  Constructor constructor_;
+  BodyWriter bodies_;
+  std::string model_mentions_;
+};
+
+Layout FileWriter::write() {
+  Body model = bodies_.model();
+  if (style_.shuffled != 0) {
+    Rng rng(style_.shuffled, 1);
+    shuffle(rng, model.sizes);
+  }
+  // Inputs first: they name the sizes that are globals.
+  const std::string inputs = inputs_function(model);
+  const std::string init = init_function(model);
+  commentary_.file_prose(to_);
+  imports();
+  std::string model_class;
+  bodies_.write_class(model, "Model", model_class);
+  const bool globals_first = style_.size_names % 2 == 1;
+  if (globals_first) globals();
+  place(bodies_.placed_apart());
+  to_ += bodies_.apart();
+  place(model.placed);
+  to_ += model_class;
+  if (!globals_first) globals();
+  to_ += inputs;
+  to_ += init;
+  for (const auto& [ref, name] : model.arguments) layout_.arguments.push_back(ref.index);
+  layout_.state = std::move(model.parameters);
+  layout_.state.insert(layout_.state.end(), model.submodules.begin(), model.submodules.end());
+  if (style_.tight) tighten(to_, layout_);
+  if (style_.whole_paths) spell_out(to_);
+  return std::move(layout_);
+}
+
+void FileWriter::place(const std::vector<std::pair<size_t, int>>& placed) {
+  const int before = lines_in(to_) + 1;
+  const size_t steps = layout_.lines.size();
+  for (const auto& [step, line] : placed)
+    (step < steps ? layout_.lines[step] : layout_.before[step - steps]) = before + line;
+}
+
+void FileWriter::imports() {
+  // Which modules the text names is known once it is written.
+  const auto mentions = [&](std::string_view word) {
+    return bodies_.apart().find(word) != std::string::npos || model_mentions_.find(word) != std::string::npos;
+  };
+  if (style_.more_imports) to_ += style_.spoken == 0 ? "import math\n\n" : "from typing import Optional\n\n";
+  if (style_.whole_paths) {
+    to_ += style_.plain_import ? "import torch\nimport torch.nn\n" : "import torch\n";
+  } else {
+    to_ += style_.plain_import ? "import torch\nimport torch.nn as nn\n"
+                               : "import torch\nfrom torch import nn\n";
+    if (mentions("F.") || style_.more_imports)
+      to_ += style_.plain_import ? "import torch.nn.functional as F\n"
+                                 : "from torch.nn import functional as F\n";
+  }
+  to_ += "\n\n";
+}
+
+void FileWriter::globals() {
+  auto globals = constructor_.take_globals();
+  if (style_.sizes == SizeStyle::kGlobal) {
+    for (const auto& [size, name] : sizes_.used()) globals.emplace_back(name, std::to_string(size));
+    Rng rng(style_.shuffled, 2);
+    for (size_t i = 0; i < style_.spare && sizes_.used().size() + i < sizes_.listed().size(); ++i)
+      globals.emplace_back(sizes_.listed()[sizes_.used().size() + i],
+                           std::to_string(1 + rng.below(1U << (1 + rng.below(10)))));
+  }
+  if (globals.empty()) return;
+  if (style_.shuffled != 0) {
+    Rng rng(style_.shuffled, 3);
+    shuffle(rng, globals);
+  }
+  commentary_.comments("", 5, to_);
+  for (const auto& [name, value] : globals) {
+    append(to_, "{} = {}", name, value);
+    commentary_.remark(6, to_);
+    to_ += '\n';
+  }
+  to_ += "\n\n";
+}
+
+std::string FileWriter::inputs_function(const Body& model) {
+  model_mentions_ = model.lines;
+  std::string to = "def get_inputs():\n";
+  commentary_.comments("    ", 8, to);
+  const bool inline_list =
+      model.arguments.size() == 1 ? !style_.assigned_input : style_.names == Names::kNumbered;
+  std::string list;
+  for (const auto& [ref, name] : model.arguments) {
+    if (!list.empty()) list += ", ";
+    if (inline_list) {
+      write_input(list, program_.inputs[ref.index], style_, sizes_);
+      continue;
+    }
+    append(to, "    {} = ", name);
+    write_input(to, program_.inputs[ref.index], style_, sizes_);
     to += '\n';
+    list += name;
   }
-  comments(indent, 8, to);
-  for (const size_t step : body.unplaced) body.placed.emplace_back(step, lines_in(to));
-  body.unplaced.clear();
-  format(to, "{}{} = {}", indent, name, expression);
-  if (says(10)) {
-    format(to, "  # {}", prose_.remark());
-  } else if (style_.shape_comments) {
-    const ops::Shape& shape = step.applied.out;
-    format(to, "  # ({})", fmt::join(shape.dims.begin(), shape.dims.begin() + shape.rank, ", "));
-  }
-  to += '\n';
-  if (style_.spaced && i % 4 == 3) to += '\n';
-  body.steps[i] = {std::move(name), true};
+  append(to, "    return [{}]\n\n\n", list);
+  return to;
 }
 
-bool Emitter::tapped_later(Ref input, size_t i) const {
-  for (size_t j = i + 1; j < program_.steps.size(); ++j)
-    if (std::find(program_.steps[j].operands.begin(), program_.steps[j].operands.end(), input) !=
-        program_.steps[j].operands.end())
-      return true;
-  return false;
-}
-
-void Emitter::apart(Body& body, const Region& region) {
-  if (region.kind == Region::kSequential) return sequential(body, region);
-  Body part = body_of(region);
-  std::string arguments;
-  for (const auto& [ref, name] : part.arguments) {
-    const Written& here = ref.fresh ? body.inputs[ref.index] : body.steps[ref.index];
-    arguments += (arguments.empty() ? "" : ", ") + here.text;
+std::string FileWriter::init_function(const Body& model) {
+  std::string list;
+  if (style_.defaults) return "def get_init_inputs():\n    return []\n";
+  for (const int32_t size : model.sizes) {
+    if (!list.empty()) list += ", ";
+    sizes_.global(list, size);
   }
-  steps(part, region.first, region.last + 1U, false);
-  finish(part, region.last, -1);
-  std::string callee;
-  if (region.kind == Region::kFunction) {
-    callee = functions_.fresh(style_.invented_names != 0 ? inventor_.function()
-                              : style_.spoken == 0       ? "_apply"
-                                                         : "combine");
-    write_function(part, callee);
-  } else {
-    const std::string name = functions_.fresh(style_.invented_names != 0 ? inventor_.class_name()
-                                              : style_.spoken == 0       ? "Block"
-                                                                         : "Stage");
-    write_class(part, name, apart_);
-    const std::string attribute = body.attributes.fresh(value_called(style_.spoken == 0 ? "block" : "stage"));
-    adopt(body, part, attribute + ".");
-    callee = "self." + attribute;
-    format(body.init, "        {} = {}(", callee, name);
-    for (size_t k = 0; k < part.sizes.size(); ++k) {
-      if (k > 0) body.init += ", ";
-      argument(body, body.init, part.sizes[k]);
-    }
-    body.init += ")\n";
-  }
-  placed_apart_.insert(placed_apart_.end(), part.placed.begin(), part.placed.end());
-  assign(body, region.last, fmt::format("{}({})", callee, arguments));
+  for (const NumberArgument& number : model.numbers) list += (list.empty() ? "" : ", ") + number.text;
+  return fmt::format("def get_init_inputs():\n    return [{}]\n", list);
 }
 
-void Emitter::adopt(Body& body, const Body& part, const std::string& prefix) {
-  for (const auto* owners : {&part.parameters, &part.submodules})
-    for (const Layout::Owner& owner : *owners) {
-      body.submodules.push_back(owner);
-      (owner.input ? layout_.parameter : layout_.own)[owner.index].insert(0, prefix);
-    }
-}
+}  // namespace
 
-Emitter::Body Emitter::body_of(const Region& region) {
-  Body part = body(region.kind == Region::kModule);
-  arguments_of(part, region.first, region.last + 1U);
-  return part;
-}
-
-void Emitter::sequential(Body& body, const Region& region) {
-  const std::string attribute = body.attributes.fresh(value_called(style_.spoken == 0 ? "net" : "layers"));
-  const std::string name = "self." + attribute;
-  const bool loop = style_.loops && body.method;
-  format(
-      body.init,
-      loop ? fmt::runtime("        {} = nn.ModuleList([\n") : fmt::runtime("        {} = nn.Sequential(\n"),
-      name);
-  for (size_t i = region.first; i <= region.last; ++i) {
-    if (!loop) body.unplaced.push_back(i);
-    submodule(body, i, fmt::format("{}.{}.", attribute, i - region.first));
-    body.init += "            ";
-    construct(body, styled_call(program_, style_, i));
-    body.init += ",\n";
-  }
-  body.init += loop ? "        ])\n" : "        )\n";
-  const Ref input = program_.steps[region.first].operands[0];
-  const Written& here = input.fresh ? body.inputs[input.index] : body.steps[input.index];
-  if (!loop) return assign(body, region.last, fmt::format("{}({})", name, here.text));
-  assign(body, region.last, here.text);
-  const std::string indent = body.method ? "        " : "    ",
-                    layer = body.names.fresh(value_called("layer"));
-  const std::string& result = body.steps[region.last].text;
-  for (size_t i = region.first; i <= region.last; ++i) body.placed.emplace_back(i, lines_in(body.lines) + 1);
-  format(body.lines, "{0}for {1} in {2}:\n{0}    {3} = {1}({3})\n", indent, layer, name, result);
-}
-
-void Emitter::finish(Body& body, int last, int second_output) {
-  const char* indent = body.method ? "        " : "    ";
-  std::string& to = body.lines;
-  const std::string& name = body.steps[static_cast<size_t>(last)].text;
-  if (second_output >= 0) {
-    const std::string& other = body.steps[static_cast<size_t>(second_output)].text;
-    const auto keys = result_keys(style_);
-    if (style_.returned == CodeStyle::kDict)
-      format(to, "{}return {{\"{}\": {}, \"{}\": {}}}\n", indent, keys[0], name, keys[1], other);
-    else if (style_.returned == CodeStyle::kList)
-      format(to, "{}return [{}, {}]\n", indent, name, other);
-    else
-      format(to, "{}return {}, {}\n", indent, name, other);
-    return;
-  }
-  // `y = f(x)` and `return y` as `return f(x)`, as the author likes it
-  const size_t line = to.rfind('\n', to.size() - 2);
-  const size_t start = line == std::string::npos ? 0 : line + 1;
-  const std::string head = fmt::format("{}{} = ", indent, name);
-  if (style_.input_names != 1 && to.compare(start, head.size(), head) == 0 && to.back() == '\n')
-    to.replace(start, head.size(), fmt::format("{}return ", indent));
-  else
-    format(to, "{}return {}\n", indent, name);
+Layout emit(const Program& program, const CodeStyle& style, std::string& to) {
+  return FileWriter(program, style, to).write();
 }
 
 }  // namespace nereid::synth
