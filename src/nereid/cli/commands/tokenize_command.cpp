@@ -11,6 +11,7 @@
 #include "nereid/cli/command.h"
 #include "nereid/cli/output.h"
 #include "nereid/lm/chat/chat_template.h"
+#include "nereid/lm/text/utf8.h"
 #include "nereid/lm/tokenizer/tokenizer.h"
 #include "nereid/lm/tokenizer/trainer.h"
 
@@ -127,6 +128,9 @@ Result<Answer> train(const TokenizeOptions& options, bool json) {
   if (!options.whole_phrases.empty()) {
     if (options.like != "code") return input_error("--whole-phrases needs --like code");
     NEREID_TRY_STATUS(each_text(options.whole_phrases, true, [&](std::string_view phrase) -> Status {
+      if (phrase.empty() || !lm::is_utf8(phrase))
+        return input_error("--whole-phrases {}: phrase {}: expected UTF-8 that is not empty",
+                           options.whole_phrases, how.whole_phrases.size() + 1);
       how.whole_phrases.emplace_back(phrase);
       return ok_status();
     }));

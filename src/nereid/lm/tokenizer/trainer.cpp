@@ -72,6 +72,7 @@ std::vector<std::string_view> between(std::string_view text, const std::vector<s
   while (true) {
     size_t best = phrases.size();
     for (size_t i = 0; i < phrases.size(); ++i) {
+      if (phrases[i].empty()) continue;  // train() refuses it
       if (next[i] != std::string_view::npos && (next[i] < from || from == 0))
         next[i] = text.find(phrases[i], from);
       if (next[i] == std::string_view::npos) continue;

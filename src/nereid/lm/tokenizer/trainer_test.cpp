@@ -145,7 +145,9 @@ TEST(Trainer, WhatIsRefused) {
   EXPECT_THAT(refusal({.special = {"<a>", "<a>"}}), HasSubstr("special token '<a>'"));
   EXPECT_THAT(refusal({.special = {"x"}}), HasSubstr("special token 'x'"));
   const auto phrases = [&](std::vector<std::string> whole) {
-    return refusal({.family = TokenizerFamily::kCode, .whole_phrases = std::move(whole)});
+    Trainer trainer({.family = TokenizerFamily::kCode, .whole_phrases = std::move(whole)});
+    trainer.add("a b c");
+    return trainer.train().error().message;
   };
   EXPECT_THAT(phrases({""}), HasSubstr("phrase \"\""));
   EXPECT_THAT(phrases({"a b", "a b"}),
