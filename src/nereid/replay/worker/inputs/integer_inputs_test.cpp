@@ -164,6 +164,7 @@ TEST_F(IntegerInputs, WhatFollowsFromAnotherIsSeen) {
   EXPECT_TRUE(are_related(of({1, 5, 9, 2}), of({4, 8, 12, 3}))) << "begins and ends";
   EXPECT_TRUE(are_related(counts, at::arange(5, at::kLong).lt(counts.unsqueeze(1))))
       << "lengths and their mask";
+  EXPECT_FALSE(are_related(of({5, 5, 5, 6}), at::arange(1, 21, at::kLong).view({4, 5}))) << "no mask";
   EXPECT_FALSE(are_related(counts, of({9, 0, 1, 7})));
   EXPECT_FALSE(are_related(of({7, 8, 9, 3}), at::zeros({4}, at::kLong)));
 }

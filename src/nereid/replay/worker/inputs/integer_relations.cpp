@@ -47,7 +47,7 @@ bool are_related(const at::Tensor& first, const at::Tensor& second) {
       return true;
   }
   // Lengths and the mask that they make.
-  return a.dim() == 1 && b.dim() == 2 && b.size(0) == a.size(0) &&
+  return a.dim() == 1 && b.dim() == 2 && b.size(0) == a.size(0) && all_true(b.eq(0).logical_or(b.eq(1))) &&
          all_true(at::arange(b.size(1), kLong).lt(a.unsqueeze(1)).eq(b.ne(0)));
 }
 
@@ -88,7 +88,9 @@ const Rule* rule_between(const at::Tensor& a, const at::Tensor& b) {
   const bool places = line && b.dim() == 1 && b.numel() > 1 && a.min().item().toLong() >= 0 &&
                       a.max().item().toLong() < b.numel();
   for (const auto& rule : kRules) {
-    if ((!line && &rule != kRules) || (rule.of == Rule::Of::kPlaces && !places)) continue;
+    const bool equal = &rule == std::begin(kRules), mask = &rule == std::end(kRules) - 1;
+    if (!equal && !(line && (mask || b.dim() == 1))) continue;
+    if (rule.of == Rule::Of::kPlaces && !places) continue;
     if (const auto made = rule.follow(a, b); made.sizes() == b.sizes() && made.equal(b)) return &rule;
   }
   return nullptr;
