@@ -113,6 +113,10 @@ class Recorder(TorchDispatchMode):
             if tensor is None:
                 return None
         storage = self.storage_of(tensor)
+        held = storage.fake.nbytes()
+        if held < storage.held:
+            raise Untraceable("a tensor whose storage was made smaller (UntypedStorage.resize_) is used")
+        storage.held = held
         dtype, shape, strides, offset = tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset()
         lazy = (tensor.is_conj(), tensor.is_neg())
         key = (storage.id, dtype, shape, strides, offset, lazy)

@@ -19,6 +19,7 @@ class Storage:
         "real",
         "base",
         "integral_input",
+        "held",
     )
 
     def __init__(self, id, fake, device):
@@ -27,7 +28,7 @@ class Storage:
             fake,
             device,
         )  # fake: keeps the meta storage, and so its address, alive
-        self.bytes = fake.nbytes()
+        self.bytes = self.held = fake.nbytes()  # that its views need, and that it had when it was used last
         self.role, self.name, self.data, self.pinned = "temporary", "", None, False
         self.writes = []  # indices into Recorder.history of what wrote here
         self.address = 0  # what data_ptr() returned; 0 before the first call
