@@ -481,11 +481,29 @@ TEST(OverflownTest, OnlyAnswersThatAreNoNumbersAreForgotten) {
   const auto got = at::tensor({1.0, kInfinity, NAN, kInfinity, NAN, 3e38}, at::kFloat);
   OutputTensors output{.dtype = trace::DType::kF32, .got = got, .own = own, .truth = truth};
   EXPECT_EQ(compare(output, {}).wrong, 4);
-  EXPECT_EQ(forget_overflown(output), 3);
+  EXPECT_EQ(forget_overflown(output, false), 3);
   const auto after = compare(output, {});
   EXPECT_EQ(after.wrong, 1);  // a number where the reference has none
   EXPECT_EQ(after.undefined, 3);
   EXPECT_EQ(after.first_wrong, std::vector<int64_t>{5});
+
+  const auto numbers = at::tensor({1.0, 2.0, kInfinity, -kInfinity, 3.0, 3e38}, at::kFloat);
+  OutputTensors attention{.dtype = trace::DType::kF32, .got = numbers, .own = own, .truth = truth};
+  EXPECT_EQ(forget_overflown(attention, true), 2);
+  EXPECT_EQ(compare(attention, {}).first_wrong, std::vector<int64_t>{5}) << "an infinity is none";
+}
+
+TEST(PolesTest, WhatRoundingMakesAnotherPoleIsForgotten) {
+  const auto truth = at::tensor({1.0, NAN, kInfinity, kInfinity, 2.0, NAN}, at::kDouble);
+  const auto rounded = at::tensor({1.5, kInfinity, -kInfinity, kInfinity, kInfinity, NAN}, at::kDouble);
+  const auto got = at::tensor({1.0, -kInfinity, NAN, NAN, NAN, 0.0}, at::kFloat);
+  OutputTensors output{.dtype = trace::DType::kF32, .got = got, .own = truth.to(at::kFloat), .truth = truth};
+  EXPECT_EQ(compare(output, {}).wrong, 5);
+  EXPECT_TRUE(forget_poles(output, rounded));
+  const auto after = compare(output, {});
+  EXPECT_EQ(after.wrong, 2);  // one infinity in all replays, one NaN
+  EXPECT_EQ(after.undefined, 3);
+  EXPECT_FALSE(forget_poles(output, output.truth));
 }
 
 }  // namespace

@@ -98,6 +98,13 @@ bool has_approximate_functions(const trace::Trace& trace) {
   return false;
 }
 
+bool has_attention(const trace::Trace& trace) {
+  return std::ranges::any_of(trace.phases.back().steps, [](const trace::Step& step) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    return call != nullptr && trace::split_name(call->op).name == "scaled_dot_product_attention";
+  });
+}
+
 std::vector<double> bounds_of_clamps(const trace::Trace& trace) {
   std::vector<double> bounds;
   for (const auto& phase : trace.phases)

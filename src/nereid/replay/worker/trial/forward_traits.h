@@ -11,6 +11,9 @@ namespace nereid::replay {
 // The forward holds a function that tanh.approx may stand in for.
 bool has_approximate_functions(const trace::Trace& trace);
 
+// The forward holds attention as one operator.
+bool has_attention(const trace::Trace& trace);
+
 // The bounds of clamps: what has come to one is exact there, and what is between them shows all digits.
 std::vector<double> bounds_of_clamps(const trace::Trace& trace);
 

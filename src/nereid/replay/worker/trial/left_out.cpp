@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "nereid/replay/worker/trial/forward_traits.h"
 #include "nereid/replay/worker/trial/undecided_elements.h"
 
 namespace nereid::replay {
@@ -33,12 +34,37 @@ bool leave_out_conventions(TrialForward& forward, const Trial& trial, const Comp
   return true;
 }
 
-void leave_out_ill_conditioned(TrialForward& forward, const Trial& trial, const Comparison& comparison,
-                               std::vector<OutputTensors>& outputs) {
-  if (trial.distribution != InputDistribution::kClose || comparison.oracle != Oracle::kFloat64) return;
-  const auto moved =
-      forward.recompute(*forward.references.in_float64(), {.nudge = make_generator(trial.seed + 7)});
-  for (size_t i = 0; i < outputs.size(); ++i) forget_ill_conditioned(outputs[i], moved[i]);
+bool leave_out_ill_conditioned(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs, int times) {
+  if (trial.distribution != InputDistribution::kClose || comparison.oracle != Oracle::kFloat64) return false;
+  bool any = false;
+  for (int time = 0; time < times; ++time) {
+    const auto moved =
+        forward.recompute(*forward.references.in_float64(),
+                          {.nudge = make_generator(trial.seed + 7 + 1000003 * static_cast<uint64_t>(time))});
+    for (size_t i = 0; i < outputs.size(); ++i) any |= forget_ill_conditioned(outputs[i], moved[i]);
+  }
+  return any;
+}
+
+bool leave_out_poles_of_noise(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                              std::vector<OutputTensors>& outputs) {
+  constexpr int kTimes = 6;
+  if (trial.distribution == InputDistribution::kOwn || !is_odd(comparison)) return false;
+  auto* recomputed = comparison.oracle == Oracle::kFloat64 ? forward.references.in_float64() : nullptr;
+  if (!recomputed) return false;
+  bool any = false;
+  for (int time = 0; time < kTimes; ++time) {
+    const auto rounded = forward.recompute(
+        *recomputed, {.coarse = forward.coarse,
+                      .rounding = make_generator(trial.seed + 77177 + static_cast<uint64_t>(time))});
+    for (size_t i = 0; i < outputs.size(); ++i) any |= forget_poles(outputs[i], rounded[i]);
+    // Where all rows are the same, so is their noise: other numbers have other noise.
+    const auto other = forward.recompute(*forward.references.in_own_dtypes(),
+                                         {.scale = 1 + 0x1p-12 * (static_cast<double>(time) + 1)});
+    for (size_t i = 0; i < outputs.size(); ++i) any |= forget_poles(outputs[i], other[i]);
+  }
+  return any;
 }
 
 bool leave_out_undecided(TrialForward& forward, const Comparison& comparison,
@@ -81,11 +107,13 @@ bool leave_out_near_overflow(TrialForward& forward, const Trial& trial, const Co
   return any;
 }
 
-bool leave_out_overflown(const Trial& trial, Comparison& comparison, std::vector<OutputTensors>& outputs) {
+bool leave_out_overflown(const TrialForward& forward, const Trial& trial, Comparison& comparison,
+                         std::vector<OutputTensors>& outputs) {
   using enum InputDistribution;
   const auto kind = trial.distribution;
   if (kind == kOwn || kind == kInfinities || kind == kNans || !is_odd(comparison)) return false;
-  for (auto& output : outputs) comparison.overflown += forget_overflown(output);
+  for (auto& output : outputs)
+    comparison.overflown += forget_overflown(output, has_attention(forward.trace()));
   return comparison.overflown > 0;
 }
 

@@ -20,16 +20,24 @@ bool leave_out_conventions(TrialForward& forward, const Trial& trial, const Comp
                            std::vector<OutputTensors>& outputs);
 
 // Of numbers that are close to each other differences lose their digits, and how many
-// depends on the way that they are computed: elements that inputs moved by half an ulp move by 16 of them
-// are not judged.
-void leave_out_ill_conditioned(TrialForward& forward, const Trial& trial, const Comparison& comparison,
-                               std::vector<OutputTensors>& outputs);
+// depends on the way that they are computed: elements that inputs moved by half an ulp, so many times, move
+// by 16 of them are not judged. (A sum of terms of one size may stay where it was by chance.) False where
+// there are none.
+bool leave_out_ill_conditioned(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                               std::vector<OutputTensors>& outputs, int times);
 
 // Where infinities or NaNs are what does not agree, elements that hang on how a sum is taken, or on whether
 // a number just overflows, are not judged: their own number becomes NaN where the truth is finite. False
 // where there are none.
 bool leave_out_undecided(TrialForward& forward, const Comparison& comparison,
                          std::vector<OutputTensors>& outputs);
+
+// On inputs that are not the task's own, rounding noise may be divided by zero: whether that gives an
+// infinity, which one, or a NaN hangs on the way that the noise is computed. Elements that become another of
+// these, or a number, in some replay whose results are rounded up or down by chance are not judged. False
+// where there are none.
+bool leave_out_poles_of_noise(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                              std::vector<OutputTensors>& outputs);
 
 // On inputs that are not the task's own, a candidate that takes a product or a sum in another order may
 // overflow where the reference just does not: elements that inputs a quarter larger would make infinite are
@@ -49,9 +57,10 @@ bool leave_out_near_overflow(TrialForward& forward, const Trial& trial, const Co
 bool leave_out_near_ties(TrialForward& forward, const Trial& trial, const Comparison& comparison,
                          std::vector<OutputTensors>& outputs);
 
-// Overflow may give another infinity, or a NaN, where sums and products are taken in another order. False
-// where there are none.
-bool leave_out_overflown(const Trial& trial, Comparison& comparison, std::vector<OutputTensors>& outputs);
+// Overflow may give another infinity, or a NaN, where sums and products are taken in another order; and
+// attention may make a number or a NaN of what a mask hides. False where there are none.
+bool leave_out_overflown(const TrialForward& forward, const Trial& trial, Comparison& comparison,
+                         std::vector<OutputTensors>& outputs);
 
 // A result that a forward subtracts from itself, or from a sum that begins with it, leaves exactly zero;
 // and rounding noise where kernels compute it anew for each of its readers. On a grid, results may be equal

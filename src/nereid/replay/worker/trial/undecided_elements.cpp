@@ -25,14 +25,28 @@ bool is_odd(const Comparison& comparison) {
   });
 }
 
-int64_t forget_overflown(OutputTensors& output) {
+int64_t forget_overflown(OutputTensors& output, bool numbers_for_nan) {
   if (output.truth.scalar_type() != c10::kDouble || !c10::isFloatingType(output.own.scalar_type())) return 0;
   const auto own = output.own.to(c10::kDouble), got = output.got.to(c10::kDouble);
   const auto same = own.eq(got).logical_or_(own.isnan().logical_and_(got.isnan()));
-  const auto at = own.isfinite().logical_or_(got.isfinite()).logical_or_(same).logical_not_();
+  auto judged = got.isfinite();
+  if (numbers_for_nan) judged.logical_and_(own.isnan().logical_and_(output.truth.isnan()).logical_not_());
+  const auto at = judged.logical_or_(own.isfinite()).logical_or_(same).logical_not_();
   const auto count = at.sum().item().toLong();
   if (count > 0) mark_undefined(output, output.truth.masked_fill(at, 0));  // the truth is no number there
   return count;
+}
+
+bool forget_poles(OutputTensors& output, const at::Tensor& rounded) {
+  const auto& truth = output.truth;
+  if (truth.scalar_type() != c10::kDouble || truth.numel() == 0) return false;
+  const auto numbers = truth.isfinite().logical_and_(rounded.isfinite());
+  const auto same = truth.eq(rounded).logical_or_(truth.isnan().logical_and_(rounded.isnan()));
+  const auto at = numbers.logical_or_(same).logical_not_();
+  if (!at.any().item().toBool()) return false;
+  const auto nan = at::full_like(truth, std::numeric_limits<double>::quiet_NaN());
+  // A mark is another number than the truth.
+  return forget_others(output, at::where(at, at::where(truth.isnan(), at::zeros_like(truth), nan), truth));
 }
 
 bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved) {

@@ -10,11 +10,14 @@ namespace nereid::replay {
 // Whether infinities or NaNs, or integers, are among what does not agree.
 bool is_odd(const Comparison& comparison);
 
-// How many elements have another infinity or NaN than the reference's own; these are forgotten. Not complex
-// ones.
-int64_t forget_overflown(OutputTensors& output);
+// How many elements have another infinity or NaN than the reference's own (or a number in place of a NaN,
+// with `numbers_for_nan`); these are forgotten. Not complex ones.
+int64_t forget_overflown(OutputTensors& output, bool numbers_for_nan);
 
 // Each says whether there are such elements. The tensors are float64, of the output's sizes.
+
+// Elements that are an infinity or a NaN, and another one or a number in `rounded`, or the other way round.
+bool forget_poles(OutputTensors& output, const at::Tensor& rounded);
 
 // Elements that `moved`, the truth of inputs that were moved by half an ulp, moves by 16 of float32's ulps.
 bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved);
