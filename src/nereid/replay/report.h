@@ -185,6 +185,7 @@ struct TrialReport {
   std::vector<int> changing_casts;  // steps whose casts to integers or booleans changed a number
   std::vector<std::string> inputs_written;  // the candidate changed these inputs and the reference does not
   std::vector<std::string> state_written;   // likewise, of parameters and buffers that both have
+  std::vector<trace::StorageId> not_as_found;  // of SessionOptions::left_as_found, what some forward changed
   // The candidate's are of its work: where it computes on processors, without what it waited for one.
   double seconds_reference = 0, seconds_candidate = 0, seconds_oracle = 0;
 
@@ -217,6 +218,14 @@ struct ConfiguredRun {
   // By step: alternatives that run before the chosen one, the autotuner's hooks around each, as in the call
   // that tunes. Of launches with trace::Launch::tuning alone.
   std::map<int, std::vector<int>> tuned{};
+};
+
+// A candidate's storage that is older than the judged forward and that every forward must leave as it was
+// when this step, the first that wrote something of any inputs to it, began. Earlier forwards are then
+// replayed as far as they write it, and the judged one begins with what they left.
+struct LeftAsFound {
+  trace::StorageId storage = -1;
+  int phase = 0, step = 0;  // indices in the trace
 };
 
 // A launch of the last forward: `step` is its index in that phase.

@@ -46,6 +46,7 @@ struct SessionOptions {
   // CUDA: compiled kernels of both traces by trace::Kernel::hash, as tracer::to_json writes them. A launch of
   // one that is missing is refused.
   std::map<std::string, std::string> kernels = {};
+  std::vector<LeftAsFound> left_as_found = {};  // of the candidate's
 };
 
 struct SessionFacts {

@@ -324,6 +324,7 @@ Result<bool> WorkerSession::run(TrialReport& report, const Json& alternatives, D
       if (std::find(inputs_mutated_.begin(), inputs_mutated_.end(), i) == inputs_mutated_.end())
         report.inputs_written.push_back(fmt::format("input {}", i));
     }
+    report.not_as_found = document.at("not_as_found").get<std::vector<trace::StorageId>>();
     report.state_written = written_before_;
     for (const auto& index : document.at("kept_written"))
       report.state_written.push_back(kept_names_.at(index.get<size_t>()));

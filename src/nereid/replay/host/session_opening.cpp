@@ -12,6 +12,12 @@ std::string gibibytes(int64_t bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
+Json to_json(const std::vector<LeftAsFound>& all) {
+  Json out = Json::array();
+  for (const auto& one : all) out.push_back({one.storage, one.phase, one.step});
+  return out;
+}
+
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 }  // namespace
@@ -27,9 +33,11 @@ Status WorkerSession::open(const WorkerMaker& make, MemoryAdmission& memory, Dea
   facts_.seconds_waited = waiting.seconds();  // for processes to be warm
   NEREID_TRY(const Fd reference_file, sealed_file(trace::serialize(reference_)));
   NEREID_TRY(const Fd candidate_file, sealed_file(trace::serialize(candidate_)));
-  NEREID_TRY(auto loaded,
-             request_reference({{"do", "load"}, {"threads", threads}, {"unmoved", tracks_unmoved()}},
-                               {reference_file.get(), r_->position().fd()}, deadline));
+  NEREID_TRY(auto loaded, request_reference({{"do", "load"},
+                                             {"threads", threads},
+                                             {"unmoved", tracks_unmoved()},
+                                             {"every_call", !options_.left_as_found.empty()}},
+                                            {reference_file.get(), r_->position().fd()}, deadline));
   if (!loaded) {  // the reference failed: trials say so
     reference_unloadable_ = true;
     return ok_status();
@@ -41,6 +49,7 @@ Status WorkerSession::open(const WorkerMaker& make, MemoryAdmission& memory, Dea
                                                 {"states", states_of(false)},
                                                 {"watched", watched(r)},
                                                 {"kept", kept(r)},
+                                                {"left_as_found", to_json(options_.left_as_found)},
                                                 {"compared", pairing_.difference.empty()},
                                                 {"inputs_written", r.at("inputs_written")}},
                                                {candidate_file.get(), c_->position().fd()}, deadline));

@@ -78,6 +78,8 @@ class Planner {
   Planner(const trace::Trace& trace, Machine& machine, const ProgramOptions& options)
       : trace_(trace), machine_(machine), options_(options), program_(new Program) {
     program_->trace_ = &trace;
+    program_->left_as_found_ = options.left_as_found;
+    for (const auto& one : options.left_as_found) left_as_found_.insert(one.storage);
     program_->parameters_.resize(trace.values.size());
     for (const auto& state : trace.state) {
       const auto type = trace.values[state.value].dtype;
@@ -268,6 +270,9 @@ class Planner {
         for (const auto& state : trace_.state) wanted.insert(storage_of(state.value));
         for (const auto value : trace::tensors_in(trace_.phases[p].inputs)) wanted.insert(storage_of(value));
       }
+      for (size_t made = 0; made < p && p == program_->judged_ && options_.every_call; ++made)
+        for (const auto value : trace::tensors_in(trace_.phases[made].inputs))
+          wanted.insert(storage_of(value));
       if (trace_.phases[p].kind == trace::PhaseKind::kMakeInputs)
         for (const auto storage : wanted)
           if (created_in_[storage] == static_cast<int>(p)) wanted_calls_.insert(trace_.phases[p].call);
@@ -277,6 +282,7 @@ class Planner {
 
   // What a forward call before the judged one does to state made by init is undone.
   bool lasts(size_t phase, StorageId storage) const {
+    if (left_as_found_.contains(storage)) return true;
     const bool earlier_forward =
         trace_.phases[phase].kind == trace::PhaseKind::kForward && phase != program_->judged_;
     return !earlier_forward || created_in_[storage] < 0 || !before_forward(created_in_[storage]);
@@ -303,8 +309,9 @@ class Planner {
         it = wanted.erase(it);
         continue;
       }
-      if (kept_[storage]) program_->keeps_inputs_ = true;
-      if (kept_[storage] && !options_.may_keep_inputs) {
+      const bool keeps = kept_[storage] && !left_as_found_.contains(storage);
+      if (keeps) program_->keeps_inputs_ = true;
+      if (keeps && !options_.may_keep_inputs) {
         program_->workspace_.push_back(storage);
         it = wanted.erase(it);
         continue;
@@ -333,7 +340,8 @@ class Planner {
     for (size_t p = 0; p < program_->judged_; ++p)
       for (size_t i = 0; !before_forward(p) && i < phases()[p].steps.size(); ++i)
         for (const auto storage : touches_[p][i].writes)
-          if (phases()[p].needed[i] && (created_in_[storage] < 0 || before_forward(created_in_[storage])))
+          if (phases()[p].needed[i] && !left_as_found_.contains(storage) &&
+              (created_in_[storage] < 0 || before_forward(created_in_[storage])))
             undone.insert(storage);
     program_->undone_.assign(undone.begin(), undone.end());
   }
@@ -447,6 +455,7 @@ class Planner {
   std::vector<int> created_in_;                     // by storage: the phase; -1: no phase of this trace
   std::vector<bool> kept_;                          // by storage: made by an earlier call from its inputs
   std::set<int> wanted_calls_;
+  std::set<StorageId> left_as_found_;
 };
 
 std::unique_ptr<const Program> Program::prepare(const trace::Trace& trace, Machine& machine,

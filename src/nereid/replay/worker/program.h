@@ -4,7 +4,8 @@
 // - module and init make the state; storages they made begin the judged forward as init left them;
 // - storages that an earlier forward made without touching that call's inputs (weights packed once) are made
 // again;
-// - storages that an earlier forward made from its inputs are workspace: a candidate finds them poisoned.
+// - storages that an earlier forward made from its inputs are workspace: a candidate finds them poisoned;
+// - but those that every forward has to leave as it found them hold what the earlier ones leave.
 #pragma once
 
 #include <memory>
@@ -47,9 +48,12 @@ struct ProgramOptions {
   std::vector<trace::ValueId> watched = {};
   // State that only the reference's forward could change: see Program::written_before.
   std::vector<trace::ValueId> kept = {};
+  // A candidate's: see LeftAsFound.
+  std::vector<LeftAsFound> left_as_found = {};
   // State and the judged call's inputs exist when the judged forward begins, needed or not; state may be
   // changed where a candidate's is put in.
   bool reference = false;
+  bool every_call = false;  // so do the inputs of all calls, for a candidate whose earlier calls are run
   // What the judged forward begins with goes after its last use, too: it runs once and is begun anew.
   bool spend = false;
 };
@@ -85,6 +89,7 @@ class Program {
   const std::vector<trace::StorageId>& undone() const {
     return undone_;
   }  // init's, that earlier forwards may write
+  const std::vector<LeftAsFound>& left_as_found() const { return left_as_found_; }
   const std::set<int>& calls_used() const { return calls_used_; }  // whose inputs are needed
   bool is_parameter(trace::ValueId value) const { return parameters_[value]; }
   bool keeps_inputs() const { return keeps_inputs_; }
@@ -98,6 +103,7 @@ class Program {
   size_t judged_ = 0;
   std::vector<trace::ValueId> outputs_, written_state_;
   std::vector<size_t> written_before_;
+  std::vector<LeftAsFound> left_as_found_;
   std::vector<trace::StorageId> judged_writes_, live_in_, workspace_, undone_;
   std::vector<std::vector<trace::StorageId>> written_by_;  // by step
   std::set<int> calls_used_;

@@ -40,6 +40,7 @@ void Replay::reset() {
   findings_.clear();
   finding_count_ = 0;
   work_.clear();
+  found_.clear();
   put_constants();
 }
 
@@ -66,6 +67,7 @@ void Replay::start(const RunOptions& options, const Injector& inject,
   for (size_t p = 0; p < program_.judged(); ++p) {
     const auto& phase = *program_.phases()[p].phase;
     run_phase(p, options, inject, whole);
+    if (phase.kind == trace::PhaseKind::kForward) found_.after_forward(*this);
     if (phase.kind == trace::PhaseKind::kMakeInputs && inject_inputs &&
         program_.calls_used().contains(phase.call))
       inject_inputs(phase.call);
@@ -86,6 +88,7 @@ void Replay::run_phase(size_t p, const RunOptions& options, const Injector& inje
   seed(phase_seed(options.seed, prepared.phase->kind, prepared.phase->call));
   this->inject(prepared.inject[0], inject);
   for (size_t i = 0; i < prepared.steps.size(); ++i) {
+    found_.before_step(*this, p, static_cast<int>(i));
     if (prepared.needed[i] || whole) run_step(p, static_cast<int>(i), options);
     this->inject(prepared.inject[i + 1], inject);
     if (!whole && i < prepared.release.size())

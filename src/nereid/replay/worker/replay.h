@@ -20,6 +20,7 @@
 
 #include "nereid/replay/worker/memory_digest.h"
 #include "nereid/replay/worker/program.h"
+#include "nereid/replay/worker/roles/found_memory.h"
 #include "nereid/replay/worker/stream_writes.h"
 
 namespace nereid::replay {
@@ -102,6 +103,9 @@ class Replay : private Operands {
   // The indices of those values whose storage's bytes differ from what they were at begin_judged.
   std::vector<size_t> changed(const std::vector<trace::ValueId>& values);
 
+  // Storages of Program::left_as_found that some forward did not leave so.
+  std::set<trace::StorageId> not_as_found() const { return found_.changed(*this); }
+
   const std::vector<ttir::Finding>& findings() const { return findings_; }
   int64_t finding_count() const { return finding_count_; }
   // The launches of the last judged forward, by step, in which the order of programs may matter without a
@@ -170,6 +174,7 @@ class Replay : private Operands {
   Exchange exchange_;
   std::vector<at::Generator> generators_named(const std::string& name);
 
+  FoundMemory found_;
   std::map<std::string, at::Generator> generators_;
   std::map<std::string, at::Tensor> generators_before_judged_;   // their states at begin_judged
   std::map<int64_t, std::vector<at::Tensor>> generator_states_;  // nereid::save_generator

@@ -305,6 +305,39 @@ class Overwritten {
   bool pinned_ = false;
 };
 
+// Of each storage, before the judged forward: the first step that wrote something of any inputs to it, where
+// something else wrote to it before.
+class FirstWrites {
+ public:
+  explicit FirstWrites(const TraceAnalysis& facts) : of_(facts.trace->storages.size()) {
+    for (const auto& phase : facts.trace->phases)
+      for (const auto v : trace::tensors_in(phase.inputs))
+        of_[static_cast<size_t>(facts.trace->values[static_cast<size_t>(v)].storage)].is_input = true;
+    for (size_t s = 0; s < of_.size(); ++s)
+      of_[s].filled = facts.trace->storages[s].role == trace::Role::kConstant;
+  }
+
+  void see(size_t phase, const OrderedStep& step, bool from_inputs) {
+    for (const StorageId s : step.facts->writes) {
+      auto& of = of_[static_cast<size_t>(s)];
+      if (of.seen) continue;
+      of.seen = from_inputs;
+      if (from_inputs && of.filled && !of.is_input)
+        of.first = replay::LeftAsFound{.storage = s, .phase = static_cast<int>(phase), .step = step.step};
+      of.filled = true;
+    }
+  }
+
+  std::optional<replay::LeftAsFound> of(StorageId s) const { return of_[static_cast<size_t>(s)].first; }
+
+ private:
+  struct Storage {
+    bool filled = false, seen = false, is_input = false;
+    std::optional<replay::LeftAsFound> first{};
+  };
+  std::vector<Storage> of_;
+};
+
 }  // namespace
 
 std::vector<OrderedStep> in_order(const PhaseAnalysis& phase) {
@@ -367,6 +400,7 @@ Dataflow trace_dataflow(const TraceAnalysis& facts) {
     flow.made_before[static_cast<size_t>(trace.values[static_cast<size_t>(state.value)].storage)] = true;
 
   std::vector<bool> seen(storages), written(storages);
+  FirstWrites first_writes(facts);
   constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
   const uint32_t earlier = kAnyInputs & ~inputs_of(facts.phases[judged].call);
   Overwritten overwritten(facts);
@@ -380,6 +414,7 @@ Dataflow trace_dataflow(const TraceAnalysis& facts) {
       if (kind == PhaseKind::kForward) overwritten.left_by_earlier(step, (in & kAnyInputs) != 0);
       if (kind == PhaseKind::kModule || kind == PhaseKind::kInit)
         for (const StorageId s : step.writes) overwritten.made_by_constructor(s);
+      first_writes.see(p, at_step, (in & kAnyInputs) != 0);
     }
     if (p != judged) return;
     if (number == 0) before = origins;
@@ -391,7 +426,7 @@ Dataflow trace_dataflow(const TraceAnalysis& facts) {
       const auto role = trace.storages[at].role;
       if ((before[at] & earlier) != 0) {
         if (seen[at] || overwritten.fresh(s, step)) continue;
-        flow.stale_reads.push_back({of.step, s, before[at]});
+        flow.stale_reads.push_back({of.step, s, before[at], first_writes.of(s)});
       } else if (!seen[at] && !written[at] && role == trace::Role::kTemporary && (before[at] & kState) != 0) {
         flow.reused.push_back(s);
       } else {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "nereid/replay/report.h"
 #include "nereid/verify/analysis/trace_analysis.h"
 
 namespace nereid::verify {
@@ -26,6 +28,8 @@ struct StaleRead {
   int step = 0;  // of the judged forward
   trace::StorageId storage = -1;
   uint32_t origins = 0;
+  // Where something else filled it before: the first step that wrote something of any inputs to it.
+  std::optional<replay::LeftAsFound> begun{};
 };
 
 // A step of the judged forward, or one before a launch of it.

@@ -23,6 +23,7 @@ using trace::StorageId;
 
 constexpr uint32_t kAnyInputs = kInputs0 | kInputs1 | kInputs2;
 constexpr std::array<std::string_view, 3> kPolicies = {"strict", "mostly", "hybrid"};
+constexpr int64_t kMostLeftAsFound = int64_t{64} << 20;  // bytes of a storage: replays hold copies of it
 constexpr double kMemoryFloor = 4e9,
                  kMemoryFactor = 16;  // of all storages of all phases, in bytes and times the reference's
 
@@ -275,6 +276,10 @@ class Checker {
       if (by_definition) break;
       const auto& storage = candidate_.trace->storages[static_cast<size_t>(stale.storage)];
       if (updated.contains(storage.name)) continue;
+      if (stale.begun && storage.bytes <= kMostLeftAsFound) {
+        report_.left_as_found.push_back(*stale.begun);
+        continue;
+      }
       const auto& s = step(stale.step);
       break_rule("reuse-of-inputs",
                  fmt::format("{} reads {} made from the inputs of an earlier call.", s.name,

@@ -38,6 +38,9 @@ struct RuleReport {
   bool reused_output =
       false;  // an output is a buffer from before the call that the call has overwritten whole
   int64_t kernels = 0, launches = 0, alternatives = 0;  // of the judged forward
+  // Memory of the candidate's that its earlier calls write and the judged one reads: allowed where every call
+  // leaves it as it found it, which replays show.
+  std::vector<replay::LeftAsFound> left_as_found;
   // Steps of the judged forward that are launches on the way to an output: leaving each out must change the
   // answer.
   std::vector<int> live_launches;

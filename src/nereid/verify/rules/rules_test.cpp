@@ -235,6 +235,24 @@ TEST_F(Rules, AKernelThatReadsAndWritesItsCacheIsFoundOut) {
   EXPECT_THAT(broken(), ElementsAre("reuse-of-inputs"));
 }
 
+// Replays show whether it is left as it was when the first call's kernel began.
+TEST_F(Rules, ACounterThatIsMadeOfNoInputsIsLeftToReplays) {
+  const int kept = candidate.storage();
+  for (int call = 0; call < 3; ++call) {
+    const int in = candidate.forward(call), out = candidate.storage();
+    if (call == 0) candidate.step({.name = "zeros", .reads = {}, .writes = {kept}});
+    candidate.step({.name = "k", .reads = {in, kept}, .writes = {out, kept}});
+    candidate.returns({out});
+  }
+  const auto report = check_rules(reference.facts(), candidate.facts(), Policy::kMostly);
+  EXPECT_THAT(rules_of(report.broken), IsEmpty());
+  ASSERT_EQ(report.left_as_found.size(), 1);
+  EXPECT_EQ(report.left_as_found[0].storage, kept);
+  EXPECT_EQ(report.left_as_found[0].step, 1);
+  candidate.trace().storages[static_cast<size_t>(kept)].bytes = int64_t{1} << 30;
+  EXPECT_THAT(broken(), ElementsAre("reuse-of-inputs")) << "more than replays copy";
+}
+
 TEST_F(Rules, AStatefulReferenceMayBeFollowed) {
   reference = AnalysisBuilder();
   for (auto* b : {&reference, &candidate}) {

@@ -25,7 +25,8 @@ Status ReplayStage::replay(int draw, bool alone) {
   replay::SessionOptions options{.device = settings_.device,
                                  .phase_seconds = settings_.time_limit,
                                  .threads = settings_.threads,
-                                 .whole_memory = alone};
+                                 .whole_memory = alone,
+                                 .left_as_found = rules_.left_as_found};
   const Stopwatch compiling;
   NEREID_TRY(const bool compiled, compile(options.kernels));
   if (!compiled) return ok_status();

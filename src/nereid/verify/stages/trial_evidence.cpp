@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "nereid/verify/rules/judged_outputs.h"
+
 namespace nereid::verify {
 namespace {
 
@@ -61,6 +63,27 @@ Evidence evidence_at(const replay::Where& where, std::string_view rule, std::str
              .file = where.place.file,
              .line = where.place.line};
   if (!where.op.starts_with("aten::") && where.op.find("::") == std::string::npos) e.kernel = where.op;
+  return e;
+}
+
+bool changes_memory(const replay::TrialReport& report) {
+  return !report.inputs_written.empty() || !report.state_written.empty() || !report.not_as_found.empty();
+}
+
+Evidence not_as_found(const TraceAnalysis& candidate, trace::StorageId storage, const std::string& when) {
+  Evidence e{.rule = "reuse-of-inputs"};
+  const auto name = storage_name(*candidate.trace, storage);
+  std::string reader = "forward";
+  for (const auto& step : candidate.phases.at(static_cast<size_t>(candidate.judged())).steps) {
+    if (std::ranges::find(step.reads, storage) == step.reads.end()) continue;
+    reader = step.name, e.file = step.place.file, e.line = step.place.line;
+    if (step.work == Work::kTriton) e.kernel = step.name;
+    break;
+  }
+  e.sentence = fmt::format(
+      "{} reads {} made from the inputs of an earlier call; calls do not leave it as it was before the "
+      "first{}.",
+      reader, name, when.empty() ? "" : " (found " + when + ")");
   return e;
 }
 

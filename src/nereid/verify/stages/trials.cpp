@@ -128,7 +128,7 @@ Status Trials::own_inputs(int draw) {
                          describe(report.reference_failed->where));
     verdict_.coverage.sanitized |= report.trial.sanitize && settings_.device == replay::Device::kCpu;
     verdict_.coverage.fenced |= report.trial.sanitize && settings_.device == replay::Device::kCuda;
-    const bool written = !report.inputs_written.empty() || !report.state_written.empty();
+    const bool written = changes_memory(report);
     if (report.failed || !report.findings.empty() || (written && !rules_.ignored)) {
       NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
       break;
@@ -346,6 +346,10 @@ Result<bool> Trials::take(const replay::TrialReport& report, int number, const s
         {.rule = "state-written",
          .sentence = fmt::format("forward changes {}, which the reference's leaves alone.",
                                  fmt::join(report.state_written, ", "))});
+    return false;
+  }
+  if (!report.not_as_found.empty() && !rules_.ignored) {
+    end(VerdictKind::kDisallowed, not_as_found(candidate_, report.not_as_found.front(), when));
     return false;
   }
   if (take_findings(report, when)) return false;

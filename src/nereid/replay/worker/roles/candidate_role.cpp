@@ -1,6 +1,7 @@
 // The candidate's worker. Requests:
 //   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...],
-//         "watched": [value...], "kept": [value...], "compared": bool}
+//         "watched": [value...], "kept": [value...], "left_as_found": [[storage, phase, step]...],
+//         "compared": bool}
 //        + trace, position; nothing is handed over where outputs that differ in number or shape are not
 //        compared
 //     -> {"footprint", "outputs_block", "calls_used", "state_written": [value...], of what is watched,
@@ -9,6 +10,7 @@
 //   run {"seed", "sanitize", "seconds", "alternatives": [[step, index]...],
 //       "tuned": [[step, [index...]]...], "digests": bool, "other_pinned": bool}
 //     -> {"findings", "finding_count", "inputs_written": [index...], "kept_written": [index...],
+//         "not_as_found": [storage...],
 //         "work": [[step, FLOPs, bytes]...], "left": [[step, digest]...], "changing_casts": [step...],
 //         "seconds"}
 //   leave_out {"steps", "seconds"} -> {"changed": [bool...]}
@@ -74,6 +76,9 @@ class CandidateRole : public Role {
     options.watched = request.document.at("watched").get<std::vector<ValueId>>();
     kept_ = request.document.value("kept", std::vector<ValueId>{});
     options.kept = kept_;
+    for (const auto& one : request.document.value("left_as_found", Json::array()))
+      options.left_as_found.push_back(
+          {one.at(0).get<StorageId>(), one.at(1).get<int>(), one.at(2).get<int>()});
     load(loaded_, request, machine_, options);
     casts_ = CastCheck(loaded_.trace);
     if (request.document.at("compared").get<bool>()) {
@@ -209,6 +214,7 @@ class CandidateRole : public Role {
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", replay.changed(judged_inputs())},
                    {"kept_written", replay.changed(kept_)},
+                   {"not_as_found", replay.not_as_found()},
                    {"work", Json::array()},
                    {"left", Json::array()},
                    {"changing_casts", casts_.take()},
@@ -269,6 +275,7 @@ class CandidateRole : public Role {
     options.shuffled = true;
     options.deadline = Deadline::after(document.at("seconds").get<double>());
     replay.run_judged(options);
+    if (answer["not_as_found"].empty()) answer["not_as_found"] = replay.not_as_found();
     std::vector<ttir::Finding> findings = replay.findings();
     int64_t count = replay.finding_count();
     const auto block = outputs_block(false);

@@ -1,5 +1,5 @@
 // The reference's worker. Requests:
-//   load {"threads"} + trace, position
+//   load {"threads", "every_call": bool, the inputs of all calls are made} + trace, position
 //     -> {"keeps_inputs", "calls_used", "inputs_written": [index...], "state_written": [value...]}
 //   plan {"states": [value...], "calls": [call...]}
 //     -> {"own", "upcast", "outputs", "upcast_outputs", "moved", "inputs_block"}: see ReferenceFootprint
@@ -71,6 +71,7 @@ class ReferenceRole : public Role {
     ProgramOptions options;
     options.may_keep_inputs = true;
     options.reference = true;
+    options.every_call = request.document.value("every_call", false);
     load(loaded_, request, machine_, options);
     const auto& program = *loaded_.program;
     forward_.outputs = program.outputs();
