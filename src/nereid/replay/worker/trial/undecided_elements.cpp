@@ -40,8 +40,13 @@ int64_t forget_overflown(OutputTensors& output, bool numbers_for_nan) {
 bool forget_poles(OutputTensors& output, const at::Tensor& rounded) {
   const auto& truth = output.truth;
   if (truth.scalar_type() != c10::kDouble || truth.numel() == 0) return false;
-  const auto numbers = truth.isfinite().logical_and_(rounded.isfinite());
-  const auto same = truth.eq(rounded).logical_or_(truth.isnan().logical_and_(rounded.isnan()));
+  const auto in_range = [&](const at::Tensor& t) {  // a number beyond the dtype's range is an infinity
+    const double most = largest_finite(output.dtype);
+    return at::where(t.abs().gt(most), t.sign().mul(std::numeric_limits<double>::infinity()), t);
+  };
+  const auto wanted = in_range(truth), other = in_range(rounded.to(c10::kDouble));
+  const auto numbers = wanted.isfinite().logical_and_(other.isfinite());
+  const auto same = wanted.eq(other).logical_or_(wanted.isnan().logical_and_(other.isnan()));
   const auto at = numbers.logical_or_(same).logical_not_();
   if (!at.any().item().toBool()) return false;
   const auto nan = at::full_like(truth, std::numeric_limits<double>::quiet_NaN());
