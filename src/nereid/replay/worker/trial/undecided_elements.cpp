@@ -51,7 +51,7 @@ bool forget_poles(OutputTensors& output, const at::Tensor& rounded) {
   if (!at.any().item().toBool()) return false;
   const auto nan = at::full_like(truth, std::numeric_limits<double>::quiet_NaN());
   // A mark is another number than the truth.
-  return forget_others(output, at::where(at, at::where(truth.isnan(), at::zeros_like(truth), nan), truth));
+  return mark_undefined(output, at::where(at, at::where(truth.isnan(), at::zeros_like(truth), nan), truth));
 }
 
 bool forget_ill_conditioned(OutputTensors& output, const at::Tensor& moved) {
