@@ -186,10 +186,15 @@ size_t Partitioner::lines(const Nodes& set) const {
   return places.size();
 }
 
-bool Partitioner::computes(size_t node) const {
+bool Partitioner::computes(size_t node) const { return is_reserved(node, verify::Policy::kStrict); }
+
+bool Partitioner::is_reserved(size_t node, verify::Policy policy) const {
+  if (policy == verify::Policy::kHybrid) return false;
   const auto& steps = task_->facts.phases[static_cast<size_t>(task_->facts.judged())].steps;
-  return std::any_of(nodes_[node].begin(), nodes_[node].end(),
-                     [&](size_t step) { return steps[step].work != verify::Work::kFree; });
+  return std::any_of(nodes_[node].begin(), nodes_[node].end(), [&](size_t step) {
+    const verify::Work work = steps[step].work;
+    return policy == verify::Policy::kStrict ? work != verify::Work::kFree : work == verify::Work::kHeavy;
+  });
 }
 
 std::vector<size_t> Partitioner::steps_of(const Nodes& set) const {

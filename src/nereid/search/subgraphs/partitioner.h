@@ -75,6 +75,7 @@ class Partitioner {
   // How many lines of the reference's file the set's steps come from.
   size_t lines(const Nodes& set) const;
   bool computes(size_t node) const;  // PyTorch's work on it is work under some policy
+  bool is_reserved(size_t node, verify::Policy policy) const;  // PyTorch must not do it: no share is allowed
 
   Nodes all() const;
   // The set's steps of the traced forward, and the views between them, in the program's order.

@@ -115,6 +115,22 @@ TEST(Partitioner, FindsEveryConvexSet) {
   }
 }
 
+TEST(Partitioner, WhatAPolicyReservesIsNotPyTorchs) {
+  const auto task = program({{-1}, {0}, {1}});
+  auto& steps = task->facts.phases[0].steps;
+  steps[1].work = verify::Work::kHeavy;
+  steps[2].work = verify::Work::kFree;
+  const auto partitioner = Partitioner::cut(*task);
+  ASSERT_TRUE(partitioner.ok());
+  std::map<verify::Policy, std::vector<bool>> reserved;
+  for (const auto policy : {verify::Policy::kStrict, verify::Policy::kMostly, verify::Policy::kHybrid})
+    for (size_t n = 0; n < partitioner->nodes(); ++n)
+      reserved[policy].push_back(partitioner->is_reserved(n, policy));
+  EXPECT_THAT(reserved[verify::Policy::kStrict], ElementsAre(true, true, false));
+  EXPECT_THAT(reserved[verify::Policy::kMostly], ElementsAre(false, true, false));
+  EXPECT_THAT(reserved[verify::Policy::kHybrid], ElementsAre(false, false, false));
+}
+
 TEST(Partitioner, ASubgraphIsATaskOfItsOwn) {
   // 0: relu(x); 1: relu(0) and 2: add(0, w), 3: add(1, 2)
   const auto task = program({{-1}, {0}, {0, -2}, {1, 2}});

@@ -208,7 +208,7 @@ class SubgraphSearch {
                           .asked = kernel != nullptr});
     }
     for (size_t n = 0; n < alone_.size(); ++n)
-      if (!partitioner_.computes(n) || evaluator_.settings().policy != verify::Policy::kStrict)
+      if (!partitioner_.is_reserved(n, evaluator_.settings().policy))
         offers.push_back(
             {.subgraph = &alone_[n],
              .ms = alone_[n].eager_ms + (found() || !partitioner_.computes(n) ? 0 : kLastResort)});
