@@ -6,6 +6,7 @@ tests/remote_small_mixed_test.py
 """
 
 import json
+import lzma
 import os
 import pathlib
 import shutil
@@ -172,6 +173,9 @@ class RemoteRuns(unittest.TestCase):
         for name, source in (("site", self.root / "site"), ("harvest", harvest)):
             with tarfile.open(self.checkout / f"carry/{name}.tar.xz", "w:xz") as tar:
                 tar.add(source, arcname="." if name == "site" else "harvest")
+        extra = {"task": TASK, "plan": "given x [6, 8]", "code": "# carried", "split": "train"}
+        with lzma.open(self.checkout / "carry/extra-1.jsonl.xz", "wt") as out:
+            out.write(json.dumps(extra) + "\n")
         (self.root / "stand-in/torch").mkdir(parents=True)
         (self.root / "stand-in/torch/__init__.py").write_text("")
 
@@ -221,17 +225,31 @@ class RemoteRuns(unittest.TestCase):
         self.assertIn("ended, 0", said)
         remote = self.root / "remote"
         asked = [json.loads(line) for line in (remote / "asked.jsonl").read_text().splitlines()]
-        # Each round learns from all pairs so far: those of the second have all kinds.
+        # Each round learns from its own pairs and from those of the rounds before; the second has all kinds.
         counts = [
             json.loads((remote / f"tree/data/mixed/train-{i}/tokens.json").read_text())["pairs"]
             for i in (1, 2)
         ]
-        self.assertGreater(counts[1], counts[0] + 4)
+        self.assertGreater(counts[1], 4)
+        for i, folders in ((1, ["1"]), (2, ["1", "1-repairs", "2"])):
+            text = (remote / f"tree/runs/mixed-{i}.toml").read_text()
+            learnt = ", ".join(f'"data/mixed/train-{name}"' for name in folders)
+            self.assertIn(f"\ntrain = [{learnt}]\n", text)
+        # All but programs are there three times: as they are, and twice with other names.
+        pairs = [json.loads(line) for line in (remote / "mixed/round-1.jsonl").read_text().splitlines()]
+        others = (remote / "mixed/others-1.jsonl").read_text().splitlines()
+        self.assertEqual(len(pairs), counts[0])
+        programs = sum(
+            len(path.read_text().splitlines()) for path in (remote / "mixed/pairs").glob("programs*-1.jsonl")
+        )
+        self.assertEqual(len(pairs), programs + 3 * len(others))
+        self.assertTrue(any(pair["code"] == "# carried" for pair in pairs))
+        self.assertTrue(any("self.fc" not in pair["task"] for pair in pairs))
         kinds = {path.name.rsplit("-", 1)[0] for path in (remote / "mixed/pairs").glob("*.jsonl")}
         for kind in ("programs5large", "harvested", "reshaped.jsonl", "joined.jsonl", "renamed.jsonl"):
             self.assertTrue(any(kind.split(".")[0] in each for each in kinds), (kind, kinds))
         # The model's own failures, with the evidence, in the second round.
-        path = remote / "mixed/pairs/repairs-1.jsonl"
+        path = remote / "mixed/repairs.jsonl"
         repairs = [json.loads(line)["messages"][2]["content"] for line in path.read_text().splitlines()]
         self.assertTrue(repairs and all(text.startswith("Wrong: ") for text in repairs), repairs)
         # A task with the structure of a held-out one is not learnt from: 9 tasks of 7 structures, one of them
