@@ -103,6 +103,29 @@ CASES = [
         (2, 3, 38, 46),
         mentions=SLICED,
     ),
+    # Stored in rows of channels alone, of which something else reads elements, too.
+    block(
+        "skip_pooled",
+        "self.a = conv(3, 36, 3)\nself.b = conv(36, 68, 3)\nself.c = conv(53, 20, 3)",
+        "y = self.a(x)\nz = self.b(F.max_pool2d(y, 2))\nself.c(torch.cat([F.pixel_shuffle(z, 2), y], 1))",
+        (2, 3, 54, 50),
+        never=" y_ptr",
+    ),
+    block(
+        "pooled_twice",
+        "self.a = conv(24, 36, 3)\nself.b = conv(36, 20, 3)\nself.c = conv(36, 20, 3)",
+        "y = self.a(x)\nz = F.max_pool2d(y, (7, 5), 1, (3, 2))\nself.b(y) + self.c(torch.maximum(-z, y))",
+        (2, 24, 37, 41),
+        never=" y_ptr",
+    ),
+    block(
+        "residual_half",
+        "self.a = conv(24, 36, 3)\nself.b = conv(36, 40, 3)\nself.c = conv(40, 36, 3, act=None)",
+        "y = self.a(x)\nF.relu(self.c(self.b(y)) + y)",
+        (2, 24, 37, 41),
+        never=" y_ptr",
+        dtype="float16",
+    ),
     block(
         "shuffle",
         "self.a = conv(34, 34)\nself.b = conv(34, 34, 3, groups=34, act=None)\nself.c = conv(34, 34)",

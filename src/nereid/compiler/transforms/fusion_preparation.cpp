@@ -16,6 +16,7 @@
 #include "nereid/compiler/transforms/products/channels_last.h"
 #include "nereid/compiler/transforms/products/computed_factors.h"
 #include "nereid/compiler/transforms/products/contraction_operands.h"
+#include "nereid/compiler/transforms/products/one_copy.h"
 #include "nereid/compiler/transforms/products/split_sum.h"
 #include "nereid/compiler/transforms/products/window_factors.h"
 #include "nereid/compiler/transforms/slices.h"
@@ -438,7 +439,10 @@ void prepare(Graph& graph, const Target& target, bool split_sums, const std::set
       unroll(graph, node);
   if (fusion == Fusion::kFree) keep_concatenations(graph);
   Inliner(graph, target, cuts, fusion).run();
-  if (fusion == Fusion::kFree) slice_concatenations(graph, target);
+  if (fusion == Fusion::kFree) {
+    slice_concatenations(graph, target);
+    if (cuts.empty()) read_copies_in_rows(graph);
+  }
   if (split_sums) split_long_sums(graph, target);
   if (split_sums && fusion == Fusion::kFree) widen_short_runs(graph);
   split_long_rows(graph, target, split_sums);
