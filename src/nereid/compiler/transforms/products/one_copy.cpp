@@ -113,7 +113,8 @@ class CopyReaders {
     if (expr.kind == Expr::Kind::kLoad) return expr.args.empty() || expr.tensor != id;
     if (!reads(of, id)) return true;
     const bool symmetric = expr.fn == Fn::kNeg || expr.fn == Fn::kAbs;  // as rounding is
-    if (expr.fn != Fn::kMax && expr.fn != Fn::kMin && expr.fn != Fn::kWhere && expr.fn != Fn::kTf32 && !symmetric)
+    if (expr.fn != Fn::kMax && expr.fn != Fn::kMin && expr.fn != Fn::kWhere && expr.fn != Fn::kTf32 &&
+        !symmetric)
       return false;
     if (expr.fn == Fn::kWhere && reads(expr.args[0], id)) return false;
     return std::ranges::all_of(expr.args, [&](ExprId arg) { return selects(arg, id); });
@@ -135,8 +136,9 @@ class CopyReaders {
   // Goes over the tensor element by element, and reads nothing that is made after the copy could be.
   bool joins(const Node& reader, const Copy& copy) const {
     const auto loads = loads_of(reader, copy.of);
-    const bool each = is_map(reader) && element_count(reader.sizes) == element_count(tensor(copy.of).sizes) &&
-                      std::ranges::all_of(loads, [&](const Expr* load) { return is_permutation(*load, reader); });
+    const bool each =
+        is_map(reader) && element_count(reader.sizes) == element_count(tensor(copy.of).sizes) &&
+        std::ranges::all_of(loads, [&](const Expr* load) { return is_permutation(*load, reader); });
     const NodeId made = tensor(copy.of).node;
     return each && std::ranges::none_of(graph_.reads(reader),
                                         [&](TensorId read) { return tensor(read).node > made; });
