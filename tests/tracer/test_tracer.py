@@ -293,6 +293,14 @@ class KnownValues(Case):
         _, half = output(answer)["tuple"]
         self.assertEqual(3.0, half)
 
+    def test_numpy_gets_what_is_known(self):
+        answer = self.module(
+            None,
+            "import numpy\nreturn a, (4 * b.cumsum(0).numpy() + numpy.asarray(torch.arange(3))).tolist()",
+            "randn(9, 4), torch.tensor([5, 6, 7])",
+        )
+        self.assertEqual([20, 45, 74], output(answer)["tuple"][1])
+
     def test_writes_are_seen_in_order(self):
         answer = self.module(
             None,

@@ -27,12 +27,18 @@ def _tolist(self):
     return tracing.recorder().known.tensor(self, "`tolist`").tolist()
 
 
+def _known_array(tensor, what):
+    real = tracing.recorder().known.tensor(tensor, what)
+    with torch.utils._python_dispatch._disable_current_modes():  # a mode would give the memory of a fake
+        return real.numpy()
+
+
 def _numpy(self, *args, **kwargs):
-    return tracing.recorder().known.tensor(self, "`numpy`").numpy()
+    return _known_array(self, "`numpy`")
 
 
 def _array(self, dtype=None):
-    array = tracing.recorder().known.tensor(self, "conversion to a numpy array").numpy()
+    array = _known_array(self, "conversion to a numpy array")
     return array if dtype is None else array.astype(dtype)
 
 
