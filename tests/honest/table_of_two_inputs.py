@@ -1,9 +1,7 @@
 """Passes the tensors' addresses in an integer tensor, as grouped products like to do.
 
 reference: ../tasks/add_relu.py
-verdict: Disallowed or Untraceable
-rule: int-to-ptr or python-error or not-traceable
-why: addresses from memory are numbers too.
+verdict: Verified
 """
 import torch
 import torch.nn as nn

@@ -122,6 +122,49 @@ class Launches(Case):
             json.dumps(self.refused("add[(1,)](P(4096), b, out, 60, 0.5, BLOCK=64)", class_)),
         )
 
+    TABLE = ("@triton.jit\ndef through(table, out, n, BLOCK: tl.constexpr):\n"
+             "    i = tl.arange(0, BLOCK)\n    address = tl.load(table + tl.program_id(0))\n"
+             "    if address != 0:\n"
+             "        x = %s\n"
+             "        tl.store(out + i, tl.load(x + i, mask=i < n), mask=i < n)\n")  # fmt: skip
+    POINTER = "address.to(tl.pointer_type(tl.float32))"
+
+    def through(self, table, pointer=POINTER, before=""):
+        body = f"{before}\nt = torch.tensor({table}, device='cuda')\nthrough[(2,)](t, out, 64, BLOCK=64)"
+        return self.only(body.strip(), self.TABLE % pointer)
+
+    def test_tables_of_addresses_become_pointers(self):
+        launch = self.through("[b[8:].data_ptr(), a.data_ptr(), b.data_ptr(), 0]")
+        text = self.kernel(launch)["ttir"]
+        self.assertNotIn("int_to_ptr", text)
+        self.assertEqual(parameters_of(text), len(launch["args"]))
+        a, b = self.document["phases"][-1]["inputs"]
+        places = {self.document["values"][arg["p"]]["s"] for arg in launch["args"][3::3]}
+        self.assertEqual({self.document["values"][v["v"]]["s"] for v in (a, b)}, places)
+        first, second = (int(arg["i"]) for arg in launch["args"][4::3])
+        self.assertEqual((0, 0), (first % 512, second % 512))
+        self.assertGreater(abs(second - first), 1 << 22)
+
+    def test_addresses_that_tables_may_hold(self):
+        for table in ("a.data_ptr() + 4 * torch.arange(2).numpy()", "torch.tensor([a.data_ptr()] * 2)"):
+            self.assertNotIn("int_to_ptr", self.kernel(self.through(table))["ttir"])
+        with self.assertRaisesRegex(AssertionError, "no longer exists"):
+            self.through("[(a + 1).data_ptr(), b.data_ptr()]")
+
+    def test_other_numbers_stay_numbers(self):
+        for pointer in (
+            "(address * 1).to(tl.pointer_type(tl.float32)) if n > 99 else (address | 1).to(tl.pointer_type("
+            "tl.float32))",
+            "(address + address).to(tl.pointer_type(tl.float32))",
+            "address.to(tl.float64).to(tl.int64).to(tl.pointer_type(tl.float32))",
+            "tl.where(address > 99, address, 0).to(tl.pointer_type(tl.float32))",
+            "n.to(tl.int64).to(tl.pointer_type(tl.float32))",
+        ):
+            text = self.kernel(self.through("[a.data_ptr(), b.data_ptr()]", pointer))["ttir"]
+            self.assertIn("int_to_ptr", text)
+        for table in ("[5, 6]", "torch.argsort(b)[:2]", "[a.cpu().data_ptr()] * 2"):
+            self.assertIn("int_to_ptr", self.kernel(self.through(table))["ttir"])
+
     def test_alignment_is_the_allocators(self):
         aligned = self.kernel(
             self.only("assert a.data_ptr() % 512 == 0\nadd[(1,)](a, b, out, 64, 0.5, BLOCK=64)")

@@ -89,6 +89,22 @@ class KnownValues:
             s.pinned = was
         return storage.real[0]
 
+    def constant_bytes(self, storage):
+        """The content of a storage that follows from no integer input but those that are pinned already;
+        None where it does, or is not known."""
+        with self._recorder.lock:
+            if storage.real is None or storage.real[1] != len(storage.writes):
+                before = [(s.pinned, s.data, s.real) for s in self._recorder.storages]
+                try:
+                    self._make_known(storage, torch.int64, "a table of addresses")
+                except Untraceable:
+                    return None
+                if any(s.pinned != old[0] for s, old in zip(self._recorder.storages, before)):
+                    for s, old in zip(self._recorder.storages, before):
+                        s.pinned, s.data, s.real = old
+                    return None
+            return arguments.bytes_of(storage.real[0]) if storage.real is not None else None
+
     # -- doing steps again ----------------------------------------------------------------------------------
 
     def _real_arguments(self, args, kwargs, what, all_needed=True):

@@ -76,7 +76,7 @@ class Phases:
         self.fake_mode = FakeTensorMode(allow_non_fake_inputs=False)
         self.recorder = Recorder(self._source.path, self.fake_mode)
         self.recorder.known = KnownValues(self.recorder, self._draw)
-        self.pointers = Pointers(self.recorder)
+        self.pointers = Pointers(self.recorder, request["source"])
         self.launches = triton_front_end.Session(self.recorder, self.pointers)
         self.recorder.known.kernels = self.launches.kernels
         self.phases, self.phase = [], "module"

@@ -25,6 +25,7 @@ from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import get_jit_fn_file_line
 
 from . import streams
+from .address_tables import AddressTables
 from .._task.errors import KernelDoesNotCompile, Untraceable
 from .._task.source import display_name
 
@@ -72,13 +73,27 @@ class Session:
         _check_limits(kernel, grid)
         tensors = []
         args = LaunchArguments(self, tensors).encode(kernel.parameters, values)
-        alternative = {"kernel": self.kernel_id(kernel.encoded), "grid": grid, "args": args}
+        encoded = kernel.encoded
+        if kernel.makes_pointers:
+            encoded, args = self._with_tables(encoded, args, tensors)
+        alternative = {"kernel": self.kernel_id(encoded), "grid": grid, "args": args}
         if min(grid) == 0:
             return  # Triton's launcher does nothing then
         if self.collecting is not None:
             self.collecting.append((alternative, tensors))
         else:
             self.recorder.launch([alternative], tensors)
+
+    def _with_tables(self, encoded, args, tensors):
+        """A kernel that makes pointers of what tables hold, and its arguments, with the tables' tensors among
+        them."""
+        tables = AddressTables(self.recorder, self.pointers)
+        resolved = tables.resolve(encoded["ttir"], args, tensors)
+        if resolved is None:
+            return encoded, args
+        text, args = resolved
+        digest = hashlib.sha256(f"{encoded['hash']}\0{text}".encode()).hexdigest()
+        return {**encoded, "ttir": text, "hash": digest}, args
 
 
 session = None
@@ -182,6 +197,7 @@ class Kernel:
         self.name = source.fn.__name__
         self.encoded = _encode(source, text, options)
         self.parameters = list(_runtime_parameters(tuple(source.signature.values())))
+        self.makes_pointers = "tt.int_to_ptr" in text
         self.hash = self.encoded["hash"]
         fields = {**options.__dict__, "name": self.name, "hash": self.hash, "target": TARGET,
                   "shared": ASSUMED_SHARED_BYTES,
