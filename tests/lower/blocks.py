@@ -46,6 +46,7 @@ for t in range(x.shape[0]):
     return loop(name, f"self.c = {cell}", forward, shape, mentions, **more)
 
 
+ON_THE_TILE = "reduced on the tile that is still in registers"
 H = "h = torch.zeros(x.shape[1], 24, device=x.device, dtype=x.dtype)"
 
 CASES = [
@@ -190,6 +191,46 @@ CASES = [
         "self.b = nn.Conv2d(16, 16, 3, padding=1)",
         "self.b(F.leaky_relu(self.n(self.a(x)), 0.01))",
         (1, 16, 131, 133),
+    ),
+    # Reductions over one side of a product, which a tile has all of.
+    block(
+        "pooled_by_scores",
+        "self.s = nn.Sequential(nn.Linear(36, 50), nn.Tanh(), nn.Linear(50, 1))",
+        "(torch.softmax(self.s(x), 1) * x).sum(1)",
+        (67, 131, 36),
+        mentions=ON_THE_TILE,
+        never="tanh_ptr",
+    ),
+    block(
+        "norm_of_product",
+        "self.l = nn.Linear(37, 50)\nself.n = nn.LayerNorm(50)",
+        "y = self.l(x)\nself.n(F.gelu(y)), y.amax(-1)",
+        (8501, 37),
+        mentions=ON_THE_TILE,
+        never="gelu_ptr",
+    ),
+    block(
+        "classes_of_places",
+        "self.c = nn.Conv2d(20, 21, 3, padding=1)",
+        "self.c(x).softmax(1)",
+        (3, 20, 61, 59),
+        mentions=ON_THE_TILE,
+        never="conv_ptr",
+    ),
+    block(
+        "classes_half",
+        "self.l = nn.Linear(37, 50)",
+        "self.l(x).view(4, -1, 50).log_softmax(-1)",
+        (8504, 37),
+        mentions=ON_THE_TILE,
+        dtype="float16",
+    ),
+    block(
+        "classes_of_columns",
+        "self.w = nn.Parameter(torch.randn(50, 36))",
+        "y = self.w @ x\nF.softmax(y, 0) - F.relu(y).mean(0)",
+        (36, 8501),
+        mentions=ON_THE_TILE,
     ),
     # Strides and dilations with a common factor.
     block(

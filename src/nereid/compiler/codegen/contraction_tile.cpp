@@ -34,6 +34,8 @@ class ContractionTile {
       if (wish > 0) block = std::max<int64_t>(power_of_two(wish), 16);
     };
     chosen(choice.m, m_), chosen(choice.n, n_), chosen(choice.k, k_);
+    if (of_.whole_m) have_all(of_.m, m_, n_);
+    if (of_.whole_n) have_all(of_.n, n_, m_);
     made.m = m_, made.n = n_, made.k = k_;
     // A window's loads are not kept in shared memory. A short loop of a few programs is over before its
     // instructions are there: they are not made longer by loads ahead.
@@ -71,6 +73,11 @@ class ContractionTile {
     // A row that ends in a second block is shorter in one.
     if (of_.taps && of_.k > 32 && of_.k < 64) k_ = 64;
     if (of_.direct) m_ = std::max(m_, kWarpGroupTile);
+  }
+
+  static void have_all(int64_t count, int64_t& whole, int64_t& other) {
+    whole = std::max<int64_t>(power_of_two(count), 16);
+    other = std::clamp<int64_t>(other, 16, std::max<int64_t>(kWholeTile / whole, 16));
   }
 
   // Rather small tiles than idle processors.

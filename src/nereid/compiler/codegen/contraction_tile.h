@@ -6,6 +6,7 @@
 namespace nereid::compiler {
 
 inline constexpr int64_t kWarpGroupTile = 64;  // rows of the left factor that a warp group multiplies at once
+inline constexpr int64_t kWholeTile = 16384;   // results of a tile that has all of m or n
 
 struct ContractionShape {
   int64_t m = 1, n = 1, batch = 1, k = 1;  // elements; k: of one tap, where there are taps
@@ -15,6 +16,7 @@ struct ContractionShape {
   bool taps = false;                       // channels_last.h, thin_channels.h
   bool direct = false;                     // the right factor is rounded where it is read (channels_last.h)
   bool gathered = false;                   // a sum over several dimensions
+  bool whole_m = false, whole_n = false;   // a tile has all of it
   enum class Window : uint8_t { kNone, kLeft, kRight };
   Window window = Window::kNone;  // the factor that is computed (window_factors.h)
 };

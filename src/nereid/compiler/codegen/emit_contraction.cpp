@@ -12,15 +12,12 @@
 #include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
+#include "nereid/compiler/codegen/tiles/product_results.h"
 #include "nereid/compiler/transforms/products/contraction_operands.h"
 #include "nereid/compiler/transforms/products/split_factors.h"
 
 namespace nereid::compiler {
 namespace {
-
-constexpr int kM = 0, kN = 1, kBatch = 2, kK = 3,
-              kTap = 4;  // the dimensions that a kernel's indices are written in
-// Where windows differ (tap_limits.h): kTap and those after it, one for each dimension of the window.
 
 constexpr double kLargeProduct = 1 << 24;
 // Terms of a sum in the tensor cores, which cut off where they add, and sums so long that this shows.
@@ -59,6 +56,11 @@ class ContractionEmitter {
     shape.taps = first().taps || first().direct;
     shape.direct = first().direct;
     shape.gathered = kernel.columns.size() > 1;
+    for (const Member& member : kernel.members) {
+      if (member.across.empty()) continue;
+      (std::ranges::find(of_.n, member.across[0]) != of_.n.end() ? shape.whole_n : shape.whole_m) = true;
+    }
+    out_.whole_m = shape.whole_m, out_.whole_n = shape.whole_n;
     if (first().window_factor) {
       const auto length = [&](ExprId factor) { return graph.exprs.below(factor).size(); };
       shape.window = length(of_.right) > length(of_.left) ? ContractionShape::Window::kRight
@@ -182,24 +184,6 @@ class ContractionEmitter {
     return by;
   }
 
-  // Whether results of a batch lie between those of another, as the classes of a transposed convolution's
-  // places do: their programs run next to each other, so that lines of memory are written whole.
-  bool batches_interleave() const {
-    const Member& last = kernel_.members.back();
-    const TensorId out = graph_.nodes[static_cast<size_t>(last.node)].out;
-    Index address;
-    for (size_t d = 0; d < last.at.size(); ++d)
-      address = address + last.at[d] * graph_.tensors[static_cast<size_t>(out)].strides[d];
-    const auto least = [&](const std::vector<int>& dims) {
-      int64_t stride = std::numeric_limits<int64_t>::max();
-      for (const int d : dims)
-        if (kernel_.rows[static_cast<size_t>(d)] > 1)
-          stride = std::min(stride, std::abs(address.stride(d).value_or(Size(stride)).value()));
-      return stride;
-    };
-    return least(of_.batch) < std::min(least(of_.m), least(of_.n));
-  }
-
   bool is_wide() const {
     return m_ * k_ >= (int64_t{1} << 31) || n_ * k_ >= (int64_t{1} << 31) ||
            batch_ * m_ * n_ >= (int64_t{1} << 31);
@@ -210,7 +194,7 @@ class ContractionEmitter {
     const char* cast = is_wide() ? ".to(tl.int64)" : "";
     const bool rows = tiles_m() > 1, columns = tiles_n() > 1;
     if (rows || columns || batch_ > 1) write.line("pid = tl.program_id(0)");
-    const bool interleaved = batch_ > 1 && (rows || columns) && batches_interleave();
+    const bool interleaved = batch_ > 1 && (rows || columns) && batches_interleave(graph_, kernel_, of_);
     if (interleaved) {
       write.line(fmt::format("batch = pid % {}", hole(batch_)));
       write.line(fmt::format("pid = pid // {}", hole(batch_)));
@@ -310,7 +294,7 @@ class ContractionEmitter {
   void start_sums(ExprWriter& write, const std::vector<Index>& by) {
     write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
     for (const Member& member : kernel_.members | std::views::drop(1)) {
-      if (member.reduction == Reduction::kNone) continue;
+      if (member.reduction == Reduction::kNone || !member.across.empty()) continue;
       const ExprId body = graph_.exprs.substitute(member.body, by, write.extents());
       sums_.push_back({graph_.nodes[static_cast<size_t>(member.node)].out, body, graph_.exprs.uses(body, kM),
                        names_.fresh("sums")});
@@ -427,6 +411,8 @@ class ContractionEmitter {
         if (graph_.exprs.uses(body, kK) || graph_.exprs.uses(body, kTap))
           return our_error("{}: {} reads along what was summed", out_.name, node.name);
         value = write.value(body);
+        if (member.reduction != Reduction::kNone)
+          value = reduced_on_tile(write, graph_, member, body, value, out_);
       }
       write.set_result(node.out, value);
       if (!fused_.stored[static_cast<size_t>(node.out)]) continue;
@@ -434,6 +420,14 @@ class ContractionEmitter {
       for (const Index& index : member.at) at.push_back(substitute(index, by, write.extents()));
       if (sum != sums_.end()) {
         store_sum(write, *sum, at, value);
+        continue;
+      }
+      if (!member.across.empty()) {
+        const Index address = write.address(node.out, at);
+        const std::string where = write.mask_of({out_.whole_n ? kM : kN}, {write.beyond(node.out, at)});
+        const std::string place = write.place(names_.pointer(graph_, node.out), address);
+        write.line(where.empty() ? fmt::format("tl.store({}, {})", place, value)
+                                 : fmt::format("tl.store({}, {}, mask={})", place, value, where));
         continue;
       }
       const std::string where = write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN},

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "nereid/compiler/codegen/contraction_tile.h"
+
 namespace nereid::compiler {
 namespace {
 
@@ -162,6 +164,8 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
         for (const int64_t k : {32, 64})
           for (const int stages : {2, 3, 4}) {
             if ((m + n) * k * element * stages > target.shared_bytes || m * n > 32768) continue;
+            if ((text.whole_m && m != text.choice.m) || (text.whole_n && n != text.choice.n)) continue;
+            if ((text.whole_m || text.whole_n) && m * n > kWholeTile) continue;
             add({.m = m,
                  .n = n,
                  .k = k,

@@ -54,6 +54,8 @@ std::string why(const Graph& graph, const TileKernel& kernel, const LoweredKerne
       std::ranges::any_of(kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; });
   const bool several =
       kernel.members.size() > 1 || !graph.nodes[static_cast<size_t>(kernel.members[0].node)].before.empty();
+  if (std::ranges::any_of(kernel.members, [](const Member& m) { return !m.across.empty(); }))
+    return "what follows is computed and reduced on the tile that is still in registers";
   if (contraction && std::ranges::count_if(
                          kernel.members, [](const Member& m) { return m.reduction != Reduction::kNone; }) > 1)
     return "its loop also adds up what its factors are made of";

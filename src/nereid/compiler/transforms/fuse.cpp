@@ -8,6 +8,7 @@
 
 #include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/transforms/fusion_preparation.h"
+#include "nereid/compiler/transforms/kernel_mapping.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/products/factor_sums.h"
 
@@ -32,71 +33,6 @@ Index without_unit_dims(const Index& index, const Extents& extents) {
   for (size_t d = 0; d < extents.size(); ++d)
     if (extents[d] == 1) by[d] = Index();
   return substitute(index, by, extents);
-}
-
-// Of a node's dimension: what it is among the kernel's, or of which group of so many it is one.
-struct KnownDimension {
-  std::optional<Index> index;
-  int64_t group = 1;
-};
-using KnownDimensions = std::vector<KnownDimension>;
-
-// The kernel's columns as dimensions of these sizes; nothing where they are others.
-std::optional<std::vector<Index>> columns_of_sizes(const TileKernel& kernel, const Extents& sizes,
-                                                   bool folded) {
-  if (sizes.empty()) return std::vector<Index>{};
-  const auto first = static_cast<int>(kernel.rows.size());
-  std::vector<Index> all;
-  if (sizes == kernel.columns) {
-    for (size_t c = 0; c < sizes.size(); ++c) all.push_back(Index::dimension(first + static_cast<int>(c)));
-    return all;
-  }
-  if (element_count(sizes) != kernel.column_count() || !(folded || refines(sizes, kernel.columns)))
-    return std::nullopt;
-  Index linear;
-  const auto strides = row_major(kernel.columns);
-  for (size_t c = 0; c < strides.size(); ++c)
-    linear = linear + Index::dimension(first + static_cast<int>(c)) * strides[c];
-  return unravel(linear, sizes, kernel.extents());
-}
-
-// Dimensions that do not follow from what is read are the kernel's columns, and all rows must be covered.
-// The columns of a contraction are gone after its loop.
-std::optional<std::vector<Index>> completed_mapping(const TileKernel& kernel, const Node& each,
-                                                    const KnownDimensions& known, bool after_contraction) {
-  for (size_t d = 0; d < known.size(); ++d)  // two dimensions of its own are not one of the kernel's
-    for (size_t other = 0; other < d; ++other)
-      if (known[d].index && known[other].index && *known[d].index == *known[other].index &&
-          !known[d].index->is_constant())
-        return std::nullopt;
-  std::set<int> covered;
-  for (const auto& [index, group] : known)
-    for (size_t d = 0; index && d < kernel.extents().size(); ++d)
-      if (index->uses(static_cast<int>(d))) covered.insert(static_cast<int>(d));
-  for (size_t r = 0; r < kernel.rows.size(); ++r)
-    if (kernel.rows[r] > 1 && !covered.contains(static_cast<int>(r))) return std::nullopt;
-  Extents rest;  // of what does not follow
-  bool groups = false;
-  for (size_t d = 0; d < each.sizes.size(); ++d) {
-    if (known[d].index && known[d].group == 1) continue;
-    groups = groups || known[d].group > 1;
-    if (known[d].index || each.sizes[d] > 1)
-      rest.push_back(known[d].index ? Size(known[d].group) : each.sizes[d]);
-  }
-  const auto columns = columns_of_sizes(kernel, rest, groups);
-  const bool taken = !covered.empty() && *covered.rbegin() >= static_cast<int>(kernel.rows.size());
-  if (!columns || (!rest.empty() && (after_contraction || taken))) return std::nullopt;
-  std::vector<Index> map(each.sizes.size());
-  size_t next = 0;
-  for (size_t d = 0; d < each.sizes.size(); ++d) {
-    const auto& [index, group] = known[d];
-    if (index)
-      map[d] = group == 1 ? *index : *index * group + (*columns)[next++];
-    else if (each.sizes[d] > 1)
-      map[d] = (*columns)[next++];
-    if (index && map[d].bounds(kernel.extents()).high < each.sizes[d] - 1) return std::nullopt;
-  }
-  return map;
 }
 
 class Fuser {
@@ -259,6 +195,7 @@ class Fuser {
       if (at != maker->at || !expr.args.empty()) return false;
     }
     Member made = member(kernel, id, *map);
+    made.across = across(kernel, id, *map);
     if (!in_one_pass(kernel, made) || scatters(kernel, made) || ends_sharing(kernel, made) ||
         updates_shared_row(kernel, made) || crosses(kernel, made))
       return false;
@@ -362,9 +299,7 @@ class Fuser {
 
   NodeId maker_of(TensorId tensor) const { return graph_.tensors[static_cast<size_t>(tensor)].node; }
   const Member* made_by(const TileKernel& kernel, TensorId tensor) const {
-    const NodeId maker = maker_of(tensor);
-    const auto found = std::ranges::find_if(kernel.members, [&](const Member& m) { return m.node == maker; });
-    return maker < 0 || found == kernel.members.end() ? nullptr : &*found;
+    return nereid::compiler::made_by(graph_, kernel, tensor);
   }
 
   // Which of the kernel's dimensions each of the node's is.
@@ -373,46 +308,30 @@ class Fuser {
     const bool after_contraction = is_contraction(graph_, node(kernel.members.front().node));
     if (after_contraction && factor_sums_.contains(each.out))
       return rows_of_factor(graph_, node(kernel.members.front().node), each);
+    if (after_contraction && each.reduction != Reduction::kNone)
+      return fusion_ == Fusion::kFree ? in_tile(graph_, kernel, each, target_) : std::nullopt;
     if (each.reduction != Reduction::kNone) {
       const bool same = each.sizes == kernel.rows && each.reduced == kernel.columns;
-      if (!same || after_contraction || is_contraction(graph_, each)) return std::nullopt;
+      if (!same || is_contraction(graph_, each)) return std::nullopt;
       return identity_map(each.extents().size());
     }
-    KnownDimensions known(each.sizes.size());
     bool follows = false;
-    for (const ExprId read : exprs().below(each.body)) {
-      const Expr& expr = exprs()[read];
-      if (expr.kind != Expr::Kind::kLoad) continue;
-      const Member* maker = made_by(kernel, expr.tensor);
-      if (maker == nullptr) continue;
-      follows = true;
-      for (size_t d = 0; d < expr.at.size(); ++d) {
-        if (expr.at[d] == maker->at[d]) {
-          if (expr.at[d].is_constant()) continue;
-        }
-        const int64_t size = graph_.tensors[static_cast<size_t>(expr.tensor)].sizes[d];
-        if (expr.at[d].is_constant() && size == 1) continue;
-        if (const auto group = group_of(expr.at[d], each.sizes, size)) {
-          KnownDimension& place = known[static_cast<size_t>(group->first)];
-          if (place.index && (!(*place.index == maker->at[d]) || place.group != group->second))
-            return std::nullopt;
-          place = {maker->at[d], group->second};
-          continue;
-        }
-        const auto digits = digits_of(expr.at[d], each.sizes, size);
-        if (digits.empty()) return std::nullopt;
-        for (const auto& [dimension, stride] : digits) {
-          const int64_t extent = each.sizes[static_cast<size_t>(dimension)];
-          Index own = quotient(maker->at[d], stride, kernel.extents());
-          if (digits.size() > 1 && stride * extent < size) own = remainder(own, extent, kernel.extents());
-          KnownDimension& place = known[static_cast<size_t>(dimension)];
-          if (place.index && (!(*place.index == own) || place.group != 1)) return std::nullopt;
-          place.index = own;
-        }
-      }
-    }
-    return follows ? completed_mapping(kernel, each, known, after_contraction)
-                   : horizontal(kernel, each, after_contraction);
+    const auto known = known_dimensions(graph_, kernel, each, each.sizes, follows);
+    if (!known) return std::nullopt;
+    if (!follows) return horizontal(kernel, each, after_contraction);
+    return completed_mapping(kernel, each, *known, after_contraction, reduced_before(graph_, kernel, each));
+  }
+
+  std::vector<int> across(const TileKernel& kernel, NodeId id, const std::vector<Index>& map) {
+    const Node& each = node(id);
+    if (!is_contraction(graph_, node(kernel.members.front().node)) || factor_sums_.contains(each.out))
+      return {};
+    if (each.reduction == Reduction::kNone) return reduced_before(graph_, kernel, each);
+    std::vector<int> rows;
+    for (size_t d = each.sizes.size(); d < map.size(); ++d)
+      for (size_t r = 0; r < kernel.rows.size(); ++r)
+        if (map[d] == Index::dimension(static_cast<int>(r))) rows.push_back(static_cast<int>(r));
+    return rows;
   }
 
   // Horizontal fusion: a map that reads nothing of a kernel's, with what has the same shape: one launch for

@@ -21,6 +21,9 @@ struct Member {
   bool whole = false;  // its result has an element for each row and column; else one a row
   bool scan = false;
   std::vector<Index> at;  // where in its tensor the result goes, over the kernel's dimensions
+  // Of a product's kernel: the rows that the member reduces in a tile that has them all, or that what it
+  // reads was reduced over; its result has no such dimension.
+  std::vector<int> across = {};
 };
 
 struct TileKernel {
@@ -41,6 +44,9 @@ struct Fused {
   std::vector<TileKernel> kernels;  // in the order in which they run
   std::vector<bool> stored;         // of each tensor: it is written to memory
 };
+
+// Of a product: rows of one factor's own that a tile has all of, for reductions of what it makes over them.
+inline constexpr int64_t kWholeSide = 256;
 
 // What a reduction of nothing gives.
 double identity(Reduction reduction);

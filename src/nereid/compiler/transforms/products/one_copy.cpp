@@ -107,7 +107,7 @@ class CopyReaders {
     });
   }
 
-  // Each value that the expression can have is one that it loads of the tensor, of either sign, or none of it.
+  // Each value that the expression can have is one that it loads of the tensor, of either sign, or not of it.
   bool selects(ExprId of, TensorId id) const {
     const Expr& expr = graph_.exprs[of];
     if (expr.kind == Expr::Kind::kLoad) return expr.args.empty() || expr.tensor != id;
