@@ -1,8 +1,6 @@
 // Every program of a small space, from docs/synth.md alone: nothing of how the sampler counts is used here.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -25,7 +23,10 @@ struct EnumeratedStep {
 
   std::string wiring() const {
     const auto& forms = ops::forms(op->rule);
-    return fmt::format("{}#{} {},{},{},{};", op->name, form - forms.data(), a, b, tap, depth);
+    std::string text = std::string(op->name) + "#";
+    for (const auto number : {static_cast<int>(form - forms.data()), a, b, tap, depth})
+      text += std::to_string(number) + ",";
+    return text;
   }
 };
 
@@ -36,7 +37,7 @@ struct EnumeratedProgram {
 
   std::string sequence() const {
     std::string text;
-    for (const auto& step : steps) text += fmt::format("{};", step.op->name);
+    for (const auto& step : steps) (text += step.op->name) += ";";
     return text;
   }
   std::string wiring() const {
@@ -47,13 +48,13 @@ struct EnumeratedProgram {
   std::string key() const {
     std::string text = wiring() + "|";
     for (const ops::Shape& shape : {result, waiting}) {
-      for (int d = 0; d < shape.rank; ++d) text += fmt::format("{},", shape.dims[static_cast<size_t>(d)]);
+      for (int d = 0; d < shape.rank; ++d) text += std::to_string(shape.dims[static_cast<size_t>(d)]) + ",";
       text += "|";
     }
     for (const auto& step : steps) {
       text += "|";
       for (int i = 0; i < step.form->inner; ++i)
-        text += fmt::format("{},", step.inner[static_cast<size_t>(i)]);
+        text += std::to_string(step.inner[static_cast<size_t>(i)]) + ",";
     }
     return text;
   }

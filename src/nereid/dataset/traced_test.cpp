@@ -208,9 +208,9 @@ TEST_F(TracedTest, IsTheTracersOfFreeForms) {
 }
 
 TEST_F(TracedTest, IsTheTracersOfLargerPrograms) {
-  compare(2, times(), 60 * times(), ops::every_operator());
-  compare(5, times(), 120 * times(), ops::every_operator());
-  compare(20, times(), 30 * times(), ops::every_operator());
+  compare(2, times(), 40 * times(), ops::every_operator());
+  compare(5, times(), 60 * times(), ops::every_operator());
+  compare(20, times(), 15 * times(), ops::every_operator());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "nereid/synth/program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <map>

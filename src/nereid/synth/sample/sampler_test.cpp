@@ -10,6 +10,7 @@
 
 #include "tests/support/chi_square.h"
 #include "tests/support/enumerate.h"
+#include "tests/support/times.h"
 
 namespace nereid::synth {
 namespace {
@@ -36,19 +37,19 @@ struct SmallSpace {
 std::ostream& operator<<(std::ostream& out, const SmallSpace& space) { return out << space.name; }
 
 const SmallSpace kSmallSpaces[] = {
-    {"reductions", {"sum", "argmax", "mean"}, {1, 10}, 2, 400'000},
-    {"joins", {"matmul", "relu"}, {1, 1}, 3, 150'000},
-    {"products_over_the_bound", {"matmul", "linear", "bmm"}, {3, 3}, 1, 200'000},
-    {"halves", {"slice", "pad", "log_softmax"}, {1, 10}, 2, 200'000},
-    {"doubles", {"cat", "tril"}, {2, 10}, 2, 200'000},
-    {"windows", {"conv1d", "max_pool1d", "conv_transpose1d"}, {1, 10}, 2, 150'000},
-    {"transposes", {"softsign", "transpose"}, {1, 10}, 2, 200'000},
-    {"taps", {"softsign", "lerp"}, {0, 10}, 3, 200'000},
-    {"branches", {"lerp", "softsign"}, {0, 10}, 4, 80'000},
-    {"sequences_left_out", {"embedding", "instance_norm", "bmm"}, {1, 2}, 4, 40'000},
-    {"domains", {"log", "exp", "cumprod"}, {1, 10}, 2, 150'000},
-    {"splits", {"view", "stack", "mse_loss", "softmax"}, {1, 10}, 2, 200'000},
-    {"cells", {"gru_cell", "embedding", "tanh"}, {3, 4}, 1, 300'000},
+    {"reductions", {"sum", "argmax", "mean"}, {1, 10}, 2, 100'000},
+    {"joins", {"matmul", "relu"}, {1, 1}, 3, 80'000},
+    {"products_over_the_bound", {"matmul", "linear", "bmm"}, {3, 3}, 1, 100'000},
+    {"halves", {"slice", "pad", "log_softmax"}, {1, 10}, 2, 100'000},
+    {"doubles", {"cat", "tril"}, {2, 10}, 2, 100'000},
+    {"windows", {"conv1d", "max_pool1d", "conv_transpose1d"}, {1, 10}, 2, 80'000},
+    {"transposes", {"softsign", "transpose"}, {1, 10}, 2, 100'000},
+    {"taps", {"softsign", "lerp"}, {0, 10}, 3, 100'000},
+    {"branches", {"lerp", "softsign"}, {0, 10}, 4, 40'000},
+    {"sequences_left_out", {"embedding", "instance_norm", "bmm"}, {1, 2}, 4, 20'000},
+    {"domains", {"log", "exp", "cumprod"}, {1, 10}, 2, 80'000},
+    {"splits", {"view", "stack", "mse_loss", "softmax"}, {1, 10}, 2, 100'000},
+    {"cells", {"gru_cell", "embedding", "tanh"}, {3, 4}, 1, 150'000},
 };
 
 class SmallSpaces : public testing::TestWithParam<SmallSpace> {
@@ -93,12 +94,14 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
     return cells;
   }
 
+  static uint64_t draws() { return GetParam().draws * test_times(); }
+
   // How often each program was drawn.
   Counts drawn(Uniform uniform, const Generation& generation = synth::generation) const {
     Sampler sampler(space_, GetParam().length, uniform, generation);
     SampledProgram sampled;
     Counts counts;
-    for (uint64_t i = 0; i < GetParam().draws; ++i) {
+    for (uint64_t i = 0; i < draws(); ++i) {
       sampler.draw(7, i, sampled);
       ++counts[as_enumerated(sampled, space_).key()];
     }
@@ -120,8 +123,7 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
     auto cells = expected(Uniform::kSequences);
     ASSERT_GT(cells.size(), 100u);
     EXPECT_EQ(put_into(cells, drawn(Uniform::kSequences)), 0u) << "not of the space";
-    EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely)
-        << cells.size() << " programs";
+    EXPECT_LT(std::abs(chi_square_deviate(cells, draws())), kUnlikely) << cells.size() << " programs";
   }
 
   // ... and so drawn, they are not uniform by sequences: this test distinguishes the two.
@@ -129,10 +131,9 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
     const auto counts = drawn(Uniform::kPrograms);
     auto cells = expected(Uniform::kPrograms), others = expected(Uniform::kSequences);
     EXPECT_EQ(put_into(cells, counts), 0u) << "not of the space";
-    EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely)
-        << cells.size() << " programs";
+    EXPECT_LT(std::abs(chi_square_deviate(cells, draws())), kUnlikely) << cells.size() << " programs";
     if (put_into(others, counts) == 0) {
-      EXPECT_GT(chi_square_deviate(others, GetParam().draws), kUnlikely);
+      EXPECT_GT(chi_square_deviate(others, draws()), kUnlikely);
     }
   }
 
@@ -144,7 +145,7 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
     for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
       auto cells = expected(uniform);
       EXPECT_EQ(put_into(cells, drawn(uniform, in_order)), 0u) << "not of the space";
-      EXPECT_LT(std::abs(chi_square_deviate(cells, GetParam().draws)), kUnlikely);
+      EXPECT_LT(std::abs(chi_square_deviate(cells, draws())), kUnlikely);
     }
   }
 
@@ -189,7 +190,7 @@ TEST_P(SmallSpaces, AreDrawnUniformly) {
   are_as_large_as_counted();
   are_drawn_uniformly_by_sequences();
   are_drawn_uniformly_by_programs();
-  if (GetParam().draws <= 40'000) are_drawn_uniformly_in_generations();
+  if (GetParam().draws <= 20'000) are_drawn_uniformly_in_generations();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallSpaces, testing::ValuesIn(kSmallSpaces),
