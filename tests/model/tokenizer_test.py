@@ -65,8 +65,10 @@ class Differential(unittest.TestCase):
         ours = self.ours(path, texts, *([] if special else ["--no-special"]))
         self.assertEqual(len(ours), len(texts))
         theirs = [
-            tokenizer.encode(text.decode("utf-8", "replace"), add_special_tokens=special).ids
-            for text in texts
+            encoding.ids
+            for encoding in tokenizer.encode_batch_fast(  # without offsets
+                [text.decode("utf-8", "replace") for text in texts], add_special_tokens=special
+            )
         ]
         for text, ids, expected in zip(texts, ours, theirs):
             if ids != expected:
