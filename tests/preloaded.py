@@ -28,6 +28,11 @@ READ_AT_IMPORT = ("CUDA", "GLIBC", "GOMP", "KMP", "LD_", "MALLOC", "MKL", "OMP",
 MOST_BYTES = 1 << 17  # of a request
 
 
+def command(packages, *words):
+    """The command line, for tests that start scripts."""
+    return [sys.executable, os.path.abspath(__file__), packages, *map(str, words)]
+
+
 def address_of(packages):
     """Where the server for `packages` listens, in a folder that this user alone may enter; None without."""
     folder = f"/tmp/nereid-tests-{os.geteuid()}"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 
+import preloaded
 import torch
 
 FOLDER = pathlib.Path(__file__).parents[1] / "bench" / "typed_tasks"
@@ -19,7 +20,9 @@ with tempfile.TemporaryDirectory() as name:
     def tasks(file, count, *options):
         out = pathlib.Path(name) / file
         done = subprocess.run(
-            [sys.executable, str(FOLDER), str(count), str(out), *options], capture_output=True, text=True
+            preloaded.command("torch", FOLDER / "__main__.py", count, out, *options),
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout), [json.loads(line) for line in out.read_text().splitlines()]

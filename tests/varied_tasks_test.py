@@ -4,8 +4,9 @@ import ast
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
+
+import preloaded
 
 TOOL = pathlib.Path(__file__).parents[1] / "bench" / "small_model" / "varied.py"
 HEAD = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n"
@@ -39,7 +40,7 @@ def line(code, split):
 def made(folder, name, *options):
     out = folder / name
     done = subprocess.run(
-        [sys.executable, str(TOOL), str(folder / "train.jsonl"), str(out), *options],
+        preloaded.command("torch", TOOL, folder / "train.jsonl", out, *options),
         capture_output=True,
         text=True,
     )

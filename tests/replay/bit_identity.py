@@ -18,6 +18,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tracer"), str(HERE.parents[1] / "python")]
+import preloaded  # noqa: E402
 from layers import ROUNDED  # noqa: E402
 from sample import sampled  # noqa: E402
 
@@ -166,7 +167,7 @@ def main():
             for word in ("--trace", folder / f"{case['name']}.json", "--dump", folder / case["name"])
         ]
         subprocess.run([options.program, "--seed", str(SEED), *arguments], check=False)
-        subprocess.run([sys.executable, __file__, "--eager", str(folder)], check=True)
+        subprocess.run(preloaded.command("torch", __file__, "--eager", folder), check=True)
         wrong.update(json.loads((folder / "wrong.json").read_text()))
     for name, why in wrong.items():
         print(f"{name}: {why}" + (f" (known: {EXCEPTIONS[name]})" if name in EXCEPTIONS else ""))

@@ -268,6 +268,7 @@ def main():
         for c in cases.all_cases()
         if (options.all or not c.slow) and all(w in c.name for w in options.words)
     ]
+    import preloaded
     from sample import sampled
 
     wanted = sampled(wanted, 1 if options.all or options.words else 6, lambda case: case.name)
@@ -278,8 +279,8 @@ def main():
         pathlib.Path(folder, "names.json").write_text(json.dumps([c.name for c in wanted]))
 
         def command(part):
-            return [
-                sys.executable,
+            return preloaded.command(
+                "torch",
                 __file__,
                 "--part",
                 part,
@@ -288,7 +289,7 @@ def main():
                 options.tool,
                 "--device",
                 options.device,
-            ]
+            )
 
         compares = {**os.environ, "TRITON_INTERPRET": "0" if options.device == "cuda" else "1"}
         with (
