@@ -1,14 +1,16 @@
-"""A deeper model computes the same until it is trained (bench/small_model/deepen.py), and weights with fewer
-mantissa bits are the nearest ones (tools/quantise).
+"""A deeper model computes the same until it is trained (bench/small_model/deepen.py), weights with fewer
+mantissa bits are the nearest ones (tools/quantise), and packed weights are the same to the bit
+(tools/weights).
 
 deepen_test.py NEREID_LM MODEL             with two layers of the model
-deepen_test.py NEREID_LM MODEL NEREID      the whole model with 4 mantissa bits: its size, and its loss on
-                                           plans of held-out programs
+deepen_test.py NEREID_LM MODEL NEREID      the whole model, which has 4 mantissa bits, and with 3: their size,
+                                           and their loss on plans of held-out programs
 """
 
 import importlib.machinery
 import importlib.util
 import json
+import lzma
 import os
 import pathlib
 import struct
@@ -125,6 +127,33 @@ def check_rounding():
             assert not (made[finite][tie & inside] >> (7 - bits) & 1).any(), bits
 
 
+def check_packing(folder):
+    """Any numbers, of any count, packed as now and as before; rounded ones in fewer bytes."""
+    generator = numpy.random.default_rng(2)
+    normal = generator.standard_normal(100_000, dtype=numpy.float32).view(numpy.uint32) >> 16
+    for count, numbers in (
+        (0, []),
+        (20_001, generator.integers(0, 65536, 20_001)),
+        (100_000, quantise.rounded(normal.astype(numpy.uint16), 4)),
+    ):
+        data = numpy.array(numbers, "<u2").tobytes()
+        each = folder / f"packed-{count}"
+        each.mkdir()
+        header = {"x": {"dtype": "BF16", "shape": [count], "data_offsets": [0, 2 * count]}}
+        header = json.dumps(header).encode()
+        file = len(header).to_bytes(8, "little") + header + data
+        before = lzma.compress(file[: 8 + len(header)] + data[1::2] + data[0::2])
+        (each / "model.safetensors").write_bytes(file)
+        run(sys.executable, ROOT / "tools/weights", "pack", each)
+        packed = (each / "weights.xz").read_bytes()
+        for form in (packed, before):
+            (each / "weights.xz").write_bytes(form)
+            (each / "model.safetensors").unlink()
+            run(sys.executable, ROOT / "tools/weights", "unpack", each)
+            assert (each / "model.safetensors").read_bytes() == file, (count, form is before)
+    assert len(packed) < 0.96 * len(before), (len(packed), len(before))
+
+
 def answers(folder, nereid):
     """Documents of held-out programs, and the places of their plans' tokens, to the `</think>` after them."""
     pairs = folder / "pairs.jsonl"
@@ -200,4 +229,5 @@ with tempfile.TemporaryDirectory() as name:
     else:
         check_rounding()
         check_deeper(pathlib.Path(name))
-print("deeper models compute the same; weights are rounded to the nearest")
+        check_packing(pathlib.Path(name))
+print("deeper models compute the same; weights are rounded to the nearest and packed as they are")
