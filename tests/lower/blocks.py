@@ -192,6 +192,14 @@ CASES = [
         "self.b(F.leaky_relu(self.n(self.a(x)), 0.01))",
         (1, 16, 131, 133),
     ),
+    # What follows the statistics is stored in rows of channels, by a kernel of its own that transposes.
+    block(
+        "trained",
+        "self.a = nn.Conv2d(24, 36, 3, padding=1, bias=False)\nself.b = nn.Conv2d(36, 20, 3, padding=1)",
+        "self.b(F.relu(F.batch_norm(self.a(x), None, None, training=True)))",
+        (5, 24, 83, 73),
+        mentions="tiles of 32 x 64 of 14940 x 73",
+    ),
     # Reductions over one side of a product, which a tile has all of.
     block(
         "pooled_by_scores",

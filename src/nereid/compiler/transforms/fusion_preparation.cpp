@@ -30,6 +30,7 @@ namespace {
 constexpr size_t kLongBody = 64;     // expressions; a longer map with several readers is written out
 constexpr size_t kWindowBody = 8;    // expressions that are computed again for every element of a window
 constexpr size_t kMaxInlined = 600;  // expressions of a body
+constexpr int kMapsOfNorm = 4;       // between a statistic and what it scales
 constexpr int64_t kFewReduced = 4;   // of a row that a thread reduces by itself
 // Adjacent rows that are less than a sector, elements of runs that are worth a stage, and of all of them.
 constexpr int64_t kFewAdjacent = 8, kMinWideRun = 32, kWideRun = 128, kManyRuns = 1 << 20;
@@ -163,9 +164,21 @@ class Inliner {
       if (maker != nullptr && maker->call == nullptr &&
           graph_.tensors[static_cast<size_t>(load.tensor)].sizes == node.sizes &&
           is_contraction(graph_, *maker))
-        return true;
+        // That kernel is over before a norm of its results is known.
+        return places_[static_cast<size_t>(tensor)].nodes > 1 || !follows_reduction_of(node, load.tensor);
     }
     return false;
+  }
+
+  bool follows_reduction_of(const Node& node, TensorId tensor, int maps = kMapsOfNorm) const {
+    return std::ranges::any_of(graph_.reads(node), [&](TensorId read) {
+      const Node* maker = graph_.maker(read);
+      if (read == tensor || maker == nullptr || maker->special()) return false;
+      const auto reads = graph_.reads(*maker);
+      if (maker->reduction != Reduction::kNone && std::ranges::find(reads, tensor) != reads.end())
+        return true;
+      return maps > 0 && follows_reduction_of(*maker, tensor, maps - 1);
+    });
   }
 
   // Of a factor: computed again for every tile of the other factor, so it must be next to nothing.
