@@ -3,7 +3,7 @@
 reference: ../tasks/relu.py
 verdict: Disallowed
 rule: int-to-ptr
-why: what such a table holds is known to nobody before the kernel has run.
+why: what such a table holds is not known before the kernel has run.
 """
 import torch
 import torch.nn as nn

@@ -3,7 +3,7 @@
 reference: ../tasks/scaled_lists.py
 verdict: Unsafe
 rule: uninitialized-read
-why: torch.empty holds no zeros, whoever reads it.
+why: torch.empty holds no zeros.
 """
 import torch
 import torch.nn as nn

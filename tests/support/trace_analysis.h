@@ -24,6 +24,7 @@ class AnalysisBuilder {
     std::vector<StepAnalysis> before{};  // of a launch
     std::string same{};
     bool writes_all = false;  // every byte of each storage, surely
+    std::vector<int> perhaps_writes{};
   };
 
   AnalysisBuilder() {
@@ -54,6 +55,7 @@ class AnalysisBuilder {
     facts.bytes = s.bytes;
     facts.reads.assign(s.reads.begin(), s.reads.end());
     facts.writes.assign(s.writes.begin(), s.writes.end());
+    facts.perhaps_writes.assign(s.perhaps_writes.begin(), s.perhaps_writes.end());
     facts.over_integers = s.over_integers, facts.before = s.before, facts.same = s.same;
     if (s.writes_all)
       for (const int id : s.writes)

@@ -278,8 +278,13 @@ StepAccess access_of(const Trace& trace, const Launch& launch, const KernelUses&
       if (id < 0) continue;
       if (use.read && read.insert(collect.storage_of(id)).second)
         access.reads.push_back(collect.of_storage(id, false));
-      if (use.written && written.insert(collect.storage_of(id)).second)
+      if (!use.written) continue;
+      if (written.insert(collect.storage_of(id)).second) {
         access.writes.push_back(collect.of_storage(id, false));
+        access.writes.back().perhaps = use.chosen;
+      } else if (!use.chosen) {
+        for (Access& write : access.writes) write.perhaps &= write.storage != collect.storage_of(id);
+      }
     }
   }
   return access;

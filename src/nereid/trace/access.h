@@ -17,6 +17,7 @@ struct Access {
   ValueId value = -1;
   // Of a write: every byte of the range is written, whatever it held. False where only some may be.
   bool covers = false;
+  bool perhaps = false;  // of a launch's write: an address that is chosen from several tensors' goes here
 };
 
 struct StepAccess {
@@ -32,6 +33,7 @@ struct StepAccess {
 // What a kernel may do through one of its pointer or descriptor parameters.
 struct ParameterUse {
   bool read = true, written = true;
+  bool chosen = false;  // written only by addresses that may be another parameter's
 };
 // One for each parameter of the kernel's TTIR function. An empty answer, or none for a parameter: read and
 // written.

@@ -21,6 +21,7 @@ class Origins {
       changed_ = false;
       for (const Function& f : module.functions) region(f.body);
     } while (changed_);
+    for (auto& use : uses_) use.chosen = use.chosen && !unknown_;
     if (!unknown_) return;
     for (size_t k = 0; k < kernel.parameters.size(); ++k)
       if (is_address(module.type(kernel.parameters[k]))) uses_[k] = {true, true};
@@ -41,6 +42,7 @@ class Origins {
     if (found == from_.end()) return;
     for (const int k : found->second) {
       auto& u = uses_[static_cast<size_t>(k)];
+      if (written) u.chosen = found->second.size() > 1 && (u.chosen || !u.written);
       u.read |= read, u.written |= written;
     }
   }

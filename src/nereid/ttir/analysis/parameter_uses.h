@@ -9,6 +9,7 @@ namespace nereid::ttir {
 
 struct ParameterUse {
   bool read = false, written = false;
+  bool chosen = false;  // where something is written, the address may stem from other parameters as well
 };
 
 // One for each parameter of `kernel`. Pointers are followed through arithmetic, loops, branches, calls and

@@ -42,6 +42,19 @@ TEST(ParameterUses, ThroughLoopsAndSelections) {
       "rww-");
 }
 
+TEST(ParameterUses, AChosenAddressIsPerhapsNotWritten) {
+  const auto kernel = Kernel::load(
+      "module {\n  tt.func public @k(%a: !tt.ptr<f32>, %b: !tt.ptr<f32>, %c: !tt.ptr<f32>, %n: i32) {\n"
+      "    %z = arith.constant 0 : i32\n    %low = arith.cmpi slt, %n, %z : i32\n"
+      "    %x = tt.load %c : !tt.ptr<f32>\n"
+      "    %s = arith.select %low, %a, %b : !tt.ptr<f32>\n    tt.store %s, %x : !tt.ptr<f32>\n"
+      "    tt.store %b, %x : !tt.ptr<f32>\n    tt.return\n  }\n}\n");
+  ASSERT_TRUE(kernel.ok());
+  EXPECT_TRUE(kernel->parameters()[0].chosen);
+  EXPECT_FALSE(kernel->parameters()[1].chosen);
+  EXPECT_FALSE(kernel->parameters()[2].chosen);
+}
+
 TEST(ParameterUses, HintsOnOffsetsAreReadOver) {
   EXPECT_EQ(uses("%a: !tt.ptr<f32>, %n: i32",
                  "    %m = arith.addi %n, %n {tt.contiguity = dense<1024> : tensor<1xi32>, tt.divisibility = "

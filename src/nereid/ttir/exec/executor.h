@@ -126,6 +126,7 @@ struct Parameter {
   // it, followed through addptr, splat, loops and calls. True where it is unknown, so that data flow errs
   // on the safe side.
   bool read = true, written = true;
+  bool chosen = false;  // what is written through it may in each place go through another parameter
 };
 
 class Kernel {

@@ -46,7 +46,8 @@ Result<Kernel> Kernel::load(std::string_view text) {
     if (type.tensor)
       return input_error("TTIR: expected scalar parameters, {} is a {}", f.parameter_names[k],
                          to_string(type));
-    program->parameters.push_back({f.parameter_names[k], to_string(type), uses[k].read, uses[k].written});
+    program->parameters.push_back(
+        {f.parameter_names[k], to_string(type), uses[k].read, uses[k].written, uses[k].chosen});
   }
   program->uses = memory_uses(program->module, f);
   NEREID_TRY(program->code, lower(program->module, f));

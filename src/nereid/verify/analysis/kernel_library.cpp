@@ -64,7 +64,7 @@ ReadKernel KernelLibrary::read(const trace::Kernel& kernel) {
                   .branches_on_float_data = read.kernel->branches_on_float_data(),
                   .moves_by_data = read.kernel->moves_by_data()};
     for (const auto& parameter : read.kernel->parameters())
-      read.uses.push_back({.read = parameter.read, .written = parameter.written});
+      read.uses.push_back({.read = parameter.read, .written = parameter.written, .chosen = parameter.chosen});
     read.paths = read.kernel->data_paths();
   } else {
     read.facts = facts_of_unreadable(kernel.ttir, loaded.error().message);

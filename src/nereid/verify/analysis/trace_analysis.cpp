@@ -97,6 +97,8 @@ class AnalysisMaker {
   StepAnalysis touching(const trace::StepAccess& access) const {
     StepAnalysis facts;
     facts.reads = storages_of(access.reads), facts.writes = storages_of(access.writes);
+    for (const auto& write : access.writes)
+      if (write.perhaps) facts.perhaps_writes.push_back(write.storage);
     facts.overwrites = overwrites(trace_, access);
     facts.random = access.random;
     return facts;

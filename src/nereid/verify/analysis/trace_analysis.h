@@ -44,6 +44,8 @@ struct StepAnalysis {
   trace::Place place{};
   Work work = Work::kFree;
   std::vector<trace::StorageId> reads{}, writes{};
+  // Of `writes` of a launch: those that only an address leads to that is chosen from several tensors'.
+  std::vector<trace::StorageId> perhaps_writes{};
   bool overwrites = false;  // leaves nothing of what the storages in `writes` held
   bool random = false;
   double flops = 0, bytes = 0;

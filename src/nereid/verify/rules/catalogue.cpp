@@ -114,8 +114,9 @@ constexpr auto kRules = std::to_array<RuleEntry>({
      "The candidate calls an operator that no replay runs: files, raw memory, other processes.",
      "Use the inputs and parameters that forward is given."},
     {"int-to-ptr", VerdictKind::kDisallowed,
-     "The kernel makes a pointer from a number, which can reach any memory.",
-     "Compute addresses from the kernel's pointer arguments."},
+     "The kernel makes a pointer from a number that is no address of a table, and can reach any memory.",
+     "Compute addresses from the kernel's pointer arguments, or load them from an int64 tensor of data_ptr() "
+     "and use them for nothing else."},
     {"foreign-function", VerdictKind::kDisallowed, "The kernel calls machine code that came from elsewhere.",
      "Use tl.extra.libdevice."},
     {"inline-assembly", VerdictKind::kDisallowed,

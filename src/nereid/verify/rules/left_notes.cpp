@@ -120,7 +120,8 @@ void find_given_outputs(const TraceAnalysis& reference, const TraceAnalysis& can
     if (is_input(theirs, wanted[i]->storage) || is_state(theirs, wanted[i]->storage)) continue;
     const auto& steps = candidate.phases.at(static_cast<size_t>(candidate.judged())).steps;
     if (std::ranges::any_of(steps, [&](const StepAnalysis& step) {
-          return std::ranges::find(step.writes, id) != step.writes.end();
+          return std::ranges::find(step.writes, id) != step.writes.end() &&
+                 std::ranges::find(step.perhaps_writes, id) == step.perhaps_writes.end();
         }))
       continue;
     found.push_back(

@@ -190,6 +190,15 @@ TEST_F(Rules, InputsAreNotWritten) {
   EXPECT_THAT(broken(), ElementsAre("input-written"));
 }
 
+TEST_F(Rules, WhetherAChosenInputIsWrittenReplaysShow) {
+  for (int call = 0; call < 3; ++call) {
+    const int in = candidate.forward(call), out = candidate.storage();
+    candidate.step({.name = "k", .reads = {in}, .writes = {in, out}, .perhaps_writes = {in, out}});
+    candidate.returns({out});
+  }
+  EXPECT_THAT(broken(), IsEmpty());
+}
+
 TEST_F(Rules, LaunchesMayNotWriteInputsEither) {
   for (int call = 0; call < 3; ++call) {
     const int in = candidate.forward(call), out = candidate.storage();
