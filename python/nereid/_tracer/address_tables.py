@@ -225,7 +225,8 @@ class _Reader:
 
     def _loop(self, operation, results, names):
         carried = _CARRIED.findall(operation.split("iter_args", 1)[1]) if "iter_args" in operation else []
-        self._expect_clean([name for name in names if name not in {given for _, given in carried}])
+        kept = {name for pair in carried for name in pair}
+        self._expect_clean([name for name in names if name not in kept])
         targets = [[result] for result in results]
         for (argument, given), target in zip(carried, targets):
             target.append(argument)
