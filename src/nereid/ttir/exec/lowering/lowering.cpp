@@ -278,7 +278,8 @@ void Lowering::operation(const Op& op) {
 
 void Lowering::check_hint(ValueId v, LocationId location, std::vector<int64_t> divisibility,
                           const std::vector<int64_t>& contiguity) {
-  if (!is_integer(type(v).elem) || type(v).rank() > kLazyRank) return;
+  const bool pointer = type(v).elem == Elem::kPointer;
+  if ((!pointer && !is_integer(type(v).elem)) || type(v).rank() > kLazyRank) return;
   auto* const saved = out_;
   if (in_prologue(v)) out_ = &code_->prologue;
   Instruction& i = emit(handlers::hint, nullptr);
@@ -286,6 +287,7 @@ void Lowering::check_hint(ValueId v, LocationId location, std::vector<int64_t> d
   i.in[0] = slot_of(v);
   i.inputs = 1;
   i.elem = type(v).elem;
+  i.target = pointer ? elem_bytes(type(v).pointee) : 1;
   shape(i, type(v));
   divisibility.insert(divisibility.end(), contiguity.begin(), contiguity.end());
   extra(i).numbers = std::move(divisibility);
