@@ -459,6 +459,12 @@ TEST(InputsTest, TablesArePerturbedWithinWhatTheyKeepTo) {
   auto variance = at::rand({64});
   EXPECT_TRUE(widen_state(variance, false, generator));
   EXPECT_GT(variance.min().item().toDouble(), 0);
+  for (const double number : {2.5, -0.3}) {
+    auto one = at::full({1}, number);
+    EXPECT_TRUE(widen_state(one, true, generator, true));
+    EXPECT_GE(one.item().toDouble() / number, 2);
+    EXPECT_LE(one.item().toDouble() / number, 16);
+  }
 }
 
 TEST(NarrowTest, BringsWhatIsLargerNearer) {

@@ -438,18 +438,19 @@ bool perturb(at::Tensor tensor, at::Generator generator) {
   return true;
 }
 
-bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator) {
+bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator, bool as_trained) {
   if (!is_number_tensor(tensor)) return false;
   const auto range = state_range_of(tensor);
   if (range.nan) return false;
-  const bool flips = any_sign || !range.never_negative();
+  const bool larger = as_trained && tensor.numel() == 1;
+  const bool flips = !larger && (any_sign || !range.never_negative());
   const double scale = range.rms > 0 && range.rms < kSmallState ? 1 / range.rms : 1;
   generator = generator_on(tensor, generator);
   for_parts(tensor, [&](at::Tensor part, int64_t) {
-    auto made = uniform(part, -2, 4, generator).exp2_();
+    auto made = uniform(part, larger ? 1 : -2, 4, generator).exp2_();
     if (flips) made.mul_(uniform(part, -1, 1, generator).sign_());
     made.mul_(part.to(c10::kFloat)).mul_(scale);
-    keep_infinities(part, flips && any_sign ? made : kept_within(made, range), range);
+    keep_infinities(part, any_sign ? made : kept_within(made, range), range);
   });
   return true;
 }

@@ -35,7 +35,8 @@ bool perturb(at::Tensor tensor, at::Generator generator);
 
 // Every element times 2^u with u even in [-2, 4], by chance with the other sign where there are negative
 // ones, or `any_sign`. Kept is what perturb() keeps.
-bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator);
+// `as_trained`: a tensor of one element keeps its sign and becomes larger, for one draw shows little of it.
+bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator, bool as_trained = false);
 
 // The largest size of a floating-point tensor's finite numbers; 0 where there are none, or where it holds
 // other numbers.

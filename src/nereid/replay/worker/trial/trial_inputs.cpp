@@ -117,7 +117,7 @@ void TrialInputs::perturb_state(StorageId storage, const Trial& trial, const std
         perturb(tensor, generator);
         if (trial.distribution == InputDistribution::kState) {
           const double most = trial.narrowed > 0 ? largest_size(tensor) : 0;
-          widen_state(tensor, state.parameter, generator);
+          widen_state(tensor, state.parameter, generator, (trial.seed & 1) != 0);
           narrow(tensor, most, trial.narrowed);
         }
         put_in_order(state.value);
