@@ -171,6 +171,7 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   if (change.rounding) round_on_the_way(*change.rounding, change.coarse, change.exchange);
   if (change.in_parts) round_parts(change.exchange);
   if (change.apart) round_apart(*change.apart);
+  if (change.odd_attention) fill_odd_attention(*change.odd_attention);
   if (change.mark_overflow)
     watch([this](StorageId id, const at::Tensor& made) {
       if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
@@ -245,6 +246,19 @@ void Float64Reference::round_on_the_way(at::Generator generator, bool coarse, co
         (*exponents)[upcast_.trace.values[result].storage] = {operand.detach(),
                                                               call->op.find("log") != std::string::npos};
     return then ? then(step, id, moved) : moved;
+  });
+}
+
+void Float64Reference::fill_odd_attention(double with) {
+  const auto attentions = std::make_shared<std::map<StorageId, Attention>>();
+  replay_->exchange_operands([=, this](int step, ValueId id, const at::Tensor& operand) {
+    keep_attention(step, id, operand, *attentions);
+    return operand;
+  });
+  watch([=](StorageId id, const at::Tensor& made) {
+    const auto of = attentions->extract(id);
+    if (!of || !of.mapped().query.defined() || of.mapped().query.dim() != made.dim()) return;
+    made.masked_fill_(at::isfinite(of.mapped().query).all(-1, true).logical_not_(), with);
   });
 }
 

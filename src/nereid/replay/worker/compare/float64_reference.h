@@ -48,6 +48,8 @@ struct Change {
   Replay::Watcher watch = {};                     // of results, where nothing else watches them
   Replay::Watcher reorder = {};                   // of results, before all else
   std::optional<double> nan = {}, infinity = {};  // what stands for a NaN, and for an infinity with its sign
+  // What attention gives for queries that are no numbers, in place of a NaN; with no `exchange` or `watch`.
+  std::optional<double> odd_attention = {};
   // Results whose size is about the largest of the dtype that they had become NaN: which of them overflow
   // hangs on rounding.
   bool mark_overflow = false;
@@ -101,6 +103,7 @@ class Float64Reference {
   // Storages of standard deviations and norms, which PyTorch may compute in float64 inside.
   std::set<trace::StorageId> roots_of_squares() const;
   // The call whose first argument the value is; null where it is another's.
+  void fill_odd_attention(double with);
   const trace::Call* call_on(int step, trace::ValueId value) const;
 
   Upcast upcast_;

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <limits>
+#include <string_view>
 
 #include "nereid/replay/worker/trial/forward_traits.h"
 #include "nereid/replay/worker/trial/undecided_elements.h"
+#include "nereid/trace/op_table.h"
 
 namespace nereid::replay {
 
@@ -20,18 +22,66 @@ void leave_out_undefined(const TrialForward& forward, const Trial& trial,
     for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
 }
 
+namespace {
+
+// What is beyond an integer type's range is cast to one number on a CPU: the last of them is within it.
+struct StandIn {
+  double nan, infinity;
+};
+constexpr StandIn kStandIns[] = {{1e9, 1e9}, {-1e12, 1e12}, {3e4, 3e4}};
+
+}  // namespace
+
 bool leave_out_conventions(TrialForward& forward, const Trial& trial, const Comparison& comparison,
                            std::vector<OutputTensors>& outputs) {
   if (!holds_no_numbers(trial) || handles_nans(forward.trace())) return false;
-  // What is beyond an integer type's range is cast to one number on a CPU: the last of them is within it.
-  for (const auto& other : {Change{.nan = 1e9, .infinity = 1e9}, Change{.nan = -1e12, .infinity = 1e12},
-                            Change{.nan = 3e4, .infinity = 3e4}}) {
+  std::vector<Change> changes;
+  for (const auto& other : kStandIns) changes.push_back({.nan = other.nan, .infinity = other.infinity});
+  // What attention makes of a query that is no number may be hidden by a bound.
+  if (has_attention(forward.trace()))
+    for (const double large : {1e9, -1e9}) changes.push_back({.odd_attention = large});
+  for (const auto& change : changes) {
     auto* recomputed = forward.truth_reference(comparison);
     if (!recomputed) return false;
-    const auto others = forward.recompute(*recomputed, other);
+    const auto others = forward.recompute(*recomputed, change);
     for (size_t i = 0; i < outputs.size(); ++i) keep_agreeing(outputs[i].agreed, outputs[i].truth, others[i]);
   }
   return true;
+}
+
+bool leave_out_times_zero(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                          std::vector<OutputTensors>& outputs) {
+  if (!holds_no_numbers(trial) || handles_nans(forward.trace()) || !is_odd(comparison)) return false;
+  auto* recomputed = forward.truth_reference(comparison);
+  if (!recomputed) return false;
+  const auto& program = forward.own().program();
+  const auto& steps = program.phases()[program.judged()].phase->steps;
+  const auto multiplies = [&](int step) {
+    const auto* call =
+        static_cast<size_t>(step) < steps.size() ? std::get_if<trace::Call>(&steps[step]) : nullptr;
+    const auto name = call ? trace::split_name(call->op).name : std::string_view();
+    return name == "mul" || name == "mul_" || name == "multiply";
+  };
+  const Replay::Exchange ones = [&](int step, trace::ValueId, const at::Tensor& operand) {
+    return multiplies(step) ? operand.masked_fill(operand.eq(0), 1) : operand;
+  };
+  const auto shown = forward.recompute(*recomputed, {.exchange = ones});
+  std::vector<at::Tensor> same(outputs.size());
+  for (const auto& other : kStandIns) {
+    const auto made =
+        forward.recompute(*recomputed, {.exchange = ones, .nan = other.nan, .infinity = other.infinity});
+    for (size_t i = 0; i < outputs.size(); ++i) keep_agreeing(same[i], shown[i], made[i]);
+  }
+  bool any = false;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto& agreed = outputs[i].agreed;
+    if (!agreed.defined()) continue;
+    const auto hidden = same[i].view({-1}).logical_not().logical_and_(outputs[i].truth.reshape({-1}).eq(0));
+    if (!hidden.any().item().toBool()) continue;
+    agreed = agreed.view({-1}).logical_and(hidden.logical_not());
+    any = true;
+  }
+  return any;
 }
 
 bool leave_out_ill_conditioned(TrialForward& forward, const Trial& trial, const Comparison& comparison,

@@ -19,6 +19,11 @@ void leave_out_undefined(const TrialForward& forward, const Trial& trial,
 bool leave_out_conventions(TrialForward& forward, const Trial& trial, const Comparison& comparison,
                            std::vector<OutputTensors>& outputs);
 
+// A factor of zero hides from those numbers what it multiplies, and an infinity or a NaN times zero is a NaN:
+// zeros that depend on them where factors of zero are ones are not judged. False where there are none.
+bool leave_out_times_zero(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                          std::vector<OutputTensors>& outputs);
+
 // Of numbers that are close to each other differences lose their digits, and how many
 // depends on the way that they are computed: elements that inputs moved by half an ulp, so many times, move
 // by 16 of them are not judged. (A sum of terms of one size may stay where it was by chance.) False where

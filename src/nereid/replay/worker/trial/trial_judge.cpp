@@ -77,6 +77,7 @@ void TrialJudge::compare_until_agreed(const Trial& trial, const Tolerance& toler
     compare_again();
   else if (comparison.agrees && holds_no_numbers(trial))
     comparison.defined = finite_share(outputs) > 0;
+  if (!comparison.agrees && leave_out_times_zero(forward_, trial, comparison, outputs)) compare_again();
   if (!comparison.agrees && follow_order(forward_, comparison, outputs, values)) compare_again();
   if (!tolerance.kernelbench) {
     if (!comparison.agrees && leave_out_ill_conditioned(forward_, trial, comparison, outputs, kTimesToMove))
