@@ -14,8 +14,8 @@ import urllib.request
 
 nereid, model = sys.argv[1], pathlib.Path(sys.argv[2])
 TASK = (pathlib.Path(__file__).parent / "tasks" / "softmax.py").read_text()
-# Sizes that no model reads off the task: they are those of the given line.
-BEGUN = "<think>\ngiven x [7, 9], y [9, 5]\n#1 mm(x, y"
+# Sizes that no model reads off the task, and a sum that a small one does not make.
+BEGUN = "<think>\ngiven x [3, 517], y [3, 394]\n#1 cat([x, y], 1"
 
 
 def answer(folder, *options):
@@ -88,8 +88,8 @@ with tempfile.TemporaryDirectory() as name:
     config.write_text(json.dumps(usual))
     alone = answer(folder)
     completed = answer(folder, "--complete-sizes")
-    assert completed["text"].startswith(") [7, 5]\n"), completed["text"]
-    assert not alone["text"].startswith(") [7, 5]\n"), alone["text"]
+    assert completed["text"].startswith(") [3, 911]\n"), completed["text"]
+    assert not alone["text"].startswith(") [3, 911]\n"), alone["text"]
     # Tokens that are completed count, and are not drawn.
     assert len(completed["tokens"]) == len(completed["logprobs"]) == 40
     assert completed["logprobs"].count(0) > alone["logprobs"].count(0)

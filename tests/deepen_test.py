@@ -3,7 +3,7 @@ mantissa bits are the nearest ones (tools/quantise), and packed weights are the 
 (tools/weights).
 
 deepen_test.py NEREID_LM MODEL             with two layers of the model
-deepen_test.py NEREID_LM MODEL NEREID      the whole model, which has 4 mantissa bits, and with 3: their size,
+deepen_test.py NEREID_LM MODEL NEREID      the whole model, which has 4 mantissa bits, and with 2: their size,
                                            and their loss on plans of held-out programs
 """
 
@@ -160,11 +160,6 @@ def answers(folder, nereid):
     run(nereid, "synth", "--operators", 2, "--count", 12, "--split", "held-out", "--held-out", 0.05,
         "--seed", 777, "--max-elements", 2**16, "--pairs", "--brief", "--variants", 1,
         "--verify-every", 0, "-o", pairs)  # fmt: skip
-    lines = [json.loads(line) for line in pairs.read_text().splitlines()]
-    for line in lines:  # as small-v11 learnt them
-        steps = line["plan"].split("\n")[line["plan"].startswith("given ") :]
-        line["plan"] = "\n".join(steps).replace(", keepdim) [", ") [").replace(", transposed) [", ") [")
-    pairs.write_text("".join(json.dumps(line) + "\n" for line in lines))
     run(
         nereid,
         "train",
@@ -207,20 +202,24 @@ def loss(model, folder, documents, spans):
 
 
 def check_shipped(folder, nereid):
-    said = json.loads(run(sys.executable, ROOT / "tools/quantise", MODEL, folder / "rounded"))
-    assert 0.005 < said["relative_error"] < 0.03, said
-    run(sys.executable, ROOT / "tools/weights", "pack", folder / "rounded")
-    sizes = [(each / "weights.xz").stat().st_size for each in (MODEL, folder / "rounded")]
-    parameters = said["numbers"]
+    models = [MODEL, folder / "4", folder / "2"]
+    said = [json.loads(run(sys.executable, ROOT / "tools/quantise", MODEL, rounded, "--bits", rounded.name))
+            for rounded in models[1:]]  # fmt: skip
+    # The model has 4 bits: rounding to as many changes no byte.
+    assert said[0]["relative_error"] == 0 and 0.02 < said[1]["relative_error"] < 0.1, said
+    weights = [(each / "model.safetensors").read_bytes() for each in models]
+    assert weights[0] == weights[1] != weights[2]
+    run(sys.executable, ROOT / "tools/weights", "pack", models[2])
+    sizes = [(each / "weights.xz").stat().st_size for each in (MODEL, models[2])]
     documents, spans = answers(folder, nereid)
-    (before, tokens), (after, _) = (
-        loss(model, folder, documents, spans) for model in (MODEL, folder / "rounded")
-    )
-    print(json.dumps({**said, "bytes": sizes, "bytes_a_parameter": [size / parameters for size in sizes],
+    (before, tokens), (after, _) = (loss(each, folder, documents, spans) for each in (MODEL, models[2]))
+    parameters = said[0]["numbers"]
+    print(json.dumps({"relative_error": said[1]["relative_error"], "bytes": sizes,
+                      "bits_a_parameter": [8 * size / parameters for size in sizes],
                       "answers": len(documents), "tokens": tokens, "loss": [before, after]}))  # fmt: skip
-    assert sizes[1] < 1.02 * parameters < sizes[0], sizes
+    assert sizes[0] < 0.98 * parameters and sizes[1] < sizes[0] - 0.24 * parameters, sizes
     assert len(documents) >= 8 and tokens > 1000, (len(documents), tokens)
-    assert before < 0.25 and after < before + 0.02, (before, after)
+    assert before < 0.1 and before < after, (before, after)
 
 
 with tempfile.TemporaryDirectory() as name:

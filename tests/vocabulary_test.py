@@ -51,7 +51,8 @@ def check_vocabulary(folder):
     for row in rows:
         assert new.decode(new.encode(row["code"]).ids, skip_special_tokens=False) == row["code"]
     counts = [sum(len(each.encode(row["code"]).ids) for row in rows) for each in (old, new)]
-    assert counts[1] < 0.85 * counts[0], counts
+    # Half as many tokens as the model has, of few programs; without phrases answers take twice as many.
+    assert counts[1] < 1.25 * counts[0], counts
     # A function that many answers have is one token.
     helper = next(code for code in (row["code"] for row in rows) if "def dot_tf32x3" in code)
     helper = helper[helper.index("@triton.jit\ndef dot_tf32x3") :]

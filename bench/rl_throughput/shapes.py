@@ -30,7 +30,7 @@ QWEN3 = {
         "num_key_value_heads": 2,
         "head_dim": 16,
         "tie_word_embeddings": True,
-        "vocab_size": 4096,
+        "vocab_size": 6144,
     },
 }
 # Prompts a step (in groups of eight answers), answers that are written at a time, rows of one forward.

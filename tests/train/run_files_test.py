@@ -25,7 +25,7 @@ SHAPE = {
 }
 TASKS = [REPOSITORY / f"tests/tasks/{name}.py" for name in ("relu", "add_relu")]
 tokenizer = REPOSITORY / "models/small/tokenizer.json"
-VOCAB = 4096
+VOCAB = 6144
 
 
 def text(value):
