@@ -138,11 +138,11 @@ class Forms(unittest.TestCase):
                 self.check(name, "--proposers", "compiler")
 
     def test_for_any_batch(self):
-        for name, (*_, any_batch) in FORMS.items():
-            if any_batch and (not ONLY or name in ONLY):
-                with self.subTest(name):
-                    said = self.check(name, "--dynamic", "batch", "--proposers", "compiler")
-                    self.assertRegex(said, r"for any batch from \d+ to \d+")
+        both = [name for name, form in FORMS.items() if form[3]]
+        for name in [name for name in both if name in ONLY] if ONLY else sampled(both, 2):
+            with self.subTest(name):
+                said = self.check(name, "--dynamic", "batch", "--proposers", "compiler")
+                self.assertRegex(said, r"for any batch from \d+ to \d+")
 
 
 if __name__ == "__main__":
