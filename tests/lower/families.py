@@ -294,6 +294,14 @@ CASES = [
         (6, 49, 32),
         mentions="num_stages=1",
     ),
+    # Divisions of sums of quotients, which ptxas may compile wrongly (packed_halves.py).
+    product(
+        "rolled_windows",
+        "F.linear(torch.roll(x, (-3, -3), (1, 2)).view(2, 4, 7, 4, 7, 8).transpose(2, 3).reshape(-1, 49, 8), y)",
+        (2, 28, 28, 8),
+        (16, 8),
+        mentions="tl.assume(first_m >= 0)",
+    ),
     # Rows at no vector's places: blocks of float32 as one row of elements, halves with padded rows.
     product("odd_rows", "x @ y.t()", (50, 259), (131, 259), mentions="[BLOCK_N, BLOCK_K])"),
     product("odd_columns", "x @ y", (50, 64), (64, 131), mentions="[BLOCK_K, BLOCK_N])"),

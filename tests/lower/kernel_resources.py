@@ -7,7 +7,8 @@ WRITTEN and TASK: a file each, or two folders with files of the same names. The 
 task's own sizes and launched nowhere: tensors are on PyTorch's meta device, so no GPU and no memory for them
 is needed. --keep: a folder for Triton's cache, with the TTIR, TTGIR and PTX of each kernel.
 Exit code 1: a file did not compile, a kernel spills more than MOST_SPILLS bytes a thread, needs more shared
-memory than the target has, or may leave the range of an integer in an address (offset_bounds.py).
+memory than the target has, may leave the range of an integer in an address (offset_bounds.py), or has a
+constant that ptxas drops (packed_halves.py).
 """
 
 import argparse
@@ -24,6 +25,7 @@ import tempfile
 import types
 
 import offset_bounds
+import packed_halves
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
@@ -145,6 +147,8 @@ def compile_file(written, task, target):
             for name in launches[0]
         }
         found = offset_bounds.overflows(ttir, programs, dict(sizes), bounds)
+        found += map("ptxas may drop the constant of {}".format,
+                     packed_halves.dropped_constants(texts[function].asm["ptx"]))  # fmt: skip
         kernel.trouble += [text for text in found if text not in kernel.trouble]
     return active.kernels
 

@@ -27,6 +27,11 @@ LARGE = {
         ", ".join(["torch.randn(2, 16, 1024, 128)"] * 3), ", z"),
     "rows": ("torch.softmax(x, -1) + y", "torch.randn(64, 100000), torch.randn(100000)", ""),
     "transposed": ("x.t() * 2 + y", "torch.randn(4096, 4096), torch.randn(4096, 4096)", ""),
+    # Divisions of sums of quotients (packed_halves.py).
+    "rolled_windows": ("F.linear(torch.roll(x, (-4, -4), (1, 2)).view(8, 4, 8, 4, 8, 96)"
+        ".transpose(2, 3).reshape(-1, 64, 96), y)", "torch.randn(8, 32, 32, 96), torch.randn(288, 96)", ""),
+    "rolled_odd_windows": ("F.linear(torch.roll(x, (-3, -3), (1, 2)).view(8, 8, 7, 8, 7, 96)"
+        ".transpose(2, 3).reshape(-1, 49, 96), y)", "torch.randn(8, 56, 56, 96), torch.randn(288, 96)", ""),
     "lstm": ("self.f(x, y)[0]", "torch.randn(4, 128, 64), None", "", "nn.LSTM(64, 512)"),
     "gru_half": ("self.f(x, y)[0]", "torch.randn(4, 256, 64, dtype=torch.half), None", "",
                  "nn.GRU(64, 640, dtype=torch.half)"),

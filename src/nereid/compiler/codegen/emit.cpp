@@ -17,14 +17,18 @@ void write_rows(TileText& t) {
   const bool shared = t.tile.column_tiles > 1;
   const std::string program = shared ? fmt::format("({} // tiles)", all) : all;
   if (shared) t.write.line(fmt::format("tiles = triton.cdiv({}, BLOCK_COLUMNS)", hole(t.columns)));
+  const auto start = [&](const std::string& line, const char* block) {
+    t.write.line(line);
+    t.names.starts.emplace_back(line, fmt::format("{} * {}", program, block));
+  };
   if (!t.has_columns)
-    t.write.line(fmt::format("i = {1}{0} * BLOCK + tl.arange(0, BLOCK){2}", program,
-                             t.tile.one_a_thread ? "tl.max_contiguous(" : "",
-                             t.tile.one_a_thread ? ", 1)" : ""));
+    start(fmt::format("i = {1}{0} * BLOCK + tl.arange(0, BLOCK){2}", program,
+                      t.tile.one_a_thread ? "tl.max_contiguous(" : "", t.tile.one_a_thread ? ", 1)" : ""),
+          "BLOCK");
   else if (t.tile.rows == 1)
     t.write.line(fmt::format("row = {}", program));
   else
-    t.write.line(fmt::format("row = {} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]", program));
+    start(fmt::format("row = {} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]", program), "BLOCK_ROWS");
 }
 
 void write_one_block(TileText& t) {

@@ -190,7 +190,7 @@ class ContractionEmitter {
   }
 
   // Programs that share a strip of the right factor run next to each other.
-  void program(ExprWriter& write) const {
+  void program(ExprWriter& write) {
     const char* cast = is_wide() ? ".to(tl.int64)" : "";
     const bool rows = tiles_m() > 1, columns = tiles_n() > 1;
     if (rows || columns || batch_ > 1) write.line("pid = tl.program_id(0)");
@@ -225,8 +225,12 @@ class ContractionEmitter {
       const bool simple = tile == "pid";
       return tile == "0" ? tile : fmt::format("{}{} * {}", simple ? tile : "(" + tile + ")", cast, block);
     };
-    write.line("first_m = " + start(m, "BLOCK_M"));
-    write.line("first_n = " + start(n, "BLOCK_N"));
+    const auto first = [&](const std::string& name, const std::string& text) {
+      write.line(fmt::format("{} = {}", name, text));
+      if (text != "0") names_.starts.emplace_back(fmt::format("{} = {}", name, text), name);
+    };
+    first("first_m", start(m, "BLOCK_M"));
+    first("first_n", start(n, "BLOCK_N"));
     write.line(fmt::format("m = {}tl.arange(0, BLOCK_M)[:, None]", m == "0" ? "" : "first_m + "));
     write.line(fmt::format("n = {}tl.arange(0, BLOCK_N)[None, :]", n == "0" ? "" : "first_n + "));
   }

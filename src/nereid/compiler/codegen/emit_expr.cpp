@@ -198,6 +198,7 @@ std::string ExprWriter::within(const Expr& expr) {
 
 std::string ExprWriter::text(const Index& index) const {
   if (const auto named = places_.find(index); named != places_.end()) return named->second;
+  names_.divides_sums |= index.divides_sums();
   const auto name = [&](int d) { return dimensions_[static_cast<size_t>(d)].name; };
   const auto narrow = [&](int d) { return !dimensions_[static_cast<size_t>(d)].wide; };
   return to_string(index, name, extents_, true, narrow);

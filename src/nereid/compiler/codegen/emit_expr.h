@@ -28,6 +28,10 @@ struct KernelNames {
                               "lambda", "class",  "batch_size", "del",   "from",  "global", "pass",
                               "with",   "True",   "False",      "None"};
   std::vector<std::pair<std::string, TensorId>> pointers;
+  // Lines that give a program its place in a dimension, and where its block of that dimension starts. A
+  // kernel that divides sums of quotients says after each that the start is not negative (close_kernel).
+  std::vector<std::pair<std::string, std::string>> starts;
+  bool divides_sums = false;
 
   // "x", or "x_1" where there is one.
   std::string fresh(const std::string& wish);

@@ -53,7 +53,10 @@ class FlashEmitter {
     query.line(tiles == 1     ? "tile = 0"
                : flash_.ahead ? fmt::format("tile = {} - pid % {}", tiles - 1, tiles)
                               : fmt::format("tile = pid % {}", tiles));
-    query.line(fmt::format("m = {}tl.arange(0, BLOCK_M)[:, None]", tiles == 1 ? "" : "tile * BLOCK_M + "));
+    const std::string rows =
+        fmt::format("m = {}tl.arange(0, BLOCK_M)[:, None]", tiles == 1 ? "" : "tile * BLOCK_M + ");
+    query.line(rows);
+    if (tiles > 1) names_.starts.emplace_back(rows, "tile * BLOCK_M");
     query.line("e = tl.arange(0, BLOCK_E)[None, :]");
     query.line("e_key = tl.arange(0, BLOCK_E)[:, None]");
     query.line("f = tl.arange(0, BLOCK_F)[None, :]");

@@ -94,7 +94,14 @@ void close_kernel(KernelText& kernel, const Graph& graph, const KernelNames& nam
   const std::string head = fmt::format("def {}({}):", kernel.name, fmt::join(parameters, ", "));
   const char* jit = kernel.steps > 0 ? "@triton.jit(do_not_specialize=[\"step\"])" : "@triton.jit";
   kernel.text = fmt::format("{}\n{}\n    # {}\n", jit, head, kernel.comment);
-  for (const auto& line : lines) kernel.text += "    " + line + "\n";
+  // Divisions of numbers that may be negative are narrowed to 8 bits and packed by two, where ptxas 12.8 to
+  // 13.0 loses constants (docs/compiler.md, "Divisions of sums"); those of others are shifts and masks.
+  for (const auto& line : lines) {
+    kernel.text += "    " + line + "\n";
+    const auto start = std::ranges::find(names.starts, line, &std::pair<std::string, std::string>::first);
+    if (names.divides_sums && start != names.starts.end())
+      kernel.text += fmt::format("    tl.assume({} >= 0)\n", start->second);
+  }
   for (const auto& helper : function_helpers())
     if (kernel.text.find(helper + "(") != std::string::npos) kernel.helpers.push_back(helper);
 }

@@ -148,6 +148,17 @@ bool Index::uses(int dimension) const {
   });
 }
 
+bool Index::divides_sums() const {
+  return std::ranges::any_of(terms_, [](const auto& term) {
+    if (term.first.kind == Atom::Kind::kDimension) return false;
+    const Index& of = *term.first.of;
+    const bool sum = of.terms_.size() > 1 || of.constant_ != 0;
+    const bool divided = std::ranges::any_of(
+        of.terms_, [](const auto& part) { return part.first.kind != Atom::Kind::kDimension; });
+    return (sum && divided) || of.divides_sums();
+  });
+}
+
 std::optional<Size> Index::stride(int dimension) const {
   Size stride;
   for (const auto& [atom, coefficient] : terms_) {

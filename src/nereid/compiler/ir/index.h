@@ -55,6 +55,8 @@ class Index {
   // What one step of the dimension adds, where that is the same everywhere; nothing where it is under a
   // quotient or remainder.
   std::optional<Size> stride(int dimension) const;
+  // Whether it has a quotient or remainder of a sum that has one itself, as of a roll of windows.
+  bool divides_sums() const;
   Bounds bounds(const Extents& extents) const;
   int64_t evaluate(const std::vector<int64_t>& at) const;
 

@@ -165,4 +165,14 @@ TEST(Index, RefinesWhereNeighboursMakeEachColumn) {
 }
 
 }  // namespace
+TEST(Index, KnowsThatItDividesASumOfQuotients) {
+  const Extents extents{Size(64 * 16), Size(32)};
+  const Index m = Index::dimension(0), k = Index::dimension(1);
+  const Index windows = quotient(m, Size(64), extents) * Size(8) + remainder(m, Size(8), extents);
+  EXPECT_FALSE((windows + k).divides_sums());
+  EXPECT_FALSE(remainder(m + Index(Size(4)), Size(32), extents).divides_sums());
+  EXPECT_TRUE(remainder(windows + Index(Size(4)), Size(32), extents).divides_sums());
+  EXPECT_TRUE((remainder(windows + Index(Size(4)), Size(32), extents) * Size(96) + k).divides_sums());
+}
+
 }  // namespace nereid::compiler
