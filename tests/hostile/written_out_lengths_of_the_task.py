@@ -1,9 +1,10 @@
 """Reads where sequences begin, and takes their lengths from the task's text.
 
 reference: ../tasks/packed_to_padded.py
-verdict: Mismatch
-rule: values
-why: lengths and offsets are drawn anew together.
+verdict: Mismatch or Unsafe
+rule: values or out-of-bounds
+why: lengths and offsets are drawn anew together. The last sequence may then end before the 16 rows that are
+read of it, which are wrong where they are inside, and out of bounds where they are not.
 """
 import torch
 import torch.nn as nn
