@@ -375,6 +375,19 @@ TEST(InputsTest, RowsAreFarOnOneSide) {
   EXPECT_FALSE(apply_distribution(masked, InputDistribution::kFar, generator));
 }
 
+TEST(InputsTest, BoundedRowsAreFarAndOfOneSize) {
+  auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
+  auto rows = at::randn({70, 40}), half = rows.to(at::kHalf);
+  for (auto* tensor : {&rows, &half})
+    EXPECT_TRUE(apply_distribution(*tensor, InputDistribution::kFar, generator, nullptr,
+                                   {.beyond_squares = true, .bounded = 0x1p-10}));
+  EXPECT_GE(rows.abs().min().item().toDouble(), 0x1p30);
+  EXPECT_LE(rows.abs().max().item().toDouble(), 1.25 * 0x1p30);
+  EXPECT_LT(rows.min().item().toDouble(), 0);
+  EXPECT_GE(half.abs().min().item().toDouble(), 8);
+  EXPECT_LE(half.abs().max().item().toDouble(), 10);
+}
+
 TEST(InputsTest, RowsAreCloseToOneNumber) {
   auto generator = at::globalContext().defaultGenerator(c10::Device(c10::kCPU)).clone();
   auto rows = at::randn({96, 40}), other = at::randn({96, 40});

@@ -451,7 +451,7 @@ c10::Storage Float64Reference::converted(Replay& own, StorageId id, Change& chan
   const bool finer = !upcast_.same_dtype && epsilon(real) > epsilon(trace::DType::kF32);
   if (change.nudge && !change.exact.contains(id))
     move_half_ulp(upcasted, finer ? trace::DType::kF32 : real, *change.nudge, change.nudge_times);
-  if (change.scale != 1) upcasted.mul_(change.scale);
+  if (change.scale != 1 && (!change.scaled || change.scaled->contains(id))) upcasted.mul_(change.scale);
   if (change.nan) upcasted.nan_to_num_(*change.nan, *change.infinity, -*change.infinity);
   return upcasted.storage();
 }

@@ -53,7 +53,8 @@ struct Change {
   // Results whose size is about the largest of the dtype that they had become NaN: which of them overflow
   // hangs on rounding.
   bool mark_overflow = false;
-  double scale = 1;  // of all floating-point state and inputs
+  double scale = 1;                                       // of all floating-point state and inputs
+  std::optional<std::set<trace::StorageId>> scaled = {};  // ... or of these alone
   double nudge_times = 1;
 };
 

@@ -171,6 +171,7 @@ bool round_to_grid(at::Tensor tensor) {
 
 constexpr double kFarAway = 0x1p40, kFarAwayInHalf = 0x1p13, kMaxInHalf = 60000;
 constexpr double kBeyondSquares = 0x1p30;  // times kFarAway
+constexpr double kSpreadWhereBounded = 0.25;
 
 // Below zero in the first half of the first dimension, or as a whole: all of a row, of a window, of a column.
 // Numbers that stand for minus infinity, but those next to the largest of all, are nearer to zero; squares,
@@ -183,11 +184,14 @@ bool fill_far(at::Tensor tensor, const Range& range, const DistributionContext& 
   const int64_t below = range.never_negative() || !context.first ? 0
                         : halves ? (tensor.size(0) + 1) / 2 * (tensor.numel() / tensor.size(0))
                                  : tensor.numel();
+  const double most = std::max(std::abs(range.low), std::abs(range.high));
+  const double spread = !context.bounded ? 1 : most > 0 ? kSpreadWhereBounded / most : 0;
+  const double times = context.bounded.value_or(1) * (half ? kFarAwayInHalf : kFarAway);
   for_parts(tensor, [&](at::Tensor part, int64_t first) {
-    const auto size = part.to(c10::kFloat).abs().add_(half ? 1.5 : 1);
-    size.mul_(half ? kFarAwayInHalf : kFarAway);
+    const auto size = part.to(c10::kFloat).abs().mul_(spread).add_(half && !context.bounded ? 1.5 : 1);
+    size.mul_(times);
     if (half) size.clamp_max_(kMaxInHalf);
-    if (context.beyond_squares && !half) {
+    if (context.beyond_squares && !context.bounded && !half) {
       const auto large = rows_of(part, first, tensor.numel() / tensor.size(0)).remainder_(4).eq(3);
       size.copy_(at::where(large, size.mul(kBeyondSquares), size));
     }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 #include "nereid/replay/report.h"
@@ -12,7 +13,9 @@ namespace nereid::replay {
 struct DistributionContext {
   bool first = true;   // of the call's inputs: in kFar half of it is negative, the others are positive
   bool whole = false;  // ... all of it
-  bool beyond_squares = false;      // in kFar every fourth row is so large that squares overflow
+  bool beyond_squares = false;  // in kFar every fourth row is so large that squares overflow
+  // In kFar all sizes are within a quarter of each other, and so many times what they are at least otherwise.
+  std::optional<double> bounded = {};
   std::vector<double> bounds = {};  // that the forward compares inputs with: rows of kClose lie at them, too
 };
 

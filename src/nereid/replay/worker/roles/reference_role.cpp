@@ -25,6 +25,7 @@
 #include "nereid/replay/worker/block.h"
 #include "nereid/replay/worker/inputs/input_sensitivity.h"
 #include "nereid/replay/worker/roles/role.h"
+#include "nereid/replay/worker/trial/exponents.h"
 #include "nereid/replay/worker/trial/trial_forward.h"
 #include "nereid/replay/worker/trial/trial_inputs.h"
 #include "nereid/replay/worker/trial/trial_judge.h"
@@ -79,6 +80,7 @@ class ReferenceRole : public Role {
     tracks_unmoved_ = request.document.value("unmoved", false);
     unmoved_.clear();
     inputs_.load(forward_.coarse, !forward_.makers.empty());
+    has_exponents_ = !exponent_operands(trace()).empty();
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -161,9 +163,25 @@ class ReferenceRole : public Role {
 
   Json prepare(const Trial& trial) {
     const Stopwatch watch;
-    auto& replay = *loaded_.replay;
     judge_.forget();
     if (!inputs_.may_be(trial.distribution)) return {{"applicable", false}, {"seconds", watch.seconds()}};
+    // Of numbers that are farther away, rounding decides what exponentials make.
+    const bool bounds = trial.distribution == InputDistribution::kFar && has_exponents_;
+    inputs_.bounded = bounds ? std::optional(1.0) : std::nullopt;
+    bool applied = make(trial);
+    if (applied && bounds) {
+      const auto factor = factor_for_exponents(forward_, inputs_.floating());
+      if (factor && *factor != 1) inputs_.bounded = factor, applied = make(trial);
+      applied &= factor.has_value();
+    }
+    repeating_ = inputs_.repeat();
+    machine_.synchronize();
+    return {{"applicable", applied}, {"seconds", watch.seconds()}};
+  }
+
+  // State and inputs, up to where the judged forward begins; false where they are the task's own.
+  bool make(const Trial& trial) {
+    auto& replay = *loaded_.replay;
     forward_.options = RunOptions{.seed = trial.seed};
     auto generator = make_generator(trial.seed ^ 0x5EED);
     bool applied = trial.distribution == InputDistribution::kOwn ||
@@ -191,9 +209,7 @@ class ReferenceRole : public Role {
       replay.bind_storage(trace().values[shared_[i]].storage, layout_.storage(block_.bytes, i));
     }
     replay.begin_judged();
-    repeating_ = inputs_.repeat();
-    machine_.synchronize();
-    return {{"applicable", applied}, {"seconds", watch.seconds()}};
+    return applied;
   }
 
   // A call's inputs go to the block before its forward may change them.
@@ -270,6 +286,7 @@ class ReferenceRole : public Role {
   SharedBlock block_, got_block_;
   std::vector<ValueId> paired_;  // state that the candidate has, too
   bool repeating_ = false;
+  bool has_exponents_ = false;  // see exponents.h
   bool tracks_unmoved_ = false;
   UnmovedElements unmoved_;
 };

@@ -45,6 +45,15 @@ std::vector<ValueId> TrialInputs::of_call(int call) const {
   return {};
 }
 
+std::set<StorageId> TrialInputs::floating() const {
+  std::set<StorageId> found;
+  for (const auto id : of_call(loaded_.program->judged_call())) {
+    const auto& value = loaded_.trace.values[id];
+    if (trace::is_floating(value.dtype) && trace::element_count(value) > 1) found.insert(value.storage);
+  }
+  return found;
+}
+
 // Floating-point tensors that hold whole numbers alone.
 bool TrialInputs::holds_whole_numbers(ValueId value) {
   constexpr int64_t kFirst = 64;
@@ -152,8 +161,10 @@ bool TrialInputs::change(int call, const Trial& trial, at::Generator& generator,
   bool any = (far || kind == InputDistribution::kFlipped) && change_integers(call, kind, generator);
   widened |= any;
   if (far && (!may_be_far_ || inputs_have_mask_constant(call))) return any;
-  DistributionContext context{
-      .whole = (trial.seed & 1) != 0, .beyond_squares = beyond_squares_, .bounds = compared_};
+  DistributionContext context{.whole = (trial.seed & 1) != 0,
+                              .beyond_squares = beyond_squares_,
+                              .bounded = bounded,
+                              .bounds = compared_};
   for (const auto value : of_call(call)) {
     if (!loaded_.replay->bound(loaded_.trace.values[value].storage)) continue;
     const auto tensor = loaded_.replay->value(value);

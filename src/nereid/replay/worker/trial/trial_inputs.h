@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -35,6 +36,10 @@ class TrialInputs {
   // Draws a call's inputs from the trial's distribution. False where it changes nothing; `widened` becomes
   // true where they are not such as the task's own.
   bool change(int call, const Trial& trial, at::Generator& generator, bool& widened);
+  // Where kFar bounds its numbers: see DistributionContext.
+  std::optional<double> bounded;
+  // Floating-point tensors, of more than one element, of the judged call.
+  std::set<trace::StorageId> floating() const;
 
   // Inputs that are labels, masks or counts: whole numbers as the task draws them.
   void note_labels();
