@@ -1,7 +1,9 @@
 """Flattens a tile in order and takes the place of its largest element.
 
 reference: ../tasks/place_of_the_largest.py
-verdict: Verified
+verdict: Mismatch
+rule: values
+why: Triton lets a reshape to one dimension reorder where only reductions follow, next to places in order too.
 """
 
 import torch

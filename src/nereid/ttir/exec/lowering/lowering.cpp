@@ -242,7 +242,8 @@ int64_t Lowering::uses_of(ValueId v) {
     const auto visit = [&](auto&& self, const Region& region) -> void {
       for (const Block& block : region.blocks)
         for (const Op& op : block.ops) {
-          const bool reduces = op.kind == OpKind::kReduce || op.kind == OpKind::kHistogram;
+          const bool reduces =
+              op.kind == OpKind::kHistogram || (op.kind == OpKind::kReduce && op.operands.size() == 1);
           for (ValueId operand : op.operands) ++uses_[operand], reduced_[operand] += reduces;
           for (const Successor& s : op.successors)
             for (ValueId argument : s.arguments) ++uses_[argument];
@@ -411,7 +412,7 @@ void Lowering::lower_shape(const Op& op) {
       shaped(handlers::broadcast, op);
       return;
     case OpKind::kReshape:
-      // Triton itself allows it where only reductions follow, those with places among them.
+      // Triton itself allows it where only reductions follow, also where one has places that it leaves alone.
       shaped(
           op.has("allow_reorder") && !only_reduced(op.results[0]) ? handlers::unordered : handlers::reshape,
           op);

@@ -159,7 +159,7 @@ class Lowering {
 
   bool used(ValueId v) { return uses_of(v) > 0; }
   int64_t uses_of(ValueId v);
-  // Whether all that becomes of it are reductions and histograms.
+  // Whether all that becomes of it are histograms and reductions of nothing else.
   bool only_reduced(ValueId v);
 
   struct Return {
