@@ -168,6 +168,15 @@ FUNCTIONS = {
         "a * self.t.to(a.device) * self.s",
         "randn(3, 4)",
     ),
+    "lists_as_indices": (
+        None,
+        (
+            "import numpy\ny = a[[2, 0]] + a[:, [1, 1, 0, 3]][numpy.array([0, 1])] + a[range(2)]\n"
+            "a = a.clone()\na[:, [0, 2]] = 5.0\na[[True, False, True]] *= 2\n"
+            "return y, a, a[[]], a[..., [[0, 1], [2, 3]]], a[[[0, 1], [2, 0]]]"
+        ),
+        "randn(3, 4)",
+    ),
     "factories": (
         None,
         (

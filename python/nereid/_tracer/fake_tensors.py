@@ -1,6 +1,7 @@
 """FakeTensor as the tracer needs it: addresses, values that are known, `.data =`, CPU fallbacks, other
 threads."""
 
+import numpy
 import torch
 import torch.utils.dlpack
 from torch._subclasses import fake_tensor
@@ -142,6 +143,42 @@ def _repr(self, **kwargs):
     return f"tensor(..., device='{self.fake_device}', size={tuple(self.shape)}, dtype={self.dtype})"
 
 
+_getitem, _setitem = torch.Tensor.__getitem__, torch.Tensor.__setitem__
+
+
+def _getitem_by_numbers(self, index):
+    return _getitem(self, _with_tensors(index, self.fake_device))
+
+
+def _setitem_by_numbers(self, index, value):
+    return _setitem(self, _with_tensors(index, self.fake_device), value)
+
+
+def _with_tensors(index, device):
+    """An index with tensors in place of lists and arrays: PyTorch itself would make them on a real device."""
+    if tracing.recorder() is None:
+        return index
+    if type(index) is tuple:
+        if any(type(item) in (list, range, numpy.ndarray) for item in index):
+            return tuple(_with_tensors(item, device) for item in index)
+        return index
+    if type(index) is range:
+        index = list(index)
+    if type(index) is numpy.ndarray and index.dtype.kind in "biu":
+        return torch.tensor(index if index.dtype.kind == "b" else index.astype(numpy.int64), device=device)
+    if type(index) is list and _all_numbers(index):
+        return (
+            torch.tensor(index, device=device)
+            if index
+            else torch.tensor([], dtype=torch.int64, device=device)
+        )
+    return index
+
+
+def _all_numbers(items):
+    return all(type(item) in (int, bool) or type(item) is list and _all_numbers(item) for item in items)
+
+
 def _as_subclass(self, cls):
     if isinstance(self, cls):
         return self
@@ -172,6 +209,7 @@ def install():
     torch.utils.dlpack.to_dlpack = torch.to_dlpack = _dlpack
     FakeTensor.data = property(_get_data, _set_data)
     FakeTensor.pin_memory = _pin_memory
+    FakeTensor.__getitem__, FakeTensor.__setitem__ = _getitem_by_numbers, _setitem_by_numbers
     FakeTensor.record_stream = _record_stream
     FakeTensor.__deepcopy__ = _deepcopy
     FakeTensor.__torch_dispatch__ = classmethod(_dispatch)

@@ -1,0 +1,28 @@
+"""An address is another one plus the difference of two.
+
+reference: ../tasks/add_three.py
+verdict: Disallowed
+rule: int-to-ptr
+why: distances between tensors are the allocator's affair.
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(table, out_ptr, n, count, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for t in range(count):
+        ptr = (tl.load(table) + (tl.load(table + t) - tl.load(table))).to(tl.pointer_type(tl.float32))
+        total += tl.load(ptr + i, mask=i < n, other=0.0)
+    tl.store(out_ptr + i, total, mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, y, z):
+        out = torch.empty_like(x)
+        table = torch.tensor([x.data_ptr(), y.data_ptr(), z.data_ptr()], device="cuda")
+        k[(triton.cdiv(x.numel(), 1024),)](table, out, x.numel(), 3, BLOCK=1024)
+        return out
