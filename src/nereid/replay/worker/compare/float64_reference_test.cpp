@@ -57,6 +57,17 @@ TEST(RoundByChanceTest, NumbersGoToOneOfTheirNeighboursAndStayWhereTheyAreOne) {
   EXPECT_EQ(found, (std::set<double>{1, 1 + 0x1p-23}));
 }
 
+TEST(NoiseOnExactNumbersTest, IsHalfAnUlpEitherWay) {
+  auto numbers = at::full({1000}, 40, at::TensorOptions().dtype(c10::kDouble));
+  numbers[0] = 0, numbers[1] = 1 + 0.4 * 0x1p-23;
+  add_noise_to_exact(numbers, DType::kF32, generator(1));
+  EXPECT_EQ(numbers[0].item().toDouble(), 0);
+  EXPECT_EQ(numbers[1].item().toDouble(), 1 + 0.4 * 0x1p-23) << "no float32 number";
+  std::set<double> found;
+  for (int64_t i = 2; i < 1000; ++i) found.insert(numbers[i].item().toDouble());
+  EXPECT_EQ(found, (std::set<double>{40 - 0x1p-19, 40 + 0x1p-19}));
+}
+
 TEST(MarkOverflowTest, NumbersAtTheEdgeOfTheDtypeBecomeNan) {
   auto numbers = at::tensor({3.3e38, 3.41e38, -3.4e38, 3.5e38, 1e39, 1.0}, c10::kDouble);
   mark_overflow(numbers, DType::kF32);

@@ -82,7 +82,8 @@ void add_noise(at::Tensor tensor, trace::DType was, at::Generator generator, boo
     const auto exact = rounded.eq(part);
     const auto kept = (to_exact ? exact.logical_not() : exact).logical_or(rounded.isfinite().logical_not());
     const auto power = part.contiguous().view(c10::kLong).bitwise_and(0x7FF0000000000000).view(c10::kDouble);
-    const auto noise = at::rand(part.sizes(), generator, options_of(part, c10::kDouble)).sub_(0.5);
+    const auto noise = to_exact ? up_or_down(part, generator).mul_(0.5)
+                                : at::rand(part.sizes(), generator, options_of(part, c10::kDouble)).sub_(0.5);
     part.add_(at::where(kept, 0.0, noise.mul_(epsilon(was)).mul_(power)));
   });
 }

@@ -35,7 +35,8 @@ void flush_small_squares(at::Tensor made, trace::DType was);
 // Moves every float64 element that `was` cannot hold by up to half of its unit in the last place there,
 // evenly distributed, in place: the error of rounding, drawn anew.
 void add_rounding_noise(at::Tensor tensor, trace::DType was, at::Generator generator);
-// The same for the numbers that `was` holds exactly, but zero: what a function made there by chance.
+// By half a unit in the last place, either way, those that `was` holds exactly, but zero: what a function
+// made there by chance. A few draws show how far that moves what is computed from them.
 void add_noise_to_exact(at::Tensor tensor, trace::DType was, at::Generator generator);
 
 // NaN for every float64 element within 2^-6 of the largest finite number of `was`, either sign: whether it
