@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "nereid/compiler/codegen/contraction_tile.h"
@@ -59,6 +60,23 @@ double requested_bytes(const KernelText& text, double flops) {
   return flops / intensity;
 }
 
+// Bytes that a kernel asks for of tensors that it gathers from: of an embedding, those of the rows that it
+// looks up.
+std::map<TensorId, double> gathered_bytes(const Graph& graph, const TileKernel& kernel) {
+  std::map<TensorId, double> asked;
+  std::set<ExprId> seen;
+  const Extents extents = kernel.extents();
+  for (const Member& member : kernel.members)
+    for (const ExprId id : graph.exprs.below(member.body)) {
+      const Expr& load = graph.exprs[id];
+      if (load.kind != Expr::Kind::kLoad || !seen.insert(id).second) continue;
+      const Tensor& of = graph.tensors[static_cast<size_t>(load.tensor)];
+      asked[load.tensor] +=
+          load.args.empty() ? bytes_of(of) : times(graph, extents, id) * trace::element_bytes(of.type);
+    }
+  return asked;
+}
+
 // A product over e and one over n for every query and key; half of them where later keys are not looked at.
 double flash_flops(const Node& node) {
   double f = 1;
@@ -88,9 +106,14 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
   Estimate made;
   std::set<TensorId> own;
   for (const Member& member : kernel.members) own.insert(graph.nodes[static_cast<size_t>(member.node)].out);
+  const auto gathered = gathered_bytes(graph, kernel);
   for (const auto& pointer : text.pointers) {
-    const Tensor& tensor = graph.tensors[static_cast<size_t>(pointer.tensor)];
-    (own.contains(pointer.tensor) ? made.bytes_written : made.bytes_read) += bytes_of(tensor);
+    const double bytes = bytes_of(graph.tensors[static_cast<size_t>(pointer.tensor)]);
+    const auto asked = gathered.find(pointer.tensor);
+    if (own.contains(pointer.tensor))
+      made.bytes_written += bytes;
+    else
+      made.bytes_read += asked == gathered.end() ? bytes : std::min(bytes, asked->second);
   }
   static_cast<void>(fused);
   made.flops = flops_of(graph, kernel);

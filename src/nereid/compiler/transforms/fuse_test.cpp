@@ -57,6 +57,18 @@ TEST(Fuse, AChainOfMapsIsOne) {
   EXPECT_EQ(s.fused(), Sizes{1});
 }
 
+TEST(Fuse, AGatherReadsTheRowsThatItLooksUp) {
+  Sketch s;
+  const TensorId table = s.leaf({1000, 64}), places = s.leaf({5});
+  const ExprId place = s.graph.exprs.cast(s.at(places, {Sketch::d(0)}).id(), DType::kI64);
+  const ExprId row =
+      s.graph.exprs.load(table, {Index(), Sketch::d(1)}, DType::kF32, {place, s.graph.exprs.integer(0)});
+  s.graph.outputs = {s.map({5, 64}, {s.graph.exprs, row})};
+  const Fused fused = fuse(s.graph);
+  const KernelText text = emit(s.graph, fused, fused.kernels.at(0), "k").value();
+  EXPECT_EQ(estimate(s.graph, fused, fused.kernels[0], text, targets()[1]).bytes_read, 4 * (5 * 64 + 5));
+}
+
 TEST(Fuse, ACutEndsKernels) {
   const auto kernels = [](const std::set<int>& cuts) {
     Sketch s;
