@@ -165,8 +165,10 @@ class ReferenceRole : public Role {
     const Stopwatch watch;
     judge_.forget();
     if (!inputs_.may_be(trial.distribution)) return {{"applicable", false}, {"seconds", watch.seconds()}};
-    // Of numbers that are farther away, rounding decides what exponentials make.
-    const bool bounds = trial.distribution == InputDistribution::kFar && has_exponents_;
+    // Of larger numbers, rounding decides what exponentials make.
+    const bool large = trial.distribution == InputDistribution::kFar ||
+                       (trial.distribution == InputDistribution::kWide && trial.narrowed == 0);
+    const bool bounds = large && has_exponents_;
     inputs_.bounded = bounds ? std::optional(1.0) : std::nullopt;
     bool applied = make(trial);
     if (applied && bounds) {

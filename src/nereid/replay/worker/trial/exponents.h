@@ -17,8 +17,8 @@ namespace nereid::replay {
 // what it makes counts, and not its factors.
 std::set<std::pair<int, trace::ValueId>> exponent_operands(const trace::Trace& trace);
 
-// By how much the inputs of kFar, `apply_distribution` having made them, are to be multiplied so that no
-// exponential is decided by rounding: 1 where they need not be. Nothing where no factor does that, or where
+// By how much the inputs of kFar or kWide, `apply_distribution` having made them, are to be multiplied so that
+// no exponential is decided by rounding: 1 where they need not be. Nothing where no factor does that, or where
 // it cannot be found.
 std::optional<double> factor_for_exponents(TrialForward& forward, const std::set<trace::StorageId>& inputs);
 

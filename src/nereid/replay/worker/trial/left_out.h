@@ -57,8 +57,8 @@ bool leave_out_near_overflow(TrialForward& forward, const Trial& trial, const Co
                              std::vector<OutputTensors>& outputs);
 
 // Among scores that are far from zero rounding decides which of two nearly equal ones a softmax chooses:
-// elements that inputs moved by 32 ulps leave without a digit are not judged. False where there are
-// none, or more than half are.
+// elements that inputs moved by 32 ulps leave without a digit, or with so few that they explain the error,
+// are not judged. False where there are none, or more than half are.
 bool leave_out_near_ties(TrialForward& forward, const Trial& trial, const Comparison& comparison,
                          std::vector<OutputTensors>& outputs);
 

@@ -170,6 +170,7 @@ bool TrialInputs::change(int call, const Trial& trial, at::Generator& generator,
     const auto tensor = loaded_.replay->value(value);
     const double most = trial.narrowed > 0 ? largest_size(tensor) : 0;
     const bool applied = apply_distribution(tensor, kind, generator, &widened, context);
+    if (applied && bounded && kind == InputDistribution::kWide && tensor.numel() > 1) tensor.mul_(*bounded);
     narrow(tensor, most, trial.narrowed);
     any |= applied, context.first &= !applied;
     put_in_order(value);

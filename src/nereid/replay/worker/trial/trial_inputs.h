@@ -36,7 +36,7 @@ class TrialInputs {
   // Draws a call's inputs from the trial's distribution. False where it changes nothing; `widened` becomes
   // true where they are not such as the task's own.
   bool change(int call, const Trial& trial, at::Generator& generator, bool& widened);
-  // Where kFar bounds its numbers: see DistributionContext.
+  // Where kFar and kWide bound their numbers, kWide by this factor: see DistributionContext.
   std::optional<double> bounded;
   // Floating-point tensors, of more than one element, of the judged call.
   std::set<trace::StorageId> floating() const;
