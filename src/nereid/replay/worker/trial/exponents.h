@@ -12,14 +12,14 @@
 
 namespace nereid::replay {
 
-// By step and value: operands of the judged forward that a softmax, a logsumexp or attention works on, or that
-// are added or subtracted on their way to one or to an exponential. A product on the way is where that ends:
-// what it makes counts, and not its factors.
+// By step and value: operands of the judged forward that a softmax, a logsumexp or attention works on, or
+// that are added or subtracted on their way to one or to an exponential. A product on the way is where that
+// ends: what it makes counts, and not its factors.
 std::set<std::pair<int, trace::ValueId>> exponent_operands(const trace::Trace& trace);
 
-// By how much the inputs of kFar or kWide, `apply_distribution` having made them, are to be multiplied so that
-// no exponential is decided by rounding: 1 where they need not be. Nothing where no factor does that, or where
-// it cannot be found.
+// By how much the inputs of kFar or kWide, `apply_distribution` having made them, are to be multiplied so
+// that no exponential is decided by rounding: 1 where they need not be. Nothing where no factor does that,
+// or where it cannot be found.
 std::optional<double> factor_for_exponents(TrialForward& forward, const std::set<trace::StorageId>& inputs);
 
 }  // namespace nereid::replay
