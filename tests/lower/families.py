@@ -297,7 +297,7 @@ CASES = [
     # Divisions of sums of quotients, which ptxas may compile wrongly (packed_halves.py).
     product(
         "rolled_windows",
-        "F.linear(torch.roll(x, (-3, -3), (1, 2)).view(2, 4, 7, 4, 7, 8).transpose(2, 3).reshape(-1, 49, 8), y)",
+        "torch.roll(x, (-3, -3), (1, 2)).view(2, 4, 7, 4, 7, 8).transpose(2, 3).reshape(-1, 49, 8) @ y.t()",
         (2, 28, 28, 8),
         (16, 8),
         mentions="tl.assume(first_m >= 0)",
