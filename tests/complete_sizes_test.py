@@ -84,6 +84,7 @@ with tempfile.TemporaryDirectory() as name:
             (folder / file.name).symlink_to(file.resolve())
     config = folder / "generation_config.json"
     usual = json.loads(config.read_text()) if config.exists() else {}
+    usual.pop("complete_sizes", None)
     config.unlink(missing_ok=True)
     config.write_text(json.dumps(usual))
     alone = answer(folder)
