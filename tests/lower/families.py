@@ -6,6 +6,7 @@ from operators import Case
 
 LIMITED = "taps_0 = min("  # a class of places goes over its own taps
 APART = "= tl.max_contiguous("  # one element a thread
+SINGLES = "tl.multiple_of(tl.arange(0, BLOCK_N * BLOCK_K) % BLOCK_N, [1])"
 ROWS = "channels_last_kernel"
 
 
@@ -320,10 +321,19 @@ CASES = [
         "adjacent_right_with_bias", "(x @ y + z).relu()", (96, 80), (80, 112), (112,), mentions="m + k_left"
     ),
     product("adjacent_batches", "x @ y", (3, 72, 64), (3, 64, 80), mentions="m + batch"),
-    product("adjacent_neither", "x.t() @ y", (80, 1100), (80, 1030), mentions="tl.max_contiguous("),
-    product("adjacent_right_computed", "x @ y.exp()", (1100, 80), (80, 1030), never="tl.max_contiguous("),
-    product("adjacent_both", "x @ y.t()", (96, 80), (112, 80), never="tl.max_contiguous("),
+    product("adjacent_neither", "x.t() @ y", (80, 1100), (80, 1030), mentions=SINGLES),
+    product("adjacent_odd_left", "x @ y", (40, 33, 33), (40, 33, 200), mentions=SINGLES),
+    product("adjacent_right_computed", "x @ y.exp()", (1100, 80), (80, 1030), never=SINGLES),
+    product("adjacent_both", "x @ y.t()", (96, 80), (112, 80), never=SINGLES),
     product("adjacent_half", "x @ y", (96, 80), (80, 112), never="m + k_left * 112", dtype="float16"),
+    # A few rows and a long matrix whose rows are in no vectors: each of its elements is multiplied by all
+    # rows.
+    product("few_rows", "(x @ y.t() + z).relu()", (7, 1105), (45, 1105), (45,), mentions="sum_6 +="),
+    product("few_rows_on_the_right", "x.t() @ y.exp()", (1057, 35), (1057, 3), never="sum_2 +="),
+    product("few_rows_of_the_matrix_left", "x @ (2 / y).t()", (39, 1203), (3, 1203), mentions="sum_2 +="),
+    product("few_rows_batched", "x @ y.transpose(1, 2)", (2, 4, 1031), (2, 33, 1031), mentions="sum_3 +="),
+    product("few_rows_aligned", "x @ y.t()", (4, 1024), (40, 1024), never="sum_3 +="),
+    product("few_rows_half", "x @ y.t()", (4, 1031), (40, 1031), never="sum_3 +=", dtype="float16"),
     # Distances of more than 25 rows, which PyTorch has by their product.
     product(
         "distances",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nereid/compiler/codegen/emit_expr.h"
+#include "nereid/compiler/codegen/few_rows.h"
 
 namespace nereid::compiler {
 namespace {
@@ -25,13 +26,15 @@ class ContractionTile {
     usual();
     if (of_.window != ContractionShape::Window::kNone) {
       own_window();
+    } else if (of_.few_rows) {
+      own_rows();
     } else {
       fill_processors();
       read_once();
     }
     KernelChoice made = choice;
     const auto chosen = [](int64_t wish, int64_t& block) {
-      if (wish > 0) block = std::max<int64_t>(power_of_two(wish), 16);
+      if (wish > 0) block = std::max<int64_t>(power_of_two(wish), std::min<int64_t>(block, 16));
     };
     chosen(choice.m, m_), chosen(choice.n, n_), chosen(choice.k, k_);
     if (of_.whole_m) have_all(of_.m, m_, n_);
@@ -42,7 +45,8 @@ class ContractionTile {
     const int64_t turns = (of_.k + k_ - 1) / k_;
     const bool is_short =
         wide_ && turns <= (gathered() ? kShortGather : kShortLoop) && programs() <= 2 * processors_;
-    if (made.stages == 0 && (is_short || of_.window != ContractionShape::Window::kNone)) made.stages = 1;
+    if (made.stages == 0 && (is_short || of_.few_rows || of_.window != ContractionShape::Window::kNone))
+      made.stages = 1;
     return made;
   }
 
@@ -110,6 +114,13 @@ class ContractionTile {
     computed = std::clamp<int64_t>(kWindowTile / other, 16, kLargeTile);
     while (computed > 16 && programs() < processors_) computed /= 2;
     k_ = 16;
+  }
+
+  // Rather few rows of the matrix a program than idle processors.
+  void own_rows() {
+    int64_t &few = of_.m < of_.n ? m_ : n_, &many = of_.m < of_.n ? n_ : m_;
+    k_ = kElementsOfARow, many = kManyRows, few = power_of_two(std::min(of_.m, of_.n));
+    while (many > 8 && programs() < kRowsUnderWay * processors_) many /= 2;
   }
 
   const ContractionShape& of_;

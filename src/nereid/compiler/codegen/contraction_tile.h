@@ -16,12 +16,14 @@ struct ContractionShape {
   bool taps = false;                       // channels_last.h, thin_channels.h
   bool direct = false;                     // the right factor is rounded where it is read (channels_last.h)
   bool gathered = false;                   // a sum over several dimensions
+  bool few_rows = false;                   // few_rows.h
   bool whole_m = false, whole_n = false;   // a tile has all of it
   enum class Window : uint8_t { kNone, kLeft, kRight };
   Window window = Window::kNone;  // the factor that is computed (window_factors.h)
 };
 
-// `choice` with m, n and k, which are powers of two and at least 16, and stages (0: Triton's default).
+// `choice` with m, n and k, which are powers of two and at least 16 (of few rows, less), and stages (0:
+// Triton's default).
 KernelChoice contraction_tile(const ContractionShape& shape, const KernelChoice& choice,
                               const Target& target);
 

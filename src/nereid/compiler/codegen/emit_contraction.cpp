@@ -9,6 +9,7 @@
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/factor_block.h"
+#include "nereid/compiler/codegen/few_rows.h"
 #include "nereid/compiler/codegen/helpers.h"
 #include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
@@ -66,6 +67,7 @@ class ContractionEmitter {
       shape.window = length(of_.right) > length(of_.left) ? ContractionShape::Window::kRight
                                                           : ContractionShape::Window::kLeft;
     }
+    shape.few_rows = few_rows_ = has_few_rows();
     choice_ = contraction_tile(shape, choice, target);
     block_m_ = choice_.m, block_n_ = choice_.n, block_k_ = choice_.k;
   }
@@ -89,33 +91,17 @@ class ContractionEmitter {
     start_sums(write, by);
     // A small product takes no time in either precision.
     const bool tf32 = first().tf32 && static_cast<double>(element_count(kernel_.extents())) >= kLargeProduct;
+    if (few_rows_) choice_.precision = "ieee";
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
     const ExprId left = flat(limits_.without_implied(of_.left)),
                  right = flat(limits_.without_implied(of_.right));
+    // Those of a short loop are all under way in as many stages as it has turns, and one.
     if (choice_.stages == 0 && (block_of(left, true).flat || block_of(right, false).flat))
-      choice_.stages = kStagesOfSingles;
+      choice_.stages = std::min(kStagesOfSingles, static_cast<int>((k_ + block_k_ - 1) / block_k_) + 1);
     const auto [begin, end] = bounds(write, left, right);
     for (const auto& [l, r] : first().low)
       add_product(write, dimensions, flat(l), flat(r), {.sum = "total", .begin = begin, .end = end});
-    const bool segments = !narrow_ && choice_.precision == "tf32x3" && !first().taps && k_ >= kLongSum;
-    // Where a factor is infinite or NaN, the high product alone says what comes of it.
-    if (split_)
-      write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
-                             number_text(1 / kLowScale)));
-    const int64_t segment = split_ ? kSegment : kTf32Segment;
-    // One segment needs no sum of its own: two sums of 128 by 256 are all registers of eight warps.
-    if ((split_ || segments) && k_ > segment) {
-      write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), segment));
-      write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
-      add_product(write, dimensions, left, right,
-                  {.sum = "part",
-                   .begin = begin == "0" ? "segment" : "max(segment, begin)",
-                   .end = fmt::format("min(segment + {}, {})", segment, end),
-                   .indent = "    "});
-      write.line("    total += part");
-    } else {
-      add_product(write, dimensions, left, right, {.sum = "total", .begin = begin, .end = end});
-    }
+    add_factors(write, dimensions, left, right, {.sum = "total", .begin = begin, .end = end});
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
     const int64_t tiles = tiles_m() * tiles_n() * batch_;
@@ -124,9 +110,9 @@ class ContractionEmitter {
     if (!persistent)
       out_.grid = product_text({batch_ > 1 ? batch_.text(Size::Place::kTerm) : "", blocks_text(m_, block_m_),
                                 blocks_text(n_, block_n_)});
-    out_.num_warps = choice_.warps > 0                                ? choice_.warps
-                     : block_m_ * block_n_ >= 8192 || long_epilogue() ? 8
-                                                                      : 4;
+    const bool large =
+        block_m_ * block_n_ >= 8192 || has_long_epilogue(graph_, kernel_, block_m_, n_ == 1 ? 1 : block_n_);
+    out_.num_warps = choice_.warps > 0 ? choice_.warps : large ? 8 : 4;
     // A window's loads come from memory in each turn: another program's go on while this one waits for them.
     if (first().window_factor && out_.num_warps == kWarpsOfTwo) out_.registers = kRegistersOfTwo;
     if (split_ && choice_.stages == 0) choice_.stages = 3;
@@ -152,13 +138,17 @@ class ContractionEmitter {
   }
 
  private:
-  // Of eight warps each has half of what follows the product.
-  bool long_epilogue() const {
-    std::set<ExprId> bodies;
-    for (size_t m = 1; m < kernel_.members.size(); ++m) bodies.insert(kernel_.members[m].body);
-    const int64_t width = n_ == 1 ? 1 : block_n_;
-    return block_m_ * block_n_ >= 4096 &&
-           is_long_code(graph_, bodies, static_cast<double>(block_m_ * width) / 128.0);
+  bool has_few_rows() const {
+    const bool sums = std::ranges::any_of(kernel_.members | std::views::drop(1), [](const Member& member) {
+      return member.reduction != Reduction::kNone && member.across.empty();
+    });
+    if (narrow_ || first().taps || first().window_factor || !first().low.empty() || sums ||
+        kernel_.columns.size() != 1)
+      return false;
+    const Extents extents{m_, n_, batch_, k_, taps_};
+    const std::vector<Index> by = coordinates(extents);
+    return compiler::has_few_rows(graph_, graph_.exprs.substitute(of_.left, by, extents),
+                                  graph_.exprs.substitute(of_.right, by, extents), m_, n_, k_);
   }
 
   const Node& first() const { return graph_.nodes[static_cast<size_t>(kernel_.members[0].node)]; }
@@ -240,28 +230,42 @@ class ContractionEmitter {
     Reach reach;
     reach_of(graph_, left, {kM, m_, block_m_, "first_m"}, kK, k_, reach);
     reach_of(graph_, right, {kN, n_, block_n_, "first_n"}, kK, k_, reach);
-    std::string begin = "0", end = hole(k_);
-    if (first().taps || (reach.begin.empty() && reach.end.empty())) return {begin, end};
-    write.line("# Beyond these a triangle has nothing but zeros.");
+    if (first().taps || (reach.begin.empty() && reach.end.empty())) return {"0", hole(k_)};
     graph_.rewrites.push_back(fmt::format(
         "{} (line {}): a program goes over that part of the sum in which its triangle is not zero", out_.name,
         first().place.line));
-    if (!reach.begin.empty()) {
-      for (const auto& each : reach.begin) begin = fmt::format("max({}, {})", begin, each);
-      write.line(fmt::format("begin = {} // BLOCK_K * BLOCK_K", begin));
-      begin = "begin";
-    }
-    if (!reach.end.empty()) {
-      for (const auto& each : reach.end) end = fmt::format("min({}, {})", end, each);
-      write.line(fmt::format("end = {}", end));
-      end = "end";
-    }
-    return {begin, end};
+    return bounds_of(write, reach, hole(k_));
   }
 
   struct Loop {
     std::string sum, begin = "0", end = {}, indent = {};
   };
+  // `total` with the product of both factors.
+  void add_factors(ExprWriter& write, const std::vector<BlockDimension>& dimensions, ExprId left,
+                   ExprId right, const Loop& loop) {
+    const bool segments = !narrow_ && choice_.precision == "tf32x3" && !first().taps && k_ >= kLongSum;
+    // Where a factor is infinite or NaN, the high product alone says what comes of it.
+    if (split_)
+      write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
+                             number_text(1 / kLowScale)));
+    const int64_t segment = split_ ? kSegment : kTf32Segment;
+    if (few_rows_) {
+      const bool exact = loop.begin == "0" && ends_with_blocks(k_, kBlocksAhead * block_k_, choice_.masked);
+      return write_few_rows(write, graph_, names_, dimensions,
+                            {left, right, m_, n_, exact, loop.begin, loop.end});
+    }
+    // One segment needs no sum of its own: two sums of 128 by 256 are all registers of eight warps.
+    if ((!split_ && !segments) || k_ <= segment) return add_product(write, dimensions, left, right, loop);
+    write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), segment));
+    write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+    add_product(write, dimensions, left, right,
+                {.sum = "part",
+                 .begin = loop.begin == "0" ? "segment" : "max(segment, begin)",
+                 .end = fmt::format("min(segment + {}, {})", segment, loop.end),
+                 .indent = "    "});
+    write.line("    total += part");
+  }
+
   // A loop over k, from `begin` to `end` (all of it), that adds the product of two factors to `sum`.
   void add_product(ExprWriter& write, std::vector<BlockDimension> dimensions, ExprId left, ExprId right,
                    const Loop& loop) {
@@ -273,7 +277,7 @@ class ContractionEmitter {
     ExprWriter a(graph_, names_, dimensions);
     dimensions = shared;
     dimensions[kK].name = "k_right";
-    if (right_block.flat || right_block.single) dimensions[kN].name = "n_right";
+    if (right_block.flat) dimensions[kN].name = "n_right";
     as_far_as_loaded(dimensions[kN], right, kN, block_n_);
     ExprWriter b(graph_, names_, dimensions);
     const std::string x = factor(a, left, left_block), y = factor(b, right, right_block);
@@ -348,7 +352,7 @@ class ContractionEmitter {
     // A tap's channels are adjacent.
     if (!left && !narrow_ && !first().taps && first().low.empty() && of_.right_along_n &&
         block_m_ >= kWarpGroupTile)
-      return {.left = false, .single = true};
+      return {.left = false, .flat = true, .along_k = false, .single = true};
     if (narrow_ || first().taps || first().window_factor || kernel_.columns.size() != 1)
       return {.left = left};
     // What is multiplied as it is loaded goes where the tensor cores read it from.
@@ -369,7 +373,7 @@ class ContractionEmitter {
   // One block of a factor, in the type that is multiplied.
   std::string factor(ExprWriter& write, ExprId body, const FactorBlock& block) {
     const std::string side = block.left ? "left" : "right";
-    if (block.flat || block.single)
+    if (block.flat)
       write.line(fmt::format("{0}_{1} = first_{0} + {2}", block.left ? "m" : "n", side, block.range(false)));
     std::vector<int> inner{kK, kTap};
     for (size_t d = 1; d < limits_.of.size(); ++d) inner.push_back(kTap + static_cast<int>(d));
@@ -469,7 +473,7 @@ class ContractionEmitter {
   const Size m_, n_, batch_, k_, taps_;  // k_: of one tap
   const int64_t processors_;
   const TapLimits limits_;
-  bool narrow_ = false, split_ = false;
+  bool narrow_ = false, split_ = false, few_rows_ = false;
   KernelChoice choice_;
   DType operand_ = DType::kF32;
   int64_t block_m_ = 16, block_n_ = 16, block_k_ = 16;

@@ -36,12 +36,11 @@ int singles_along(const Graph& graph, const Expr& load, int own, int k) {
 std::string FactorBlock::range(bool of_k) const {
   const char* own = left ? "BLOCK_M" : "BLOCK_N";
   if (!flat) {
-    const std::string along =
-        fmt::format("tl.arange(0, {})[{}]", of_k ? "BLOCK_K" : own, left == of_k ? "None, :" : ":, None");
-    return single && !of_k ? fmt::format("tl.max_contiguous({}, [1, 1])", along) : along;
+    return fmt::format("tl.arange(0, {})[{}]", of_k ? "BLOCK_K" : own, left == of_k ? "None, :" : ":, None");
   }
-  return fmt::format("tl.arange(0, {} * BLOCK_K) {} {}", own, of_k == along_k ? "%" : "//",
-                     along_k ? "BLOCK_K" : own);
+  const std::string along = fmt::format("tl.arange(0, {} * BLOCK_K) {} {}", own, of_k == along_k ? "%" : "//",
+                                        along_k ? "BLOCK_K" : own);
+  return single && of_k == along_k ? fmt::format("tl.multiple_of({}, [1])", along) : along;
 }
 
 std::string FactorBlock::shaped(const std::string& value, bool whole) const {
@@ -80,6 +79,23 @@ void reach_of(const Graph& graph, ExprId factor, const OwnBlock& own, int k, int
   const int64_t least = low + (with < 0 ? -(own.block - 1) : 0), most = high + (with > 0 ? own.block - 1 : 0);
   if (least + (with < 0 ? -own.count : own.count) > 0) reach.begin.push_back(text(least));
   if (most + (with < 0 ? -own.count : 0) < terms) reach.end.push_back(text(most));
+}
+
+std::pair<std::string, std::string> bounds_of(ExprWriter& write, const Reach& reach,
+                                              const std::string& terms) {
+  std::string begin = "0", end = terms;
+  write.line("# Beyond these a triangle has nothing but zeros.");
+  if (!reach.begin.empty()) {
+    for (const auto& each : reach.begin) begin = fmt::format("max({}, {})", begin, each);
+    write.line(fmt::format("begin = {} // BLOCK_K * BLOCK_K", begin));
+    begin = "begin";
+  }
+  if (!reach.end.empty()) {
+    for (const auto& each : reach.end) end = fmt::format("min({}, {})", end, each);
+    write.line(fmt::format("end = {}", end));
+    end = "end";
+  }
+  return {begin, end};
 }
 
 std::string FactorSum::zeros() const {

@@ -21,7 +21,7 @@ struct FactorBlock {
   bool left = true;     // [BLOCK_M, BLOCK_K], else [BLOCK_K, BLOCK_N]
   bool flat = false;    // loaded as one row of elements
   bool along_k = true;  // of one row: adjacent elements are along k, else along m or n
-  bool single = false;  // one element a thread along m or n
+  bool single = false;  // of one row: an element a thread, also where those that are adjacent are aligned
 
   // The indices along k, or along m or n, from 0.
   std::string range(bool of_k) const;
@@ -42,6 +42,10 @@ struct OwnBlock {
 };
 // Where `factor` is where(low <= +-k +- own + c < high, ..., 0), and there are `terms` of k.
 void reach_of(const Graph& graph, ExprId factor, const OwnBlock& own, int k, int64_t terms, Reach& reach);
+
+// The bounds of a loop over k, in blocks, of which there are `terms`.
+std::pair<std::string, std::string> bounds_of(ExprWriter& write, const Reach& reach,
+                                              const std::string& terms);
 
 // A sum of what a factor is made of, which its product's loop adds up, too (factor_sums.h).
 struct FactorSum {

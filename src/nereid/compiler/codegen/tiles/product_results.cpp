@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "nereid/compiler/codegen/emit_reduction.h"
+#include "nereid/compiler/codegen/tile.h"
 
 namespace nereid::compiler {
 
@@ -34,6 +36,12 @@ std::string reduced_on_tile(ExprWriter& write, const Graph& graph, const Member&
   return write.let(identifier(graph.nodes[static_cast<size_t>(member.node)].name),
                    reduced_text(member.reduction, value, side == kN ? 1 : 0, out.helpers) +
                        (side == kN ? "[:, None]" : "[None, :]"));
+}
+
+bool has_long_epilogue(const Graph& graph, const TileKernel& kernel, int64_t m, int64_t n) {
+  std::set<ExprId> bodies;
+  for (size_t each = 1; each < kernel.members.size(); ++each) bodies.insert(kernel.members[each].body);
+  return m * n >= 4096 && is_long_code(graph, bodies, static_cast<double>(m * n) / 128.0);
 }
 
 }  // namespace nereid::compiler

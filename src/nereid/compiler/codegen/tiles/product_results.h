@@ -19,4 +19,8 @@ bool batches_interleave(const Graph& graph, const TileKernel& kernel, const Cont
 std::string reduced_on_tile(ExprWriter& write, const Graph& graph, const Member& member, ExprId body,
                             std::string value, KernelText& out);
 
+// Whether what follows the product of a tile of so many rows and columns is long: each of eight warps has
+// half.
+bool has_long_epilogue(const Graph& graph, const TileKernel& kernel, int64_t m, int64_t n);
+
 }  // namespace nereid::compiler
