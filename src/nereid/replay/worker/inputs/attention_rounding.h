@@ -22,8 +22,9 @@ struct Attention {
 // Adds to `made` (float64 [..., L, V], the attention's result) what it moves by where the probabilities are
 // rounded to `was`. Each row is rounded at a scale of its own, drawn from [1, 2): a kernel divides by the sum
 // before or after, and by the largest number of a block or of the row, which decides how fine a probability's
-// neighbours are. All elements of a row share these errors. Holds the probabilities of one head.
+// neighbours are. All elements of a row share these errors. Heads are computed
+// together as long as none of their operands and probabilities has more elements than `together`.
 void round_probabilities(const at::Tensor& made, const Attention& attention, trace::DType was,
-                         at::Generator generator);
+                         at::Generator generator, int64_t together = int64_t{1} << 24);
 
 }  // namespace nereid::replay

@@ -23,12 +23,13 @@ at::Tensor numbers(std::vector<int64_t> sizes, uint64_t seed) {
 }
 
 // What the result moves by.
-at::Tensor error(const Attention& of, DType type = DType::kBF16, uint64_t seed = 5) {
+at::Tensor error(const Attention& of, DType type = DType::kBF16, uint64_t seed = 5,
+                 int64_t together = int64_t{1} << 24) {
   const std::optional<at::Tensor> mask = of.mask.defined() ? std::optional(of.mask) : std::nullopt;
   const auto truth = at::scaled_dot_product_attention(of.query, of.key, of.value, mask, 0.0, of.causal,
                                                       of.scale, of.grouped);
   auto made = truth.clone();
-  round_probabilities(made, of, type, seeded(seed));
+  round_probabilities(made, of, type, seeded(seed), together);
   return made.sub_(truth);
 }
 
@@ -74,6 +75,36 @@ TEST(RoundProbabilitiesTest, HeadsOfAGroupHaveTheSameKeys) {
   const auto found = error(of).abs().amax({0, 2, 3});
   EXPECT_LT(found.narrow(0, 0, 3).max().item().toDouble(), 1);
   EXPECT_GT(found.narrow(0, 3, 3).min().item().toDouble(), 100);
+}
+
+// Six heads one by one, by twos and all at once, of operands that broadcast, with and without groups.
+TEST(RoundProbabilitiesTest, PartsOfTheHeadsAreRoundedAsAllAre) {
+  constexpr int64_t kHead = int64_t{24} * 24;
+  const auto value = numbers({1, 2, 24, 4}, 3);
+  const auto loud = value.clone();
+  loud.select(1, 1).mul_(0x1p20);
+  const Attention broadcasts{.query = numbers({3, 2, 10, 8}, 1),
+                             .key = numbers({1, 2, 24, 8}, 2),
+                             .value = loud,
+                             .mask = numbers({3, 1, 1, 24}, 4)};
+  const Attention groups{.query = numbers({1, 6, 10, 8}, 1),
+                         .key = numbers({1, 2, 24, 8}, 2),
+                         .value = loud,
+                         .mask = numbers({6, 10, 24}, 4),
+                         .grouped = true};
+  for (const auto* of : {&broadcasts, &groups}) {
+    for (const int64_t together : {int64_t{1}, 2 * kHead, 4 * kHead, 6 * kHead}) {
+      auto exact = *of;
+      exact.value = of->value.abs();
+      const std::optional<at::Tensor> mask = of->mask;
+      const auto most = at::scaled_dot_product_attention(exact.query, exact.key, exact.value, mask, 0.0,
+                                                         false, std::nullopt, of->grouped)
+                            .mul(0x1p-8);
+      const auto found = error(*of, DType::kBF16, 5, together).abs();
+      EXPECT_TRUE(found.le(most.add(1e-9)).all().item().toBool()) << together;
+      EXPECT_GT(found.div(most).amax(std::vector<int64_t>{-1, -2}).min().item().toDouble(), 0.05) << together;
+    }
+  }
 }
 
 }  // namespace
