@@ -46,10 +46,62 @@ for t in range(x.shape[0]):
     return loop(name, f"self.c = {cell}", forward, shape, mentions, **more)
 
 
+TWINS = "total_1 = tl.zeros("
 ON_THE_TILE = "reduced on the tile that is still in registers"
 H = "h = torch.zeros(x.shape[1], 24, device=x.device, dtype=x.dtype)"
 
 CASES = [
+    # Products that share their left factor: a sum of each in one kernel, where what is moved takes longer.
+    block(
+        "gated_unit",
+        "self.g = nn.Linear(24, 40)\nself.u = nn.Linear(24, 40, bias=False)\nself.d = nn.Linear(40, 24)",
+        "x + self.d(F.silu(self.g(x)) * self.u(x))",
+        (3, 50, 24),
+        mentions=TWINS,
+    ),
+    block(
+        "gated_unit_half",
+        "self.g = nn.Linear(40, 48)\nself.u = nn.Linear(40, 48)",
+        "F.gelu(self.g(x)) * self.u(x)",
+        (70, 40),
+        mentions=TWINS,
+        dtype="bfloat16",
+    ),
+    block(
+        "gated_convolutions",
+        "self.f = nn.Conv1d(16, 24, 2, dilation=3)\nself.g = nn.Conv1d(16, 24, 2, dilation=3)",
+        "torch.tanh(self.f(x)) * torch.sigmoid(self.g(x))",
+        (3, 16, 80),
+        mentions=TWINS,
+    ),
+    block(
+        "queries_keys_values",
+        "self.q = nn.Linear(32, 32)\nself.k = nn.Linear(32, 32)\nself.v = nn.Linear(32, 32)",
+        "F.scaled_dot_product_attention(*(p(x).view(2, 40, 2, 16).transpose(1, 2) for p in (self.q, self.k, "
+        "self.v)))",
+        (2, 40, 32),
+        mentions=TWINS,
+    ),
+    block(
+        "mean_and_deviation",
+        "self.m = nn.Linear(40, 24)\nself.s = nn.Linear(40, 24)",
+        "m = self.m(x)\n(m + torch.exp(0.5 * self.s(x)), m)",
+        (70, 40),
+        mentions=TWINS,
+    ),
+    block(
+        "other_sizes_are_apart",
+        "self.a = nn.Linear(40, 24)\nself.b = nn.Linear(40, 32)",
+        "(self.a(x).relu(), self.b(x).tanh())",
+        (70, 40),
+        never=TWINS,
+    ),
+    block(
+        "triangles_are_apart",
+        "self.a = nn.Parameter(torch.randn(40, 40))\nself.b = nn.Parameter(torch.randn(40, 40))",
+        "(x @ self.a.tril()).relu() * (x @ self.b.triu())",
+        (70, 40),
+    ),
     # Padding on one side, of which the part that is a number, rounded to TF32, has a kernel of its own.
     block(
         "padded_before",

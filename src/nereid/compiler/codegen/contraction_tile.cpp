@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "nereid/compiler/codegen/emit_expr.h"
-#include "nereid/compiler/codegen/few_rows.h"
+#include "nereid/compiler/codegen/products/few_rows.h"
 
 namespace nereid::compiler {
 namespace {
@@ -15,7 +15,8 @@ constexpr int64_t kRowsUnderWay = 2;  // programs a processor that then keep its
 constexpr int64_t kLargeTile = 128;   // in either direction
 // Of n, in a loop of so many turns, and of its programs so many waves, so that the last one is short.
 constexpr int64_t kWideTile = 256, kWideTurns = 32, kWideWaves = 4;
-constexpr int64_t kWindowTile = 16384;  // results of a program that computes a window for its product
+constexpr int64_t kMostResults = 32768;  // of a program: 128 registers of a thread of eight warps
+constexpr int64_t kWindowTile = 16384;   // results of a program that computes a window for its product
 
 class ContractionTile {
  public:
@@ -32,6 +33,7 @@ class ContractionTile {
       fill_processors();
       read_once();
     }
+    if (of_.products > 1 && n_ > 16 && m_ * n_ * of_.products > kMostResults) n_ /= 2;
     KernelChoice made = choice;
     const auto chosen = [](int64_t wish, int64_t& block) {
       if (wish > 0) block = std::max<int64_t>(power_of_two(wish), std::min<int64_t>(block, 16));

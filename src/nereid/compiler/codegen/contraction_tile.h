@@ -11,6 +11,7 @@ inline constexpr int64_t kWholeTile = 16384;   // results of a tile that has all
 struct ContractionShape {
   int64_t m = 1, n = 1, batch = 1, k = 1;  // elements; k: of one tap, where there are taps
   int64_t terms = 1;                       // of all taps
+  int64_t products = 1;                    // that share the left factor (twin_products.h)
   bool narrow = false;                     // factors of 16 bits
   bool split = false;                      // split_factors.h
   bool taps = false;                       // channels_last.h, thin_channels.h

@@ -44,6 +44,7 @@ struct KernelText {
   KernelChoice choice;                    // how it is cut
   std::vector<KernelChoice> others = {};  // ways to cut it that only its writer knows
   bool contraction = false;
+  int64_t products = 1;                   // of a contraction: those of its kernel (twin_products.h)
   bool whole_m = false, whole_n = false;  // of a contraction: its tiles have all of it
   double taps_share = 1;  // of a contraction's products: those that are computed (tap_limits.h)
   int64_t steps = 0;      // launches one after the other, by a parameter `step`; 0: one, without it

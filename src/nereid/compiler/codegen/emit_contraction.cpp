@@ -2,6 +2,7 @@
 // they are. A program makes one tile, or (`persistent`) one a processor goes on from tile to tile.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <ranges>
 
@@ -9,13 +10,15 @@
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/factor_block.h"
-#include "nereid/compiler/codegen/few_rows.h"
 #include "nereid/compiler/codegen/helpers.h"
+#include "nereid/compiler/codegen/products/few_rows.h"
+#include "nereid/compiler/codegen/products/product_place.h"
 #include "nereid/compiler/codegen/tap_limits.h"
 #include "nereid/compiler/codegen/tile.h"
 #include "nereid/compiler/codegen/tiles/product_results.h"
 #include "nereid/compiler/transforms/products/contraction_operands.h"
 #include "nereid/compiler/transforms/products/split_factors.h"
+#include "nereid/compiler/transforms/products/twin_products.h"
 
 namespace nereid::compiler {
 namespace {
@@ -23,7 +26,6 @@ namespace {
 constexpr double kLargeProduct = 1 << 24;
 // Terms of a sum in the tensor cores, which cut off where they add, and sums so long that this shows.
 constexpr int64_t kTf32Segment = 1024, kLongSum = 8192;
-constexpr int64_t kTogether = 8;                       // tiles of a strip, one after another
 constexpr int kWarpsOfTwo = 8, kRegistersOfTwo = 128;  // two programs a processor
 constexpr int kStagesOfSingles = 4;  // of loads of single elements, of which many must be under way
 
@@ -44,6 +46,12 @@ class ContractionEmitter {
         processors_(target.multiprocessors),
         limits_(graph, kernel, contraction) {
     out_.name = name;
+    factors_.push_back({of_.left, of_.right, names_.fresh("total"), kernel.members[0].node});
+    for (const Member& member : kernel.members)
+      if (member.twin)
+        factors_.push_back(
+            {of_.left, other_factor(graph_, member.body, of_.left), names_.fresh("total"), member.node});
+    out_.products = std::ssize(factors_);
     const DType result =
         graph.tensors[static_cast<size_t>(graph.nodes[static_cast<size_t>(kernel.members[0].node)].out)].type;
     split_ = !first().low.empty();
@@ -53,7 +61,7 @@ class ContractionEmitter {
     operand_ = split_ ? DType::kF16 : half(result) ? result : half(factors) ? factors : DType::kF32;
     narrow_ = operand_ != DType::kF32;
     ContractionShape shape{.m = m_, .n = n_, .batch = batch_, .k = k_, .narrow = narrow_, .split = split_};
-    shape.terms = kernel.column_count();
+    shape.terms = kernel.column_count(), shape.products = out_.products;
     shape.taps = first().taps || first().direct;
     shape.direct = first().direct;
     shape.gathered = kernel.columns.size() > 1;
@@ -87,21 +95,34 @@ class ContractionEmitter {
     const std::vector<Index> by = coordinates(write.extents());
     const auto flat = [&](ExprId id) { return graph_.exprs.substitute(id, by, write.extents()); };
 
-    program(write);
+    const bool apart = batch_ > 1 && (tiles_m() > 1 || tiles_n() > 1);
+    write_place(
+        write, names_,
+        {m_, n_, batch_, tiles_m(), tiles_n(), is_wide(), apart && batches_interleave(graph_, kernel_, of_)});
     start_sums(write, by);
     // A small product takes no time in either precision.
     const bool tf32 = first().tf32 && static_cast<double>(element_count(kernel_.extents())) >= kLargeProduct;
     if (few_rows_) choice_.precision = "ieee";
     if (choice_.precision.empty()) choice_.precision = split_ ? "fp16x3" : tf32 ? "tf32" : "tf32x3";
-    const ExprId left = flat(limits_.without_implied(of_.left)),
-                 right = flat(limits_.without_implied(of_.right));
+    std::vector<Factors> all = factors_;
+    for (Factors& each : all) {
+      each.left = flat(limits_.without_implied(each.left));
+      each.right = flat(limits_.without_implied(each.right));
+    }
+    const ExprId left = all[0].left, right = all[0].right;
     // Those of a short loop are all under way in as many stages as it has turns, and one.
     if (choice_.stages == 0 && (block_of(left, true).flat || block_of(right, false).flat))
       choice_.stages = std::min(kStagesOfSingles, static_cast<int>((k_ + block_k_ - 1) / block_k_) + 1);
     const auto [begin, end] = bounds(write, left, right);
-    for (const auto& [l, r] : first().low)
-      add_product(write, dimensions, flat(l), flat(r), {.sum = "total", .begin = begin, .end = end});
-    add_factors(write, dimensions, left, right, {.sum = "total", .begin = begin, .end = end});
+    for (size_t pair = 0; pair < first().low.size(); ++pair) {
+      std::vector<Factors> low = factors_;
+      for (Factors& each : low) {
+        const auto& [l, r] = graph_.nodes[static_cast<size_t>(each.node)].low[pair];
+        each.left = flat(l), each.right = flat(r);
+      }
+      add_product(write, dimensions, low, {.begin = begin, .end = end});
+    }
+    add_factors(write, dimensions, all, {.begin = begin, .end = end});
     NEREID_TRY_STATUS(epilogue(write, by));
     out_.constants = {{"BLOCK_M", block_m_}, {"BLOCK_N", block_n_}, {"BLOCK_K", block_k_}};
     const int64_t tiles = tiles_m() * tiles_n() * batch_;
@@ -110,8 +131,8 @@ class ContractionEmitter {
     if (!persistent)
       out_.grid = product_text({batch_ > 1 ? batch_.text(Size::Place::kTerm) : "", blocks_text(m_, block_m_),
                                 blocks_text(n_, block_n_)});
-    const bool large =
-        block_m_ * block_n_ >= 8192 || has_long_epilogue(graph_, kernel_, block_m_, n_ == 1 ? 1 : block_n_);
+    const bool large = block_m_ * block_n_ * out_.products >= 8192 ||
+                       has_long_epilogue(graph_, kernel_, block_m_, n_ == 1 ? 1 : block_n_);
     out_.num_warps = choice_.warps > 0 ? choice_.warps : large ? 8 : 4;
     // A window's loads come from memory in each turn: another program's go on while this one waits for them.
     if (first().window_factor && out_.num_warps == kWarpsOfTwo) out_.registers = kRegistersOfTwo;
@@ -143,7 +164,7 @@ class ContractionEmitter {
       return member.reduction != Reduction::kNone && member.across.empty();
     });
     if (narrow_ || first().taps || first().window_factor || !first().low.empty() || sums ||
-        kernel_.columns.size() != 1)
+        out_.products > 1 || kernel_.columns.size() != 1)
       return false;
     const Extents extents{m_, n_, batch_, k_, taps_};
     const std::vector<Index> by = coordinates(extents);
@@ -179,108 +200,81 @@ class ContractionEmitter {
            batch_ * m_ * n_ >= (int64_t{1} << 31);
   }
 
-  // Programs that share a strip of the right factor run next to each other.
-  void program(ExprWriter& write) {
-    const char* cast = is_wide() ? ".to(tl.int64)" : "";
-    const bool rows = tiles_m() > 1, columns = tiles_n() > 1;
-    if (rows || columns || batch_ > 1) write.line("pid = tl.program_id(0)");
-    const bool interleaved = batch_ > 1 && (rows || columns) && batches_interleave(graph_, kernel_, of_);
-    if (interleaved) {
-      write.line(fmt::format("batch = pid % {}", hole(batch_)));
-      write.line(fmt::format("pid = pid // {}", hole(batch_)));
-    }
-    const bool apart = batch_ > 1 && !interleaved;  // a batch after another
-    if (rows && (columns || apart)) write.line(fmt::format("tiles_m = triton.cdiv({}, BLOCK_M)", hole(m_)));
-    if (columns && (rows || apart)) write.line(fmt::format("tiles_n = triton.cdiv({}, BLOCK_N)", hole(n_)));
-    if (apart) {
-      const char* tiles = rows && columns ? " // (tiles_m * tiles_n)" : rows ? " // tiles_m" : " // tiles_n";
-      write.line(fmt::format("batch = pid{}", rows || columns ? tiles : ""));
-    }
-    if (apart && rows && columns) write.line("pid = pid % (tiles_m * tiles_n)");
-    std::string m = "0", n = "0";
-    if (rows && columns) {
-      const bool few = tiles_m() <= kTogether, even = tiles_m() % kTogether == 0;
-      if (!few && even)
-        write.line(fmt::format("GROUP_M: tl.constexpr = {}  # tiles that share their columns", kTogether));
-      m = few    ? "pid % tiles_m"
-          : even ? "pid // (GROUP_M * tiles_n) * GROUP_M + pid % GROUP_M"
-                 : "pid // tiles_n";
-      n = few ? "pid // tiles_m" : even ? "pid % (GROUP_M * tiles_n) // GROUP_M" : "pid % tiles_n";
-    } else if (rows) {
-      m = apart ? "pid % tiles_m" : "pid";
-    } else if (columns) {
-      n = apart ? "pid % tiles_n" : "pid";
-    }
-    const auto start = [&](const std::string& tile, const char* block) {
-      const bool simple = tile == "pid";
-      return tile == "0" ? tile : fmt::format("{}{} * {}", simple ? tile : "(" + tile + ")", cast, block);
-    };
-    const auto first = [&](const std::string& name, const std::string& text) {
-      write.line(fmt::format("{} = {}", name, text));
-      if (text != "0") names_.starts.emplace_back(fmt::format("{} = {}", name, text), name);
-    };
-    first("first_m", start(m, "BLOCK_M"));
-    first("first_n", start(n, "BLOCK_N"));
-    write.line(fmt::format("m = {}tl.arange(0, BLOCK_M)[:, None]", m == "0" ? "" : "first_m + "));
-    write.line(fmt::format("n = {}tl.arange(0, BLOCK_N)[None, :]", n == "0" ? "" : "first_n + "));
-  }
-
   // The bounds of the loops over k, in blocks.
   std::pair<std::string, std::string> bounds(ExprWriter& write, ExprId left, ExprId right) {
     Reach reach;
     reach_of(graph_, left, {kM, m_, block_m_, "first_m"}, kK, k_, reach);
     reach_of(graph_, right, {kN, n_, block_n_, "first_n"}, kK, k_, reach);
-    if (first().taps || (reach.begin.empty() && reach.end.empty())) return {"0", hole(k_)};
+    if (first().taps || factors_.size() > 1 || (reach.begin.empty() && reach.end.empty()))
+      return {"0", hole(k_)};
     graph_.rewrites.push_back(fmt::format(
         "{} (line {}): a program goes over that part of the sum in which its triangle is not zero", out_.name,
         first().place.line));
     return bounds_of(write, reach, hole(k_));
   }
 
-  struct Loop {
-    std::string sum, begin = "0", end = {}, indent = {};
+  // Of a product: its factors, and the name of its sum.
+  struct Factors {
+    ExprId left = -1, right = -1;
+    std::string sum = {};
+    NodeId node = -1;
   };
-  // `total` with the product of both factors.
-  void add_factors(ExprWriter& write, const std::vector<BlockDimension>& dimensions, ExprId left,
-                   ExprId right, const Loop& loop) {
+  struct Loop {
+    std::string begin = "0", end = {}, indent = {};
+  };
+  // Adds to each sum the product of its factors.
+  void add_factors(ExprWriter& write, const std::vector<BlockDimension>& dimensions, std::vector<Factors> all,
+                   const Loop& loop) {
     const bool segments = !narrow_ && choice_.precision == "tf32x3" && !first().taps && k_ >= kLongSum;
     // Where a factor is infinite or NaN, the high product alone says what comes of it.
-    if (split_)
-      write.line(fmt::format("total = tl.where(tl.abs(total) < float(\"inf\"), total * {}, 0.0)",
-                             number_text(1 / kLowScale)));
+    for (const Factors& each : all)
+      if (split_)
+        write.line(fmt::format("{0} = tl.where(tl.abs({0}) < float(\"inf\"), {0} * {1}, 0.0)", each.sum,
+                               number_text(1 / kLowScale)));
     const int64_t segment = split_ ? kSegment : kTf32Segment;
     if (few_rows_) {
       const bool exact = loop.begin == "0" && ends_with_blocks(k_, kBlocksAhead * block_k_, choice_.masked);
       return write_few_rows(write, graph_, names_, dimensions,
-                            {left, right, m_, n_, exact, loop.begin, loop.end});
+                            {all[0].left, all[0].right, m_, n_, exact, loop.begin, loop.end});
     }
     // One segment needs no sum of its own: two sums of 128 by 256 are all registers of eight warps.
-    if ((!split_ && !segments) || k_ <= segment) return add_product(write, dimensions, left, right, loop);
+    if ((!split_ && !segments) || k_ <= segment) return add_product(write, dimensions, all, loop);
     write.line(fmt::format("for segment in range(0, {}, {}):", hole(k_), segment));
-    write.line("    part = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
-    add_product(write, dimensions, left, right,
-                {.sum = "part",
-                 .begin = loop.begin == "0" ? "segment" : "max(segment, begin)",
+    std::vector<std::string> sums;
+    for (Factors& each : all) {
+      sums.push_back(std::exchange(each.sum, sums.empty() ? "part" : names_.fresh("part")));
+      write.line(fmt::format("    {} = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)", each.sum));
+    }
+    add_product(write, dimensions, all,
+                {.begin = loop.begin == "0" ? "segment" : "max(segment, begin)",
                  .end = fmt::format("min(segment + {}, {})", segment, loop.end),
                  .indent = "    "});
-    write.line("    total += part");
+    for (size_t each = 0; each < all.size(); ++each)
+      write.line(fmt::format("    {} += {}", sums[each], all[each].sum));
   }
 
-  // A loop over k, from `begin` to `end` (all of it), that adds the product of two factors to `sum`.
-  void add_product(ExprWriter& write, std::vector<BlockDimension> dimensions, ExprId left, ExprId right,
+  // A loop over k, from `begin` to `end` (all of it), that adds each product to its sum.
+  void add_product(ExprWriter& write, std::vector<BlockDimension> dimensions, const std::vector<Factors>& all,
                    const Loop& loop) {
     const std::vector<BlockDimension> shared = dimensions;
-    const FactorBlock left_block = block_of(left, true), right_block = block_of(right, false);
+    const FactorBlock left_block = block_of(all[0].left, true), right_block = block_of(all[0].right, false);
     dimensions[kK].name = "k_left";
     if (left_block.flat) dimensions[kM].name = "m_left";
-    as_far_as_loaded(dimensions[kM], left, kM, block_m_);
+    as_far_as_loaded(dimensions[kM], all, true);
     ExprWriter a(graph_, names_, dimensions);
     dimensions = shared;
     dimensions[kK].name = "k_right";
     if (right_block.flat) dimensions[kN].name = "n_right";
-    as_far_as_loaded(dimensions[kN], right, kN, block_n_);
+    as_far_as_loaded(dimensions[kN], all, false);
     ExprWriter b(graph_, names_, dimensions);
-    const std::string x = factor(a, left, left_block), y = factor(b, right, right_block);
+    begin_factor(a, left_block), begin_factor(b, right_block);
+    std::map<ExprId, std::string> x;
+    std::vector<std::string> dots;
+    for (const Factors& each : all) {
+      if (!x.contains(each.left)) x[each.left] = factor(a, each.left, left_block);
+      const std::string y = factor(b, each.right, right_block);
+      dots.push_back(add_dot(each.sum, x[each.left], y, narrow_ ? "" : choice_.precision));
+    }
     for (const FactorSum& sum : sums_) add_up(sum.left ? a : b, sum, (sum.left ? left_block : right_block));
     // Both bodies belong to one loop: the header comes once, after what does not change from turn to turn.
     const auto [before_a, body_a] = loop_halves(a);
@@ -295,14 +289,15 @@ class ContractionEmitter {
     }
     for (const auto* lines : {&body_a, &body_b})
       for (const auto& each : *lines) write.line(loop.indent + each);
-    write.line(loop.indent + "    " + add_dot(loop.sum, x, y, narrow_ ? "" : choice_.precision));
+    for (const std::string& dot : dots) write.line(loop.indent + "    " + dot);
   }
 
   // The product, and sums of what a factor is made of, which its loop adds up, too (factor_sums.h).
   void start_sums(ExprWriter& write, const std::vector<Index>& by) {
-    write.line("total = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)");
+    for (const Factors& each : factors_)
+      write.line(fmt::format("{} = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)", each.sum));
     for (const Member& member : kernel_.members | std::views::drop(1)) {
-      if (member.reduction == Reduction::kNone || !member.across.empty()) continue;
+      if (member.reduction == Reduction::kNone || !member.across.empty() || member.twin) continue;
       const ExprId body = graph_.exprs.substitute(member.body, by, write.extents());
       sums_.push_back({graph_.nodes[static_cast<size_t>(member.node)].out, body, graph_.exprs.uses(body, kM),
                        names_.fresh("sums")});
@@ -363,15 +358,19 @@ class ContractionEmitter {
 
   // What is loaded beyond the last m or n is multiplied for results that are not stored. So a mask may go to
   // the end of padded rows (split_factors.h), where it ends with a vector.
-  void as_far_as_loaded(BlockDimension& dimension, ExprId factor, int own, int64_t block) const {
-    const auto reach = loaded_extent(graph_, factor, own);
-    if (!reach || *reach <= dimension.extent) return;
+  void as_far_as_loaded(BlockDimension& dimension, const std::vector<Factors>& all, bool left) const {
+    std::optional<Size> reach;
+    for (const Factors& each : all) {
+      const auto own = loaded_extent(graph_, left ? each.left : each.right, left ? kM : kN);
+      if (!own || *own <= dimension.extent) return;
+      reach = reach ? std::min(*reach, *own) : own;
+    }
     dimension.extent = *reach;
-    dimension.exact = ends_with_blocks(*reach, block, choice_.masked);
+    dimension.exact = ends_with_blocks(*reach, left ? block_m_ : block_n_, choice_.masked);
   }
 
-  // One block of a factor, in the type that is multiplied.
-  std::string factor(ExprWriter& write, ExprId body, const FactorBlock& block) {
+  // Where the blocks of a factor are, in the loop that goes over them.
+  void begin_factor(ExprWriter& write, const FactorBlock& block) const {
     const std::string side = block.left ? "left" : "right";
     if (block.flat)
       write.line(fmt::format("{0}_{1} = first_{0} + {2}", block.left ? "m" : "n", side, block.range(false)));
@@ -379,6 +378,11 @@ class ContractionEmitter {
     for (size_t d = 1; d < limits_.of.size(); ++d) inner.push_back(kTap + static_cast<int>(d));
     write.begin_loop(inner);
     write.line(fmt::format("k_{} = start + {}", side, block.range(true)));
+  }
+
+  // One block of a factor, in the type that is multiplied.
+  std::string factor(ExprWriter& write, ExprId body, const FactorBlock& block) {
+    const std::string side = block.left ? "left" : "right";
     ExprId narrow = body;
     const Expr expr = graph_.exprs[body];
     if (narrow_ && expr.kind == Expr::Kind::kApply && expr.fn == Fn::kCast &&
@@ -414,6 +418,8 @@ class ContractionEmitter {
       const auto sum = std::ranges::find(sums_, node.out, &FactorSum::out);
       if (sum != sums_.end()) {
         value = write.let(clear_name(node.name), sum->total());
+      } else if (member.twin) {
+        value = std::ranges::find(factors_, member.node, &Factors::node)->sum;
       } else if (&member != &kernel_.members.front()) {
         const ExprId body = graph_.exprs.substitute(member.body, by, write.extents());
         if (graph_.exprs.uses(body, kK) || graph_.exprs.uses(body, kTap))
@@ -431,11 +437,8 @@ class ContractionEmitter {
         continue;
       }
       if (!member.across.empty()) {
-        const Index address = write.address(node.out, at);
-        const std::string where = write.mask_of({out_.whole_n ? kM : kN}, {write.beyond(node.out, at)});
-        const std::string place = write.place(names_.pointer(graph_, node.out), address);
-        write.line(where.empty() ? fmt::format("tl.store({}, {})", place, value)
-                                 : fmt::format("tl.store({}, {}, mask={})", place, value, where));
+        store(write, write.place(names_.pointer(graph_, node.out), write.address(node.out, at)), value,
+              write.mask_of({out_.whole_n ? kM : kN}, {write.beyond(node.out, at)}));
         continue;
       }
       const std::string where = write.mask_of(column ? std::vector<int>{kM} : std::vector<int>{kM, kN},
@@ -448,10 +451,15 @@ class ContractionEmitter {
           write.address(node.out, at).uses(kM) && (column || write.address(node.out, at).uses(kN));
       const std::string target =
           spread ? write.place(names_.pointer(graph_, node.out), write.address(node.out, at)) : place;
-      write.line(where.empty() ? fmt::format("tl.store({}, {})", target, value)
-                               : fmt::format("tl.store({}, {}, mask={})", target, value, where));
+      store(write, target, value, where);
     }
     return ok_status();
+  }
+
+  static void store(ExprWriter& write, const std::string& place, const std::string& value,
+                    const std::string& where) {
+    write.line(where.empty() ? fmt::format("tl.store({}, {})", place, value)
+                             : fmt::format("tl.store({}, {}, mask={})", place, value, where));
   }
 
   // By the first of the tiles that add it up.
@@ -461,9 +469,7 @@ class ContractionEmitter {
     const std::string where = write.mask_of({sum.left ? kM : kN}, {once       ? ""
                                                                    : sum.left ? "(first_n == 0)"
                                                                               : "(first_m == 0)"});
-    const std::string place = write.place(names_.pointer(graph_, sum.out), write.address(sum.out, at));
-    write.line(where.empty() ? fmt::format("tl.store({}, {})", place, value)
-                             : fmt::format("tl.store({}, {}, mask={})", place, value, where));
+    store(write, write.place(names_.pointer(graph_, sum.out), write.address(sum.out, at)), value, where);
   }
 
   Graph& graph_;
@@ -478,6 +484,7 @@ class ContractionEmitter {
   DType operand_ = DType::kF32;
   int64_t block_m_ = 16, block_n_ = 16, block_k_ = 16;
   KernelNames names_;
+  std::vector<Factors> factors_;  // of each of its products, over the kernel's dimensions
   std::vector<FactorSum> sums_;
   KernelText out_;
 };

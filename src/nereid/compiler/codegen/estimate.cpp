@@ -34,7 +34,7 @@ double flops_of(const Graph& graph, const TileKernel& kernel) {
         flops += info(expr.fn).flops * times(graph, extents, id);
     }
     if (member.reduction != Reduction::kNone)
-      flops += &member == &kernel.members.front() ? all : times(graph, extents, member.body);
+      flops += &member == &kernel.members.front() || member.twin ? all : times(graph, extents, member.body);
   }
   return flops;
 }
@@ -139,7 +139,8 @@ Estimate estimate(const Graph& graph, const Fused& fused, const TileKernel& kern
       return made;
     }
   } else if (text.contraction) {
-    const double all = 2 * static_cast<double>(element_count(kernel.extents()));
+    const double all =
+        2 * static_cast<double>(element_count(kernel.extents()) * static_cast<int64_t>(text.products));
     made.contraction_flops = all * text.taps_share;
     made.flops -= all - made.contraction_flops;
   } else {
@@ -186,13 +187,15 @@ std::vector<KernelChoice> alternatives(const TileKernel& kernel, const KernelTex
       for (const int64_t n : {32, 64, 128, 256})
         for (const int64_t k : {32, 64})
           for (const int stages : {2, 3, 4}) {
-            if ((m + n) * k * element * stages > target.shared_bytes || m * n > 32768) continue;
+            if ((m + n * text.products) * k * element * stages > target.shared_bytes ||
+                m * n * text.products > 32768)
+              continue;
             if ((text.whole_m && m != text.choice.m) || (text.whole_n && n != text.choice.n)) continue;
             if ((text.whole_m || text.whole_n) && m * n > kWholeTile) continue;
             add({.m = m,
                  .n = n,
                  .k = k,
-                 .warps = m * n >= 16384 ? 8 : 4,
+                 .warps = m * n * text.products >= 16384 ? 8 : 4,
                  .stages = stages,
                  .precision = text.choice.precision});
           }

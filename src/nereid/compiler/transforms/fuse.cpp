@@ -11,6 +11,7 @@
 #include "nereid/compiler/transforms/kernel_mapping.h"
 #include "nereid/compiler/transforms/plain_fusion.h"
 #include "nereid/compiler/transforms/products/factor_sums.h"
+#include "nereid/compiler/transforms/products/twin_products.h"
 
 namespace nereid::compiler {
 namespace {
@@ -195,7 +196,8 @@ class Fuser {
       if (at != maker->at || !expr.args.empty()) return false;
     }
     Member made = member(kernel, id, *map);
-    made.across = across(kernel, id, *map);
+    made.twin = is_contraction(graph_, node(id));
+    if (!made.twin) made.across = across(kernel, id, *map);
     if (!in_one_pass(kernel, made) || scatters(kernel, made) || ends_sharing(kernel, made) ||
         updates_shared_row(kernel, made) || crosses(kernel, made))
       return false;
@@ -306,6 +308,10 @@ class Fuser {
   std::optional<std::vector<Index>> mapping(const TileKernel& kernel, NodeId id) {
     const Node& each = node(id);
     const bool after_contraction = is_contraction(graph_, node(kernel.members.front().node));
+    const bool has_twin = std::ranges::any_of(kernel.members, &Member::twin);
+    if (has_twin && each.reduction != Reduction::kNone) return std::nullopt;
+    if (fusion_ == Fusion::kFree && cuts_.empty() && is_twin(graph_, kernel, id, target_))
+      return identity_map(each.extents().size());
     if (after_contraction && factor_sums_.contains(each.out))
       return rows_of_factor(graph_, node(kernel.members.front().node), each);
     if (after_contraction && each.reduction != Reduction::kNone)

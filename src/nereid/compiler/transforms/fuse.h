@@ -24,6 +24,7 @@ struct Member {
   // Of a product's kernel: the rows that the member reduces in a tile that has them all, or that what it
   // reads was reduced over; its result has no such dimension.
   std::vector<int> across = {};
+  bool twin = false;  // another product of the factor that the kernel's first one has on the left
 };
 
 struct TileKernel {

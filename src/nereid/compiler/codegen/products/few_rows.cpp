@@ -1,4 +1,4 @@
-#include "nereid/compiler/codegen/few_rows.h"
+#include "nereid/compiler/codegen/products/few_rows.h"
 
 #include <fmt/format.h>
 
