@@ -4,6 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
 namespace nereid::replay {
@@ -17,9 +19,10 @@ struct GpuUse {
 // small kernels that shares it with three others took ten times as long as alone. A step that is inside for
 // longer than a turn is joined by the next.
 //
-// A timing waits for the passes inside and holds back later ones. Waiting timings run one after the other
-// before passes are shared again: emptying the GPU costs as much as some timings do. No session starves:
-// each shares between two timings.
+// A timing waits for the passes inside and holds back later ones, but not for the sake of one slow step: while
+// a pass has been inside for 100 turns, others share as before, until the timing has waited for 1,500. Waiting
+// timings run one after the other before passes are shared again: emptying the GPU costs as much as some
+// timings do. No session starves: each shares between two timings.
 class GpuGate {
   using Clock = std::chrono::steady_clock;
 
@@ -43,13 +46,13 @@ class GpuGate {
     ~Pass() {
       if (gate_ == nullptr) return;
       if (use_ != nullptr) use_->held += std::chrono::duration<double>(Clock::now() - entered_).count();
-      gate_->leave(alone_);
+      gate_->leave(alone_, entered_);
     }
 
    private:
     friend class GpuGate;
-    Pass(GpuGate* gate, bool alone, GpuUse* use, Clock::time_point asked)
-        : gate_(gate), alone_(alone), use_(use), entered_(Clock::now()) {
+    Pass(GpuGate* gate, bool alone, GpuUse* use, Clock::time_point asked, Clock::time_point entered)
+        : gate_(gate), alone_(alone), use_(use), entered_(entered) {
       if (use_ != nullptr) use_->waited += std::chrono::duration<double>(entered_ - asked).count();
     }
     GpuGate* gate_ = nullptr;
@@ -62,36 +65,43 @@ class GpuGate {
   Pass share(GpuUse* use = nullptr) {
     const auto asked = Clock::now();
     std::unique_lock lock(mutex_);
-    while (true) {
-      if (timing_ || waiting_to_time_ > 0)
-        changed_.wait(lock);
-      else if (sharing_ > 0 && Clock::now() < entered_ + turn_)
-        changed_.wait_until(lock, entered_ + turn_);
-      else
-        break;
-    }
-    ++sharing_;
+    while (const auto until = closed_until(Clock::now())) changed_.wait_until(lock, *until);
     entered_ = Clock::now();
-    return {this, false, use, asked};
+    inside_.insert(entered_);
+    return {this, false, use, asked, entered_};
   }
   Pass alone(GpuUse* use = nullptr) {
     const auto asked = Clock::now();
     std::unique_lock lock(mutex_);
-    ++waiting_to_time_;
-    changed_.wait(lock, [&] { return !timing_ && sharing_ == 0; });
-    --waiting_to_time_;
+    const auto waiting = waiting_to_time_.insert(asked);
+    changed_.wait(lock, [&] { return !timing_ && inside_.empty(); });
+    waiting_to_time_.erase(waiting);
     timing_ = true;
-    return {this, true, use, asked};
+    return {this, true, use, asked, Clock::now()};
   }
 
  private:
-  void leave(bool alone) {
+  static constexpr int kSlow = 100, kPatience = 1500;  // turns
+
+  // When to look again, at the latest, where a pass cannot be shared now.
+  std::optional<Clock::time_point> closed_until(Clock::time_point now) const {
+    const auto woken = now + std::chrono::hours(1);
+    if (timing_) return woken;
+    if (!waiting_to_time_.empty()) {
+      const auto slow = inside_.empty() ? woken : *inside_.begin() + kSlow * turn_;
+      if (now < slow) return slow;
+      if (now >= *waiting_to_time_.begin() + kPatience * turn_) return woken;
+    }
+    if (!inside_.empty() && now < entered_ + turn_) return entered_ + turn_;
+    return std::nullopt;
+  }
+  void leave(bool alone, Clock::time_point entered) {
     {
       const std::lock_guard lock(mutex_);
       if (alone)
         timing_ = false;
       else
-        --sharing_;
+        inside_.erase(inside_.find(entered));
     }
     changed_.notify_all();
   }
@@ -99,8 +109,8 @@ class GpuGate {
   const Clock::duration turn_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Clock::time_point entered_;  // when the last shared pass was taken
-  int sharing_ = 0, waiting_to_time_ = 0;
+  Clock::time_point entered_;                                  // when the last shared pass was taken
+  std::multiset<Clock::time_point> inside_, waiting_to_time_;  // since when
   bool timing_ = false;
 };
 

@@ -103,5 +103,47 @@ TEST(GpuGateTest, AllWhoWaitToTimeGoBeforeAnybodyShares) {
   EXPECT_EQ(order, "tts");
 }
 
+// Turns of 5 ms: a pass is slow after half a second.
+TEST(GpuGateTest, ATimingThatWaitsForASlowStepHoldsNobodyElseBack) {
+  GpuGate gate(5ms);
+  const auto begun = std::chrono::steady_clock::now();
+  auto slow = std::make_unique<GpuGate::Pass>(gate.share());
+  auto timing = std::async(std::launch::async, [&] { return gate.alone(); });
+  std::this_thread::sleep_for(20ms);
+  for (int i = 0; i < 3; ++i) (void)gate.share();  // while the slow step is inside
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 500ms) << "it is not slow at once";
+  EXPECT_EQ(timing.wait_for(0ms), std::future_status::timeout);
+  // Those who came meanwhile are waited for, and hold the next ones back as before.
+  auto quick = std::make_unique<GpuGate::Pass>(gate.share());
+  slow.reset();
+  auto late = std::async(std::launch::async, [&] { return gate.share(); });
+  EXPECT_EQ(late.wait_for(30ms), std::future_status::timeout);
+  quick.reset();
+  timing.wait();
+  EXPECT_EQ(late.wait_for(30ms), std::future_status::timeout);
+  (void)timing.get();
+  (void)late.get();
+}
+
+TEST(GpuGateTest, ATimingHasItsTurnHoweverManySlowStepsCome) {
+  GpuGate gate(100us);  // slow after 10 ms; a timing waits for 150 ms
+  std::atomic<bool> ended = false;
+  std::vector<std::thread> sharers;
+  for (int t = 0; t < 3; ++t)
+    sharers.emplace_back([&] {
+      while (!ended) {
+        const auto pass = gate.share();
+        std::this_thread::sleep_for(40ms);
+      }
+    });
+  std::this_thread::sleep_for(50ms);
+  for (int i = 0; i < 2; ++i) {
+    auto timing = std::async(std::launch::async, [&] { return gate.alone(); });
+    EXPECT_EQ(timing.wait_for(10s), std::future_status::ready);
+  }
+  ended = true;
+  for (auto& thread : sharers) thread.join();
+}
+
 }  // namespace
 }  // namespace nereid::replay
