@@ -67,7 +67,7 @@ def report(args):
         for line in open(folder / "results.jsonl"):
             row = json.loads(line)
             if "verdict" in row:
-                verdicts[pathlib.Path(row["task"]).stem] = row["verdict"]
+                verdicts[row["id"]] = row["verdict"]
     right, judged, missing = {}, {}, 0
     for path in sorted(args.work.glob("part*/T*.py")):
         if path.stem not in verdicts:
