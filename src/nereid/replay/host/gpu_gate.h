@@ -19,10 +19,10 @@ struct GpuUse {
 // small kernels that shares it with three others took ten times as long as alone. A step that is inside for
 // longer than a turn is joined by the next.
 //
-// A timing waits for the passes inside and holds back later ones, but not for the sake of one slow step: while
-// a pass has been inside for 100 turns, others share as before, until the timing has waited for 1,500. Waiting
-// timings run one after the other before passes are shared again: emptying the GPU costs as much as some
-// timings do. No session starves: each shares between two timings.
+// A timing waits for the passes inside and holds back later ones, but not for the sake of one slow step:
+// while a pass has been inside for 100 turns, others share as before, until the timing has waited for 1,500.
+// Waiting timings run one after the other before passes are shared again: emptying the GPU costs as much as
+// some timings do. No session starves: each shares between two timings.
 class GpuGate {
   using Clock = std::chrono::steady_clock;
 

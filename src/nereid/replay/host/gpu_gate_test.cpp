@@ -104,7 +104,7 @@ TEST(GpuGateTest, AllWhoWaitToTimeGoBeforeAnybodyShares) {
 }
 
 // Turns of 5 ms: a pass is slow after half a second.
-TEST(GpuGateTest, ATimingThatWaitsForASlowStepHoldsNobodyElseBack) {
+TEST(GpuGateTest, OthersShareWhileATimingWaitsForASlowStep) {
   GpuGate gate(5ms);
   const auto begun = std::chrono::steady_clock::now();
   auto slow = std::make_unique<GpuGate::Pass>(gate.share());
@@ -113,7 +113,7 @@ TEST(GpuGateTest, ATimingThatWaitsForASlowStepHoldsNobodyElseBack) {
   for (int i = 0; i < 3; ++i) (void)gate.share();  // while the slow step is inside
   EXPECT_GE(std::chrono::steady_clock::now() - begun, 500ms) << "it is not slow at once";
   EXPECT_EQ(timing.wait_for(0ms), std::future_status::timeout);
-  // Those who came meanwhile are waited for, and hold the next ones back as before.
+  // The timing also waits for passes that came meanwhile, and holds back the next ones as before.
   auto quick = std::make_unique<GpuGate::Pass>(gate.share());
   slow.reset();
   auto late = std::async(std::launch::async, [&] { return gate.share(); });
