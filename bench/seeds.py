@@ -41,20 +41,39 @@ class Ended(Exception):
         self.status = status
 
 
-def end_by_signal(number, _frame):
-    raise Ended(f"ended by {signal.Signals(number).name}", 128 + number)
+class EndBySignal:
+    """Raises Ended for a signal. Not while `held`: a program that is just being started would be left
+    behind."""
+
+    held, came = False, None
+
+    def __call__(self, number, _frame):
+        self.came = self.came or number
+        if not self.held:
+            self.release()
+
+    def release(self):
+        self.held = False
+        if self.came is not None:
+            raise Ended(f"ended by {signal.Signals(self.came).name}", 128 + self.came)
+
+
+end_by_signal = EndBySignal()
 
 
 def judge(nereid, batch, jobs, time_limit):
     command = [nereid, "verify", "--batch", batch, "--device", "cpu", "--time-limit", str(time_limit)]
     if jobs:
         command += ["--jobs", str(jobs)]
+    end_by_signal.held = True
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     except OSError as error:
+        end_by_signal.release()
         raise Ended(f"{nereid} does not start: {error}") from None
     with process:
         try:
+            end_by_signal.release()
             for line in process.stdout:
                 try:
                     yield json.loads(line)

@@ -29,6 +29,21 @@ ENDS = [  # what a judge does, exit status, what stderr ends with
 ]  # fmt: skip
 
 
+# bench/seeds.py, which gets a signal before it knows the process that it has started.
+SIGNAL_AT_START = """
+import os, runpy, signal, subprocess, sys
+
+class Popen(subprocess.Popen):
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+
+subprocess.Popen = Popen
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 def judge(folder, text):
     path = pathlib.Path(folder) / "nereid"
     path.write_text("#!/bin/bash\n" + text + "\n")
@@ -43,6 +58,12 @@ def main():
             assert done.returncode == status, (text, done)
             assert done.stderr.strip().endswith(said), (text, done.stderr)
             assert "verdicts of 1 candidates" in done.stdout, (text, done.stdout)
+        # A signal that comes while the program is started ends the program, too: it has stderr open.
+        words = judge(folder, "exec sleep 30")
+        done = subprocess.run([sys.executable, "-c", SIGNAL_AT_START, *words[1:]], capture_output=True,
+                              text=True, timeout=25)  # fmt: skip
+        assert done.returncode == 128 + signal.SIGINT, done
+        assert done.stderr.strip().endswith("2 verdicts did not come: ended by SIGINT"), done.stderr
         for number in (signal.SIGINT, signal.SIGTERM):
             runs = pathlib.Path(folder) / f"runs{number}"
             text = f"touch {runs}; exec sleep 30"
