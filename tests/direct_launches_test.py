@@ -28,6 +28,7 @@ import unittest.mock
 
 import torch
 import triton  # noqa: F401
+from torch.utils._python_dispatch import TorchDispatchMode
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
@@ -39,6 +40,7 @@ from nereid._optimize import kernels, prepared  # noqa: E402
 NEREID = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve())
 # Microseconds of the host alone, with a driver that does nothing.
 MOST_A_CALL, MOST_A_LAUNCH = 5.0, 2.0
+MOST_AN_OPERATOR = 4.0  # of PyTorch, which runs either way
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 # name: (body of the class, inputs)
@@ -64,6 +66,16 @@ MODULES = {
 
 
 FORMS = {"i1": "?", "i32": "i", "i64": "q", "fp32": "f", "fp64": "d"}  # of Triton's types, but pointers
+
+
+class Operators(TorchDispatchMode):
+    """Counts PyTorch's operators, but allocations, which belong to launches."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += not func.name().startswith("aten::empty")
+        return func(*args, **(kwargs or {}))
 
 
 class Launcher:
@@ -671,24 +683,27 @@ class DirectLaunches(unittest.TestCase):
             Driver.quiet = True
             try:
                 forward = type(model).forward.__wrapped__
+                with Operators() as called:
+                    forward(model, *inputs)
                 calls = (lambda m=model, a=inputs: m(*a)), (lambda m=model, a=inputs: forward(m, *a))
                 # In turn, so that other work on the machine meets both.
                 times = [[timeit.timeit(call, number=100) for call in calls] for _ in range(40)]
                 direct, plain = (min(each) / 100 * 1e6 for each in zip(*times))
             finally:
                 Driver.quiet = False
-            rows.append((name, launches, direct, plain))
+            rows.append((name, launches, called.count, direct, plain))
             if "--times" in sys.argv:
                 print(
-                    f"{name}: {launches} launches, {direct:.1f} us a call, {plain:.1f} us by Triton's"
-                    " dispatch"
+                    f"{name}: {launches} launches, {called.count} operators, {direct:.1f} us a call,"
+                    f" {plain:.1f} us by Triton's dispatch"
                 )
-        for name, launches, direct, plain in rows:
-            # Other work on the machine slows both; a share of Triton's own dispatch it does not change.
+        for name, launches, operators, direct, plain in rows:
+            # Virtual processors differ by 1.7 from minute to minute. Other work slows both; a share of
+            # Triton's own dispatch it does not change.
             loaded = max(1.0, 2 * os.getloadavg()[0] / os.cpu_count())
-            most = 1.5 * loaded * (MOST_A_CALL + MOST_A_LAUNCH * launches)
+            most = 2 * loaded * (MOST_A_CALL + MOST_A_LAUNCH * launches + MOST_AN_OPERATOR * operators)
             self.assertLess(direct, most, f"{name}: {direct:.1f} us a call of {launches} launches")
-            self.assertLess(direct, plain * (0.8 if launches == 1 else 0.4), (name, launches, plain))
+            self.assertLess(direct, plain * (0.8 if launches == 1 else 0.5), (name, launches, plain))
 
 
 if __name__ == "__main__":
