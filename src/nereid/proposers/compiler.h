@@ -12,6 +12,7 @@ class CompilerProposer : public Proposer {
   explicit CompilerProposer(compiler::Choices base = {}) : base_(std::move(base)) {}
   std::string_view name() const override { return "compiler"; }
   std::string identity() const override;
+  bool fuses_whole_programs() const override { return true; }
   Result<Answer> propose(const Request& request, Deadline deadline) override;
   std::unique_ptr<Tuner> tuner(const Request& request, double ms) override;
   std::unique_ptr<Fallback> fallback(const Request& request) override;

@@ -132,6 +132,8 @@ class Proposer {
   virtual bool samples() const { return false; }     // another `sample` is another answer
   virtual bool speculates() const { return false; }  // knows Request::speculate
   virtual bool paid() const { return false; }        // every question costs money
+  // By the cost model its kernels for a program are no slower than its kernels for subgraphs put together.
+  virtual bool fuses_whole_programs() const { return false; }
   // Programs of more operators are better cut into subgraphs than asked about as a whole.
   virtual int max_operators() const { return INT_MAX; }
   // What it does right now, for people who wait: "1240 tokens, 182 a second"; empty where there is nothing to

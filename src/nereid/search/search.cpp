@@ -169,8 +169,7 @@ class Run {
 
   // Programs put together from subgraphs, where whole ones leave something to gain.
   void with_subgraphs(const std::vector<proposers::Proposer*>& proposers) {
-    const bool one_kernel = outcome_.best && outcome_.best->work && outcome_.best->work->steps.size() <= 1;
-    if (!go_on() || one_kernel) return;
+    if (!go_on() || !subgraphs_may_gain(outcome_.best, proposers)) return;
     if (outcome_.best) round_ = kRounds + 1;  // what is drawn more boldly is for who has nothing
     const auto whole = [&](const proposers::Proposal& proposal) {
       auto judged = judge("subgraphs", proposal, static_cast<int>(proposers.size()));
@@ -363,6 +362,14 @@ bool better(const Judged& a, const Judged& b) {
   // The cost model does not distinguish such times: the proposer that was named first wins.
   if (std::abs(*a.ms() - *b.ms()) < kModelledMargin * *b.ms()) return a.rank < b.rank;
   return *a.ms() < *b.ms();
+}
+
+bool subgraphs_may_gain(const std::optional<Judged>& best,
+                        const std::vector<proposers::Proposer*>& proposers) {
+  if (!best) return true;
+  if (best->work && best->work->steps.size() <= 1) return false;
+  const auto fuses = [](const proposers::Proposer* proposer) { return proposer->fuses_whole_programs(); };
+  return best->times.has_value() || !std::ranges::all_of(proposers, fuses);
 }
 
 Outcome search(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,

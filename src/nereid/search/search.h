@@ -66,6 +66,12 @@ double speedup_of(const Task& task, const Judged& judged);
 // True where `a` is to be kept in place of `b`.
 bool better(const Judged& a, const Judged& b);
 
+// Whether programs put together from subgraphs may beat the best whole program. Not where that is one kernel,
+// nor where the cost model ranks it and every proposer fuses whole programs (Proposer); measured times may
+// differ from the model's.
+bool subgraphs_may_gain(const std::optional<Judged>& best,
+                        const std::vector<proposers::Proposer*>& proposers);
+
 // Whether a proposer's samples of one request may end with this one: it is verified, and beats what was to be
 // expected. That is the best that others have found for it; where they have nothing verified, the mean of
 // this proposer's own verified samples, of which there must be one (SpecGen's rule). Measured times beat

@@ -10,6 +10,7 @@
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
 #include "nereid/base/program/installation.h"
+#include "nereid/proposers/compiler.h"
 #include "nereid/search/guarded.h"
 #include "nereid/search/report/report.h"
 #include "nereid/search/report/result_file.h"
@@ -457,6 +458,22 @@ TEST_F(SearchTest, AProgramThatIsMisreadIsRewrittenFromItsTrace) {
   Scripted one("one", {proposing({"raise"})});
   EXPECT_TRUE(run(*evaluator(), {&one}, {}).all_tried);
   EXPECT_THAT(one.requests, SizeIs(1));
+}
+
+TEST(Subgraphs, AreLeftOutWhereTheyGainNothing) {
+  proposers::CompilerProposer compiler;
+  Scripted other("other", {});
+  Judged best;
+  best.work = Work{};
+  best.work->steps.resize(2);
+  EXPECT_TRUE(subgraphs_may_gain({}, {&compiler}));
+  EXPECT_FALSE(subgraphs_may_gain(best, {&compiler}));
+  EXPECT_TRUE(subgraphs_may_gain(best, {&compiler, &other}));
+  Judged measured = best;
+  measured.times.emplace();
+  EXPECT_TRUE(subgraphs_may_gain(measured, {&compiler}));
+  best.work->steps.resize(1);
+  EXPECT_FALSE(subgraphs_may_gain(best, {&compiler, &other}));
 }
 
 TEST_F(SearchTest, WhileNothingIsVerifiedItIsDrawnMoreBoldly) {
