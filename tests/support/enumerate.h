@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -209,26 +211,34 @@ class Enumerator {
 
   // Sizes and their classes, of one shape.
   struct Sized {
-    std::vector<int32_t> dims;
-    std::vector<int> classes;
-  };
-  bool small(const Sized& shape, int budget) const {
-    int sum = 0;
-    for (const int c : shape.classes) {
-      if (c >= kClasses) return false;
-      sum += c;
+    static constexpr size_t kMost = std::max(ops::kMaxRank, ops::kMaxInner);
+    void push(int32_t size, int size_class) {
+      dims[rank] = size, classes[rank] = size_class;
+      ++rank;
     }
-    return sum <= budget;
+    void pop() { --rank; }
+    int sum() const { return std::accumulate(classes.begin(), classes.begin() + rank, 0); }
+
+    uint8_t rank = 0;
+    std::array<int32_t, kMost> dims;
+    std::array<int, kMost> classes;
+  };
+  using Operands = std::array<Sized, ops::kMaxSlots>;
+
+  static bool small(const Sized& shape, int budget) {
+    return std::all_of(shape.classes.begin(), shape.classes.begin() + shape.rank,
+                       [](int c) { return c < kClasses; }) &&
+           shape.sum() <= budget;
   }
   // What a form does away with is in one tensor, whatever the form: so many sizes need not be tried.
   void for_each_inner(size_t count, int lowest, Sized& made, const std::function<void()>& visit) const {
     if (!small(made, bounds_.elements)) return;
-    if (made.dims.size() == count) return visit();
+    if (made.rank == count) return visit();
     for (int c = lowest; c < kClasses; ++c)
       for (const int32_t size : grid(c)) {
-        made.dims.push_back(size), made.classes.push_back(c);
+        made.push(size, c);
         for_each_inner(count, lowest, made, visit);
-        made.dims.pop_back(), made.classes.pop_back();
+        made.pop();
       }
   }
   static Sized operand(const ops::Slot& slot, const Sized& out, const Sized& inner) {
@@ -239,26 +249,25 @@ class Enumerator {
       using T = ops::Term;
       switch (term.kind) {
         case T::kOut:
-          made.dims.push_back(out.dims[i]), made.classes.push_back(out.classes[i]);
+          made.push(out.dims[i], out.classes[i]);
           break;
         case T::kInner:
-          made.dims.push_back(inner.dims[i]), made.classes.push_back(inner.classes[i]);
+          made.push(inner.dims[i], inner.classes[i]);
           break;
         case T::kOne:
-          made.dims.push_back(1), made.classes.push_back(0);
+          made.push(1, 0);
           break;
         case T::kTwice:
-          made.dims.push_back(2 * out.dims[i]), made.classes.push_back(out.classes[i] + 1);
+          made.push(2 * out.dims[i], out.classes[i] + 1);
           break;
         case T::kHalfUp:
-          made.dims.push_back((out.dims[i] + 1) / 2), made.classes.push_back(out.classes[i]);
+          made.push((out.dims[i] + 1) / 2, out.classes[i]);
           break;
         case T::kHalfDown:
-          made.dims.push_back(out.dims[i] / 2), made.classes.push_back(out.classes[i]);
+          made.push(out.dims[i] / 2, out.classes[i]);
           break;
         case T::kProduct:
-          made.dims.push_back(out.dims[i] * out.dims[i + 1]);
-          made.classes.push_back(out.classes[i] + out.classes[i + 1]);
+          made.push(out.dims[i] * out.dims[i + 1], out.classes[i] + out.classes[i + 1]);
           break;
       }
     }
@@ -280,19 +289,19 @@ class Enumerator {
   // Shapes within the bound, without walking all that are not.
   void for_each_bounded(size_t rank, Sized& made, const std::function<void()>& visit) const {
     if (!small(made, bounds_.elements)) return;
-    if (made.dims.size() == rank) return visit();
+    if (made.rank == rank) return visit();
     for (int c = 0; c < kClasses; ++c)
       for (const int32_t size : grid(c)) {
-        made.dims.push_back(size), made.classes.push_back(c);
+        made.push(size, c);
         for_each_bounded(rank, made, visit);
-        made.dims.pop_back(), made.classes.pop_back();
+        made.pop();
       }
   }
 
   // The sizes of the steps that the value of the first `count` steps takes, which is of the shape `out`.
   void backwards(size_t count, const Sized& out, const std::function<void()>& then) {
     EnumeratedStep& step = steps_[count - 1];
-    for_each_operands(step, out, [&](const std::vector<Sized>& operands) {
+    for_each_operands(step, out, [&](const Operands& operands) {
       if (step.a < 0) return then();
       const Sized& current = operands[static_cast<size_t>(step.a)];
       if (step.b < 0) return backwards(count - 1, current, then);
@@ -307,40 +316,37 @@ class Enumerator {
     bool any = false;
     Sized result;
     for_each_bounded(step.form->out_rank, result, [&] {
-      if (!any) for_each_operands(step, result, [&](const std::vector<Sized>&) { any = true; });
+      if (!any) for_each_operands(step, result, [&](const Operands&) { any = true; });
     });
     return has_sizes_[step.form] = any;
   }
 
   void for_each_operands(EnumeratedStep& step, const Sized& out,
-                         const std::function<void(const std::vector<Sized>&)>& visit) {
+                         const std::function<void(const Operands&)>& visit) {
     const ops::Form& form = *step.form;
     for (size_t d = 0; d < form.out_rank; ++d)
       if (out.classes[d] < form.low[d] || out.classes[d] > form.high[d]) return;
     Sized inner;
     for_each_inner(form.inner, form.inner_low, inner, [&] {
-      int work = form.window_classes;
-      for (const int c : out.classes) work += c;
-      for (const int c : inner.classes) work += c;
+      const int work = form.window_classes + out.sum() + inner.sum();
       if (form.work_is_product && work > bounds_.work) return;
-      int parameter = form.window_classes;
-      for (const int c : operand(form.parameter, out, inner).classes) parameter += c;
+      const int parameter = form.window_classes + operand(form.parameter, out, inner).sum();
       if (form.parameter.rank > 0 && parameter > bounds_.elements) return;
-      std::vector<Sized> operands;
-      for (int s = 0; s < form.slots; ++s) {
-        operands.push_back(operand(form.slot[s], out, inner));
-        if (!small(operands.back(), bounds_.elements)) return;
+      Operands operands;
+      for (size_t s = 0; s < form.slots; ++s) {
+        operands[s] = operand(form.slot[s], out, inner);
+        if (!small(operands[s], bounds_.elements)) return;
       }
       step.inner = {};
-      std::copy(inner.dims.begin(), inner.dims.end(), step.inner.begin());
+      std::copy_n(inner.dims.begin(), inner.rank, step.inner.begin());
       visit(operands);
     });
   }
 
   static ops::Shape shape_of(const Sized& sized) {
     ops::Shape shape;
-    shape.rank = static_cast<uint8_t>(sized.dims.size());
-    std::copy(sized.dims.begin(), sized.dims.end(), shape.dims.begin());
+    shape.rank = sized.rank;
+    std::copy_n(sized.dims.begin(), sized.rank, shape.dims.begin());
     return shape;
   }
   void keep(const Sized& result, const Sized& waiting) {

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <span>
 #include <thread>
 #include <unordered_map>
 
@@ -54,86 +56,105 @@ const SmallSpace kSmallSpaces[] = {
 
 class SmallSpaces : public testing::TestWithParam<SmallSpace> {
  protected:
-  using Counts = std::unordered_map<std::string, uint64_t>;  // by EnumeratedProgram::key()
+  struct Program {
+    std::string key;
+    bool two, is_drawn;
+    size_t sequence, wiring;  // number among those with as many results
+  };
 
-  SmallSpaces()
-      : operators_(named(GetParam().operators)),
-        space_(operators_, GetParam().bounds),
-        all_(Enumerator(operators_, GetParam().bounds, GetParam().length).programs()),
-        sequences_{Enumerator(operators_, GetParam().bounds, GetParam().length).sequences(false),
-                   Enumerator(operators_, GetParam().bounds, GetParam().length).sequences(true)} {}
-
-  bool is_drawn(const EnumeratedProgram& program) const {
-    return sequences_[program.two()].contains(program.sequence());
+  SmallSpaces() : operators_(named(GetParam().operators)), space_(operators_, GetParam().bounds) {
+    const auto enumerator = [&] { return Enumerator(operators_, GetParam().bounds, GetParam().length); };
+    all_ = enumerator().programs();
+    sequences_[0] = enumerator().sequences(false), sequences_[1] = enumerator().sequences(true);
+    std::unordered_map<std::string, size_t> numbers[2];  // [two results] of sequences and of wirings
+    for (const EnumeratedProgram& program : all_) {
+      const bool two = program.two();
+      const auto number = [&](const std::string& text) {
+        return numbers[two].try_emplace(text, numbers[two].size()).first->second;
+      };
+      const std::string sequence = program.sequence();
+      programs_.push_back({.key = program.key(),
+                           .two = two,
+                           .is_drawn = sequences_[two].contains(sequence),
+                           .sequence = number(sequence),
+                           .wiring = number(program.wiring())});
+    }
+    std::ranges::sort(programs_, {}, &Program::key);
+    for (const Program& program : programs_)
+      EXPECT_TRUE(places_.try_emplace(program.key, places_.size()).second)
+          << "enumerated twice: " << program.key;
+    for (const bool two : {false, true}) numbers_[two] = numbers[two].size();
   }
 
-  // The probability that the page gives each program.
-  std::map<std::string, Cell> expected(Uniform uniform) const {
-    std::map<std::string, std::map<std::string, uint64_t>>
-        wirings[2];  // [two results][sequence][wiring]: assignments of sizes
-    double programs[2] = {0, 0};
-    for (const auto& program : all_)
-      if (uniform == Uniform::kPrograms || is_drawn(program))
-        ++wirings[program.two()][program.sequence()][program.wiring()], ++programs[program.two()];
+  // The probability that the page gives each program; 0 where it is none that is drawn.
+  std::vector<double> expected(Uniform uniform) const {
+    std::vector<uint64_t> of_wiring[2], wirings[2];  // [two results]: assignments of sizes; of a sequence
+    double programs[2] = {0, 0}, sequences[2] = {0, 0};
+    for (const bool two : {false, true})
+      of_wiring[two].resize(numbers_[two]), wirings[two].resize(numbers_[two]);
+    const auto counts = [&](const Program& program) {
+      return uniform == Uniform::kPrograms || program.is_drawn;
+    };
+    for (const Program& program : programs_) {
+      if (!counts(program)) continue;
+      const bool two = program.two;
+      ++programs[two];
+      if (of_wiring[two][program.wiring]++ == 0 && wirings[two][program.sequence]++ == 0) ++sequences[two];
+    }
     double share[2] = {1, 1};  // of programs with one result, with two
     if (programs[0] > 0 && programs[1] > 0) share[0] = 7.0 / 8, share[1] = 1.0 / 8;
-    std::map<std::string, Cell> cells;
-    for (const auto& program : all_) {
-      const auto& of_kind = wirings[program.two()];
-      if (!of_kind.contains(program.sequence())) continue;
-      const auto& of_sequence = of_kind.at(program.sequence());
-      Cell& cell = cells[program.key()];
-      EXPECT_EQ(cell.probability, 0) << "enumerated twice: " << program.key();
-      cell.probability =
-          share[program.two()] /
-          (uniform == Uniform::kPrograms
-               ? programs[program.two()]
-               : static_cast<double>(of_kind.size()) * static_cast<double>(of_sequence.size()) *
-                     static_cast<double>(of_sequence.at(program.wiring())));
+    std::vector<double> probabilities;
+    for (const Program& program : programs_) {
+      const bool two = program.two;
+      const double alike = uniform == Uniform::kPrograms
+                               ? programs[two]
+                               : sequences[two] * static_cast<double>(wirings[two][program.sequence]) *
+                                     static_cast<double>(of_wiring[two][program.wiring]);
+      probabilities.push_back(counts(program) ? share[two] / alike : 0);
     }
-    return cells;
+    return probabilities;
   }
 
   static uint64_t draws() { return GetParam().draws * test_times(); }
 
-  // How often each program was drawn.
-  Counts drawn(Uniform uniform, const Generation& generation = synth::generation) const {
+  // How often each program was drawn; at the end what is none.
+  std::vector<uint64_t> drawn(Uniform uniform, const Generation& generation = synth::generation) const {
     Sampler sampler(space_, GetParam().length, uniform, generation);
     SampledProgram sampled;
-    Counts counts;
+    std::vector<uint64_t> counts(programs_.size() + 1);
     for (uint64_t i = 0; i < draws(); ++i) {
       sampler.draw(7, i, sampled);
-      ++counts[as_enumerated(sampled, space_).key()];
+      const auto place = places_.find(as_enumerated(sampled, space_).key());
+      ++counts[place == places_.end() ? programs_.size() : place->second];
     }
     return counts;
   }
 
-  // How many programs that were drawn are none of the cells'.
-  static uint64_t put_into(std::map<std::string, Cell>& cells, const Counts& drawn) {
-    uint64_t outside = 0;
-    for (const auto& [key, count] : drawn)
-      if (const auto cell = cells.find(key); cell != cells.end())
-        cell->second.seen += count;
-      else
-        outside += count;
-    return outside;
+  // How many draws are programs of probability 0, or none.
+  static uint64_t outside(std::span<const double> probabilities, std::span<const uint64_t> counts) {
+    uint64_t sum = counts.back();
+    for (size_t i = 0; i < probabilities.size(); ++i)
+      if (probabilities[i] == 0) sum += counts[i];
+    return sum;
   }
 
   void are_drawn_uniformly_by_sequences() const {
-    auto cells = expected(Uniform::kSequences);
-    ASSERT_GT(cells.size(), 100u);
-    EXPECT_EQ(put_into(cells, drawn(Uniform::kSequences)), 0u) << "not of the space";
-    EXPECT_LT(std::abs(chi_square_deviate(cells, draws())), kUnlikely) << cells.size() << " programs";
+    const auto cells = expected(Uniform::kSequences);
+    const auto size = std::ranges::count_if(cells, [](double probability) { return probability > 0; });
+    ASSERT_GT(size, 100);
+    const auto counts = drawn(Uniform::kSequences);
+    EXPECT_EQ(outside(cells, counts), 0u) << "not of the space";
+    EXPECT_LT(std::abs(chi_square_deviate(cells, counts, draws())), kUnlikely) << size << " programs";
   }
 
   // ... and so drawn, they are not uniform by sequences: this test distinguishes the two.
   void are_drawn_uniformly_by_programs() const {
     const auto counts = drawn(Uniform::kPrograms);
-    auto cells = expected(Uniform::kPrograms), others = expected(Uniform::kSequences);
-    EXPECT_EQ(put_into(cells, counts), 0u) << "not of the space";
-    EXPECT_LT(std::abs(chi_square_deviate(cells, draws())), kUnlikely) << cells.size() << " programs";
-    if (put_into(others, counts) == 0) {
-      EXPECT_GT(chi_square_deviate(others, draws()), kUnlikely);
+    const auto cells = expected(Uniform::kPrograms), others = expected(Uniform::kSequences);
+    EXPECT_EQ(outside(cells, counts), 0u) << "not of the space";
+    EXPECT_LT(std::abs(chi_square_deviate(cells, counts, draws())), kUnlikely) << cells.size() << " programs";
+    if (outside(others, counts) == 0) {
+      EXPECT_GT(chi_square_deviate(others, counts, draws()), kUnlikely);
     }
   }
 
@@ -143,9 +164,10 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
       return static_cast<int>(std::ranges::find(operators_, &op) - operators_.begin());
     };
     for (const Uniform uniform : {Uniform::kSequences, Uniform::kPrograms}) {
-      auto cells = expected(uniform);
-      EXPECT_EQ(put_into(cells, drawn(uniform, in_order)), 0u) << "not of the space";
-      EXPECT_LT(std::abs(chi_square_deviate(cells, draws())), kUnlikely);
+      const auto cells = expected(uniform);
+      const auto counts = drawn(uniform, in_order);
+      EXPECT_EQ(outside(cells, counts), 0u) << "not of the space";
+      EXPECT_LT(std::abs(chi_square_deviate(cells, counts, draws())), kUnlikely);
     }
   }
 
@@ -173,15 +195,17 @@ class SmallSpaces : public testing::TestWithParam<SmallSpace> {
     EXPECT_EQ(long_branch > 0, length > 2) << long_branch;
     EXPECT_EQ(open > 0, length > 1) << open;
     EXPECT_EQ(nested > 0, length > 3) << nested;
-    const bool all_drawn = std::all_of(all_.begin(), all_.end(),
-                                       [&](const EnumeratedProgram& program) { return is_drawn(program); });
-    EXPECT_EQ(all_drawn, GetParam().name != "sequences_left_out") << all_.size();
+    EXPECT_EQ(std::ranges::all_of(programs_, &Program::is_drawn), GetParam().name != "sequences_left_out")
+        << all_.size();
   }
 
   const std::vector<const ops::Operator*> operators_;
   const Space space_;
-  const std::vector<EnumeratedProgram> all_;
-  const std::set<std::string> sequences_[2];  // with one result, with two
+  std::vector<EnumeratedProgram> all_;
+  std::vector<Program> programs_;  // all of them, by their keys
+  std::unordered_map<std::string_view, size_t> places_;
+  std::set<std::string> sequences_[2];  // with one result, with two
+  size_t numbers_[2] = {};              // of sequences and wirings, with one result, with two
 };
 
 // One test, since the enumeration takes longer than most of what is compared with it.
