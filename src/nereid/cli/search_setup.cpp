@@ -132,7 +132,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                      "With --skills: the library, a file or a postgresql:// URI (default: $NEREID_SKILLS)");
   command
       .add_option("--without-skills", flags.without_skills,
-                  "With --skills: share of samples without skills, which keep them measured")
+                  "With --skills: share of samples without skills, as a control group")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
 

@@ -331,7 +331,9 @@ void add_measuring_options(CLI::App& command, ChoicesOptions& options) {
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   command.option_defaults()->group("Times");
-  command.add_option("--device", options.device, "GPU that times; cpu: none, seconds are modelled")
+  command
+      .add_option("--device", options.device,
+                  "Device that times; cpu: no times, the seconds of the cost model")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   command

@@ -181,10 +181,10 @@ void add_mutate_command(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
 
   command->option_defaults()->group("Mutants");
-  command->add_option("--each", o->each, "Mutants of each candidate at most")
+  command->add_option("--each", o->each, "Maximum mutants of each candidate")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
-  command->add_option("--rewrites", o->rewrites, "Honest rewrites of each candidate at most")
+  command->add_option("--rewrites", o->rewrites, "Maximum rewrites of each candidate that keep its results")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   command->add_option("--fault", o->faults, "Only mutants of these classes")->delimiter(',');

@@ -256,7 +256,7 @@ void add_control(CommandGroup<RunsOptions>& runs) {
                   "Serve a live page on this port of 127.0.0.1; 0: any that is free")
       ->check(CLI::Range(0, 65535));
   watching.add_flag("--once", options.watch.once, "Show the last step and end");
-  watching.add_option("--every", options.watch.every, "Seconds between two looks")
+  watching.add_option("--every", options.watch.every, "Seconds between updates")
       ->check(CLI::Range(0.05, 3600.0))
       ->capture_default_str();
   CLI::App& stopping =

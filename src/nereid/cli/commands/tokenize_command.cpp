@@ -192,7 +192,7 @@ void add_tokenize_command(CLI::App& app, Chosen& chosen) {
   chat->excludes(decode);
   command
       ->add_flag("!--no-thinking", options->chat_options.thinking,
-                 "Start the assistant's message with an empty thought")
+                 "Start the assistant's message with an empty <think> block")
       ->needs(chat);
   command
       ->add_flag("!--no-prompt", options->chat_options.add_generation_prompt,

@@ -28,7 +28,7 @@ constexpr const char* kTraceExamples = R"(Examples:
   nereid trace mine.py --reference model.py          a candidate (ModelNew), with the reference's inputs
   nereid trace model.py -o model.trace               write the trace to a file
   nereid trace model.trace --json | jq .flops        a written trace as JSON
-  nereid trace model.py --summary                    the steps of forward, as a model's plan begins
+  nereid trace model.py --summary                    the steps of forward in the notation of plans
   nereid trace model.py --graph | dot -Tsvg -o m.svg the data flow of forward as a picture
 
 A file runs in a sandbox, without data and without a GPU. The trace records its PyTorch operators and Triton
@@ -83,7 +83,7 @@ Result<Traced> obtain(const TraceOptions& options) {
                       with_files_of(std::move(source), task), &std::get<trace::Trace>(reference));
 }
 
-// As the plan of a small model begins; a written trace has no names of arguments.
+// In the notation of plans; a written trace has no names of arguments.
 Result<Answer> print_summary(const trace::Trace& trace, const TraceOptions& options) {
   std::string source;
   if (std::filesystem::path(options.file).extension() == ".py") {
@@ -218,8 +218,9 @@ void add_trace_command(CLI::App& app, Chosen& chosen) {
                       "Write the trace to this file; print only --json or --graph");
   command->add_flag("--graph", options->graph,
                     "Print the data flow of the last forward call in Graphviz's language");
-  command->add_flag("--summary", options->summary,
-                    "Print the steps of the last forward call as the plan of a small model begins");
+  command->add_flag(
+      "--summary", options->summary,
+      "Print the steps of the last forward call in the notation of plans (docs/language_model.md)");
   command->add_flag("--all", options->all, "Print every step of every phase");
   add_json_flag(*command, chosen, "Print one JSON object: phases, kernels, storages, flops, bytes, seconds");
   command->callback(

@@ -136,7 +136,8 @@ void add_data_command(CLI::App& command, Chosen& chosen) {
       ->required();
   data->add_option("--split", options->split, "Side of the held-out split (default: all lines)")
       ->check(CLI::IsMember({"train", "held-out"}));
-  data->add_flag("--without-plans", options->without_plans, "Drop plans: answers have an empty thought");
+  data->add_flag("--without-plans", options->without_plans,
+                 "Leave out plans: the <think> block of answers is empty");
   data->add_option("--longest", options->longest, "Maximum tokens of a document; longer ones are skipped")
       ->check(CLI::Range(2, 1 << 24))
       ->capture_default_str();

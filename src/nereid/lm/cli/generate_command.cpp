@@ -341,7 +341,7 @@ void add_generate_command(CLI::App& app, Chosen& chosen) {
   command->add_flag("--chat", options->chat, "The prompt is one user message in the model's chat format");
   command->add_option("--system", options->system, "System message of the conversation (default: none)");
   command->add_flag("--no-thinking", options->no_thinking,
-                    "Start the answer with an empty thought (non-thinking mode)");
+                    "Start the answer with an empty <think> block (non-thinking mode)");
   command->add_flag("--no-special", options->no_special, "Add no beginning-of-text token before the prompt");
 
   command->option_defaults()->group("Sampling");

@@ -90,7 +90,7 @@ short, or at once while the model loads). The second ends the server at once.)")
                    "Maximum tokens in a sequence (default: the model's limit)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   command->add_flag("--no-thinking", options->no_thinking,
-                    "Start answers with an empty thought (non-thinking mode)");
+                    "Start answers with an empty <think> block (non-thinking mode)");
 
   command->option_defaults()->group("Model");
   add_model_option(*command, *options);
