@@ -1,6 +1,7 @@
 """What dies under `nereid verify` is made again: no verdict is lost, and none changes.
 
-    tests/fault_injection_test.py PATH/TO/nereid
+    tests/fault_injection_test.py PATH/TO/nereid            without what is slow
+    tests/fault_injection_test.py PATH/TO/nereid --all
 
 Workers are killed with SIGKILL, one kind at a time, while a batch runs: the process that traces and its
 children, the replay server and its workers. A disk that is full and a reader that goes away end a batch with
@@ -21,6 +22,7 @@ import unittest
 
 from processes import descendants, seconds_of, soon_enough
 
+ALL = "--all" in sys.argv and not sys.argv.remove("--all")
 NEREID = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build/release/bin/nereid").resolve()
 EXAMPLES = pathlib.Path(__file__).resolve().parent.parent / "examples" / "layer_norm_gelu"
 EXPECTED = {"honest": "Verified", "wrong": "Mismatch", "cheating": "Disallowed"}
@@ -104,7 +106,7 @@ class Killed(unittest.TestCase):
             return reported, len(killed)
 
     def test_the_tracing_process(self):
-        self.batch_while_killing(lambda words: "nereid._worker.zygote" in words, kills=2)
+        self.batch_while_killing(lambda words: "nereid._worker.zygote" in words, kills=1)
 
     def test_the_replay_processes(self):
         self.batch_while_killing(lambda words: "nereid-replay" in words, kills=2)
@@ -267,6 +269,8 @@ class Obeyed(unittest.TestCase):
             words in line and seconds_of(pid) > seconds for pid, line in descendants(root).items()
         )
 
+    # By default a replay worker that does not answer stands for one that does, and for a tracer.
+    @unittest.skipUnless(ALL, "slow")
     def test_eval_while_it_replays(self):
         self.interrupt(self.eval_command(), lambda root: len(self.results()) > 0, self.results)
 
@@ -288,6 +292,7 @@ class Obeyed(unittest.TestCase):
             signals=2,
         )
 
+    @unittest.skipUnless(ALL, "slow")
     def test_eval_whose_tracer_does_not_answer(self):
         self.interrupt(
             self.eval_command(),

@@ -99,7 +99,7 @@ def same_on_any_threads(nereid, folder):
     written = []
     for threads in (1, 3):
         target = folder / f"threads{threads}.jsonl"
-        synth(nereid, "--operators", 4, "--count", 3000, "--seed", 8, "--threads", threads, "-o", target)
+        synth(nereid, "--operators", 4, "--count", 1500, "--seed", 8, "--threads", threads, "-o", target)
         written.append(target.read_bytes())
     assert written[0] == written[1]
     other = lines_of(nereid, "--operators", 4, "--count", 5, "--seed", 9)
@@ -246,7 +246,7 @@ def main():
     parser.add_argument("--many", type=int)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    failures, total = programs_run(arguments.nereid, arguments.many or 12)
+    failures, total = programs_run(arguments.nereid, arguments.many or 8)
     print(f"{total} programs run, {len(failures)} in trouble")
     for length, line, trouble in failures[: 400 if arguments.many else 10]:
         print(f"length {length} index {line['index']}: {trouble}: {' '.join(line['operators'])}")

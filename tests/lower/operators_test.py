@@ -59,8 +59,8 @@ def chosen(args):
     promised = [
         case for case, _, _ in PROMISES if not args.only or args.only in case.name or args.only == case.family
     ]
-    # An eighth is lowered, and a quarter of that, of the same parts, is verified: large sizes take long.
-    parts = (8, 32, 96) if args.parts > 1 else (1, 1, 1)
+    # A twelfth is lowered, and a quarter of that, of the same parts, is verified: large sizes take long.
+    parts = (12, 48, 144) if args.parts > 1 else (1, 1, 1)
     lowered, verified, large = (sampled(promised, n, lambda case: case.name) for n in parts)
     verified = [case for case in verified if not case.name.startswith(LARGE)]
     return picked + lowered, {case.name for case in picked + verified + large}

@@ -1,8 +1,8 @@
 """`nereid tokenize` against the `tokenizers` package: equal ids and equal decoded text, on every kind of file
 and text.
 
-tests/model/tokenizer_test.py PATH/TO/nereid            # small vocabularies, a megabyte of text
-tests/model/tokenizer_test.py PATH/TO/nereid --long     # real vocabularies too, and forty times the text
+tests/model/tokenizer_test.py PATH/TO/nereid            # small vocabularies, 150 kB of text
+tests/model/tokenizer_test.py PATH/TO/nereid --long     # real vocabularies too, and 80 times the text
 """
 
 import json
@@ -38,7 +38,7 @@ def command(*arguments, stdin=None, code=0):
 class Differential(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.texts = corpus.corpus(12_000_000 if LONG else 300_000)
+        cls.texts = corpus.corpus(12_000_000 if LONG else 150_000)
         cls.folder = tempfile.TemporaryDirectory()
 
     @classmethod

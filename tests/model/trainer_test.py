@@ -77,11 +77,11 @@ class Trainer(unittest.TestCase):
         return expected
 
     def test_files(self):
-        texts = corpus.corpus(10_000_000 if LONG else 250_000)
+        texts = corpus.corpus(10_000_000 if LONG else 120_000)
         for like in ("qwen", "llama3", "code"):
             with self.subTest(like=like):
-                model = self.same(texts, 30_000 if LONG else 5000, like)
-                self.assertEqual(len(model["vocab"]), 30_000 if LONG else 5000)
+                model = self.same(texts, 30_000 if LONG else 3000, like)
+                self.assertEqual(len(model["vocab"]), 30_000 if LONG else 3000)
 
     def test_few_letters(self):
         """Where one token is made of several pairs, and counts are equal, again and again."""

@@ -59,18 +59,18 @@ class Mutation(unittest.TestCase):
         self.assertGreater(report["left"], 60)
         # From the traces alone, where the first run stopped: no mutant is judged twice.
         environment = dict(os.environ, NEREID_PYTHON="/bin/false")
-        second = mutate(saved, *common, "--limit", 60, "--page", page, check=[0, 1], env=environment)
+        second = mutate(saved, *common, "--limit", 30, "--page", page, check=[0, 1], env=environment)
         report = json.loads(second.stdout)
-        self.assertEqual(report["all"]["mutants"], 72)
+        self.assertEqual(report["all"]["mutants"], 42)
         ids = [line["id"] for line in self.results()]
         self.assertEqual(len(ids), len(set(ids)))
         self.assertEqual(report["honest_refused"], [])
         self.assertEqual(report["all"]["errors"], 0)
-        self.assertGreater(report["all"]["witnessed"], 40)
+        self.assertGreater(report["all"]["witnessed"], 20)
         self.assertGreaterEqual(len(report["classes"]), 10)
         self.assertEqual([s["what"] for s in report["survivors"]], [])
         # What is witnessed is killed by the verdict; KernelBench's check lets some of it pass.
-        self.assertGreater(report["all"]["kernelbench_kills"], 10)
+        self.assertGreater(report["all"]["kernelbench_kills"], 5)
         self.assertGreater(report["all"]["kernelbench_passes"], 0)
         self.assertIn("Survivors", page.read_text())
 

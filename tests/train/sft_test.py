@@ -103,7 +103,7 @@ assert len(events) == kills + 1
 
 # An interrupt ends a long step between micro-batches; what was learnt before it is kept.
 run_file(
-    "long", data={"global_batch_size": 1000, "micro_batch_size": 2}, schedule={"steps": 3, "warmup_steps": 1}
+    "long", data={"global_batch_size": 300, "micro_batch_size": 2}, schedule={"steps": 3, "warmup_steps": 1}
 )
 process = subprocess.Popen(
     command("long", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV

@@ -172,7 +172,7 @@ constexpr const char* kOnViews[] = {
     "prelu_channels", "masked_fill", "fill_negative", "where_larger", "positive_by_mask"};
 
 TEST_F(TracedTest, IsTheTracersOfEveryOperator) {
-  for (const ops::Operator& op : ops::catalogue()) compare(1, times(), 2 * times(), {&op});
+  for (const ops::Operator& op : ops::catalogue()) compare(1, times(), times(), {&op});
 }
 
 // Parts of transposed tensors, of which one dimension has one element: the tracer describes the dense part
@@ -180,7 +180,7 @@ TEST_F(TracedTest, IsTheTracersOfEveryOperator) {
 TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
   std::vector<const ops::Operator*> chosen;
   for (const char* name : kOnViews) chosen.push_back(ops::find(name));
-  compare(4, times(), 100 * times(), chosen);
+  compare(4, times(), 50 * times(), chosen);
 }
 
 // GELU of both kinds on inputs that are not contiguous: fake tensors compute it in several operators, of
@@ -188,7 +188,7 @@ TEST_F(TracedTest, IsTheTracersOfWhatWorksElementByElementOnViews) {
 TEST_F(TracedTest, IsTheTracersOfGeluOnViews) {
   std::vector<const ops::Operator*> chosen;
   for (const char* name : {"gelu", "gelu_tanh", "transpose", "slice"}) chosen.push_back(ops::find(name));
-  compare(3, times(), 30 * times(), chosen);
+  compare(3, times(), 15 * times(), chosen);
 }
 
 // Windows that no form has, layers without a bias, other parts of axes.
@@ -197,20 +197,20 @@ TEST_F(TracedTest, IsTheTracersOfFreeForms) {
   for (const char* name :
        {"linear", "group_norm", "cat", "pad", "slice", "split", "chunk", "flatten", "merge"}) {
     chosen.push_back(ops::find(name));
-    compare(1, times(), 6 * times(), {chosen.back()}, 1);
+    compare(1, times(), 3 * times(), {chosen.back()}, 1);
   }
   for (const ops::Operator& op : ops::catalogue())
     if (ops::has_window(op)) {
-      compare(1, times(), 6 * times(), {&op}, 1);
+      compare(1, times(), 3 * times(), {&op}, 1);
       chosen.push_back(&op);
     }
-  compare(3, times(), 80 * times(), chosen, 1);
+  compare(3, times(), 40 * times(), chosen, 1);
 }
 
 TEST_F(TracedTest, IsTheTracersOfLargerPrograms) {
-  compare(2, times(), 40 * times(), ops::every_operator());
-  compare(5, times(), 60 * times(), ops::every_operator());
-  compare(20, times(), 15 * times(), ops::every_operator());
+  compare(2, times(), 20 * times(), ops::every_operator());
+  compare(5, times(), 30 * times(), ops::every_operator());
+  compare(20, times(), 8 * times(), ops::every_operator());
 }
 
 }  // namespace

@@ -298,7 +298,7 @@ TEST(Scheduler, WhatIsRefused) {
 // Everything at once, in all kinds of narrow places; the books are checked after every operation, the model's
 // memory in every step.
 TEST(Scheduler, RandomRequestsDrawWhatTheyWouldAlone) {
-  for (uint32_t seed = 0; seed < 1000 * test_times(); ++seed) {
+  for (uint32_t seed = 0; seed < 400 * test_times(); ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
     SchedulerOptions options = {.blocks = static_cast<BlockId>(4 + below(30)),
