@@ -244,6 +244,24 @@ CASES = [
         "self.b(F.leaky_relu(self.n(self.a(x)), 0.01))",
         (1, 16, 131, 133),
     ),
+    # A product's dimensions as one.
+    block(
+        "patches",
+        "self.p = nn.Conv2d(3, 40, 4, 4)\nself.cls = nn.Parameter(torch.randn(1, 1, 40))\n"
+        "self.pos = nn.Parameter(torch.randn(1, 36, 40))",
+        "t = self.p(x).flatten(2).transpose(1, 2)\n"
+        "torch.cat([self.cls.expand(x.shape[0], -1, -1), t], 1) + self.pos",
+        (3, 3, 20, 28),
+        mentions=SLICED,
+        never="conv_ptr",
+    ),
+    block(
+        "places_and_positions",
+        "self.p = nn.Conv2d(20, 36, 3, padding=1)\nself.pos = nn.Parameter(torch.randn(1, 143, 36))",
+        "F.relu(self.p(x).flatten(2).transpose(1, 2) + self.pos)",
+        (3, 20, 11, 13),
+        never="conv_ptr",
+    ),
     # What follows the statistics is stored in rows of channels, by a kernel of its own that transposes.
     block(
         "trained",

@@ -67,9 +67,11 @@ class ContractionTile {
     n_ = std::clamp<int64_t>(power_of_two(of_.n), 16, most);
     k_ = std::clamp<int64_t>(power_of_two(of_.k), 16, of_.narrow ? 64 : 32);
     if (of_.split && of_.n >= 512) n_ = 256;
-    // In a long loop both warp groups read a right factor for twice as many products.
-    if ((of_.taps || of_.narrow) && !of_.split && !of_.direct && of_.n >= kWideTile && m_ == kLargeTile &&
-        of_.terms >= kWideTurns * k_) {
+    // In a long loop both warp groups read a right factor for twice as many products, unless the last of the
+    // wide tiles is half empty, of few.
+    const auto padded = [&](int64_t block) { return (of_.n + block - 1) / block * block; };
+    if ((of_.taps || of_.narrow) && !of_.split && !of_.direct && of_.n >= kWideTile &&
+        padded(kWideTile) * 8 <= padded(kLargeTile) * 9 && m_ == kLargeTile && of_.terms >= kWideTurns * k_) {
       n_ = kWideTile;
       if (programs() < kWideWaves * processors_) n_ = kLargeTile;
     }

@@ -448,6 +448,21 @@ std::vector<std::pair<int, int64_t>> digits_of(const Index& index, const Extents
   return digits;
 }
 
+std::vector<size_t> flattened(const std::vector<Index>& at, const Extents& sizes, int dimension,
+                              const Extents& extents) {
+  std::vector<size_t> found;
+  Size below = 1;
+  const Index own = Index::dimension(dimension);
+  for (size_t d = at.size(); d-- > 0;) {
+    if (!at[d].uses(dimension)) continue;
+    if (!(at[d] == quotient(remainder(own, below * sizes[d], extents), below, extents))) return {};
+    found.push_back(d);
+    below = below * sizes[d];
+  }
+  if (found.size() < 2 || below != extents[static_cast<size_t>(dimension)]) return {};
+  return found;
+}
+
 bool refines(const Extents& sizes, const Extents& columns) {
   size_t next = 0;
   for (const Size& column : columns) {

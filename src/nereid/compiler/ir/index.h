@@ -108,6 +108,12 @@ std::optional<std::pair<int, int64_t>> group_of(const Index& index, const Extent
 // several. Empty where it is something else.
 std::vector<std::pair<int, int64_t>> digits_of(const Index& index, const Extents& sizes, int64_t size);
 
+// The neighbours among a tensor's dimensions that an index `at` of it flattens into one of its own,
+// `dimension`: of a reshape of [n, 14, 14] to [n, 196] the last two. None where they are fewer than two, or
+// not all of it.
+std::vector<size_t> flattened(const std::vector<Index>& at, const Extents& sizes, int dimension,
+                              const Extents& extents);
+
 // Whether each of `columns` is a product of neighbours among `sizes`.
 bool refines(const Extents& sizes, const Extents& columns);
 

@@ -45,7 +45,23 @@ std::optional<KnownDimensions> known_dimensions(const Graph& graph, const TileKe
     const Member* maker = made_by(graph, kernel, expr.tensor);
     if (maker == nullptr) continue;
     follows = true;
+    const Extents& own_sizes = graph.tensors[static_cast<size_t>(expr.tensor)].sizes;
+    std::set<size_t> done;
+    for (size_t own = 0; own < sizes.size(); ++own) {
+      Index index;
+      Size below = 1;
+      for (const size_t d : flattened(expr.at, own_sizes, static_cast<int>(own), sizes)) {
+        index = index + maker->at[d] * below;
+        below = below * own_sizes[d];
+        done.insert(d);
+      }
+      if (below == 1) continue;
+      KnownDimension& place = known[own];
+      if (place.index && (!(*place.index == index) || place.group != 1)) return std::nullopt;
+      place.index = index;
+    }
     for (size_t d = 0; d < expr.at.size(); ++d) {
+      if (done.contains(d)) continue;
       if (expr.at[d] == maker->at[d]) {
         if (expr.at[d].is_constant()) continue;
       }

@@ -21,13 +21,16 @@ bool is_map(const Node& node) {
   return !node.special() && node.reduction == Reduction::kNone && node.reduced.empty() && node.at.empty();
 }
 
-// The load is of every element of its tensor, each once.
+// The load is of every element of its tensor, each once, be it with neighbours of its dimensions as one.
 bool is_permutation(const Graph& graph, const Expr& load, const Extents& sizes) {
   const Extents& of = graph.tensors[static_cast<size_t>(load.tensor)].sizes;
   if (!load.args.empty() || element_count(of) != element_count(sizes)) return false;
   std::vector<bool> seen(sizes.size(), false);
+  std::vector<bool> done(load.at.size(), false);
+  for (size_t own = 0; own < sizes.size(); ++own)
+    for (const size_t d : flattened(load.at, of, static_cast<int>(own), sizes)) done[d] = seen[own] = true;
   for (size_t d = 0; d < load.at.size(); ++d) {
-    if (load.at[d] == Index() && of[d] == 1) continue;
+    if (done[d] || (load.at[d] == Index() && of[d] == 1)) continue;
     size_t own = 0;
     while (own < sizes.size() && !(load.at[d] == Index::dimension(static_cast<int>(own)))) ++own;
     if (own == sizes.size() || seen[own] || sizes[own] != of[d]) return false;
