@@ -17,8 +17,13 @@ target_compile_definitions(torch_cpu INTERFACE AT_PER_OPERATOR_HEADERS)
 # one.
 add_library(nereid_torch_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_fmt.cpp)
 target_include_directories(nereid_torch_fmt SYSTEM PRIVATE ${torch_dir}/include)
+# Programs start without operators that they never run: this function takes the place of libtorch's.
+add_library(nereid_torch_start STATIC ${CMAKE_SOURCE_DIR}/cmake/torch_start.cpp)
+target_include_directories(nereid_torch_start SYSTEM PRIVATE ${torch_dir}/include)
+target_link_options(torch_cpu INTERFACE
+  LINKER:-u,_ZNR5torch7Library5_implEPKcONS_11CppFunctionENS_17_RegisterOrVerifyE)
 target_link_directories(torch_cpu INTERFACE ${torch_dir}/lib)
-target_link_libraries(torch_cpu INTERFACE nereid_torch_fmt ${torch_dir}/lib/libtorch_cpu.so
+target_link_libraries(torch_cpu INTERFACE nereid_torch_fmt nereid_torch_start ${torch_dir}/lib/libtorch_cpu.so
   ${torch_dir}/lib/libc10.so)
 target_link_options(torch_cpu INTERFACE "LINKER:--allow-shlib-undefined")
 list(APPEND CMAKE_BUILD_RPATH "${torch_dir}/lib")  # an installed program gets it from LD_LIBRARY_PATH

@@ -28,6 +28,25 @@ void kinds_in(const c10::Type& type, std::set<TypeKind>& kinds) {
   for (const auto& inner : type.containedTypes()) kinds_in(*inner, kinds);
 }
 
+// cmake/torch_start.cpp: kernels that no program runs are left out, those that one can run are there.
+TEST(Registrations, AreOfKernelsThatProgramsRun) {
+  using enum c10::DispatchKey;
+  const auto with_kernels_for = [](c10::DispatchKey key) {
+    auto& dispatcher = c10::Dispatcher::singleton();
+    return std::ranges::count_if(dispatcher.getAllOpNames(), [&](const c10::OperatorName& name) {
+      const auto op = dispatcher.findOp(name);
+      return op && op->hasKernelForDispatchKey(key);
+    });
+  };
+  for (const auto key : {Tracer, Functionalize, Meta, FuncTorchBatched, AutocastXPU})
+    EXPECT_EQ(with_kernels_for(key), 0) << key;
+  for (const auto key :
+       {CPU, Autograd, ADInplaceOrView, CompositeImplicitAutograd, CompositeExplicitAutograd})
+    EXPECT_GT(with_kernels_for(key), 700) << key;
+  for (const auto key : {Conjugate, Negative, Named, AutocastCPU, QuantizedCPU, SparseCPU})
+    EXPECT_GT(with_kernels_for(key), 70) << key;
+}
+
 TEST(AllowedOps, TakeTensorsNumbersAndWordsAlone) {
   const std::set kKnown = {
       TypeKind::TensorType,     TypeKind::OptionalType, TypeKind::ListType,         TypeKind::NumberType,
