@@ -1,8 +1,8 @@
 // Registers fewer of libtorch's operators when a program starts. Of the 16,000 kernels that libtorch_cpu.so
 // registers before main(), 7,200 are for what no program of ours does: TorchScript's tracer,
-// functionalization, tensors without data, vmap, other vendors' devices. Registering them takes a third of the
-// time that a program with libtorch takes to start. libtorch calls this function through its table of symbols,
-// where a program's own comes first; so it is linked into each program (Torch.cmake).
+// functionalization, tensors without data, vmap, other vendors' devices. Registering them takes a third of
+// the time that a program with libtorch takes to start. libtorch calls this function through its table of
+// symbols, where a program's own comes first; so it is linked into each program (Torch.cmake).
 #include <dlfcn.h>
 #include <torch/library.h>
 
