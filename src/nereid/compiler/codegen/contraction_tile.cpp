@@ -21,7 +21,10 @@ constexpr int64_t kWindowTile = 16384;   // results of a program that computes a
 class ContractionTile {
  public:
   ContractionTile(const ContractionShape& shape, const Target& target)
-      : of_(shape), processors_(target.multiprocessors), wide_(!shape.narrow && !shape.taps) {}
+      : of_(shape),
+        processors_(target.multiprocessors),
+        wide_(!shape.narrow && !shape.taps),
+        in_registers_(has_operands_in_registers(target)) {}
 
   KernelChoice run(const KernelChoice& choice) {
     usual();
@@ -66,7 +69,7 @@ class ContractionTile {
     m_ = std::clamp<int64_t>(power_of_two(of_.m), 16, most);
     n_ = std::clamp<int64_t>(power_of_two(of_.n), 16, most);
     k_ = std::clamp<int64_t>(power_of_two(of_.k), 16, of_.narrow ? 64 : 32);
-    if (of_.split && of_.n >= 512) n_ = 256;
+    if (of_.split && of_.n >= 512 && !in_registers_) n_ = 256;
     // In a long loop both warp groups read a right factor for twice as many products, unless the last of the
     // wide tiles is half empty, of few.
     const auto padded = [&](int64_t block) { return (of_.n + block - 1) / block * block; };
@@ -130,6 +133,7 @@ class ContractionTile {
   const ContractionShape& of_;
   const int64_t processors_;
   const bool wide_;  // factors of float32, in one loop
+  const bool in_registers_;
   int64_t m_ = 16, n_ = 16, k_ = 16;
 };
 

@@ -8,6 +8,9 @@ namespace nereid::compiler {
 inline constexpr int64_t kWarpGroupTile = 64;  // rows of the left factor that a warp group multiplies at once
 inline constexpr int64_t kWholeTile = 16384;   // results of a tile that has all of m or n
 
+// Whether a warp has the operands of its products in registers, next to their sums.
+inline bool has_operands_in_registers(const Target& target) { return target.name == "sm_80"; }
+
 struct ContractionShape {
   int64_t m = 1, n = 1, batch = 1, k = 1;  // elements; k: of one tap, where there are taps
   int64_t terms = 1;                       // of all taps

@@ -2,6 +2,7 @@
 // come, so that scores are never stored (flash.h).
 #include <algorithm>
 
+#include "nereid/compiler/codegen/contraction_tile.h"
 #include "nereid/compiler/codegen/emit.h"
 #include "nereid/compiler/codegen/emit_expr.h"
 #include "nereid/compiler/codegen/helpers.h"
@@ -26,6 +27,7 @@ class FlashEmitter {
         node_(graph.nodes[static_cast<size_t>(kernel.members.front().node)]),
         flash_(*node_.flash),
         choice_(choice),
+        target_(target),
         processors_(target.multiprocessors),
         batches_(product_of(node_.sizes, flash_.batch)),
         m_(product_of(node_.sizes, flash_.m)),
@@ -86,7 +88,11 @@ class FlashEmitter {
     const bool wide = std::max(e_, f_) > 128, half = type_ != DType::kF32;
     block_e_ = std::max<int64_t>(power_of_two(e_), 16);
     block_f_ = std::max<int64_t>(power_of_two(f_), 16);
-    const int64_t max_m = half ? (wide ? 64 : 128) : (wide ? 32 : 64);
+    if (!half) precision_ = !choice_.precision.empty() ? choice_.precision : flash_.tf32 ? "tf32" : "tf32x3";
+    // Queries are two parts each: next to the sums of 64 rows they are more than the registers of four warps.
+    const bool many_registers = precision_ == "tf32x3" && std::max(e_, f_) > 64;
+    const bool few_rows = wide || (many_registers && has_operands_in_registers(target_));
+    const int64_t max_m = half ? (wide ? 64 : 128) : (few_rows ? 32 : 64);
     const int64_t max_n = half ? (wide ? 32 : 64) : (wide ? 16 : 32);
     block_m_ = std::clamp<int64_t>(power_of_two(m_), 16, max_m);
     if ((m_ + block_m_ - 1) / block_m_ * batches_ < processors_) block_m_ = std::min<int64_t>(block_m_, 64);
@@ -102,8 +108,9 @@ class FlashEmitter {
     int stages = n_ <= block_n_ ? 1 : half ? 3 : 2;
     while (stages > 1 && queries + stages * turn > kShared) --stages;
     out_.num_stages = choice_.stages > 0 ? choice_.stages : stages;
-    out_.num_warps = choice_.warps > 0 ? choice_.warps : block_m_ >= 128 ? 8 : 4;
-    if (!half) precision_ = !choice_.precision.empty() ? choice_.precision : flash_.tf32 ? "tf32" : "tf32x3";
+    out_.num_warps = choice_.warps > 0                                                 ? choice_.warps
+                     : block_m_ >= 128 || (many_registers && target_.name == "sm_100") ? 8
+                                                                                       : 4;
     out_.choice = {.m = block_m_,
                    .n = block_n_,
                    .warps = out_.num_warps,
@@ -215,6 +222,7 @@ class FlashEmitter {
   const Node node_;
   const Flash flash_;
   const KernelChoice choice_;
+  const Target& target_;
   const int64_t processors_;
   const Size batches_, m_, f_, n_, e_;
   int64_t block_m_ = 16, block_n_ = 16, block_e_ = 16, block_f_ = 16;
