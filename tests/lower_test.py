@@ -131,12 +131,15 @@ def main():
         written = pathlib.Path(folder) / "written"
         if not sys.argv[2:]:
             files += plain_sums(nereid, pathlib.Path(folder))
-        one = files if len(files) > 1 else files * 2  # several files go to a folder
+        # A file that cannot be read does not end the others'.
+        missing = str(pathlib.Path(folder) / "missing.py")
         lowered = subprocess.run(
-            [nereid, "lower", *one, "-o", str(written), "--json"], capture_output=True, text=True
+            [nereid, "lower", missing, *files, "-o", str(written), "--json"], capture_output=True, text=True
         )
-        assert lowered.returncode == 0, lowered.stderr
-        for line in map(json.loads, lowered.stdout.splitlines()):
+        assert lowered.returncode == 1, lowered.stderr
+        first, *lines = map(json.loads, lowered.stdout.splitlines())
+        assert "missing.py" in first["not_lowered"] and len(lines) == len(files), first
+        for line in lines:
             assert line["kernels"], line
         pairs = pathlib.Path(folder) / "pairs.jsonl"
         with open(pairs, "w") as out:

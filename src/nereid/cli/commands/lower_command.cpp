@@ -102,7 +102,11 @@ Result<Answer> run(const LowerOptions& options, bool json) {
   NEREID_TRY(const compiler::Guard guard, compiler::Guard::read(installation.package));
   Answer answer = Answer::kYes;
   for (const auto& file : options.files) {
-    NEREID_TRY(const Written written, lower_file(*tracer, file, options, guard));
+    Result<Written> made = lower_file(*tracer, file, options, guard);
+    // Of several files one that cannot be read does not end the others'.
+    if (!made.ok() && options.files.size() > 1 && made.error().blame == Blame::kInput)
+      made = Written(made.error().message);
+    NEREID_TRY(const Written written, std::move(made));
     Json line = {{"file", file}};
     if (const auto* why = std::get_if<std::string>(&written)) {
       fmt::print(stderr, "nereid: {}: {}\n", printable(file), printable(*why, Lines::kMany));
