@@ -36,6 +36,11 @@ FORWARDS = {
     "scaled_by_powers": ("torch.ldexp(x, y)", (5, 7), integers(-3, 4, 5, 7, dtype="int32")),
     "softmax_in_another_type": ("F.softmax(x, 1, dtype=torch.float64), F.log_softmax(x, 0, "
                                 "dtype=torch.float64)", (5, 7)),
+    "softmax_of_rows_that_are_masked": (
+        "f = torch.ops.aten._safe_softmax\nf(x.masked_fill(y, float('-inf')), -1), f(x, 0)",
+        (5, 7),
+        "(torch.arange(35).reshape(5, 7) % 3 == 0) | (torch.arange(5)[:, None] == 2)",
+    ),
     "norm_that_counts": ("torch.linalg.vector_norm(x.relu(), ord=0, dim=1)", (5, 7)),
     "among_others": ("torch.isin(x, y)", integers(0, 9, 5, 7), integers(0, 9, 4)),
     "renorm": ("torch.renorm(x, 2, 0, 1.5)", (5, 7)),

@@ -215,29 +215,39 @@ Status trace_of(Importer& import) {
                                  import.read(*x, at, reduced), "trace");
 }
 
-// exp(x - max) over its sum, or the logarithm of that.
-OperatorImport softmax(bool logarithm) {
-  return [logarithm](Importer& import) -> Status {
+enum class Softmax : uint8_t { kUsual, kLogarithm, kSafe };
+
+// exp(x - max) over its sum, or the logarithm of that. Safe: 0 in a row of which every element is -inf.
+OperatorImport softmax(Softmax form) {
+  const bool logarithm = form == Softmax::kLogarithm, safe = form == Softmax::kSafe;
+  return [logarithm, safe](Importer& import) -> Status {
     const auto x = import.tensor(import.arg(0, "self"));
     const auto results = import.results();
     const Axes axes(import.value(x.value()).sizes, {import.integer(import.arg(1, "dim"), 0)});
     Reducer reduce(import);
-    const std::string name = logarithm ? "log_softmax" : "softmax";
+    const std::string name = logarithm ? "log_softmax" : safe ? "safe_softmax" : "softmax";
     const size_t axis = axes.reduced_dims.at(0);
     const DType type = compute_type(import.result().dtype);  // one of its own, where a dtype is given
-    const ExprId whole =
-        import.exprs().cast(import.without_shift(*x, axis, reduce.element_of_whole(*x)), type);
+    const ExprId given = reduce.element_of_whole(*x);
+    const ExprId whole = import.exprs().cast(safe ? given : import.without_shift(*x, axis, given), type);
+    const auto largest = [&](ExprId most) {
+      if (!safe) return most;
+      const ExprId none = reduce.apply(Fn::kEqual, most, reduce.constant(-HUGE_VAL, type));
+      return import.exprs().apply(Fn::kWhere, {none, reduce.constant(0, type), most});
+    };
     const ExprId element = import.exprs().substitute(whole, axes.in_body(), axes.extents());
     const TensorId most = reduce.reduce(Reduction::kMax, axes, element, name + "_max");
     const ExprId exponential =
-        reduce.apply(Fn::kExp, reduce.apply(Fn::kSub, element, reduce.kept(most, axes)));
+        reduce.apply(Fn::kExp, reduce.apply(Fn::kSub, element, largest(reduce.kept(most, axes))));
     const TensorId sum = reduce.reduce(Reduction::kSum, axes, exponential, name + "_sum");
-    const ExprId shifted = reduce.apply(Fn::kSub, whole, reduce.of_whole(most, axes));
+    const ExprId shifted = reduce.apply(Fn::kSub, whole, largest(reduce.of_whole(most, axes)));
     const ExprId total = reduce.of_whole(sum, axes);
-    return import.define(results.at(0),
-                         logarithm ? reduce.apply(Fn::kSub, shifted, reduce.apply(Fn::kLog, total))
-                                   : reduce.apply(Fn::kDiv, reduce.apply(Fn::kExp, shifted), total),
-                         name);
+    ExprId result = logarithm ? reduce.apply(Fn::kSub, shifted, reduce.apply(Fn::kLog, total))
+                              : reduce.apply(Fn::kDiv, reduce.apply(Fn::kExp, shifted), total);
+    const ExprId zero = reduce.constant(0, type);
+    if (safe)
+      result = import.exprs().apply(Fn::kWhere, {reduce.apply(Fn::kEqual, total, zero), zero, result});
+    return import.define(results.at(0), result, name);
   };
 }
 
@@ -288,9 +298,11 @@ void add_reductions(OperatorTable& table) {
   });
   table["aten::norm"] = vector_norm;
   table["aten::linalg_vector_norm"] = vector_norm;
-  for (const char* name : {"_softmax", "softmax"}) table[std::string("aten::") + name] = softmax(false);
+  for (const char* name : {"_softmax", "softmax"})
+    table[std::string("aten::") + name] = softmax(Softmax::kUsual);
+  table["aten::_safe_softmax"] = softmax(Softmax::kSafe);
   for (const char* name : {"_log_softmax", "log_softmax"})
-    table[std::string("aten::") + name] = softmax(true);
+    table[std::string("aten::") + name] = softmax(Softmax::kLogarithm);
   table["aten::renorm"] = renorm;
   table["aten::isin"] = is_in;
   table["aten::logsumexp"] = logsumexp;
