@@ -244,6 +244,15 @@ CASES = [
         "self.b(F.leaky_relu(self.n(self.a(x)), 0.01))",
         (1, 16, 131, 133),
     ),
+    # Tensors that modules keep as attributes become buffers.
+    block(
+        "attributes",
+        "self.l = nn.Linear(20, 20)\nself.table = torch.arange(100.0).reshape(5, 20).sin()\n"
+        "self.n = nn.Identity()\nself.n.scale = torch.full((1, 20), 0.5)",
+        "self.l(x + self.table.to(x.device)) * self.n.scale.to(x.device)",
+        (3, 5, 20),
+        mentions='register_buffer("held_n_scale", self.n.scale',
+    ),
     # A product's dimensions as one.
     block(
         "patches",

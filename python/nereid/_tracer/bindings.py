@@ -9,6 +9,7 @@ another view of its data (`resize_`, `t_`).
 """
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 
 
 class Bindings:
@@ -24,6 +25,19 @@ class Bindings:
     def give(self, tensors):
         """The tensors that a forward is called with, by their paths."""
         self._inputs = [(path, tensor, self._recorder.value_of(tensor)) for path, tensor in tensors]
+
+    def name_attributes(self, instance):
+        """Names the storages that a module keeps as attributes, and that are no state (self.table = ...)."""
+        for prefix, module in instance.named_modules():
+            for name, tensor in vars(module).items():
+                if type(tensor) is not FakeTensor or tensor.layout is not torch.strided:
+                    continue
+                path = f"{prefix}.{name}".lstrip(".")
+                storage = self._recorder.storage_of(tensor)
+                free = storage.role == "temporary" and storage.device == "cuda" and not storage.name
+                whole = free and tensor.is_contiguous() and tensor.nbytes == storage.bytes
+                if whole and path.replace(".", "").isidentifier():
+                    storage.name = path
 
     def settle(self, instance, returned, replace):
         """Records, after a forward, what became of names and inputs. `returned()` gives the tensors that it

@@ -215,6 +215,7 @@ class Phases:
                 {"name": name, "value": value, "parameter": is_parameter, "persistent": name not in transient}
             )
             self.bindings.hold(name, tensor, value)
+        self.bindings.name_attributes(instance)
 
     def _encode_output(self, output):
         return self.recorder.encode(output)

@@ -71,9 +71,14 @@ class ModuleWriter {
     NEREID_TRY_STATUS(write_kernels());
     if (choices_.share_equal) share();
     for (KernelText& kernel : texts_) kernel.text = filled(kernel.text);
-    NEREID_TRY(std::string forward, forward_text(trace_, graph_, fused_, texts_, file_));
+    NEREID_TRY(ForwardText written, forward_text(trace_, graph_, fused_, texts_, file_));
+    members_ = file_.members;
+    if (!written.constructor.empty()) members_ = with_constructor(members_, written.constructor);
+    if (members_.empty() && !written.constructor.empty())
+      return input_error(
+          "forward reads tensors that are attributes, and no constructor of the class runs to its end");
     const auto merged = collapsed_dims(trace_, known_);
-    forward = with_collapsed_dims(forward, merged);
+    const std::string forward = with_collapsed_dims(written.text, merged);
     for (KernelText& kernel : texts_) kernel.text = with_collapsed_dims(kernel.text, merged);
     module_.plan = plan_text(trace_, graph_, fused_, module_, target_);
     module_.text = "\"\"\"" + module_.plan + "\"\"\"\n\n" + code(forward);
@@ -175,9 +180,9 @@ class ModuleWriter {
     for (const auto& helper : with_callees(std::move(helpers))) parts.push_back(helper_text(helper));
     for (const auto& kernel : texts_)
       if (!kernel.text.empty()) parts.push_back(render::with_line_breaks(with_hints(kernel.text)));
-    parts.push_back(fmt::format("class ModelNew({}):\n{}{}", file_.bases, file_.members,
-                                file_.members.empty() ? "" : "\n") +
-                    render::with_line_breaks(forward));
+    parts.push_back(
+        fmt::format("class ModelNew({}):\n{}{}", file_.bases, members_, members_.empty() ? "" : "\n") +
+        render::with_line_breaks(forward));
     std::string body;
     for (const auto& part : parts) body += (body.empty() ? "" : "\n\n") + part;
     const bool apart = body.starts_with("class ") || body.starts_with("def ") || body.starts_with("@");
@@ -201,6 +206,7 @@ class ModuleWriter {
   const Target& target_;
   Graph graph_;
   const Fused& fused_;
+  std::string members_;            // of the class but forward
   std::vector<KernelText> texts_;  // of each kernel; empty for an operator that stays PyTorch's
   Module module_;
 };

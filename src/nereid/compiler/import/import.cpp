@@ -130,6 +130,9 @@ Status Importer::run() {
 Status Importer::outputs(const trace::Phase& forward) {
   for (const auto& [storage, leaf] : leaves_)
     if (current_.at(storage) != leaf) {
+      const auto& written = trace_.storages[static_cast<size_t>(storage)];
+      if (written.role == trace::Role::kTemporary)
+        return input_error("forward writes to {}, which is neither a parameter nor a buffer", written.name);
       const Tensor was = graph_.tensors[static_cast<size_t>(leaf)];
       TensorId from = current_.at(storage);
       const Tensor& now = graph_.tensors[static_cast<size_t>(from)];

@@ -85,8 +85,10 @@ Status Importer::leaf_of(trace::StorageId storage) {
   for (const auto& each : trace_.state) state.push_back(each.value);
   auto found = widest(trace::tensors_in(last_forward(trace_)->inputs));
   if (!found) found = widest(state);
-  // A constant that the file writes down, as a whole.
-  if (!found && role.role == trace::Role::kConstant && !role.data.empty())
+  // A constant that the file writes down, or an attribute that is kept (forward_text.h), as a whole.
+  const bool is_constant = role.role == trace::Role::kConstant && !role.data.empty(),
+             is_attribute = role.role == trace::Role::kTemporary && !role.name.empty();
+  if (!found && (is_constant || is_attribute))
     for (size_t id = 0; id < trace_.values.size() && !found; ++id) {
       const TracedTensor& each = value(static_cast<trace::ValueId>(id));
       const bool whole = element_count(each.sizes) * trace::element_bytes(each.dtype) == role.bytes &&

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "nereid/compiler/output/source_file.h"
+
 namespace nereid::compiler {
 
 void imports_of_types(const trace::Arg& arg, std::set<std::string>& lines) {
@@ -40,6 +42,19 @@ std::string attribute_text(const std::string& name) {
     part.clear();
   }
   return text;
+}
+
+std::string argument_text(const SourceFile& file, size_t place) {
+  const auto& all = file.parameters;
+  for (size_t p = 0; p < all.size() && p <= place; ++p)
+    if (all[p].rest) return all[p].name + "[" + std::to_string(place - p) + "]";
+  return place < all.size() ? all[place].name : "";
+}
+
+std::string argument_text(const SourceFile& file, const std::string& name) {
+  for (const Parameter& parameter : file.parameters)
+    if (!parameter.rest && parameter.name == name) return name;
+  return file.keywords.empty() ? "" : file.keywords + "[\"" + name + "\"]";
 }
 
 }  // namespace nereid::compiler

@@ -28,7 +28,7 @@ class ForwardWriter {
     for (const auto& text : texts) taken_.insert(text.name);
   }
 
-  Result<std::string> run() {
+  Result<ForwardText> run() {
     for (size_t k = 0; k < texts_.size(); ++k) {
       if (fused_.kernels[k].kept >= 0)
         NEREID_TRY_STATUS(keep(graph_.nodes[static_cast<size_t>(fused_.kernels[k].kept)]));
@@ -52,7 +52,7 @@ class ForwardWriter {
       NEREID_TRY(const std::string device, this->device());
       text += fmt::format("        device = {}\n", device);
     }
-    return text + body_;
+    return ForwardText{std::move(text) + body_, std::move(constructor_)};
   }
 
  private:
@@ -109,6 +109,7 @@ class ForwardWriter {
       if (auto path = path_to_input(trace_.phases.back().inputs, meant); !path.empty()) return path;
     }
     if (storage.role == trace::Role::kConstant) return constant(of, storage);
+    if (!storage.name.empty()) return attribute(of, storage.name);
     return input_error("{}: {} is neither an argument of forward nor state", trace_.file, of.name);
   }
 
@@ -149,6 +150,17 @@ class ForwardWriter {
       if (const std::string name = argument_text(source_, dict->items[i].first); !name.empty())
         path = path_to(dict->items[i].second, name, meant);
     return path;
+  }
+
+  std::string attribute(const Tensor& of, const std::string& name) {
+    const std::string tensor = fmt::format("{}.reshape({})", attribute_text(name), sizes_text(of.sizes));
+    std::string& buffer = buffers_[tensor];
+    if (buffer.empty()) {
+      buffer = unique_name("held_" + identifier(name), taken_);
+      constructor_.push_back(
+          fmt::format("self.register_buffer(\"{}\", {}, persistent=False)", buffer, tensor));
+    }
+    return "self." + buffer;
   }
 
   Result<std::string> constant(const Tensor& of, const trace::Storage& storage) {
@@ -299,13 +311,15 @@ class ForwardWriter {
   const std::vector<KernelText>& texts_;
   const SourceFile& source_;
   std::string body_;
+  std::vector<std::string> constructor_;
+  std::map<std::string, std::string> buffers_;  // of attributes
   std::map<TensorId, std::string> names_;
   std::set<std::string> taken_;
 };
 
 }  // namespace
 
-Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+Result<ForwardText> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
                                  const std::vector<KernelText>& texts, const SourceFile& source) {
   return ForwardWriter(trace, graph, fused, texts, source).run();
 }

@@ -11,8 +11,15 @@
 
 namespace nereid::compiler {
 
-// `texts`: of each of the fused kernels, in their order. Indented as a member of a class.
-Result<std::string> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
+struct ForwardText {
+  std::string text;  // indented as a member of a class
+  // Statements of the constructor: tensors that are attributes become buffers, which the guard knows and
+  // which move with the module.
+  std::vector<std::string> constructor;
+};
+
+// `texts`: of each of the fused kernels, in their order.
+Result<ForwardText> forward_text(const trace::Trace& trace, const Graph& graph, const Fused& fused,
                                  const std::vector<KernelText>& texts, const SourceFile& source);
 
 // Names that stand for something else in a forward of ours.

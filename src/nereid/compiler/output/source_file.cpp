@@ -389,6 +389,24 @@ Result<std::string> as_function(const std::string& source, const std::string& na
   return made + "    return " + class_name + "\n";
 }
 
+std::string with_constructor(const std::string& members, const std::vector<std::string>& statements) {
+  std::vector<Block> blocks = blocks_of(lines_of(members), indent_of(members));
+  const auto constructor = std::ranges::find(blocks, "__init__", &Block::name);
+  if (constructor == blocks.end() || mentions(constructor->text(), "return")) return "";
+  std::vector<std::string>& own = constructor->lines;
+  Nesting nesting;
+  size_t body = 0;  // after comments, decorators and the parameters
+  while (body < own.size() && !mentions(own[body], "def")) ++body;
+  for (bool head = true; body < own.size() && (head || nesting.open() || blank(own[body])); head = false)
+    nesting.read(own[body++]);
+  if (body == own.size()) return "";
+  for (const std::string& statement : statements)
+    own.push_back(std::string(indent_of(own[body]), ' ') + statement);
+  std::string made;
+  for (const Block& block : blocks) made += (made.empty() ? "" : "\n") + block.text();
+  return made;
+}
+
 static bool is_class(const Block& block) {
   return std::ranges::any_of(block.lines, [](const std::string& line) { return line.starts_with("class "); });
 }
@@ -439,19 +457,6 @@ static std::optional<Block> forward_of(const std::vector<Block>& blocks, const C
 static std::string keywords_in(const std::string& signature) {
   const size_t stars = signature.find("**");
   return stars == signature.npos ? "" : std::string(word_at(signature, stars + 2));
-}
-
-std::string argument_text(const SourceFile& file, size_t place) {
-  const auto& all = file.parameters;
-  for (size_t p = 0; p < all.size() && p <= place; ++p)
-    if (all[p].rest) return all[p].name + "[" + std::to_string(place - p) + "]";
-  return place < all.size() ? all[place].name : "";
-}
-
-std::string argument_text(const SourceFile& file, const std::string& name) {
-  for (const Parameter& parameter : file.parameters)
-    if (!parameter.rest && parameter.name == name) return name;
-  return file.keywords.empty() ? "" : file.keywords + "[\"" + name + "\"]";
 }
 
 Result<SourceFile> read_source(const std::string& file, const std::string& source,

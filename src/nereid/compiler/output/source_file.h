@@ -33,6 +33,10 @@ Result<SourceFile> read_source(const std::string& file, const std::string& sourc
                                const std::string& class_name, const std::string& new_name,
                                const std::set<std::string>& also = {}, const std::string& signature = "");
 
+// `members` of a class with these statements at the end of its constructor. Empty where there is none, or
+// it may return before.
+std::string with_constructor(const std::string& members, const std::vector<std::string>& statements);
+
 // How forward's body reaches the argument of this place or name; empty where it cannot.
 std::string argument_text(const SourceFile& file, size_t place);
 std::string argument_text(const SourceFile& file, const std::string& name);

@@ -233,5 +233,19 @@ TEST(SourceFile, SaysWhatIsMissing) {
   EXPECT_NE(read.error().message.find("model.py"), std::string::npos);
 }
 
+TEST(SourceFile, StatementsEndAConstructor) {
+  const std::string two =
+      "    @f\n    def __init__(self, a,\n                 b=2):\n        self.b = [\n    a]\n\n    n = 3\n";
+  EXPECT_EQ(with_constructor(two, {"self.c = 1"}),
+            "    @f\n    def __init__(self, a,\n                 b=2):\n        self.b = [\n    a]\n        "
+            "self.c = 1\n\n"
+            "    n = 3\n");
+  EXPECT_EQ(with_constructor("    n = 3\n", {"self.c = 1"}), "");
+  EXPECT_EQ(
+      with_constructor("    def __init__(self):\n        if self.f():\n            return\n        g()\n",
+                       {"self.c = 1"}),
+      "");
+}
+
 }  // namespace
 }  // namespace nereid::compiler

@@ -276,7 +276,7 @@ class Checker {
     for (const auto& stale : flow_.stale_reads) {
       if (by_definition) break;
       const auto& storage = candidate_.trace->storages[static_cast<size_t>(stale.storage)];
-      if (updated.contains(storage.name)) continue;
+      if (storage.role != trace::Role::kTemporary && updated.contains(storage.name)) continue;
       if (stale.begun && storage.bytes <= kMostLeftAsFound) {
         report_.left_as_found.push_back(*stale.begun);
         continue;
