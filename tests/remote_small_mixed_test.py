@@ -96,8 +96,8 @@ elif words[0] == "eval":
     out.mkdir(parents=True)
     names = sorted(pathlib.Path(words[1]).glob("*.py"))
     verdict = lambda i: "Verified" if i % 4 else "Mismatch"
-    rows = [{"task": name.stem, "verdict": verdict(i)} for i, name in enumerate(names[1:])]
-    write(out / "results.jsonl", [{"asked": "so"}] + rows)
+    rows = [{"id": name.stem, "verdict": verdict(i)} for i, name in enumerate(names[1:])]
+    write(out / "results.jsonl", [{"question": "so"}] + rows)
 else:
     sys.exit(f"the pretender does not know {words}")
 """
