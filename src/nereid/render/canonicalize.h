@@ -3,7 +3,7 @@
 // are tensors, the larger one first; a bias is there wherever there may be one. So x * 2.0, mean(dim=(2, 3)),
 // amax(-1, keepdim=True) and gate * x are rewritten to equal steps in these forms. Operators outside the
 // catalogue are decomposed into its operators: prelu as relu(x) + w (x - relu(x)), Huber's loss, deviations,
-// gated halves, norms by running statistics.
+// gated halves, norms by running statistics, logarithms of base 2 and 10, addmm, distances of pairs of rows.
 #pragma once
 
 #include <utility>

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "nereid/render/subgraph_source.h"
 
 namespace nereid::render {
@@ -204,6 +206,53 @@ TEST(CanonicalSteps, OperatorsOutsideTheCatalogueInParts) {
             "where.self(x1, x2, x0)\n");
   EXPECT_EQ(parts_of(Canonical("aten::rms_norm", {4, 6}, {ints({6}), {trace::None{}}, {1e-5}}, {4, 6}).text),
             "rms_norm.default(x0, [6], x1, 1e-05)\n");
+}
+
+TEST(CanonicalSteps, LogarithmsAndProductsWithSomethingAdded) {
+  const Canonical ten("aten::log10", {4, 6}, {}, {4, 6});
+  EXPECT_EQ(parts_of(ten.text), "log.default(x0)\nmul.Tensor(t0, x1)\n");
+  ASSERT_EQ(ten.canonical.numbers.size(), 1U);
+  EXPECT_DOUBLE_EQ(ten.canonical.numbers[0].second * std::log(10.0), 1);
+  EXPECT_DOUBLE_EQ(Canonical("aten::log2", {4, 6}, {}, {4, 6}).canonical.numbers.at(0).second * std::log(2.0),
+                   1);
+  EXPECT_FALSE(Canonical("aten::log10", {}, {}, {}).canonical.changed);  // a single number
+  EXPECT_EQ(parts_of(Canonical("aten::atanh", {4, 6}, {}, {4, 6}).text),
+            "mul.Tensor(x0, x1)\nlog1p.default(x0)\nlog1p.default(t0)\nsub.Tensor(t1, t2)\nmul.Tensor(t3, "
+            "x2)\n");
+  EXPECT_EQ(parts_of(OfTwo("aten::logaddexp", {4, 6}, {4, 6}, {}, {4, 6}).text),
+            "sub.Tensor(x0, x1)\nabs.default(t0)\nmul.Tensor(t1, x2)\nsoftplus.default(t2, 1.0)\n"
+            "maximum.default(x0, x1)\nadd.Tensor(t4, t3)\n");
+  EXPECT_FALSE(OfTwo("aten::logaddexp", {4, 6}, {6}, {}, {4, 6}).canonical.changed);
+  EXPECT_EQ(parts_of(OfTwo("aten::mv", {4, 6}, {6}, {}, {4}).text),
+            "mul.Tensor(x0, x1)\nsum.dim_IntList(t0, [1])\n");
+  EXPECT_EQ(
+      parts_of(OfTwo("aten::_cdist_forward", {5, 4, 6}, {5, 3, 6}, {{1.0}, {trace::None{}}}, {5, 4, 3}).text),
+      "view.default(x0, [5, 4, 1, 6])\nview.default(x1, [5, 1, 3, 6])\nsub.Tensor(t0, t1)\n"
+      "linalg_vector_norm.default(t2, 1.0, [3])\n");
+  EXPECT_FALSE(OfTwo("aten::_cdist_forward", {5, 4, 6}, {1, 3, 6}, {{2.0}}, {5, 4, 3}).canonical.changed);
+}
+
+TEST(CanonicalSteps, ProductsWithSomethingAdded) {
+  const auto parts = [](const std::string& op, std::vector<int64_t> a, std::vector<int64_t> b,
+                        std::vector<int64_t> result,
+                        std::vector<std::pair<std::string, Arg>> kwargs = {}) -> std::string {
+    Canonical sum(op, result, {}, result, std::move(kwargs));
+    auto& call = std::get<trace::Call>(sum.forward.steps[0]);
+    for (const auto& sizes : {std::move(a), std::move(b)})
+      call.args.push_back({trace::TensorRef{sum.value(sizes)}});
+    const auto canonical = canonical_steps(sum.trace, sum.forward, {0});
+    std::string ops;
+    for (const size_t step : canonical.steps)
+      ops += std::get<trace::Call>(canonical.forward.steps[step]).op + " ";
+    return ops;
+  };
+  EXPECT_EQ(parts("aten::addmm", {4, 6}, {6, 5}, {4, 5}), "aten::mm aten::add.Tensor ");
+  EXPECT_EQ(parts("aten::baddbmm", {2, 4, 6}, {2, 6, 5}, {2, 4, 5}), "aten::bmm aten::add.Tensor ");
+  EXPECT_EQ(parts("aten::addcmul", {4, 5}, {4, 5}, {4, 5}, {{"value", {0.5}}}),
+            "aten::mul.Tensor aten::mul.Tensor aten::add.Tensor ");
+  EXPECT_EQ(parts("aten::addcdiv", {4, 5}, {4, 5}, {4, 5}), "aten::div.Tensor aten::add.Tensor ");
+  EXPECT_EQ(parts("aten::addmm", {4, 6}, {6, 5}, {4, 5}, {{"beta", {0.5}}}), "aten::addmm ");
+  EXPECT_EQ(parts("aten::addcmul", {5}, {4, 5}, {4, 5}), "aten::addcmul ");
 }
 
 TEST(CanonicalSteps, ANumberAboveZeroIsDrawnSo) {

@@ -12,32 +12,41 @@ namespace nereid::render {
 
 class Canonicalizer {
  public:
+  using Arg = trace::Arg;
+  using Call = trace::Call;
+  using Dims = std::vector<int64_t>;
+
   Canonicalizer(const trace::Trace& trace, const trace::Phase& forward);
   void add_canonical(const trace::Call& call);
   CanonicalSteps take() { return std::move(result_); }
 
- private:
-  using Arg = trace::Arg;
-  using Call = trace::Call;
-  using ValueId = trace::ValueId;
-  using Dims = std::vector<int64_t>;
+  // -- for decompositions --
   struct Number {
     bool there = false;
     double is = 0;
   };
-
   static Number number(const std::vector<Arg>& args, size_t at);
   static Arg list_of(const Dims& dims);
+  const Dims& sizes_of(const Arg& arg) const {
+    return value(std::get<trace::TensorRef>(arg.node).value).sizes;
+  }
+  // A new value, contiguous, in a storage of its own (or a view's).
+  Arg made(const Dims& sizes, trace::DType type, std::optional<trace::StorageId> storage = {});
+  // x as a tensor of these sizes, into `result` where that is given.
+  Arg viewed(const Arg& x, const Dims& sizes, const Call& of, const Arg* result = nullptr);
+  // A part with a result of its own, of its first argument's sizes, or with that of the whole.
+  void part(std::string op, std::vector<Arg> args, Arg result, const Call& of);
+  Arg part(std::string op, std::vector<Arg> args, const Call& of);
+  Arg one(double x) { return filled(x, {1}); }
+
+ private:
+  using ValueId = trace::ValueId;
   static bool is_none(const Arg& arg) { return std::holds_alternative<trace::None>(arg.node); }
   const trace::Value& value(ValueId id) const { return result_.trace.values[static_cast<size_t>(id)]; }
   static const trace::TensorRef* tensor(const Call& call, size_t at) {
     return at < call.args.size() ? std::get_if<trace::TensorRef>(&call.args[at].node) : nullptr;
   }
   void add(Call call);
-  // A new value, contiguous, in a storage of its own (or a view's).
-  Arg made(const Dims& sizes, trace::DType type, std::optional<trace::StorageId> storage = {});
-  // x as a tensor of these sizes, into `result` where that is given.
-  Arg viewed(const Arg& x, const Dims& sizes, const Call& of, const Arg* result = nullptr);
   Arg filled(double x, const Dims& sizes);
   // Dimensions counted from the front, or nothing where these are no dimensions of the value.
   static std::optional<Dims> dims_of(const Arg& arg, size_t rank);
@@ -45,13 +54,6 @@ class Canonicalizer {
   // Decomposes an operator outside the sampler's catalogue into catalogue operators, each added as any call
   // is. False: not one of these.
   bool in_parts(const Call& call);
-  const Dims& sizes_of(const Arg& arg) const {
-    return value(std::get<trace::TensorRef>(arg.node).value).sizes;
-  }
-  // A part with a result of its own, or that of the whole.
-  void part(std::string op, std::vector<Arg> args, Arg result, const Call& of);
-  Arg part(std::string op, std::vector<Arg> args, const Call& of);
-  Arg one(double x) { return filled(x, {1}); }
   // What has a number for each channel of x (its dimension 1), as x's broadcast reads it.
   Arg by_channels(const Arg& of, const Dims& x, const Call& call);
   // relu(x) + w (x - relu(x))

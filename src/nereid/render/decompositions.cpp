@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "nereid/render/canonicalizer.h"
+#include "nereid/render/decompositions_products.h"
 #include "nereid/render/subgraph_source.h"
 
 namespace nereid::render {
@@ -29,8 +30,9 @@ bool Canonicalizer::in_parts(const Call& call) {
       {"aten::rms_norm", &Canonicalizer::with_weights}};
   const auto found = kParts.find(call.op);
   const auto* x = tensor(call, 0);
-  return found != kParts.end() && x != nullptr && value(x->value).dtype == trace::DType::kF32 &&
-         !value(x->value).sizes.empty() && (this->*found->second)(call);
+  if (x == nullptr || value(x->value).dtype != trace::DType::kF32 || value(x->value).sizes.empty())
+    return false;
+  return found != kParts.end() ? (this->*found->second)(call) : decompose_product(*this, call);
 }
 
 trace::Arg Canonicalizer::by_channels(const Arg& of, const Dims& x, const Call& call) {
