@@ -356,6 +356,10 @@ Result<GenerationConfig> read_generation_config(const std::filesystem::path& fol
     NEREID_TRY(const bool drawn, draws->boolean());
     if (!drawn) generation.temperature = 0;
   }
+  NEREID_TRY(const auto longest, given(root, "max_new_tokens"));
+  if (longest) {
+    NEREID_TRY(generation.max_new_tokens, longest->integer(1, kMaxTokens));
+  }
   NEREID_TRY(const auto sizes, given(root, "complete_sizes"));
   if (sizes) {
     NEREID_TRY(generation.complete_sizes, sizes->boolean());

@@ -77,7 +77,8 @@ struct GenerationConfig {
   std::vector<int64_t> eos_token_ids = {};
   std::optional<double> temperature = {}, top_p = {};
   std::optional<int64_t> top_k = {};
-  bool complete_sizes = false;  // ours: sizes in plans are computed (lm/plan_sizes)
+  std::optional<int64_t> max_new_tokens = {};  // of an answer
+  bool complete_sizes = false;                 // ours: sizes in plans are computed (lm/plan_sizes)
 };
 Result<GenerationConfig> read_generation_config(const std::filesystem::path& folder, const Config& config);
 Json generation_json(const Config& config);

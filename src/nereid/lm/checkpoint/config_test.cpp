@@ -153,7 +153,7 @@ TEST(GenerationConfig, EndsWithItsOwnTokens) {
   ASSERT_TRUE(write_file_atomically(
                   folder->path() / "generation_config.json",
                   R"({"eos_token_id": [151645, 151643], "temperature": 0.6, "top_k": 20, "top_p": 0.95,
-          "complete_sizes": true})")
+          "complete_sizes": true, "max_new_tokens": 4096})")
                   .ok());
   const auto read = read_generation_config(folder->path(), *config);
   ASSERT_TRUE(read.ok()) << read.error().message;
@@ -162,6 +162,7 @@ TEST(GenerationConfig, EndsWithItsOwnTokens) {
   EXPECT_EQ(read->top_k, 20);
   EXPECT_EQ(read->temperature, 0.6);
   EXPECT_TRUE(read->complete_sizes);
+  EXPECT_EQ(read->max_new_tokens, 4096);
 
   const auto with = [&](const char* word) {
     EXPECT_TRUE(write_file_atomically(folder->path() / "generation_config.json",

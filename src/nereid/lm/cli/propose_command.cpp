@@ -18,9 +18,10 @@
 //   {"id": 3, "sample": 1, "text": "...", "finish": "end", "tokens": 210, "prompt_tokens": 512,
 //    "seconds": 1.5}
 //        `finish`: "end"; "length": cut; "repeats": the text repeated itself; "program": more could have
-//        followed the program. `seconds`: since the request came. With branches also `from`, when the sample
-//        began, `branch`, "plan" or "kernel", and `shared`, the number of tokens that it shares with the
-//        first sample (of the first: all).
+//        followed the program; "straggler": cut, since it was much longer than the samples of its request
+//        that had ended (lm/engine/stragglers.h). `seconds`: since the request came. With branches also
+//        `from`, when the sample began, `branch`, "plan" or "kernel", and `shared`, the number of tokens that
+//        it shares with the first sample (of the first: all).
 //   {"id": 3, "refused": "..."}    nothing is generated, for this reason
 //   {"id": 3, "over": true}        the request has ended
 //   {"written": 90, "seconds": 0.5}    every half second: tokens of all requests since the last such line
@@ -40,6 +41,7 @@
 #include "nereid/lm/cli/parent_lines.h"
 #include "nereid/lm/engine/repetition.h"
 #include "nereid/lm/engine/runner/generation.h"
+#include "nereid/lm/engine/stragglers.h"
 #include "nereid/lm/plan_sizes/size_completion.h"
 #include "nereid/lm/speculation/branch_policy.h"
 #include "nereid/lm/speculation/trunk.h"
@@ -91,8 +93,9 @@ struct GroupRequest {
   int64_t prompt_tokens = 0, enough = 0, done = 0;
   Stopwatch watch;
   std::vector<SampleRequest> samples;
-  std::vector<size_t> requests;  // the engine's numbers
-  lm::GenerationRequest usual;   // of each: all but prompt and samples
+  std::optional<lm::Stragglers> stragglers;  // once there are samples
+  std::vector<size_t> requests;              // the engine's numbers
+  lm::GenerationRequest usual;               // of each: all but prompt and samples
   uint64_t seed = 0;
   std::vector<std::vector<int64_t>> prompts;  // with each prefill
   std::string task;                           // the last message
@@ -220,6 +223,7 @@ class Proposing {
       return ok_status();
     }));
     if (group.samples.empty()) return samples.expected("at least one sample");
+    group.stragglers.emplace(std::ssize(group.samples));
     NEREID_TRY(const std::string start, root.text_at("branches"));
     std::vector<size_t> places(group.samples.size());
     std::iota(places.begin(), places.end(), 0);
@@ -366,10 +370,16 @@ class Proposing {
       }
     }
     const bool repeats = !token.last && sample.watch.push(token.token);
-    if (!token.last && !repeats && !whole) return;
-    if (repeats || (whole && !token.last)) generation_.cancel(token.request, token.sample);
+    const bool straggles = !token.last && !whole && !repeats && group.stragglers->holds(sample.tokens);
+    if (!token.last && !repeats && !whole && !straggles) return;
+    if (repeats || straggles || (whole && !token.last)) generation_.cancel(token.request, token.sample);
     if (!whole) sample.text += sample.decoder.finish();
-    const char* finish = end ? "end" : whole ? "program" : repeats ? "repeats" : "length";
+    const char* finish = end         ? "end"
+                         : whole     ? "program"
+                         : repeats   ? "repeats"
+                         : straggles ? "straggler"
+                                     : "length";
+    if (end || whole) group.stragglers->ended(sample.tokens);
     finished(id, sample, finish);
   }
 
@@ -438,6 +448,7 @@ Result<Answer> propose(const ProposeOptions& options) {
   if (said.eos_token_ids.empty())
     return input_error("{}: expected an eos_token_id, or a tokenizer with {}: no answer would end",
                        options.model, chat.end_of_message());
+  const int64_t max_new = said.max_new_tokens.value_or(INT64_MAX);
   int64_t longest = options.max_tokens > 0 ? std::min(options.max_tokens, config.max_position_embeddings)
                                            : config.max_position_embeddings;
   const bool on_gpu = loaded.where.is_cuda();
@@ -454,7 +465,7 @@ Result<Answer> propose(const ProposeOptions& options) {
                             {.max_sequences = options.sequences, .max_step_tokens = options.step_tokens});
   longest = std::min(longest, generation.free_blocks() * options.block_size);  // what little memory holds
   write_to_parent({{"ready", true}, {"device", on_gpu ? "cuda" : "cpu"}, {"context", longest}});
-  return Proposing(tokenizer, said, chat, generation, longest, options.turns).run(lines);
+  return Proposing(tokenizer, said, chat, generation, std::min(longest, max_new), options.turns).run(lines);
 }
 
 }  // namespace
