@@ -50,8 +50,8 @@ class ModelProposer : public Proposer {
   const ModelProcess& process() const { return *process_; }
 
  private:
-  // Our models are trained on programs of five, some of which are several calls.
-  static constexpr int kMaxOperators = 8;
+  // Our models are trained on tasks of packages, which have at most as many (`nereid harvest`).
+  static constexpr int kMaxOperators = 12;
 
   ModelProposer() = default;
   Result<Question> question(const Request& request, std::vector<int> samples) const;

@@ -38,9 +38,13 @@ class Run {
     std::vector<int> numbers(static_cast<size_t>(samples));
     std::iota(numbers.begin(), numbers.end(), 0);
     if (!go_on()) return;
-    if (options_.subgraphs && too_large_for(proposer)) return;
-    // Where one right answer is enough, most often the first is one.
     const bool drawn = proposer.samples() && !proposer.paid();
+    if (options_.subgraphs && too_large_for(proposer)) {
+      const std::lock_guard lock(mutex_);
+      if (drawn) drawn_.push_back({.proposer = &proposer, .rank = rank, .waits = true, .first = 0});
+      return;
+    }
+    // Where one right answer is enough, most often the first is one.
     const bool speculates = options_.speculate && proposer.speculates();
     if (options_.first_is_enough && samples > 1 && !speculates) {
       judge_samples(proposer, rank, {0});
@@ -50,17 +54,17 @@ class Run {
     if (go_on() && !waits) judge_samples(proposer, rank, numbers);
     if (!drawn || samples < 2) return;
     const std::lock_guard lock(mutex_);
-    drawn_.push_back({&proposer, rank, waits});
+    drawn_.push_back({.proposer = &proposer, .rank = rank, .waits = waits, .first = 1});
   }
 
   // The program's own text again: what waited (round 0), or bolder samples. Each round once.
   void again(int round) {
     for (; round_ <= round && go_on(); ++round_)
-      for (const auto& [proposer, rank, waits] : drawn_) {
+      for (const auto& [proposer, rank, waits, first] : drawn_) {
         if (!go_on() || fault_of(outcome_) != nullptr || (round_ == 0 && !waits)) continue;
-        std::vector<int> numbers(static_cast<size_t>(options_.samples) - 1);
-        std::iota(numbers.begin(), numbers.end(), 1);
-        judge_samples(*proposer, rank, numbers, round_);
+        std::vector<int> numbers;
+        for (int n = round_ == 0 ? first : 1; n < std::max(1, options_.samples); ++n) numbers.push_back(n);
+        if (!numbers.empty()) judge_samples(*proposer, rank, numbers, round_);
       }
   }
 
@@ -323,7 +327,8 @@ class Run {
   struct Drawn {
     proposers::Proposer* proposer;
     int rank;
-    bool waits;  // for subgraphs, with all but the first
+    bool waits;  // for subgraphs, with all samples from the first of these on
+    int first;
   };
   std::vector<Drawn> drawn_{};        // who may be asked again; one thread's after `with`
   int round_ = 0;                     // the next of `again`

@@ -425,10 +425,10 @@ TEST_F(SearchTest, ATargetEndsTheSearch) {
 class Reader : public proposers::Proposer {
  public:
   using Read = std::function<std::string(bool again, int sample, int round)>;
-  explicit Reader(Read read) : read_(std::move(read)) {}
+  explicit Reader(Read read, int max_operators = 8) : read_(std::move(read)), max_operators_(max_operators) {}
   std::string_view name() const override { return "reader"; }
   bool samples() const override { return true; }
-  int max_operators() const override { return 8; }
+  int max_operators() const override { return max_operators_; }
   Result<proposers::Answer> propose(const proposers::Request& request, Deadline) override {
     const bool again = request.source.find("torch.ops.aten.relu") != std::string::npos;
     asked.push_back(fmt::format("{}{}.{}", again ? "again " : "", request.round, request.sample));
@@ -438,6 +438,7 @@ class Reader : public proposers::Proposer {
 
  private:
   Read read_;
+  int max_operators_;
 };
 
 TEST_F(SearchTest, AProgramThatIsMisreadIsRewrittenFromItsTrace) {
@@ -492,6 +493,14 @@ TEST_F(SearchTest, WhileNothingIsVerifiedItIsDrawnMoreBoldly) {
   EXPECT_THAT(late.asked, testing::Not(Contains("3.1")));
   Reader slow([](bool, int sample, int round) { return fmt::format("SLOW raise {} {}", sample, round); });
   EXPECT_FALSE(run(*evaluator(), {&slow}, {.deadline = Deadline::after(0), .samples = 2}).all_tried);
+}
+
+TEST_F(SearchTest, AProgramTooLargeForAProposerIsAskedAboutWholeWhereItsSubgraphsFail) {
+  Reader reader([](bool again, int sample, int) { return again || sample < 1 ? "raise" : "BYTES 1e12"; }, 0);
+  const Outcome outcome = run(*evaluator(), {&reader}, {.samples = 2, .first_is_enough = true});
+  ASSERT_TRUE(outcome.best);
+  EXPECT_EQ(outcome.best->proposer, "reader");
+  EXPECT_THAT(reader.asked, ElementsAre("again 0.0", "again 0.1", "0.0", "0.1"));
 }
 
 TEST_F(SearchTest, TheSameCodeIsJudgedOnce) {
