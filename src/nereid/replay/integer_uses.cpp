@@ -81,6 +81,8 @@ class Follower {
     use_.limited |= takes(floats_, call) &&
                     (compares(name) || one_of(name, {"histc", "bucketize", "searchsorted", "_to_copy"}));
     if (!same && !derived) return;
+    if (same) note_marks(call, name);
+    use_.divided |= makes_integers(call) && one_of(name, {"floor_divide", "remainder", "fmod", "div"});
     const auto listed = trace::listed(call.op);
     if (listed == trace::Listed::kView || listed == trace::Listed::kQuery ||
         listed == trace::Listed::kAllocation)
@@ -117,6 +119,17 @@ class Follower {
     if (listed == trace::Listed::kAttention) return spread(call, false, is_mask_);
     use_.obscure = true;
     use_.compared_alone = false;
+  }
+
+  void note_marks(const trace::Call& call, std::string_view name) {
+    const auto how = indexing(name);
+    if (!one_of(name, {"eq", "ne"}) && !(how && how->fixed_dim == 1)) return;
+    const auto note = [&](const Arg& arg) {
+      if (const auto* number = std::get_if<int64_t>(&arg.node); number && *number < 0)
+        use_.marks.insert(*number);
+    };
+    for (const auto& arg : call.args) note(arg);
+    for (const auto& [key, arg] : call.kwargs) note(arg);
   }
 
   static bool compares(std::string_view name) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <set>
 
 #include "nereid/trace/trace.h"
 
@@ -26,6 +27,12 @@ struct IntegerUse {
   // They are brought into a range (a remainder, a clamp) before they are used as anything else: any number
   // is legal whose sign a sample has, for remainders of negative numbers differ between languages.
   bool reduced = false;
+
+  // They are divided with a whole quotient, or what remains is taken: of negative numbers languages make
+  // different ones.
+  bool divided = false;
+  // Negative numbers that the forward asks for (ignore_index, y != -100): any place may hold one.
+  std::set<int64_t> marks = {};
 
   bool indexes() const { return bound != kNoBound; }
   // They are numbers that the forward computes with, and nothing else: any number is legal.

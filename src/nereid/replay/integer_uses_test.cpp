@@ -60,6 +60,23 @@ TEST(IntegerUses, ARemainderIsWithinBoundsWhateverItIsTakenOf) {
   EXPECT_TRUE(t.use().multiplied);
 }
 
+TEST(IntegerUses, WholeQuotientsAndMarksAreNoted) {
+  Task t;
+  const auto divisor = t.s.tensor({8}, DType::kI64), logits = t.s.tensor({8, 100});
+  EXPECT_FALSE(t.use().divided);
+  t.call("aten::div.Tensor", {tensor_arg(t.i), tensor_arg(divisor)}, {8});
+  EXPECT_FALSE(t.use().divided) << "a floating-point quotient";
+  t.call("aten::floor_divide", {tensor_arg(t.i), tensor_arg(divisor)}, {8}, DType::kI64);
+  EXPECT_TRUE(t.use().divided);
+  EXPECT_TRUE(t.use().marks.empty());
+  t.call("aten::embedding", {tensor_arg(logits), tensor_arg(t.i), Arg{int64_t{-1}}}, {8, 100});
+  EXPECT_TRUE(t.use().marks.empty()) << "no padding";
+  t.call("aten::ne.Scalar", {tensor_arg(t.i), Arg{int64_t{-7}}}, {8}, DType::kBool);
+  t.call("aten::nll_loss", {tensor_arg(logits), tensor_arg(t.i), Arg{}, Arg{int64_t{1}}, Arg{int64_t{-100}}},
+         {});
+  EXPECT_EQ(t.use().marks, (std::set<int64_t>{-100, -7}));
+}
+
 TEST(IntegerUses, WhatIsComparedAloneIsAMask) {
   Task t;
   const auto range = t.s.tensor({8}, DType::kI64), x = t.s.tensor({8});

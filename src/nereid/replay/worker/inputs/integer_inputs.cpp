@@ -339,7 +339,7 @@ bool widen_numbers(at::Tensor tensor, InputDistribution kind, const IntegerUse& 
   };
   const auto larger = own.to(c10::kDouble).mul(drawn().mul(kOctaves).exp2());
   const auto [least, most] = range_of_type(type);
-  const bool keeps_sign = least >= 0 || (use.reduced && s.low >= 0);
+  const bool keeps_sign = least >= 0 || ((use.reduced || use.divided) && s.low >= 0);
   const auto numbers = far          ? near_limit_rows(own, most, keeps_sign, generator)
                        : keeps_sign ? larger
                                     : at::where(drawn().lt(0.5), larger.neg(), larger);
@@ -347,6 +347,25 @@ bool widen_numbers(at::Tensor tensor, InputDistribution kind, const IntegerUse& 
   if (made.equal(own)) return false;
   tensor.copy_(made);
   return true;
+}
+
+}  // namespace
+
+namespace {
+
+// Marks stay where they are; where the forward itself asks for them, some leave their place, and some come.
+at::Tensor marked_again(const at::Tensor& flat, const at::Tensor& made, InputDistribution kind,
+                        const IntegerUse& use, at::Generator generator) {
+  constexpr double kLeave = 0.5, kCome = 0.125;
+  const auto marks = flat.lt(0);
+  const int64_t mark = flat.min().item().toLong();
+  const bool one = all_true(flat.eq(mark).logical_or(marks.logical_not()));
+  if (kind != InputDistribution::kRedrawn || !one || !use.marks.contains(mark))
+    return at::where(marks, flat, made);
+  const auto drawn = at::rand(flat.sizes(), generator, at::TensorOptions().dtype(c10::kFloat));
+  auto now = at::where(marks, drawn.ge(kLeave), drawn.lt(kCome));
+  now.reshape({-1})[made.reshape({-1}).argmax()] = false;  // one place holds a number
+  return at::where(now, at::full_like(flat, mark), made);
 }
 
 }  // namespace
@@ -374,7 +393,7 @@ bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse
   }
   const auto made = redraw_rows(sample, kind, use, limits, generator);
   if (!made) return false;
-  const auto kept = marked ? at::where(marks, flat, *made) : *made;
+  const auto kept = marked ? marked_again(flat, *made, kind, use, generator) : *made;
   if (kept.equal(flat)) return false;
   tensor.copy_(kept.reshape(own.sizes()));
   return true;

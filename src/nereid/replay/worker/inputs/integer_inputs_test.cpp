@@ -198,6 +198,23 @@ TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
       << "no rule gives the ends";
 }
 
+TEST_F(IntegerInputs, MarksThatTheForwardAsksForMove) {
+  auto own = at::randint(0, 10, {8, 50}, at::kLong);
+  own.narrow(1, 0, 20).fill_(-100);
+  for (const auto kind : kKinds)
+    for (const bool named : {false, true}) {
+      auto labels = own.clone();
+      EXPECT_TRUE(redraw(labels, kind,
+                         {.bound = 1000, .marks = named ? std::set<int64_t>{-100} : std::set<int64_t>{}}));
+      const bool moves = named && kind == InputDistribution::kRedrawn;
+      EXPECT_EQ(labels.lt(0).equal(own.lt(0)), !moves);
+      EXPECT_TRUE(all(labels.ge(0).logical_or(labels.eq(-100))));
+      EXPECT_TRUE(labels.ge(0).any().item().toBool());
+    }
+  auto all_marks = at::full({4}, -100, at::kLong);
+  EXPECT_FALSE(redraw(all_marks, InputDistribution::kRedrawn, {.marks = {-100}}));
+}
+
 TEST_F(IntegerInputs, LargeTensorsKeepTheStructureThatTheyHave) {
   constexpr int64_t kRows = 1100, kColumns = 4000;
   static_assert(kRows * kColumns > kMaxSearched);
@@ -242,9 +259,9 @@ TEST_F(IntegerInputs, NumbersThatAreComputedWithGetAnotherSignAndSize) {
   auto bytes = at::randint(0, 100, {16, 64}, at::kByte);
   ASSERT_TRUE(redraw(bytes, flipped, computed));
   EXPECT_GT(number(bytes.to(at::kLong).max()), 127);
-  for (const IntegerUse use : {IntegerUse{}, IntegerUse{.bound = 1000, .compared_alone = false},
-                               IntegerUse{.obscure = true, .compared_alone = false},
-                               IntegerUse{.compared_alone = false, .limited = true}}) {
+  for (const IntegerUse& use : {IntegerUse{}, IntegerUse{.bound = 1000, .compared_alone = false},
+                                IntegerUse{.obscure = true, .compared_alone = false},
+                                IntegerUse{.compared_alone = false, .limited = true}}) {
     auto kept = at::randint(0, 100, {16, 64}, at::kLong);
     EXPECT_FALSE(redraw(kept, flipped, use));
   }
