@@ -8,6 +8,7 @@
 #include "nereid/ttir/analysis/parameter_uses.h"
 #include "nereid/ttir/exec/executor.h"
 #include "nereid/ttir/exec/lowering/lowering.h"
+#include "nereid/ttir/exec/lowering/masked_divisions.h"
 #include "nereid/ttir/exec/machine.h"
 #include "nereid/ttir/exec/races/race_log.h"
 #include "nereid/ttir/exec/sanitizer.h"
@@ -50,6 +51,7 @@ Result<Kernel> Kernel::load(std::string_view text) {
         {f.parameter_names[k], to_string(type), uses[k].read, uses[k].written, uses[k].chosen});
   }
   program->uses = memory_uses(program->module, f);
+  spare_masked_divisions(program->module);
   NEREID_TRY(program->code, lower(program->module, f));
   return Kernel(std::move(program));
 }
