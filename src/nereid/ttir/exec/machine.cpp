@@ -84,6 +84,9 @@ void Machine::start(int64_t linear_id, std::array<int64_t, 3> program_id) {
   pc = 0;
   spins = 0;
   polled = waits = false;
+  late.clear();
+  arrives = false;
+  stalls = 0;
   lane_log.barrier();
   overflow_location = prologue_overflow_;
   running = true;
@@ -124,7 +127,18 @@ void Machine::run_prologue() {
   prologue_overflow_ = overflow_location;
 }
 
+void Machine::arrive() {
+  arrives = false;
+  for (const auto& l : late) atomic_rmw(l.rmw, l.elem, l.memory, l.operand);
+  late.clear();
+}
+
 Machine::State Machine::resume(int64_t) {
+  if (stalls > 0) {
+    --stalls;
+    return State::kYielded;
+  }
+  if (arrives) arrive();
   running = true;
   waited = waits;
   waits = false;
@@ -134,6 +148,7 @@ Machine::State Machine::resume(int64_t) {
     wants_yield = false;
     return State::kYielded;
   }
+  arrive();
   return State::kFinished;
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "nereid/ttir/exec/atomic.h"
 #include "nereid/ttir/exec/elementwise/elementwise.h"
 #include "nereid/ttir/exec/executor.h"
 #include "nereid/ttir/exec/races/happens_before.h"
@@ -152,6 +153,17 @@ class Machine {
   double count();           // runs the program, adding up the flops of its instructions
   void reset();             // forgets the values of the last program
 
+  // What a tile's lanes but the first have still to do to memory: where programs switch, atomics whose
+  // results are not used happen as late as they may, at the program's next barrier (docs/verdicts.md,
+  // `order-dependent`).
+  struct LateAtomic {
+    void* memory;
+    uint64_t operand;
+    Rmw rmw;
+    Elem elem;
+  };
+  void arrive();  // does it
+
   // For handlers.
   Value& slot(int32_t index) { return slots_[static_cast<size_t>(index)]; }
   const LaunchContext& context() const { return context_; }
@@ -199,6 +211,9 @@ class Machine {
   bool waits = false;      // it gave way because it polled in vain
   bool waited = false;     // and did so the last time
   bool switches = false;   // it gives way after every atomic
+  std::vector<LateAtomic> late;
+  bool arrives = false;  // when it goes on
+  int stalls = 0;        // how often it gives way before
   LocationId poll_location = -1;
   int64_t stores = 0;
   double flops = 0;                // of the programs so far, but for the prologue's

@@ -68,8 +68,9 @@ bool Schedule::resume(size_t which) {
   const auto state = r.machine->resume(0);
   if (state == Machine::State::kTimedOut) return false;
   const bool finished = state == Machine::State::kFinished;
-  r.waits = state == Machine::State::kYielded && r.machine->waits;
-  if (finished || !r.waits || r.machine->stores != before)
+  const bool stalls = state == Machine::State::kYielded && r.machine->stalls > 0;
+  r.waits = stalls || (state == Machine::State::kYielded && r.machine->waits);
+  if (finished || stalls || !r.waits || r.machine->stores != before)
     quiet_ = 0;
   else
     ++quiet_;

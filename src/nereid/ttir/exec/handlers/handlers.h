@@ -17,6 +17,7 @@ enum InstructionFlag : uint8_t {
   kReleases = 128,  // of an atomic
   kAcquires = 4,    // of an atomic
   kHandsRound = 8,  // a scalar atomic whose result is used: its lowering ends with a barrier
+  kForgotten = 2,   // an atomic whose result is not used
 };
 
 // Instruction::axis of a load whose result is used up before anything is written: it may stay where it is.

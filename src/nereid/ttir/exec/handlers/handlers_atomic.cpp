@@ -6,6 +6,13 @@
 namespace nereid::ttir::handlers {
 namespace {
 
+// Of every other program whose lanes are late, by chance: the others get to read what is not there yet.
+constexpr int kStalls = 32;
+bool is_slow(int64_t program) {
+  return ((static_cast<uint64_t>(program) + 1) * 0x9e3779b97f4a7c15 >> 63) != 0;
+}
+constexpr size_t kMostLate = size_t{1} << 20;
+
 // Reads an operand's lanes whatever its form.
 struct Lanes {
   const std::byte* data;
@@ -24,8 +31,10 @@ Lanes lanes_of(Machine& m, const Instruction& i, int which, Elem elem) {
 // Runs `update(lane, memory)` on every lane and keeps the old bits as the result. `writes_the_same`: an
 // update that leaves the bits as they are publishes what its program did all the same; one that adds zero, or
 // compares in vain, is how a program polls.
+// `late`: lanes but the first only say what they will do.
 template <class F>
-void update_lanes(Machine& m, const Instruction& i, int mask, bool writes_the_same, F update) {
+void update_lanes(Machine& m, const Instruction& i, int mask, bool writes_the_same, bool late, F update) {
+  if (!late && i.rank > 0) m.arrive();
   const int bytes = elem_bytes(i.out_elem);
   Access a;
   a.pointers = &m.slot(i.in[0]);
@@ -45,7 +54,7 @@ void update_lanes(Machine& m, const Instruction& i, int mask, bool writes_the_sa
     const std::byte* memory = m.buffer(buffer_of(address)).data + offset_of(address);
     const uint64_t bits = update(lane, const_cast<std::byte*>(memory));
     std::memcpy(old->data() + lane * bytes, &bits, static_cast<size_t>(bytes));
-    const bool changed = std::memcmp(memory, &bits, static_cast<size_t>(bytes)) != 0;
+    const bool changed = late || std::memcmp(memory, &bits, static_cast<size_t>(bytes)) != 0;
     if (changed) {
       ++m.stores;
       m.polled = false;
@@ -60,7 +69,10 @@ void update_lanes(Machine& m, const Instruction& i, int mask, bool writes_the_sa
   });
   if (i.flags & kHandsRound) note_barrier(m);
   // A program that goes on polling stays one that waits.
-  if (m.switches && !(m.polled && m.waited)) m.wants_yield = true, m.running = false;
+  const bool yields = m.switches && !(m.polled && m.waited);
+  if (yields) m.wants_yield = true, m.running = false;
+  if (yields && i.rank == 0 && !m.late.empty() && is_slow(m.linear)) m.stalls = kStalls;
+  if (i.flags & kHandsRound) yields ? void(m.arrives = true) : m.arrive();
   if (i.lanes == 1 && i.rank == 0) {
     const int64_t bits = canonical_bits(old->data(), i.out_elem);
     m.pool().release(old);
@@ -76,15 +88,18 @@ void atomic_rmw(Machine& m, const Instruction& i) {
   const auto rmw = static_cast<Rmw>(i.axis);
   const Lanes value = lanes_of(m, i, 1, i.out_elem);
   const bool adds = rmw == Rmw::kAdd || rmw == Rmw::kFadd || rmw == Rmw::kOr;
-  update_lanes(m, i, i.flags & kHasMask ? 2 : -1, !adds, [&](int64_t lane, void* memory) {
-    return ttir::atomic_rmw(rmw, i.out_elem, memory, value[lane]);
+  const bool late = m.switches && i.lanes > 1 && (i.flags & kForgotten) && m.late.size() < kMostLate;
+  update_lanes(m, i, i.flags & kHasMask ? 2 : -1, !adds, late, [&](int64_t lane, void* memory) -> uint64_t {
+    if (!late || lane == 0) return ttir::atomic_rmw(rmw, i.out_elem, memory, value[lane]);
+    m.late.push_back({memory, value[lane], rmw, i.out_elem});
+    return 0;  // a result that no operation uses
   });
 }
 
 // in: pointers, compared, stored.
 void atomic_cas(Machine& m, const Instruction& i) {
   const Lanes compared = lanes_of(m, i, 1, i.out_elem), stored = lanes_of(m, i, 2, i.out_elem);
-  update_lanes(m, i, -1, false, [&](int64_t lane, void* memory) {
+  update_lanes(m, i, -1, false, false, [&](int64_t lane, void* memory) {
     return atomic_compare_exchange(i.out_elem, memory, compared[lane], stored[lane]);
   });
 }

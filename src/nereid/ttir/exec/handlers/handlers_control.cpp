@@ -114,6 +114,9 @@ void assertion(Machine& m, const Instruction& i) {
 
 void nothing(Machine&, const Instruction&) {}
 
-void barrier(Machine& m, const Instruction&) { note_barrier(m); }
+void barrier(Machine& m, const Instruction&) {
+  note_barrier(m);
+  m.arrive();
+}
 
 }  // namespace nereid::ttir::handlers

@@ -22,6 +22,7 @@ Access access_of(Machine& m, const Instruction& i, int bytes, int mask) {
 
 // in: pointers, mask, other. A lane that is off takes `other`, or zero.
 void load(Machine& m, const Instruction& i) {
+  if (!m.late.empty()) m.arrive();
   const int bytes = elem_bytes(i.out_elem);
   const Access a = access_of(m, i, bytes, i.flags & kHasMask ? 1 : -1);
   const bool everywhere = a.mask == nullptr || (a.mask->form == Form::kUniform && a.mask->base != 0);

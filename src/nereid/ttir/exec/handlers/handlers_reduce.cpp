@@ -33,7 +33,9 @@ Extent extent_of(const Instruction& i) {
 void barrier_of_all(Machine& m, const Extent& e) {
   constexpr int64_t kWarp = 32;
   note_reads_used(m);
-  if (e.outer == 1 && e.inner == 1 && e.axis > kWarp) note_barrier(m);
+  if (e.outer != 1 || e.inner != 1 || e.axis <= kWarp) return;
+  note_barrier(m);
+  m.arrive();
 }
 
 const std::byte* input(Machine& m, const Instruction& i, size_t which, Elem elem) {

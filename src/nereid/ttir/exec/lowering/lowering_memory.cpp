@@ -114,7 +114,10 @@ void Lowering::lower_atomic(const Op& op) {
   const std::string& sem = op.text("sem");
   code_->communicates = true;
   if (sem == "release" || sem == "acq_rel") i.flags |= kReleases;
-  if (!used(op.results[0])) return;
+  if (!used(op.results[0])) {
+    i.flags |= kForgotten;
+    return;
+  }
   code_->synchronizes = true;
   if (sem == "acquire" || sem == "acq_rel") i.flags |= kAcquires;
   if (!type(op.results[0]).tensor) i.flags |= kHandsRound;
