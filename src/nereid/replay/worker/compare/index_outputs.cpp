@@ -116,6 +116,23 @@ std::vector<IndexMaker> index_makers(const trace::Trace& trace) {
   return makers;
 }
 
+bool uses_places(const trace::Trace& trace, const std::vector<IndexMaker>& makers) {
+  const auto* judged = judged_phase(trace);
+  const auto storage_of = [&](ValueId value) { return trace.values[static_cast<size_t>(value)].storage; };
+  const auto reads = [&](const trace::Arg& arg, const IndexMaker& maker) {
+    return std::ranges::any_of(trace::tensors_in(arg),
+                               [&](ValueId v) { return storage_of(v) == storage_of(maker.result); });
+  };
+  return std::ranges::any_of(makers, [&](const IndexMaker& maker) {
+    if (reads(judged->output, maker)) return true;
+    return std::ranges::any_of(judged->steps, [&](const trace::Step& step) {
+      const auto* call = std::get_if<trace::Call>(&step);
+      return !call || std::ranges::any_of(call->args, [&](const auto& arg) { return reads(arg, maker); }) ||
+             std::ranges::any_of(call->kwargs, [&](const auto& arg) { return reads(arg.second, maker); });
+    });
+  });
+}
+
 std::optional<IndexOutput> index_output(const trace::Trace& trace, const std::vector<IndexMaker>& makers,
                                         ValueId output) {
   const auto* judged = judged_phase(trace);

@@ -26,6 +26,8 @@ struct IndexMaker {
   trace::ValueId values = -1;       // of topk: its other result
 };
 std::vector<IndexMaker> index_makers(const trace::Trace& trace);
+// Whether the places themselves are used, by a later call or as an output: of top-k and its kin they may not.
+bool uses_places(const trace::Trace& trace, const std::vector<IndexMaker>& makers);
 
 // The way from a maker's result to an output: copies that keep the order of elements, and views.
 struct IndexOutput {

@@ -79,7 +79,7 @@ class ReferenceRole : public Role {
     forward_.read_traits();
     tracks_unmoved_ = request.document.value("unmoved", false);
     unmoved_.clear();
-    inputs_.load(forward_.coarse, !forward_.makers.empty());
+    inputs_.load(forward_.coarse, uses_places(trace(), forward_.makers));
     has_exponents_ = !exponent_operands(trace()).empty();
     Json written = Json::array();
     const auto inputs = trace::tensors_in(program.phases()[program.judged()].phase->inputs);

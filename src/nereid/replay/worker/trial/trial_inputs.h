@@ -19,7 +19,8 @@ class TrialInputs {
  public:
   explicit TrialInputs(const Loaded& loaded) : loaded_(loaded) {}  // which outlives it
 
-  // Once the task is loaded. `coarse`: the forward rounds to 16 bits or less; `chooses`: it makes indices.
+  // Once the task is loaded. `coarse`: the forward rounds to 16 bits or less; `chooses`: it uses places
+  // that it has chosen.
   void load(bool coarse, bool chooses);
   // Whether inputs of this distribution mean something for this forward.
   bool may_be(InputDistribution kind) const { return kind != InputDistribution::kClose || may_be_close_; }
