@@ -4,6 +4,8 @@
 #include <limits>
 #include <string_view>
 
+#include "nereid/replay/structure.h"
+#include "nereid/replay/worker/operators.h"
 #include "nereid/replay/worker/trial/forward_traits.h"
 #include "nereid/replay/worker/trial/undecided_elements.h"
 #include "nereid/trace/op_table.h"
@@ -30,6 +32,30 @@ struct StandIn {
 };
 constexpr StandIn kStandIns[] = {{1e9, 1e9}, {-1e12, 1e12}, {3e4, 3e4}};
 
+// Casts of infinities and NaNs to integers give another number: what a CPU makes of them is not defined, and
+// hides what they reach.
+std::optional<Replay::Exchange> other_casts(const TrialForward& forward) {
+  constexpr double kOther = 55;
+  const auto& trace = forward.trace();
+  const auto type = [&](trace::ValueId id) { return trace.values[static_cast<size_t>(id)].dtype; };
+  const auto& steps = judged_forward(trace)->steps;
+  std::set<int> casts;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto* call = std::get_if<trace::Call>(&steps[i]);
+    if (call == nullptr) continue;
+    const auto name = trace::split_name(call->op).name;
+    if (name != "_to_copy" && name != "to" && name != "copy" && name != "copy_") continue;
+    for (const auto made : trace::tensors_in(call->result))
+      if (trace::is_integral(type(made)) && type(made) != trace::DType::kBool)
+        casts.insert(static_cast<int>(i));
+  }
+  if (casts.empty()) return std::nullopt;
+  return [casts](int step, trace::ValueId, const at::Tensor& operand) {
+    if (!casts.contains(step) || !c10::isFloatingType(operand.scalar_type())) return operand;
+    return operand.masked_fill(operand.isfinite().logical_not(), kOther);
+  };
+}
+
 }  // namespace
 
 bool leave_out_conventions(TrialForward& forward, const Trial& trial, const Comparison& comparison,
@@ -37,6 +63,7 @@ bool leave_out_conventions(TrialForward& forward, const Trial& trial, const Comp
   if (!holds_no_numbers(trial) || handles_nans(forward.trace())) return false;
   std::vector<Change> changes;
   for (const auto& other : kStandIns) changes.push_back({.nan = other.nan, .infinity = other.infinity});
+  if (const auto casts = other_casts(forward)) changes.push_back({.exchange = *casts});
   // What attention makes of a query that is no number may be hidden by a bound.
   if (has_attention(forward.trace()))
     for (const double large : {1e9, -1e9}) changes.push_back({.odd_attention = large});
