@@ -141,7 +141,8 @@ ttir::Finding finding_from_json(const Json& j) {
 Json to_json(const Trial& t) {
   return {{"seed", t.seed},         {"distribution", static_cast<int>(t.distribution)},
           {"perturb", t.perturb},   {"gentle", t.gentle},
-          {"narrowed", t.narrowed}, {"sanitize", t.sanitize}};
+          {"narrowed", t.narrowed}, {"deciding", t.deciding},
+          {"sanitize", t.sanitize}};
 }
 
 Trial trial_from_json(const Json& j) {
@@ -150,6 +151,7 @@ Trial trial_from_json(const Json& j) {
           .perturb = j.at("perturb"),
           .gentle = j.at("gentle"),
           .narrowed = j.at("narrowed"),
+          .deciding = j.at("deciding"),
           .sanitize = j.at("sanitize")};
 }
 

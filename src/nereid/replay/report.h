@@ -63,6 +63,7 @@ struct Trial {
   // Numbers of other distributions that are larger than the task's own, m at the most, become
   // m (|x| / m)^(1 / 2^narrowed).
   int narrowed = 0;
+  int deciding = 0;  // of kState: 0, or which of DecidingState::trials; then other state stays near its own
   bool sanitize = true;  // CPU: the executor's sanitizer. CUDA: the fenced replay
 };
 

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "nereid/base/memory.h"
+#include "nereid/replay/deciding_state.h"
 #include "nereid/replay/host/worker_session.h"
 #include "nereid/trace/format/codec.h"
 
@@ -105,8 +106,7 @@ void WorkerSession::plan() {
   for (const auto& state : reference_.state) {
     const auto& value = reference_.values[static_cast<size_t>(state.value)];
     facts_.state |= (state.parameter || state.persistent) && trace::is_floating(value.dtype);
-    facts_.integer_inputs |=
-        state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
+    facts_.integer_inputs |= state.persistent && trace::is_integral(value.dtype) && !counts_batches(state);
   }
   const auto& steps = judged_forward(candidate_)->steps;
   for (size_t i = 0; i < steps.size(); ++i)

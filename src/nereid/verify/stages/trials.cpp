@@ -91,7 +91,7 @@ Status Trials::run(int draw) {
 }
 
 Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool checked, size_t turn,
-                                        int narrowed) {
+                                        int narrowed, int deciding) {
   if (interrupted()) return Error{"interrupted", Blame::kInterrupted};
   const replay::Trial trial{
       .seed = (trial_seed(settings_.seed, static_cast<int>(verdict_.coverage.draws), number) & ~uint64_t{1}) |
@@ -100,18 +100,12 @@ Result<replay::TrialReport> Trials::one(InputDistribution kind, int number, bool
       .perturb = settings_.protocol == Protocol::kNereid,
       .gentle = gentle_,
       .narrowed = narrowed,
+      .deciding = deciding,
       .sanitize = number == 0 || (checked && first_seconds_ < kLongTrial)};
-  NEREID_TRY(auto report, session_.trial(trial, tolerance_on(kind), settings_.within_patience()));
+  NEREID_TRY(auto report,
+             session_.trial(trial, tolerance_on(kind, settings_.tolerance), settings_.within_patience()));
   allow_rebound_state(report, *reference_.trace);
   return report;
-}
-
-// Other input distributions are for what goes wrong altogether; how exactly a sum is taken is judged on the
-// task's own.
-replay::Tolerance Trials::tolerance_on(InputDistribution kind) const {
-  auto tolerance = settings_.tolerance;
-  if (kind != InputDistribution::kOwn) tolerance.slack *= kSlackOnOtherDistributions;
-  return tolerance;
 }
 
 Status Trials::own_inputs(int draw) {
@@ -205,15 +199,18 @@ Status Trials::other_inputs() {
     if (kind == InputDistribution::kState && !session_.facts().state) continue;
     NEREID_TRY_STATUS(other_inputs_of(kind, ++number, i / kinds.size()));
   }
+  const int sides = sides_to_try(*reference_.trace, is_cheap(), brief_);
+  for (int side = 1; side <= sides && good(); ++side)
+    NEREID_TRY_STATUS(other_inputs_of(InputDistribution::kState, ++number, 0, side));
   return ok_status();
 }
 
 // Infinities and NaNs that differ are overflow's where narrower inputs have none.
-Status Trials::other_inputs_of(InputDistribution kind, int number, size_t turn) {
+Status Trials::other_inputs_of(InputDistribution kind, int number, size_t turn, int deciding) {
   const bool finds_most = kind == InputDistribution::kHuge || kind == InputDistribution::kOutliers;
   for (int narrowed = 0; good() && (narrowed == 0 || overflown_ > 0); ++narrowed) {
     overflown_ = 0;
-    NEREID_TRY(const auto report, one(kind, number, !blind_, turn, narrowed));
+    NEREID_TRY(const auto report, one(kind, number, !blind_, turn, narrowed, deciding));
     NEREID_TRY([[maybe_unused]] const bool agreed, take(report, number));
     if (good() && finds_most && turn == 0 && report.applicable && !report.reference_failed)
       NEREID_TRY_STATUS(configurations(kind, number));
@@ -270,7 +267,8 @@ Result<ConfigurationRun> Trials::run_configuration(const replay::ConfiguredRun& 
     return ConfigurationRun{End::kStop};
   }
   const Stopwatch watch;
-  NEREID_TRY(auto report, session_.try_alternatives(run, tolerance_on(kind), settings_.within_patience()));
+  NEREID_TRY(auto report, session_.try_alternatives(run, tolerance_on(kind, settings_.tolerance),
+                                                    settings_.within_patience()));
   allow_rebound_state(report, *reference_.trace);
   configuration_seconds_ += watch.seconds();
   ++configurations_run_;

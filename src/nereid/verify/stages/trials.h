@@ -16,6 +16,12 @@ inline constexpr double kSlackOnOtherDistributions = 16;
 // An error that leaves an output no digit, of its scale.
 inline constexpr double kNoDigit = 0.1;
 
+// Trials of state that decides alone (deciding_state.h). One number is on one side of a bound in each, so
+// these are many; where trials take long (not `cheap`), the first of them.
+int sides_to_try(const trace::Trace& reference, bool cheap, bool brief);
+// What `tolerance` is on inputs of this distribution.
+replay::Tolerance tolerance_on(replay::InputDistribution kind, replay::Tolerance tolerance);
+
 // Runs one session's trials: the task's own inputs, launches left out one at a time, every other kind of
 // input, and the configurations that autotuners were offered. What is found goes into `verdict`: its word
 // stays kVerified while nothing is wrong.
@@ -36,11 +42,11 @@ class Trials {
   bool good() const { return verdict_.kind == VerdictKind::kVerified; }
   // `checked`: every access is looked at (on CUDA: fenced), where the trial is not too long for that.
   // `turn`: how often this kind was tried before (the last bit of the trial's seed).
-  // `narrowed`: see replay::Trial.
+  // `narrowed`, `deciding`: see replay::Trial.
   Result<replay::TrialReport> one(replay::InputDistribution kind, int number, bool checked, size_t turn = 0,
-                                  int narrowed = 0);
+                                  int narrowed = 0, int deciding = 0);
   // Trials of a distribution, narrower until overflow decides nothing; with all configurations.
-  Status other_inputs_of(replay::InputDistribution kind, int number, size_t turn);
+  Status other_inputs_of(replay::InputDistribution kind, int number, size_t turn, int deciding = 0);
   Status own_inputs(int draw);
   int own_draws(int draw) const;
   // Whether a draw of the task's own inputs shows nothing that the first did not, so that another one takes
@@ -64,7 +70,6 @@ class Trials {
   // The calls that tune (configurations.h), on the inputs of the trial before.
   Status tuning(replay::InputDistribution kind, int number);
   void end_by_configurations(replay::InputDistribution kind);
-  replay::Tolerance tolerance_on(replay::InputDistribution kind) const;
   void take_times(const replay::TimeReport& report);
 
   // True where the report is a comparison that agrees; else the verdict says what was wrong (or the kind did

@@ -1,6 +1,7 @@
 // How often a task is tried, and how far its state is changed.
 #include <algorithm>
 
+#include "nereid/replay/deciding_state.h"
 #include "nereid/verify/stages/trials.h"
 
 namespace nereid::verify {
@@ -10,13 +11,19 @@ using replay::InputDistribution;
 namespace {
 
 constexpr int64_t kFewElements = 64;
-constexpr int kMoreDraws = 9;           // of the task's own inputs, where they show little
-constexpr int kMaxRedraws = 150;        // in place of draws whose outputs are those of another one
-constexpr int kMaxUselessRedraws = 40;  // ... where all of them were
-constexpr int kMoreDrawsOfPlaces = 30;  // ... where outputs are integers: some are right by chance
-constexpr int64_t kCheap = 4 << 20;     // bytes of a task
+constexpr int kMoreDraws = 9;                 // of the task's own inputs, where they show little
+constexpr int kMaxRedraws = 150;              // in place of draws whose outputs are those of another one
+constexpr int kMaxUselessRedraws = 40;        // ... where all of them were
+constexpr int kMoreDrawsOfPlaces = 30;        // ... where outputs are integers: some are right by chance
+constexpr int64_t kCheap = 4 << 20;           // bytes of a task
+constexpr int kSomeSides = 8, kFewSides = 2;  // of deciding state, where trials take long
 
 }  // namespace
+
+int sides_to_try(const trace::Trace& reference, bool cheap, bool brief) {
+  const int all = replay::deciding_state(reference).trials;
+  return std::min(all, brief ? kFewSides : cheap ? all : kSomeSides);
+}
 
 bool Trials::has_small_outputs() const {
   const auto& judged = candidate_.trace->phases.at(static_cast<size_t>(candidate_.judged()));
@@ -55,6 +62,13 @@ bool Trials::has_integer_output() const {
   return std::ranges::any_of(trace::tensors_in(judged.output), [&](trace::ValueId value) {
     return trace::is_integral(candidate_.trace->values[static_cast<size_t>(value)].dtype);
   });
+}
+
+// Other input distributions are for what goes wrong altogether; how exactly a sum is taken is judged on the
+// task's own.
+replay::Tolerance tolerance_on(InputDistribution kind, replay::Tolerance tolerance) {
+  if (kind != InputDistribution::kOwn) tolerance.slack *= kSlackOnOtherDistributions;
+  return tolerance;
 }
 
 // State is perturbed as far as the reference bears it: where all of it changed makes it fail, or leaves fewer

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "nereid/replay/deciding_state.h"
 #include "nereid/replay/report.h"
 
 namespace nereid::replay {
@@ -40,6 +41,12 @@ bool perturb(at::Tensor tensor, at::Generator generator);
 // ones, or `any_sign`. Kept is what perturb() keeps.
 // `as_trained`: a tensor of one element keeps its sign and becomes larger, for one draw shows little of it.
 bool widen_state(at::Tensor tensor, bool any_sign, at::Generator generator, bool as_trained = false);
+
+// Each element becomes what side_of() says: of few elements by a choice that begins at `first` and goes on
+// with each, of more by chance. What is never negative stays so unless `any_sign`; `near_bounds`: see
+// DecidingState.
+bool take_sides(at::Tensor tensor, const DecidingState& state, int64_t first, bool any_sign, bool near_bounds,
+                at::Generator generator);
 
 // The largest size of a floating-point tensor's finite numbers; 0 where there are none, or where it holds
 // other numbers.

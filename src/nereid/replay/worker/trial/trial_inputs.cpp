@@ -30,6 +30,7 @@ void TrialInputs::load(bool coarse, bool chooses) {
   by_chance_ = made_by_chance(loaded_.trace);
   searched_ = searched_in_order(loaded_.trace);
   compared_ = compared_numbers(loaded_.trace);
+  deciding_ = deciding_state(loaded_.trace);
   // Of what is computed from a choice among many equals, not every choice can be tried. Of results of 16 bits
   // many are equal by rounding.
   may_be_on_grids_ = !chooses && !coarse;
@@ -119,12 +120,16 @@ void TrialInputs::perturb_state(StorageId storage, const Trial& trial, const std
     if (trial.gentle || (alone && by_chance_[i])) {
       if (state.parameter || running) perturb_constant(tensor, generator);
     } else if ((state.parameter || state.persistent) && !is_structure(state.value, tensor)) {
-      if (c10::isIntegralType(tensor.scalar_type(), true)) {
-        if (trial.distribution == InputDistribution::kRedrawn && tensor.numel() > 1)
+      if (trial.deciding > 0 && c10::isIntegralType(tensor.scalar_type(), true)) {
+        decide(state, tensor, trial, generator);
+      } else if (c10::isIntegralType(tensor.scalar_type(), true)) {
+        if (trial.distribution == InputDistribution::kRedrawn && !counts_batches(state))
           redraw_integers(tensor, trial.distribution, use_in_forward(state.value), {}, generator);
       } else {
         perturb(tensor, generator);
-        if (trial.distribution == InputDistribution::kState) {
+        if (trial.deciding > 0) {
+          decide(state, tensor, trial, generator);
+        } else if (trial.distribution == InputDistribution::kState) {
           const double most = trial.narrowed > 0 ? largest_size(tensor) : 0;
           widen_state(tensor, state.parameter, generator, (trial.seed & 1) != 0);
           narrow(tensor, most, trial.narrowed);
@@ -133,6 +138,20 @@ void TrialInputs::perturb_state(StorageId storage, const Trial& trial, const std
       }
     }
   }
+}
+
+// Of several tensors every other one in turn: next to extremes of all the others few show.
+void TrialInputs::decide(const trace::State& state, const at::Tensor& tensor, const Trial& trial,
+                         at::Generator& generator) {
+  const auto found = std::ranges::find(deciding_.values, state.value);
+  const auto place = found - deciding_.values.begin();
+  const bool alone = deciding_.values.size() == 1;
+  const int64_t turn = trial.deciding - 1;
+  if (found == deciding_.values.end() || (!alone && (place + turn) % 2 != 0)) return;
+  const double most = trial.narrowed > 0 ? largest_size(tensor) : 0;  // of integers: 0
+  take_sides(tensor, deciding_, (alone ? turn : turn / 2) * tensor.numel(), state.parameter,
+             deciding_.near_bounds[static_cast<size_t>(place)], generator);
+  narrow(tensor, most, trial.narrowed);
 }
 
 // A mask by distance that is only compared, or added where it holds an infinity or a number that stands for
@@ -203,7 +222,7 @@ void TrialInputs::put_in_order(ValueId value) {
 bool TrialInputs::has_integer_tables() const {
   return std::ranges::any_of(loaded_.trace.state, [&](const trace::State& state) {
     const auto& value = loaded_.trace.values[state.value];
-    return state.persistent && trace::is_integral(value.dtype) && trace::element_count(value) > 1;
+    return state.persistent && trace::is_integral(value.dtype) && !counts_batches(state);
   });
 }
 

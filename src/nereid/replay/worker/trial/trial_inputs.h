@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "nereid/replay/deciding_state.h"
 #include "nereid/replay/protocol.h"
 #include "nereid/replay/worker/inputs/integer_inputs.h"
 #include "nereid/replay/worker/roles/role.h"
@@ -59,6 +60,8 @@ class TrialInputs {
   bool change_integers(int call, InputDistribution kind, at::Generator& generator);
   bool inputs_have_mask_constant(int call);
   void put_in_order(trace::ValueId value);
+  void decide(const trace::State& state, const at::Tensor& tensor, const Trial& trial,
+              at::Generator& generator);
 
   const Loaded& loaded_;
   bool may_be_on_grids_ = false, may_be_far_ = false, may_be_close_ = false;
@@ -66,6 +69,7 @@ class TrialInputs {
   std::vector<bool> by_chance_;          // of each state
   std::set<trace::StorageId> searched_;  // what the forward searches as sorted rows
   std::vector<double> compared_;         // numbers that the forward compares with
+  DecidingState deciding_;
   std::vector<trace::ValueId> labels_;
   std::map<trace::ValueId, IntegerUse> uses_;
   std::map<trace::ValueId, bool> structures_;
