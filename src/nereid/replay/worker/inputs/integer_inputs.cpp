@@ -203,6 +203,14 @@ std::optional<at::Tensor> redraw_counts(const Sample& s, InputDistribution kind,
   return made;
 }
 
+// Of each row how many flags are set: half of them, about one, or all but about one.
+at::Tensor shares_of_flags(int64_t rows, int64_t columns, at::Generator generator) {
+  const double one = 1.0 / static_cast<double>(std::max<int64_t>(columns, 2));
+  const auto options = at::TensorOptions().dtype(c10::kDouble);
+  const auto kind = at::randint(4, {rows, 1}, generator, options);
+  return at::full({rows, 1}, 0.5, options).masked_fill_(kind.eq(1), one).masked_fill_(kind.eq(2), 1 - one);
+}
+
 struct Domain {
   int64_t low, high;
 };
@@ -246,7 +254,9 @@ std::optional<at::Tensor> redraw_rows(const Sample& s, InputDistribution kind, c
   if (low == high) return std::nullopt;
   if (kind == InputDistribution::kLowest) return at::full_like(s.rows, low);
   if (kind == InputDistribution::kHighest) return at::full_like(s.rows, high);
-  auto made = at::randint(low, high + 1, s.rows.sizes(), generator, kLong);
+  auto made =
+      flags ? at::rand(s.rows.sizes(), generator).lt(shares_of_flags(rows, columns, generator)).to(c10::kLong)
+            : at::randint(low, high + 1, s.rows.sizes(), generator, kLong);
   if (made.numel() == 1 && made.equal(s.rows)) made = at::full_like(made, s.low > low ? low : high);
   return made;
 }
@@ -259,10 +269,13 @@ bool redraw_truths(at::Tensor tensor, InputDistribution kind, at::Generator gene
     tensor.fill_(1);
   else if (tensor.numel() == 1)
     tensor.logical_not_();
-  else if (tensor.is_cpu())
-    tensor.copy_(at::randint(2, tensor.sizes(), generator, kLong));
-  else
-    tensor.random_(0, 2, generator_on(tensor, generator));
+  else {
+    const int64_t columns = tensor.dim() > 0 ? tensor.size(-1) : 1, rows = tensor.numel() / columns;
+    auto sizes = tensor.sizes().vec();
+    if (!sizes.empty()) sizes.back() = 1;
+    const auto shares = shares_of_flags(rows, columns, generator).reshape(sizes).to(tensor.device());
+    tensor.bernoulli_(shares.expand(tensor.sizes()), generator_on(tensor, generator));
+  }
   return !tensor.equal(before);
 }
 

@@ -198,6 +198,17 @@ TEST_F(IntegerInputs, WhatFollowsFromOthersFollowsStill) {
       << "no rule gives the ends";
 }
 
+TEST_F(IntegerInputs, SomeRowsOfFlagsHoldOneAlone) {
+  for (const auto type : {at::kBool, at::kLong}) {
+    auto flags = at::rand({256, 32}).lt(0.5).to(type);
+    ASSERT_TRUE(redraw(flags, InputDistribution::kRedrawn, {}));
+    const auto set = flags.to(at::kLong).sum(1);
+    EXPECT_GT(number(set.eq(1).sum()), 4);
+    EXPECT_GT(number(set.eq(31).sum()), 4);
+    EXPECT_GT(number(set.sub(16).abs().lt(8).sum()), 64);
+  }
+}
+
 TEST_F(IntegerInputs, MarksThatTheForwardAsksForMove) {
   auto own = at::randint(0, 10, {8, 50}, at::kLong);
   own.narrow(1, 0, 20).fill_(-100);
