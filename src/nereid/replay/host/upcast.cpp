@@ -106,11 +106,26 @@ bool concerns(const trace::Trace& trace, const trace::Call& call, const Tf32& tf
       "convolution",      "_convolution",     "conv1d",   "conv2d", "conv3d", "conv_transpose1d",
       "conv_transpose2d", "conv_transpose3d", "conv_tbc", "lstm",   "gru",    "rnn_tanh",
       "rnn_relu"};
-  static constexpr std::string_view kMatmuls[] = {
-      "mm",     "addmm",     "bmm",          "baddbmm",
-      "linear", "matmul",    "mv",           "addmv",
-      "dot",    "bilinear",  "_trilinear",   "einsum",
-      "addbmm", "tensordot", "chain_matmul", "scaled_dot_product_attention"};
+  static constexpr std::string_view kMatmuls[] = {"mm",
+                                                  "addmm",
+                                                  "bmm",
+                                                  "baddbmm",
+                                                  "linear",
+                                                  "matmul",
+                                                  "mv",
+                                                  "addmv",
+                                                  "dot",
+                                                  "bilinear",
+                                                  "_trilinear",
+                                                  "einsum",
+                                                  "addbmm",
+                                                  "tensordot",
+                                                  "chain_matmul",
+                                                  "scaled_dot_product_attention",
+                                                  "lstm_cell",
+                                                  "gru_cell",
+                                                  "rnn_tanh_cell",
+                                                  "rnn_relu_cell"};
   const auto base = base_name(call);
   const bool concerned =
       (tf32.convolutions && std::ranges::find(kConvolutions, base) != std::end(kConvolutions)) ||
@@ -197,8 +212,7 @@ class Upcaster {
         call.op = fmt::format("nereid::draw_{} {}", trace::to_string(own), call.op);
       return;
     }
-    if (concerns(own_, call, tf32_))
-      call.op = (tf32_.truncated ? "nereid::tf32_truncated " : "nereid::tf32 ") + call.op;
+    if (concerns(own_, call, tf32_)) call.op = "nereid::tf32 " + call.op;
     for (auto& arg : call.args) upcast_dtypes(arg);
     for (auto& [key, value] : call.kwargs) upcast_dtypes(value);
   }

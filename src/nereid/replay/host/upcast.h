@@ -5,8 +5,8 @@
 // name. A cast
 //   that is part of the program is upcast too. fp8 stays: rounding to it is what the program means.
 // - Random operators draw in the dtype they had, so that the stream is the same, and are converted.
-// - With `Tf32`, contractions whose operands are f32 get them rounded to TF32, where PyTorch's flags let CUDA
-// do so.
+// - With `Tf32`, contractions whose operands are f32 are marked "nereid::tf32" where PyTorch's flags let CUDA
+// round their factors (worker/tf32_products.h).
 // - With `order_check`, sums make NaN of what hangs on how they are taken: see `PreparedCall`.
 //
 // Only the judged forward is kept; the state and inputs it begins with are converted by the replay.
@@ -23,7 +23,6 @@ namespace nereid::replay {
 // Which contractions may round their f32 operands to TF32.
 struct Tf32 {
   bool convolutions = false, matmuls = false;
-  bool truncated = false;  // as tensor cores read a float32; else rounded, half away from zero
 };
 // As the trace's flags say, and everything with `allow`.
 Tf32 tf32_of(const trace::Trace& trace, bool allow);

@@ -62,14 +62,6 @@ bool one_of(std::string_view name, std::span<const std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Rounds a float64 tensor to the ten mantissa bits of TF32: half away from zero, as the conversion to TF32
-// does, or towards zero, as tensor cores do that are given a float32.
-at::Tensor rounded_to_tf32(const at::Tensor& tensor, bool truncated) {
-  const auto bits = tensor.contiguous().view(c10::kLong).add(truncated ? 0 : int64_t{1} << 41);
-  const auto rounded = bits.bitwise_and(~((int64_t{1} << 42) - 1)).view(c10::kDouble);
-  return at::where(at::isfinite(tensor), rounded, tensor);
-}
-
 }  // namespace
 
 // Converts arguments by the schema's types, noting where tensors go.
@@ -288,8 +280,8 @@ PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& 
   if (const auto space = op.find(' '); space != op.npos) {
     const auto mark = op.substr(0, space);
     op = op.substr(space + 1);
-    if (mark == "nereid::tf32" || mark == "nereid::tf32_truncated")
-      prepared_call.tf32_ = true, prepared_call.tf32_truncated_ = mark == "nereid::tf32_truncated";
+    if (mark == "nereid::tf32")
+      prepared_call.tf32_ = true;
     else if (mark == "nereid::order_check")
       prepared_call.order_check_ = true;
     else if (const auto type =
@@ -326,6 +318,7 @@ PreparedCall PreparedCall::prepare(const trace::Call& call, const trace::Trace& 
     refuse(fmt::format("{} is not run by a replay", op));
   prepared_call.random_ = handle->hasTag(at::Tag::nondeterministic_seeded);
   prepared_call.allocates_ = one_of(base, kAllocators);
+  prepared_call.several_products_ = makes_several_products(base);
 
   const auto& schema = handle->schema();
   if (call.args.size() > schema.arguments().size()) refuse(fmt::format("too many arguments for {}", op));
@@ -359,11 +352,12 @@ void PreparedCall::run(Operands& operands) const {
   }
   if (!op_) return;
   torch::jit::Stack stack(arguments_);
+  const uint64_t id = results_.empty() ? 0 : static_cast<uint64_t>(results_.front());
   for (const auto& slot : tensors_) {
     const auto operand = [&](trace::ValueId value) {
       auto tensor = operands.operand(value, shape_only_);
-      const bool contracted = tf32_ && tensor.scalar_type() == c10::kDouble && is_contracted(slot.argument);
-      return contracted ? rounded_to_tf32(tensor, tf32_truncated_) : tensor;
+      const bool rounds = tf32_ && !several_products_;
+      return rounds ? rounded_factor(*op_, slot.argument, tensor, operands.tf32, id) : tensor;
     };
     if (slot.shape == TensorSlot::Shape::kOne) {
       stack[slot.argument] = operand(slot.values[0]);
@@ -387,7 +381,11 @@ void PreparedCall::run(Operands& operands) const {
     stack[0] = target.to(*draws_in_);
   }
   const auto arguments = order_check_ ? stack : torch::jit::Stack();
-  op_->callBoxed(stack);
+  {
+    std::optional<RoundedProducts> rounded;
+    if (tf32_ && several_products_) rounded.emplace(operands.tf32, id);
+    op_->callBoxed(stack);
+  }
   if (order_check_ && stack.size() == 1 && stack[0].isTensor()) {
     auto result = stack[0].toTensor();
     invalidate_order_sensitive(*op_, arguments, result);
@@ -411,14 +409,6 @@ void PreparedCall::run(Operands& operands) const {
     // then.
     if (tensor.defined()) operands.bind(slot.value, std::move(tensor));
   }
-}
-
-// A contraction's factors; what is added to the product is not rounded.
-bool PreparedCall::is_contracted(size_t argument) const {
-  const auto& name = op_->schema().arguments()[argument].name();
-  const auto& op = op_->schema().name();
-  const bool adds_self = op.find("add") != op.npos;  // addmm, baddbmm, addmv, addbmm
-  return name != "bias" && !(adds_self && name == "self") && name != "hx" && name != "attn_mask";
 }
 
 }  // namespace nereid::replay

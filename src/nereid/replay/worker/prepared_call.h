@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nereid/replay/worker/argument_checks.h"
+#include "nereid/replay/worker/inputs/tf32_products.h"
 #include "nereid/replay/worker/machine.h"
 #include "nereid/trace/trace.h"
 
@@ -30,6 +31,8 @@ class Operands {
   // A generator's state, kept under a number, and put back; the default ones where there is no name.
   virtual void save_generator(int64_t number, const std::string& name) = 0;
   virtual void restore_generator(int64_t number, const std::string& name) = 0;
+  // How calls that may use TF32 round the factors of their products.
+  Tf32Rounding tf32;
 };
 
 class PreparedCall {
@@ -94,10 +97,9 @@ class PreparedCall {
   std::vector<ResultSlot> result_slots_;
   std::vector<trace::ValueId> reads_, writes_, results_, bound_results_;
   bool random_ = false, only_metadata_ = false, allocates_ = false, shape_only_ = false;
-  bool tf32_ = false;  // marked by `upcast`: contracted operands are rounded to TF32
-  bool tf32_truncated_ = false;
-  bool is_contracted(size_t argument) const;
-  bool order_check_ = false;  // marked by `upcast`: see order_sensitivity.h
+  bool tf32_ = false;              // marked by `upcast`: factors are rounded to TF32 (tf32_products.h)
+  bool several_products_ = false;  // ... those inside, too
+  bool order_check_ = false;       // marked by `upcast`: see order_sensitivity.h
 };
 
 }  // namespace nereid::replay

@@ -78,6 +78,7 @@ class Replay : private Operands {
   // Called with each result of the calls that follow, which it may change; until it is given none.
   using Watcher = std::function<void(trace::StorageId, at::Tensor)>;
   void watch_results(Watcher watcher) { watcher_ = std::move(watcher); }
+  using Operands::tf32;
   // Called with each operand of the judged forward's calls, by step: what it gives is taken instead.
   using Exchange = std::function<at::Tensor(int step, trace::ValueId, const at::Tensor&)>;
   void exchange_operands(Exchange exchange) { exchange_ = std::move(exchange); }

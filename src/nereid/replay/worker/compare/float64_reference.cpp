@@ -166,6 +166,7 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
     replay_->bind_storage(id, converted(own, id, change));
   }
   if (change.exchange) replay_->exchange_operands(change.exchange);
+  replay_->tf32 = change.tf32;
   reorder_ = change.reorder;
   watch(change.watch);
   if (change.rounding) round_on_the_way(*change.rounding, change.coarse, change.exchange);

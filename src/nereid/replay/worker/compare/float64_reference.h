@@ -56,6 +56,7 @@ struct Change {
   double scale = 1;                                       // of all floating-point state and inputs
   std::optional<std::set<trace::StorageId>> scaled = {};  // ... or of these alone
   double nudge_times = 1;
+  Tf32Rounding tf32 = {};  // of products that the upcast marked
 };
 
 // Upcast to float64 or in its own dtype. Holds no tensors between runs.

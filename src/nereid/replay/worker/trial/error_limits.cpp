@@ -13,6 +13,7 @@ constexpr double kNearly = 1024;  // times what is allowed
 // distributions) is an ulp of float32 times 2^16.
 constexpr double kNearlyWide = 32 * kNearly;
 constexpr int kTimesToRound = 4, kTimesToRoundCoarse = 8;
+constexpr uint64_t kTimesToMix = 8;
 constexpr double kNearlyCoarse = 16;
 constexpr int64_t kFew = 64;  // elements of an output that may all lie where chance has put them
 
@@ -56,6 +57,12 @@ void round_to_nearest(TrialForward& forward, Float64Reference& recomputed,
   forward.widen(outputs, recomputed, {.coarse = true}, kShift, true);
 }
 
+// Null where it cannot be in float64.
+Float64Reference* in_tf32(TrialForward& forward, const Tolerance& tolerance) {
+  return forward.references.upcast_to_float64(tf32_of(forward.trace(), tolerance.allow_tf32),
+                                              tolerance.allow_tf32 ? "tf32 all" : "tf32");
+}
+
 }  // namespace
 
 void set_expectations(const TrialForward& forward, const Trial& trial, const Tolerance& tolerance,
@@ -71,16 +78,30 @@ void set_expectations(const TrialForward& forward, const Trial& trial, const Tol
 
 void take_tf32(TrialForward& forward, const Tolerance& tolerance, const Comparison& comparison,
                std::vector<OutputTensors>& outputs) {
-  auto tf32 = tf32_of(forward.trace(), tolerance.allow_tf32);
+  const auto tf32 = tf32_of(forward.trace(), tolerance.allow_tf32);
   if (comparison.oracle != Oracle::kFloat64 || !uses_tf32(forward.trace(), tf32)) return;
   for (auto& output : outputs) output.coarse = output.tf32 = true;
-  for (const bool truncated : {false, true}) {
-    tf32.truncated = truncated;
-    const auto name = fmt::format("tf32{}{}", tolerance.allow_tf32 ? " all" : "", truncated ? " cut" : "");
-    if (auto* recomputed = forward.references.upcast_to_float64(tf32, name))
-      forward.widen(outputs, *recomputed, {},
-                    truncated ? ErrorStatistics::Sample::kShift : ErrorStatistics::Sample::kNoise);
+  using Kind = Tf32Rounding::Kind;
+  if (auto* recomputed = in_tf32(forward, tolerance)) {
+    forward.widen(outputs, *recomputed, {.tf32 = {Kind::kNearest}}, ErrorStatistics::Sample::kNoise);
+    forward.widen(outputs, *recomputed, {.tf32 = {Kind::kTruncated}}, ErrorStatistics::Sample::kShift);
   }
+}
+
+bool mix_tf32(TrialForward& forward, const Tolerance& tolerance, const Comparison& comparison,
+              std::vector<OutputTensors>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& o = comparison.outputs[i];
+    const bool nearly =
+        o.error <= kNearlyCoarse * o.error_limit && o.norm_error <= kNearlyCoarse * o.norm_limit;
+    if (!o.agrees && !(outputs[i].tf32 && nearly)) return false;
+  }
+  auto* recomputed = in_tf32(forward, tolerance);
+  if (recomputed == nullptr) return false;
+  for (uint64_t draw = 0; draw < kTimesToMix; ++draw)
+    forward.widen(outputs, *recomputed, {.tf32 = {Tf32Rounding::Kind::kMixed, draw}},
+                  ErrorStatistics::Sample::kShift);
+  return true;
 }
 
 void move_inputs(TrialForward& forward, TrialInputs& inputs, const Trial& trial, Comparison& comparison,

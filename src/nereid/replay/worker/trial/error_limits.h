@@ -17,6 +17,12 @@ void set_expectations(const TrialForward& forward, const Trial& trial, const Tol
 void take_tf32(TrialForward& forward, const Tolerance& tolerance, const Comparison& comparison,
                std::vector<OutputTensors>& outputs);
 
+// Kernels that round some factors and truncate others err by a part of what truncating all of them does, and
+// parts may have opposite signs. Where an answer is refused, right ones get samples of that. Says whether
+// they did.
+bool mix_tf32(TrialForward& forward, const Tolerance& tolerance, const Comparison& comparison,
+              std::vector<OutputTensors>& outputs);
+
 // Inputs that move by half an ulp move outputs by what no candidate can avoid.
 void move_inputs(TrialForward& forward, TrialInputs& inputs, const Trial& trial, Comparison& comparison,
                  std::vector<OutputTensors>& outputs);

@@ -93,6 +93,7 @@ void TrialJudge::compare_until_agreed(const Trial& trial, const Tolerance& toler
   if (tolerance.fixed()) return;
   if (!comparison.agrees && choose_among_equals(forward_, trial, comparison, outputs, values, own_values))
     compare_again();
+  if (!comparison.agrees && mix_tf32(forward_, tolerance, comparison, outputs)) compare_again();
   // An output that its inputs' own rounding moves that far cannot be asked for more.
   if (!comparison.agrees && !comparison.conditioned) {
     move_inputs(forward_, inputs_, trial, comparison, outputs);
