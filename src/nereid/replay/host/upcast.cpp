@@ -213,8 +213,30 @@ class Upcaster {
       return;
     }
     if (concerns(own_, call, tf32_)) call.op = "nereid::tf32 " + call.op;
+    if (base_name(call).starts_with("nan_to_num") && !own_tensors.empty())
+      keep_largest(call, own_.values[own_tensors[0]].dtype);
     for (auto& arg : call.args) upcast_dtypes(arg);
     for (auto& [key, value] : call.kwargs) upcast_dtypes(value);
+  }
+
+  // An infinity becomes the largest number of the dtype that it had.
+  static void keep_largest(trace::Call& call, DType own) {
+    constexpr size_t kFirst = 2;
+    constexpr std::string_view kNames[] = {"posinf", "neginf"};
+    if (!upcast_dtype(own)) return;
+    const double largest = own == DType::kF16 ? 65504 : own == DType::kBF16 ? 0x1.FEp127 : 0x1.FFFFFEp127;
+    for (size_t i = 0; i < std::size(kNames); ++i) {
+      const trace::Arg most{i == 0 ? largest : -largest};
+      const auto named =
+          std::ranges::find(call.kwargs, kNames[i], [](const auto& kwarg) { return kwarg.first; });
+      auto* given = kFirst + i < call.args.size() ? &call.args[kFirst + i]
+                    : named != call.kwargs.end()  ? &named->second
+                                                  : nullptr;
+      if (given == nullptr)
+        call.kwargs.emplace_back(std::string(kNames[i]), most);
+      else if (std::holds_alternative<trace::None>(given->node))
+        *given = most;
+    }
   }
 
   const trace::Trace& own_;

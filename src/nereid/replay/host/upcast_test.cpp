@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "tests/support/trace_sketch.h"
 
@@ -85,6 +86,22 @@ TEST(UpcastTest, RandomOperatorsDrawInTheDtypeTheyHad) {
   const auto like = upcast(one_call(DType::kF16, "aten::rand_like"), {});
   ASSERT_EQ(first_call(like->trace).kwargs.size(), 1u);
   EXPECT_EQ(std::get<Named>(first_call(like->trace).kwargs[0].second.node).name, "f16");
+}
+
+TEST(UpcastTest, InfinitiesBecomeTheLargestNumberOfTheDtypeThatTheyHad) {
+  const auto bounds = [](DType type, std::vector<std::pair<std::string, Arg>> kwargs) {
+    auto trace = one_call(type, "aten::nan_to_num", std::move(kwargs));
+    std::get<Call>(trace.phases.back().steps.front()).args[1] = Arg{0.5};
+    const auto upcasted = upcast(trace, {});
+    std::map<std::string, double> found;
+    for (const auto& [name, arg] : first_call(upcasted->trace).kwargs)
+      found[name] = std::get<double>(arg.node);
+    return found;
+  };
+  using Found = std::map<std::string, double>;
+  EXPECT_EQ(bounds(DType::kF16, {}), (Found{{"posinf", 65504}, {"neginf", -65504}}));
+  EXPECT_EQ(bounds(DType::kF16, {{"posinf", Arg{7.0}}, {"neginf", Arg{}}}),
+            (Found{{"posinf", 7}, {"neginf", -65504}}));
 }
 
 TEST(UpcastTest, ContractionsAreMarkedWhereTf32IsAllowed) {

@@ -174,8 +174,9 @@ std::vector<at::Tensor> Float64Reference::run(Replay& own, const RunOptions& opt
   if (change.apart) round_apart(*change.apart);
   if (change.odd_attention) fill_odd_attention(*change.odd_attention);
   if (change.mark_overflow)
-    watch([this](StorageId id, const at::Tensor& made) {
-      if (const auto was = upcast_.was[id]) replay::mark_overflow(made, real_of(*was));
+    watch([this, chosen = replaced_infinities()](StorageId id, const at::Tensor& made) {
+      if (const auto was = upcast_.was[id]; was && !chosen.contains(id))
+        replay::mark_overflow(made, real_of(*was));
     });
   std::vector<at::Tensor> out;
   try {
@@ -304,6 +305,17 @@ std::set<StorageId> Float64Reference::shared_results() const {
     if (const auto was = upcast_.was[storage]; was && count > 1 && real_of(*was) == trace::DType::kF32)
       shared.insert(storage);
   return shared;
+}
+
+std::set<StorageId> Float64Reference::replaced_infinities() const {
+  std::set<StorageId> results;
+  for (const auto& step : judged_steps()) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (!call || !trace::split_name(call->op).name.starts_with("nan_to_num")) continue;
+    for (const auto value : trace::tensors_in(call->result))
+      results.insert(upcast_.trace.values[value].storage);
+  }
+  return results;
 }
 
 std::set<StorageId> Float64Reference::approximate_results() const {

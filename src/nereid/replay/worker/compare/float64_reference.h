@@ -99,6 +99,8 @@ class Float64Reference {
   std::set<trace::StorageId> shared_results() const;
   // Of float32, those of functions that kernels compute in more than one way.
   std::set<trace::StorageId> approximate_results() const;
+  // Where the largest number of a dtype is what an infinity became.
+  std::set<trace::StorageId> replaced_infinities() const;
   void round_parts(const Replay::Exchange& then);
   // How many terms are added up in each element of a call's result, by its storage, in the judged forward.
   std::map<trace::StorageId, double> terms_of_sums() const;

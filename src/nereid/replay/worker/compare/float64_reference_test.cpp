@@ -96,6 +96,21 @@ TEST(Float64ReferenceTest, WhatIsMadeOfNumbersThatJustOverflowIsMarked) {
   }
 }
 
+TEST(Float64ReferenceTest, WhatReplacesAnInfinityIsNotMarked) {
+  const ReplayMode mode;
+  const auto machine = make_cpu_machine();
+  constexpr int64_t kN = 300;
+  const auto trace = sample_task(true, kN, [](Sketch& s, const TaskTensors& t) {
+    const auto middle = s.tensor({kN}), out = s.tensor({kN});
+    s.step(make_call("aten::add.Scalar", {tensor_arg(t.x), Arg{INFINITY}}, tensor_arg(middle)));
+    s.step(make_call("aten::nan_to_num", {tensor_arg(middle)}, tensor_arg(out)));
+    return tensor_arg(out);
+  });
+  Recomputed run(trace, *machine);
+  const auto made = run({.mark_overflow = true});
+  EXPECT_TRUE(made.eq(0x1.FFFFFEp127).all().item().toBool()) << made[0];
+}
+
 // exp of the input, then of that its square root: each is rounded.
 TEST(Float64ReferenceTest, WhatOperatorsMakeIsRoundedAnewEachTime) {
   const ReplayMode mode;

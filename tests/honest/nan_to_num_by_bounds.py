@@ -1,0 +1,24 @@
+"""NaNs and infinities are replaced.
+
+reference: ../tasks/nan_to_num_defaults.py
+verdict: Verified
+"""
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+
+    tl.store(out_ptr + i, tl.where(x != x, 0.5, tl.minimum(tl.maximum(x, -3.4028234663852886e38), 3.4028234663852886e38)), mask=i < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        k[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+        return out
