@@ -244,6 +244,21 @@ CASES = [
         "self.b(F.leaky_relu(self.n(self.a(x)), 0.01))",
         (1, 16, 131, 133),
     ),
+    # Halves of a layer that meet again are products of their own.
+    block(
+        "gated_by_half_a_layer",
+        "self.a = nn.Linear(24, 160)\nself.b = nn.Linear(80, 24)",
+        "u, g = self.a(x).chunk(2, -1)\nx + self.b(u * F.gelu(g))",
+        (3, 50, 24),
+        mentions=TWINS,
+    ),
+    block(
+        "halves_that_nothing_joins",
+        "self.a = nn.Linear(24, 160)\nself.b = nn.Linear(80, 24)",
+        "u, g = self.a(x).chunk(2, -1)\nself.b(u), g.relu()",
+        (3, 50, 24),
+        never=TWINS,
+    ),
     # Tensors that modules keep as attributes become buffers.
     block(
         "attributes",

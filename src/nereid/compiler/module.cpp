@@ -24,6 +24,7 @@
 #include "nereid/compiler/transforms/fuse.h"
 #include "nereid/compiler/transforms/loops.h"
 #include "nereid/compiler/transforms/products/channels_last.h"
+#include "nereid/compiler/transforms/products/divided_products.h"
 #include "nereid/compiler/transforms/products/split_factors.h"
 #include "nereid/compiler/transforms/products/thin_channels.h"
 #include "nereid/compiler/transforms/products/window_factors.h"
@@ -260,6 +261,7 @@ Result<const Lowering::Cut*> Lowering::cut(const Choices& choices) {
     for (Node& node : graph.nodes) node.tf32 = node.tf32 || node.under_flag;
   if (choices.fusion == Fusion::kFree && choices.cuts.empty()) roll_loops(graph);
   if (choices.algebra) rewrite_algebra(graph, target);
+  if (choices.fusion == Fusion::kFree && choices.cuts.empty()) divide_products(graph);
   if (choices.one_pass_attention) one_pass_attention(graph, target);
   if (choices.fusion == Fusion::kFree) window_factors(graph);
   split_factors(graph, choices, target);
