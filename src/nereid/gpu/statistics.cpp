@@ -16,9 +16,7 @@ namespace {
 class MedianOfResample {
  public:
   explicit MedianOfResample(std::vector<double> samples)
-      : sorted_(std::move(samples)),
-        below_(static_cast<double>((sorted_.size() + 1) / 2)),
-        above_(static_cast<double>(sorted_.size() / 2 + 1)) {
+      : sorted_(std::move(samples)), below_(half(sorted_.size() + 1)), above_(half(sorted_.size() + 2)) {
     NEREID_CHECK(!sorted_.empty(), "at least one sample");
     std::sort(sorted_.begin(), sorted_.end());
   }
@@ -26,12 +24,16 @@ class MedianOfResample {
     const double a = below_(random), b = above_(random);
     const double middle = a / (a + b);
     if (sorted_.size() % 2 == 1) return at(middle);
-    const double beyond = static_cast<double>(sorted_.size() / 2);
+    const double beyond = half(sorted_.size());
     const double next = 1 - (1 - middle) * std::pow(uniform_(random), 1 / beyond);
     return (at(middle) + at(next)) / 2;
   }
 
  private:
+  static double half(size_t count) {  // rounded down
+    const size_t whole = count / 2;
+    return static_cast<double>(whole);
+  }
   double at(double quantile) const {
     const auto rank = static_cast<size_t>(quantile * static_cast<double>(sorted_.size()));
     return sorted_[std::min(rank, sorted_.size() - 1)];

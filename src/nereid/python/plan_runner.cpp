@@ -360,7 +360,8 @@ bool fill(PlanRunner& runner, PyObject* description) {
 }
 
 void abandon_after_fork(PlanRunner& runner) {
-  if (runner.graphs != nullptr && runner.forks != g_forks) (void)runner.graphs.release();
+  if (runner.graphs == nullptr || runner.forks == g_forks) return;
+  [[maybe_unused]] const auto* abandoned = runner.graphs.release();
 }
 
 PyObject* run(PlanRunner& runner, PyObject* args, PyObject* kwargs) {

@@ -153,7 +153,7 @@ bool Canonicalizer::variance(const Call& call) {
   own.kwargs.insert(own.kwargs.begin(), {"correction", {int64_t{1}}});
   own.result = made(sizes, trace::DType::kF32);
   const Arg corrected = own.result;
-  add_canonical(std::move(own));
+  add_canonical(own);
   const bool scaled = by != 1;
   const Arg scale = scaled ? one((count - 1) / (count - by)) : Arg();
   if (!root)
@@ -178,7 +178,7 @@ bool Canonicalizer::extremum(const Call& call) {
   own.op = call.op == "aten::max.dim" ? "aten::amax" : "aten::amin";
   own.args[1] = list_of({std::get<int64_t>(call.args[1].node)});
   own.result = {trace::TensorRef{results[0]}};
-  add_canonical(std::move(own));
+  add_canonical(own);
   return true;
 }
 

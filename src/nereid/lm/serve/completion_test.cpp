@@ -182,8 +182,10 @@ TEST(Completion, AStreamIsTheBodyInPieces) {
     ASSERT_EQ(usage, body["usage"]);
     for (const size_t i : {0, 1}) {
       const Json& choice = body["choices"][i];
-      ASSERT_EQ(texts[i], endpoint == Endpoint::kCompletions ? choice["text"] : choice["message"]["content"]);
-      ASSERT_EQ(ends[i], choice["finish_reason"]);
+      const Json& text_of_choice =
+          endpoint == Endpoint::kCompletions ? choice["text"] : choice["message"]["content"];
+      ASSERT_EQ(texts[i], text_of_choice.get<std::string>());
+      ASSERT_EQ(ends[i], choice["finish_reason"].get<std::string>());
       ASSERT_EQ(tokens[i], request.returns_logprobs ? choice["logprobs"][list] : Json::array());
     }
   }

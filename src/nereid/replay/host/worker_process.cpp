@@ -334,8 +334,10 @@ Result<std::shared_ptr<Worker>> ForkServer::worker(const std::string& role, int 
   Worker* worker = taken.worker.get();
   // It comes back by itself while the server lives; idle workers do not keep the server alive.
   return std::shared_ptr<Worker>(worker, [self = weak_from_this(), taken](Worker*) mutable {
-    if (auto server = self.lock()) server->give_back(std::move(taken));
-    taken.worker.reset();
+    if (auto server = self.lock())
+      server->give_back(std::move(taken));
+    else
+      taken.worker.reset();
   });
 }
 

@@ -270,9 +270,11 @@ TEST_P(DeviceJail, SaysWhatWasRefusedWhereItIsAsked) {
     std::memcpy(CMSG_DATA(header), &listener, sizeof listener);
     if (::sendmsg(channel[1], &message, 0) != 1) return "sendmsg";
     sockaddr_un name{.sun_family = AF_UNIX, .sun_path = "\0nereid-test"};
-    (void)::bind(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 12);
+    [[maybe_unused]] const int unbound =
+        ::bind(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 12);
     name.sun_path[0] = '/';
-    (void)::connect(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 13);
+    [[maybe_unused]] const int unconnected =
+        ::connect(-1, reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t) + 13);
     (void)::symlink("../from", "/there/to"), (void)::unlink("/there/file"), (void)::mkdir("/there", 0700);
     const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
     const int why = errno;

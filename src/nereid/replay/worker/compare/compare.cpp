@@ -296,10 +296,11 @@ class Comparer {
     const double slack = own_inputs ? 1 : tensors_.saturated ? 0 : tensors_.statistics_slack;
     std::optional<ErrorStatistics::Sums> summed;  // of the candidate's error
     auto* statistics = slack > 0 && many ? statistics_with_own(unit, &summed) : nullptr;
-    auto got = summed ? *std::move(summed) : statistics ? statistics->zeros() : ErrorStatistics::Sums();
+    const bool is_summed = summed.has_value();
+    auto got = is_summed ? *std::move(summed) : statistics ? statistics->zeros() : ErrorStatistics::Sums();
     for_each_range([&](const ElementRange& range, int64_t first) {
       sum_.add(got_error(range, unit, out_.error_limit), first);
-      if (statistics && !summed && is_sampled(first)) statistics->add_error(got, range, range.got, first);
+      if (statistics && !is_summed && is_sampled(first)) statistics->add_error(got, range, range.got, first);
     });
     take_sum();
     if (has_norm) out_.norm_error = std::sqrt(sum_.squared) / norm;

@@ -134,7 +134,8 @@ ErrorStatistics::ErrorStatistics(std::vector<int64_t> sizes, trace::DType type, 
   for (int d = static_cast<int>(sizes_.size()) - 1; d >= 0; --d) {
     const auto size = sizes_[static_cast<size_t>(d)];
     if (size > 1 && row_ == 1) row_ = size;
-    if (size > 1 && static_cast<double>(elements_ / size) >= kFewest)
+    const int64_t others = size > 0 ? elements_ / size : 0;
+    if (size > 1 && static_cast<double>(others) >= kFewest)
       add(Family::Kind::kDimension, d, inner, size, std::min(size, kMaxSlices));
     inner *= size;
   }

@@ -414,7 +414,8 @@ std::map<StorageId, double> Float64Reference::terms_of_sums() const {
       if (!left.sizes.empty()) count = static_cast<double>(left.sizes.back());
     } else if (is_among(kConvolutions, call->op) && operands.size() > 1 && !operands[1]->sizes.empty()) {
       const auto& weight = *operands[1];
-      count = static_cast<double>(trace::element_count(weight) / std::max<int64_t>(1, weight.sizes.front()));
+      const int64_t taps = trace::element_count(weight) / std::max<int64_t>(1, weight.sizes.front());
+      count = static_cast<double>(taps);
     } else if (is_among(kScans, call->op) && !operands[0]->sizes.empty()) {
       count = static_cast<double>(std::ranges::max(operands[0]->sizes));
     }
