@@ -14,7 +14,9 @@ def k(total_ptr, count_ptr, out_ptr, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     total = tl.load(total_ptr + i, mask=i < n)
     count = tl.load(count_ptr + i, mask=i < n)
-    tl.store(out_ptr + i, total // count, mask=i < n)
+    q, r = total // count, total % count  # as in C: towards zero
+    q = tl.where((r != 0) & ((r < 0) != (count < 0)), q - 1, q)
+    tl.store(out_ptr + i, q, mask=i < n)
 
 
 class ModelNew(nn.Module):

@@ -82,7 +82,6 @@ class Follower {
                     (compares(name) || one_of(name, {"histc", "bucketize", "searchsorted", "_to_copy"}));
     if (!same && !derived) return;
     if (same) note_marks(call, name);
-    use_.divided |= makes_integers(call) && one_of(name, {"floor_divide", "remainder", "fmod", "div"});
     const auto listed = trace::listed(call.op);
     if (listed == trace::Listed::kView || listed == trace::Listed::kQuery ||
         listed == trace::Listed::kAllocation)

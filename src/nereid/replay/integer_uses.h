@@ -28,9 +28,6 @@ struct IntegerUse {
   // is legal whose sign a sample has, for remainders of negative numbers differ between languages.
   bool reduced = false;
 
-  // They are divided with a whole quotient, or what remains is taken: of negative numbers languages make
-  // different ones.
-  bool divided = false;
   // Negative numbers that the forward asks for (ignore_index, y != -100): any place may hold one.
   std::set<int64_t> marks = {};
 

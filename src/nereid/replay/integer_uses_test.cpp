@@ -60,14 +60,9 @@ TEST(IntegerUses, ARemainderIsWithinBoundsWhateverItIsTakenOf) {
   EXPECT_TRUE(t.use().multiplied);
 }
 
-TEST(IntegerUses, WholeQuotientsAndMarksAreNoted) {
+TEST(IntegerUses, MarksAreNoted) {
   Task t;
-  const auto divisor = t.s.tensor({8}, DType::kI64), logits = t.s.tensor({8, 100});
-  EXPECT_FALSE(t.use().divided);
-  t.call("aten::div.Tensor", {tensor_arg(t.i), tensor_arg(divisor)}, {8});
-  EXPECT_FALSE(t.use().divided) << "a floating-point quotient";
-  t.call("aten::floor_divide", {tensor_arg(t.i), tensor_arg(divisor)}, {8}, DType::kI64);
-  EXPECT_TRUE(t.use().divided);
+  const auto logits = t.s.tensor({8, 100});
   EXPECT_TRUE(t.use().marks.empty());
   t.call("aten::embedding", {tensor_arg(logits), tensor_arg(t.i), Arg{int64_t{-1}}}, {8, 100});
   EXPECT_TRUE(t.use().marks.empty()) << "no padding";

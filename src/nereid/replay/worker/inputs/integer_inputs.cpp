@@ -352,7 +352,7 @@ bool widen_numbers(at::Tensor tensor, InputDistribution kind, const IntegerUse& 
   };
   const auto larger = own.to(c10::kDouble).mul(drawn().mul(kOctaves).exp2());
   const auto [least, most] = range_of_type(type);
-  const bool keeps_sign = least >= 0 || ((use.reduced || use.divided) && s.low >= 0);
+  const bool keeps_sign = least >= 0 || (use.reduced && s.low >= 0);
   const auto numbers = far          ? near_limit_rows(own, most, keeps_sign, generator)
                        : keeps_sign ? larger
                                     : at::where(drawn().lt(0.5), larger.neg(), larger);
