@@ -6,6 +6,9 @@
 #include <dlfcn.h>
 #include <torch/library.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace {
 
 bool is_unused(c10::DispatchKey key) {
@@ -42,6 +45,11 @@ __attribute__((visibility("default"))) torch::Library& torch::Library::_impl(con
   using Impl = Library& (*)(Library*, const char*, CppFunction&&, _RegisterOrVerify);
   static const auto impl = reinterpret_cast<Impl>(
       dlsym(RTLD_NEXT, "_ZNR5torch7Library5_implEPKcONS_11CppFunctionENS_17_RegisterOrVerifyE"));
+  if (impl == nullptr) {  // the loader does not miss it: this function has its name
+    std::fputs("expected the libtorch that this program was built with: torch::Library::_impl is missing\n",
+               stderr);
+    std::abort();
+  }
   f.schema_.reset();  // from the function's types, to be compared with the operator's: PyTorch has done it
   return impl(this, name, std::move(f), how);
 }

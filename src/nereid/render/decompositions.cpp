@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "nereid/render/canonicalizer.h"
-#include "nereid/render/decompositions_products.h"
+#include "nereid/render/decompositions_arithmetic.h"
 #include "nereid/render/subgraph_source.h"
 
 namespace nereid::render {
@@ -32,7 +32,7 @@ bool Canonicalizer::in_parts(const Call& call) {
   const auto* x = tensor(call, 0);
   if (x == nullptr || value(x->value).dtype != trace::DType::kF32 || value(x->value).sizes.empty())
     return false;
-  return found != kParts.end() ? (this->*found->second)(call) : decompose_product(*this, call);
+  return found != kParts.end() ? (this->*found->second)(call) : decompose_arithmetic(*this, call);
 }
 
 trace::Arg Canonicalizer::by_channels(const Arg& of, const Dims& x, const Call& call) {

@@ -1,5 +1,4 @@
-// Logarithms of other bases, and products with something added, as operators of the sampler's catalogue.
-#include "nereid/render/decompositions_products.h"
+#include "nereid/render/decompositions_arithmetic.h"
 
 #include <algorithm>
 #include <map>
@@ -106,7 +105,7 @@ bool distances(Canonicalizer& to, const Call& call) {
 
 }  // namespace
 
-bool decompose_product(Canonicalizer& to, const Call& call) {
+bool decompose_arithmetic(Canonicalizer& to, const Call& call) {
   static const std::map<std::string_view, bool (*)(Canonicalizer&, const Call&)> kParts = {
       {"aten::log10", logarithm},        {"aten::log2", logarithm},
       {"aten::atanh", area_tangent},     {"aten::logaddexp", sum_of_exponentials},
