@@ -203,8 +203,12 @@ CUTS = {
         (128, 64, 1, 1),
     ),
     "rounded_weights": ("self.f(x)[0]", "round_to_tf32(tl.load(weights", (5, 3, 20)),
+    "weights_in_each_step": ("self.f(x)[0]", "round_to_tf32(weight)", (2, 5, 6)),
 }
-CUT_INITS = {"rounded_weights": "self.f = nn.RNN(20, 140)"}
+CUT_INITS = {
+    "rounded_weights": "self.f = nn.RNN(20, 140)",
+    "weights_in_each_step": "self.f = nn.RNN(6, 800)",
+}
 HALVES = (
     ("lstm_projected", "float16"),
     ("lstm_projected", "bfloat16"),

@@ -1,5 +1,7 @@
 // All steps of a recurrent layer in one cooperative launch. A program keeps the weights of its units in
-// shared memory, and their cell in registers, from the first step to the last. What passes between programs
+// shared memory, and their cell in registers, from the first step to the last; or, where that would be more
+// products than a thread has registers for their addresses, it loads them again in each step. What passes
+// between programs
 // is the hidden state, in memory: those of the same samples wait for each other after each step, at a counter
 // that each of them raises when it has stored its part.
 #include <algorithm>
@@ -15,6 +17,10 @@ constexpr int64_t kWarpGroupRows = 64, kMinRight = 16, kMaxTerms = 128;
 constexpr int64_t kMaxElements = 16384;  // of a product
 constexpr int64_t kElementsOfAGroup = 4096;
 constexpr int kMaxAhead = 3;  // blocks of the state in the registers of two warp groups, which spill of more
+// A warp group's product takes 32 bytes of a row of each factor. If the loop over terms is unrolled, ptxas
+// computes the addresses of all products before the first step: of 125, a thread spills 140 registers.
+constexpr int64_t kProductBytes = 32, kUnrolledProducts = 96;
+constexpr int kRolledStages = 4;
 constexpr int64_t kSpareBytes = 4096;  // of shared memory, for exchanges between layouts
 // Of one processor of an H200: clock, bytes a cycle from shared memory and from the second-level cache, which
 // gives all of them so many a second together.
@@ -22,6 +28,7 @@ constexpr double kClock = 1.7e9, kSharedBytes = 128, kReadBytes = 64, kAllReadBy
 // A store, a fence, an atomic, another program's load of it, and its load of the state: five ways to the
 // second-level cache and back.
 constexpr double kExchange = 5 * 0.4e-6;
+constexpr double kWait = 0.4e-6;   // for what is not loaded ahead
 constexpr double kPointwise = 40;  // instructions a lane for an element of a gate
 
 int64_t rows_of_gates(const Recurrence& of) {
@@ -30,6 +37,22 @@ int64_t rows_of_gates(const Recurrence& of) {
 
 double rate(const Target& target, int64_t bytes) {
   return (bytes == 2 ? target.bf16 : target.tf32) / target.multiprocessors;
+}
+
+double as_double(int64_t count) { return static_cast<double>(count); }
+
+// Of a step whose factors come from the second-level cache in these bytes a program; `waits` of them more.
+double step_seconds(const Recurrence& of, const PersistentTile& tile, int64_t bytes, int64_t programs,
+                    double loaded, double waits, const Target& target) {
+  const int64_t rows = rows_of_gates(of) * tile.n;
+  const int64_t padded = (of.hidden + tile.k - 1) / tile.k * tile.k;
+  const int64_t left = tile.weights_left ? rows : tile.m, right = tile.weights_left ? tile.m : rows;
+  const double load = std::max(loaded / (kReadBytes * kClock), as_double(programs) * loaded / kAllReadBytes);
+  const double flops = 2 * as_double(left) * as_double(right) * as_double(padded) / rate(target, bytes);
+  const double operands =
+      as_double((left + left / kWarpGroupRows * right) * padded * bytes) / (kSharedBytes * kClock);
+  const double pointwise = as_double(rows * tile.m) * kPointwise / (128 * kClock);
+  return kExchange + load + waits * kWait + std::max(flops, operands) + pointwise;
 }
 
 // 0 blocks ahead where it does not fit.
@@ -50,6 +73,14 @@ PersistentTile tile_of(const Recurrence& of, int64_t m, int64_t n, int64_t bytes
   tile.warps = two_groups ? 8 : 4;
   const int64_t blocks = (of.hidden + tile.k - 1) / tile.k, padded = blocks * tile.k;
   const int64_t block = m * tile.k * bytes;
+  tile.rolled = of.hidden * bytes > kUnrolledProducts * kProductBytes;
+  if (tile.rolled) {
+    if (kRolledStages * (m + rows) * tile.k * bytes > target.shared_bytes - kSpareBytes) return tile;
+    tile.ahead = kRolledStages;
+    const double loaded = as_double((m + rows) * padded * bytes);
+    tile.seconds = step_seconds(of, tile, bytes, programs, loaded, 1, target);
+    return tile;
+  }
   // Between two products its result is exchanged where the state was.
   const int64_t room = target.shared_bytes - rows * padded * bytes - kSpareBytes;
   if (rows * m * 4 > room) return tile;
@@ -57,15 +88,8 @@ PersistentTile tile_of(const Recurrence& of, int64_t m, int64_t n, int64_t bytes
   if (two_groups) tile.ahead = std::min(tile.ahead, kMaxAhead);
   if (tile.ahead < std::min<int64_t>(blocks, 2)) tile.ahead = 0;
   if (tile.ahead == 0) return tile;
-  const auto d = [](int64_t count) { return static_cast<double>(count); };
-  const double state = d(m * padded * bytes);
-  const double load = std::max(state / (kReadBytes * kClock), d(programs) * state / kAllReadBytes);
-  const double waits = std::ceil(d(blocks) / tile.ahead) - 1;  // for blocks that are loaded later
-  const double flops = 2 * d(left) * d(right) * d(padded) / rate(target, bytes);
-  const double operands =
-      d((left + left / kWarpGroupRows * right) * padded * bytes) / (kSharedBytes * kClock);
-  const double pointwise = d(rows * m) * kPointwise / (128 * kClock);
-  tile.seconds = kExchange + load + waits * 0.4e-6 + std::max(flops, operands) + pointwise;
+  const double waits = std::ceil(as_double(blocks) / tile.ahead) - 1;  // for blocks that are loaded later
+  tile.seconds = step_seconds(of, tile, bytes, programs, as_double(m * padded * bytes), waits, target);
   return tile;
 }
 
@@ -94,7 +118,7 @@ class PersistentEmitter : RecurrenceLines {
         rows_(rows_of_gates(of_)),
         blocks_((of_.hidden + tile.k - 1) / tile.k) {
     block_m_ = tile.m, block_n_ = tile.n, block_k_ = tile.k;
-    for (const char* taken : {"row", "of_row", "weights", "arrived", "total", "even", "odd"})
+    for (const char* taken : {"row", "of_row", "weights", "weight", "arrived", "total", "even", "odd"})
       names_.taken.insert(taken);
     for (int64_t b = 0; b < blocks_; ++b) {
       names_.taken.insert(fmt::format("weight_{}", b));
@@ -105,7 +129,10 @@ class PersistentEmitter : RecurrenceLines {
   KernelText run() {
     const std::string states = pointer(node_.out);
     begin();
-    load_weights();
+    if (tile_.rolled)
+      weight_rows();
+    else
+      load_weights();
     load_biases();
     const std::string inside = load_mask({sample_mask(), unit_mask()});
     if (of_.cell == Cell::kLstm)
@@ -156,11 +183,10 @@ class PersistentEmitter : RecurrenceLines {
     return block == 0 ? "" : fmt::format(" + {}", block * block_k_);
   }
 
-  // Row r of the product is gate r % 4 of unit r // 4, so that a unit's gates are next to each other.
-  void load_weights() {
+  // "weights", where the rows of the program begin. Row r of the product is gate r % 4 of unit r // 4, so
+  // that a unit's gates are next to each other.
+  void weight_rows() {
     const char* place = tile_.weights_left ? "[:, None]" : "[None, :]";
-    const char* across = tile_.weights_left ? "[None, :]" : "[:, None]";
-    std::vector<std::string> masks;
     if (rows_ == 1) {
       line(fmt::format("of_row = pid % {} * BLOCK_N + tl.arange(0, BLOCK_N){}", unit_tiles(), place));
       line(fmt::format("weights = {} + of_row * {}", pointer(of_.weight),
@@ -171,12 +197,18 @@ class PersistentEmitter : RecurrenceLines {
       line(fmt::format("weights = {} + (row % {} * {} + of_row) * {}", pointer(of_.weight), rows_,
                        hole(of_.hidden, Size::Place::kFactor), hole(of_.hidden, Size::Place::kFactor)));
       if (gates_.size() < static_cast<size_t>(rows_))
-        masks.push_back(fmt::format("row % {} < {}", rows_, gates_.size()));
+        row_masks_.push_back(fmt::format("row % {} < {}", rows_, gates_.size()));
     }
-    if (of_.hidden % block_n_ != 0) masks.push_back(fmt::format("of_row < {}", hole(of_.hidden)));
-    line(fmt::format("k = tl.arange(0, BLOCK_K){}", across));
+    if (of_.hidden % block_n_ != 0) row_masks_.push_back(fmt::format("of_row < {}", hole(of_.hidden)));
+  }
+
+  const char* weight_terms() const { return tile_.weights_left ? "[None, :]" : "[:, None]"; }
+
+  void load_weights() {
+    weight_rows();
+    line(fmt::format("k = tl.arange(0, BLOCK_K){}", weight_terms()));
     for (int64_t b = 0; b < blocks_; ++b) {
-      std::vector<std::string> of_block = masks;
+      std::vector<std::string> of_block = row_masks_;
       of_block.push_back(term_mask(b));
       const std::string weight = fmt::format("tl.load(weights + k{}{})", plus_block(b), load_mask(of_block));
       // What is cut off of them would have one sign in all steps.
@@ -193,6 +225,33 @@ class PersistentEmitter : RecurrenceLines {
   }
 
   void products() {
+    if (tile_.rolled)
+      rolled_products();
+    else
+      unrolled_products();
+  }
+
+  void rolled_products() {
+    const std::string inside = of_.hidden % block_k_ == 0 ? "" : fmt::format("k < {}", hole(of_.hidden));
+    std::vector<std::string> masks = row_masks_;
+    masks.push_back(inside);
+    line(fmt::format("total = tl.zeros([{}], tl.float32)",
+                     tile_.weights_left ? rows_text() + ", BLOCK_M" : "BLOCK_M, " + rows_text()));
+    line(fmt::format("for start in range(0, {}, BLOCK_K):", hole(of_.hidden)));
+    line("    k = start + tl.arange(0, BLOCK_K)[None, :]");
+    line(fmt::format("    h = tl.load(before + k{}, cache_modifier=\".cg\")",
+                     load_mask({sample_mask(), inside})));
+    if (!tile_.weights_left) line("    k = start + tl.arange(0, BLOCK_K)[:, None]");
+    line(fmt::format("    weight = tl.load(weights + k{})", load_mask(masks)));
+    const std::string weight = is_half() ? "weight" : "round_to_tf32(weight)";
+    line(fmt::format("    total = tl.dot({}, total{})",
+                     tile_.weights_left ? weight + ", tl.trans(h)" : "h, " + weight,
+                     is_half() ? "" : ", input_precision=\"tf32\""));
+  }
+
+  std::string rows_text() const { return rows_ == 1 ? "BLOCK_N" : fmt::format("{} * BLOCK_N", rows_); }
+
+  void unrolled_products() {
     for (int64_t b = 0; b < std::min<int64_t>(tile_.ahead, blocks_); ++b) load_state(b);
     const std::string precision = is_half() ? "" : ", input_precision=\"tf32\"";
     for (int64_t b = 0; b < blocks_; ++b) {
@@ -224,13 +283,13 @@ class PersistentEmitter : RecurrenceLines {
     out_.contraction = out_.cooperative = true;
     out_.step_seconds = tile_.seconds;
     out_.num_warps = tile_.warps;
-    out_.num_stages = 1;  // no step begins before the one before is done
+    out_.num_stages = tile_.rolled ? kRolledStages : 1;  // no step begins before the one before is done
     out_.starts = {{node_.out, of_.start, true}, {of_.arrived, -1, false}};
     out_.choice = {.m = block_m_,
                    .n = block_n_,
                    .k = block_k_,
                    .warps = tile_.warps,
-                   .stages = 1,
+                   .stages = out_.num_stages,
                    .precision = is_half() ? "" : "tf32",
                    .persistent = true};
     close_kernel(out_, graph_, names_, kernel_, lines_);
@@ -238,6 +297,7 @@ class PersistentEmitter : RecurrenceLines {
 
   const PersistentTile tile_;
   const int64_t rows_, blocks_;
+  std::vector<std::string> row_masks_;  // of rows of the weights
 };
 
 }  // namespace
@@ -277,7 +337,7 @@ std::vector<KernelChoice> persistent_alternatives(const Recurrence& of, const No
                      .n = tile.n,
                      .k = tile.k,
                      .warps = tile.warps,
-                     .stages = 1,
+                     .stages = tile.rolled ? kRolledStages : 1,
                      .precision = stored == DType::kF32 ? "tf32" : "",
                      .persistent = true});
   return found;

@@ -57,7 +57,8 @@ class RecurrenceLines {
 struct PersistentTile {
   int64_t m = 0, n = 0, k = 0;  // samples and units of a program, terms of a product at once
   int warps = 4;
-  int ahead = 0;              // blocks of the hidden state that are loaded before the first product
+  int ahead = 0;              // blocks of the state (rolled: of both factors) that are loaded early
+  bool rolled = false;        // a loop over the terms loads the weights, too, in each step
   bool weights_left = false;  // the weights are the left factor: [gates * units, k] times [k, samples]
   double seconds = 0;         // a step
 };
