@@ -119,6 +119,13 @@ FORWARDS = {
     ),
     "nearest_exact": ("F.interpolate(x, (8, 3), mode='nearest-exact'), F.interpolate(x, scale_factor=1.7, "
                       "mode='nearest')", IMAGE),
+    "kept_from_the_first_call": (
+        "if self.bias is None:\n"
+        "    self.bias = torch.arange(7, device=x.device).sub(3).abs() * self.slope\n"
+        "(x + self.bias).softmax(-1)",
+        (5, 7),
+    ),
+    "kept_in_a_list": ("x * self.tables[0].to(x) + self.tables[1].to(x)", (5, 7)),
     # Float32 products in parts: what corrects an infinite one is itself infinite, of either sign.
     "products_that_overflow": (
         "torch.exp(-(x @ y)), torch.sigmoid(F.linear(x, y.t()))",
@@ -145,6 +152,8 @@ FORWARDS = {
 INITS = {
     "lstm_projected": "self.f = nn.LSTM(10, 16, proj_size=6, num_layers=2, bidirectional=True)",
     "lstm_projected_from_states": "self.f = nn.LSTM(10, 16, proj_size=5, bias=False, batch_first=True)",
+    "kept_from_the_first_call": "self.slope, self.bias = nn.Parameter(torch.rand(1)), None",
+    "kept_in_a_list": "t = torch.arange(7.0)\nself.tables = [t.cos(), t.sin()]",
     "clusters_of_which_one_is_empty": "self.f = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 12])",
 }
 # Float64, in which numbers that are float32 show.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "nereid/compiler/import/earlier_calls.h"
 #include "nereid/compiler/output/source_file.h"
 #include "nereid/trace/access.h"
 #include "nereid/trace/op_class.h"
@@ -105,6 +106,8 @@ Status Importer::run() {
     if (calls.back() == nullptr)
       return input_error("the module launches Triton kernels of its own: there is nothing to lower");
   }
+  const std::vector<const trace::Call*> earlier = earlier_calls(trace_);
+  for (const trace::Call* call : earlier) NEREID_TRY_STATUS(step(*call, nullptr));
   const std::vector<CellLoop> loops = cell_loops(trace_, calls);
   std::map<size_t, const CellLoop*> of_loop;
   for (const CellLoop& loop : loops)
