@@ -126,6 +126,13 @@ FORWARDS = {
         (5, 7),
     ),
     "kept_in_a_list": ("x * self.tables[0].to(x) + self.tables[1].to(x)", (5, 7)),
+    "attention_of_kernels_of_gpus": (
+        "b = torch.nn.attention.SDPBackend\n"
+        "with torch.nn.attention.sdpa_kernel([b.FLASH_ATTENTION, b.EFFICIENT_ATTENTION]):\n"
+        "    x = F.scaled_dot_product_attention(x, x, x)\n"
+        "x.relu()",
+        (2, 3, 5, 7),
+    ),
     # Float32 products in parts: what corrects an infinite one is itself infinite, of either sign.
     "products_that_overflow": (
         "torch.exp(-(x @ y)), torch.sigmoid(F.linear(x, y.t()))",

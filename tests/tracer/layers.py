@@ -303,6 +303,14 @@ LAYERS = {
         ),
         "randn(2, 3, 5, 8)",
     ),
+    "sdpa_flash": (
+        None,
+        (
+            "with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):\n    return"
+            " F.scaled_dot_product_attention(a, a, a)"
+        ),
+        "randn(2, 3, 5, 7)",
+    ),
     "TransformerEncoderLayer": _m("TransformerEncoderLayer(8, 2, 16, batch_first=True)", "randn(3, 5, 8)"),
     "TransformerEncoderLayer_eval": _m(
         "TransformerEncoderLayer(8, 2, 16, batch_first=True)", "randn(3, 5, 8)", train=False

@@ -89,6 +89,21 @@ PARTS = {
 }  # fmt: skip
 
 
+def with_plain_attention(composite):
+    """Attention as its mathematics: none of the kernels that a module may allow instead is here. Recorded is
+    the call, as which kernel computes it is the device's choice."""
+
+    def parts(*args, **kwargs):
+        allowed = torch._C._get_math_sdp_enabled()
+        torch._C._set_sdp_use_math(True)
+        try:
+            return composite(*args, **kwargs)
+        finally:
+            torch._C._set_sdp_use_math(allowed)
+
+    return parts
+
+
 def sizes_by_value(name):
     """Operators whose result's shape is that of a run with true integer arguments and zeros for the rest."""
     return name in ("aten::_pack_padded_sequence", "aten::_pad_packed_sequence")

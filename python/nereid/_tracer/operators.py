@@ -161,6 +161,8 @@ class Operator:
         )
         self.first_only = self.name in composites.FIRST_RESULT_ONLY
         self.kind = self._kind(func, namespace, key)
+        if self.name == "aten::scaled_dot_product_attention":
+            self.composite = composites.with_plain_attention(self.composite)
 
     def _kind(self, func, namespace, key):
         if namespace in ("prim", "profiler"):
