@@ -19,6 +19,7 @@ import unittest
 import unittest.mock
 import warnings
 
+import preloaded
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
@@ -259,8 +260,8 @@ for _ in range(3):
     torch.testing.assert_close(other(*inputs), model(*inputs), atol=1e-4, rtol=1e-4)
 assert other.__dict__["_graph_captured"].calls == 0
 """
-        answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=1200,
-                                env={**os.environ, "TRITON_INTERPRET": "1"})  # fmt: skip
+        answer = subprocess.run(preloaded.command("torch", "-c", program), capture_output=True, text=True,
+                                timeout=1200, env={**os.environ, "TRITON_INTERPRET": "1"})  # fmt: skip
         self.assertEqual(answer.returncode, 0, answer.stderr)
 
     def test_a_result_that_is_an_input_is_refused(self):

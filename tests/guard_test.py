@@ -22,6 +22,7 @@ import warnings
 
 os.environ["TRITON_INTERPRET"] = "1"
 
+import preloaded  # noqa: E402
 import torch  # noqa: E402
 from triton.runtime.interpreter import InterpretedFunction  # noqa: E402
 
@@ -382,7 +383,7 @@ class Files(unittest.TestCase):
         environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
         said = {
             kind: subprocess.run(
-                [sys.executable, "-c", program, str(self.folder / kind)],
+                preloaded.command("torch", "-c", program, self.folder / kind),
                 env=environment,
                 capture_output=True,
                 text=True,

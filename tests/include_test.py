@@ -11,6 +11,8 @@ import sys
 import tempfile
 import unittest
 
+import preloaded
+
 NEREID = str(pathlib.Path(sys.argv.pop(1)).resolve())
 
 LAYERS = """
@@ -249,7 +251,7 @@ class Packages(Folder):
             "print(torch.allclose(a(x), b(x), atol=1e-5))"
         )
         with_grad = code.replace("x = torch", "torch.set_grad_enabled(False); x = torch")
-        python = subprocess.run([sys.executable, "-c", with_grad], capture_output=True, text=True,
+        python = subprocess.run(preloaded.command("torch", "-c", with_grad), capture_output=True, text=True,
             env={**os.environ, "TRITON_INTERPRET": "1",
                 "PYTHONPATH": f"{self.root}:{self.home / 'lib'}"})  # fmt: skip
         self.assertEqual(python.stdout.strip(), "True", python.stderr)

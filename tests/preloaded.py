@@ -2,17 +2,22 @@
 processor, and some fifty tests begin with it.
 
     python tests/preloaded.py PACKAGE[,PACKAGE...] SCRIPT [ARGUMENT...]
+    python tests/preloaded.py PACKAGE[,PACKAGE...] -c TEXT [ARGUMENT...]
 
 The first call starts a server, which imports the packages and forks a process for each script. Arguments,
 environment, folder and the three standard descriptors are the caller's, and so is the exit code; a caller
 that is killed ends its script. The server ends after a minute without one. NEREID_TEST_PRELOADED=0, or a
 server that cannot be reached: the script runs in this process.
 
+A script ends as Python's do, but takes no modules down, which is a second of a processor with torch; and its
+garbage collections leave out what the server has imported.
+
 What packages read from the environment when they are imported is part of the server's name; what they read
 before that, the script cannot change any more. Triton is not imported: it reads TRITON_INTERPRET then.
 """
 
 import fcntl
+import gc
 import hashlib
 import json
 import os
@@ -155,27 +160,70 @@ def become(words, folder, environment, descriptors):
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = words
-    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
-    with open(words[0], "rb") as file:
-        code = compile(file.read(), words[0], "exec")
+    if words[0] == "-c":
+        sys.argv, sys.path[0] = ["-c", *words[2:]], ""
+        code, more = compile(words[1], "<string>", "exec"), {}
+        del sys.modules["__main__"].__dict__["__file__"]
+    else:
+        sys.argv = words
+        sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+        with open(words[0], "rb") as file:
+            code, more = compile(file.read(), words[0], "exec"), {"__file__": words[0]}
     names = sys.modules["__main__"].__dict__
     for name in [name for name in names if not name.startswith("__")]:
         del names[name]
-    names.update(__file__=words[0], __doc__=None)
+    names.update(more, __doc__=None)
     return code, names
+
+
+def run_and_end(code, names):
+    """Runs it and ends this process. `names` were this file's: nothing of them is left by then."""
+    import atexit
+    import os
+    import signal
+    import sys
+    import threading
+    import traceback
+
+    status, interrupted = 0, False
+    try:
+        exec(code, names)
+    except SystemExit as end:
+        status = 0 if end.code is None else end.code
+        if not isinstance(status, int):
+            print(status, file=sys.stderr)
+            status = 1
+    except BaseException as problem:
+        status, interrupted = 1, isinstance(problem, KeyboardInterrupt)
+        sys.excepthook(type(problem), problem, problem.__traceback__)
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            traceback.print_exc()
+            status = status or 120
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(status & 0xFF)
 
 
 def serve(descriptor, packages):
     listening = socket.socket(fileno=descriptor)
+    gc.disable()
     for package in packages.split(","):
         __import__(package)
+    gc.freeze()
+    gc.enable()
     connection = next_connection(listening)
     if connection is None:
         return
     listening.close()
     request, descriptors = request_in_child(connection)
-    exec(*become(*request.values(), descriptors))
+    run = run_and_end
+    run(*become(*request.values(), descriptors))
 
 
 def main():

@@ -28,6 +28,18 @@ finally:
     pathlib.Path(sys.argv[1]).write_text("cleaned up")
 """
 
+ENDS = """
+import atexit, gc, sys, threading, time
+class Taken:
+    def __del__(self):
+        print("taken down")
+kept = Taken()
+atexit.register(print, "registered")
+threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+print(gc.isenabled(), gc.get_freeze_count() > 1000)
+sys.exit("why")
+"""
+
 
 def command(*words, package="wave"):
     return [sys.executable, PRELOADED, package, *map(str, words)]
@@ -77,6 +89,24 @@ class Preloaded(unittest.TestCase):
         self.assertEqual(subprocess.run(command(dies)).returncode, -signal.SIGTERM)
         lacks = subprocess.run(command(dies, package="no_such_package")).returncode
         self.assertEqual(lacks, -signal.SIGTERM, "without a server the script runs all the same")
+
+    def test_it_ends_as_python_does_but_takes_nothing_down(self):
+        done = subprocess.run(command(self.script(ENDS)), capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "why\n"))
+        self.assertEqual(done.stdout, "True True\nthread\nregistered\n")
+        interrupted = subprocess.run(command("-c", "raise KeyboardInterrupt"), stderr=subprocess.DEVNULL)
+        self.assertEqual(interrupted.returncode, -signal.SIGINT)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command("-c", "print(1)"), stdout=full, stderr=subprocess.PIPE)
+        self.assertNotEqual(done.returncode, 0, done.stderr)
+
+    def test_a_text_is_a_script(self):
+        text = "import sys; print(sys.argv, __name__, '__file__' in globals(), sys.path[0] == '')"
+        for more in ({}, {"NEREID_TEST_PRELOADED": "0"}):
+            done = subprocess.run(
+                command("-c", text, "a b"), capture_output=True, text=True, env={**os.environ, **more}
+            )
+            self.assertEqual(done.stdout, "['-c', 'a b'] __main__ False True\n", done.stderr)
 
     def test_a_script_ends_with_its_caller(self):
         mark = self.folder / "mark"

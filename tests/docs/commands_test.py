@@ -26,6 +26,14 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINKED = ("nereid", "examples", "tests", "models", "runs", "docs", "bench", "python", "tools")
+# Scripts that a page shows import torch: tests/preloaded.py.
+PYTHON = """#!/bin/sh
+case "$1" in
+  -* | */*) exec {python} "$@" ;;
+  *.py) exec {python} {preloaded} torch "$@" ;;
+  *) exec {python} "$@" ;;
+esac
+"""
 BLOCK = re.compile(
     r"(?:<!-- test: (?P<mark>\w+) -->\n)?^```(?P<info>\w+[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S
 )
@@ -88,6 +96,10 @@ class Page:
         work = pathlib.Path(self.folder.name)
         for name in LINKED:
             (work / name).symlink_to(ROOT / name)
+        (work / ".bin").mkdir()
+        python = work / ".bin/python3"
+        python.write_text(PYTHON.format(python=sys.executable, preloaded=ROOT / "tests/preloaded.py"))
+        python.chmod(0o755)
         self.env = {
             **os.environ,
             "NEREID_BUILD": str(pathlib.Path(nereid).resolve().parents[1]),
@@ -95,7 +107,7 @@ class Page:
             "OMP_NUM_THREADS": "1",
             "NEREID_KEEP_WARM": os.environ.get("NEREID_KEEP_WARM", "60"),
             "XDG_DATA_HOME": str(work / ".data"),
-            "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{work}/.bin:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
         }
 
     def run(self, shown, expected):

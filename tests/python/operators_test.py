@@ -24,12 +24,13 @@ else:
 if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
     os.environ["NEREID_PROGRAM"] = str(pathlib.Path(sys.argv.pop(1)).resolve())
 FOLDER = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(FOLDER.parents[1] / "python"), str(FOLDER)]
+sys.path[:0] = [str(FOLDER.parents[1] / "python"), str(FOLDER), str(FOLDER.parent)]
 _store = tempfile.TemporaryDirectory()
 os.environ["NEREID_STORE"] = _store.name + "/store.db"
 
 import interpreted  # noqa: E402
 import nereid  # noqa: E402
+import preloaded  # noqa: E402
 import torch  # noqa: E402
 from nereid._optimize import kernels, operators  # noqa: E402
 from torch import nn  # noqa: E402
@@ -125,7 +126,7 @@ class Exported(unittest.TestCase):
         self.assertEqual(calls(torch.export.export(plain, (self.x,))), [])
 
     def test_inductor_sees_triton_kernels(self):
-        words = [sys.executable, "-W", "ignore", __file__, os.environ["NEREID_PROGRAM"], "--as-on-a-gpu"]
+        words = preloaded.command("torch", __file__, os.environ["NEREID_PROGRAM"], "--as-on-a-gpu")
         environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
         done = subprocess.run(words, env=environment, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
