@@ -1,6 +1,7 @@
 #include "nereid/replay/worker/trial/forward_traits.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -162,6 +163,34 @@ bool has_mask_constant(const trace::Trace& trace) {
       if (const auto* call = std::get_if<trace::Call>(&step))
         for_call_numbers(*call, [&](double number) { found |= number >= kLeast && number <= kMost; });
   return found;
+}
+
+std::set<trace::StorageId> made_with_infinity(const trace::Trace& trace) {
+  std::set<trace::StorageId> made;
+  for (const auto& step : judged_forward(trace)->steps) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (call == nullptr) continue;
+    bool named = false;
+    for_call_numbers(*call, [&](double number) { named |= std::isinf(number); });
+    if (!named) continue;
+    for (const auto id : trace::tensors_in(call->result))
+      made.insert(trace.values[static_cast<size_t>(id)].storage);
+  }
+  return made;
+}
+
+bool has_exponentials(const trace::Trace& trace) {
+  return std::ranges::any_of(judged_forward(trace)->steps, [](const trace::Step& step) {
+    const auto* call = std::get_if<trace::Call>(&step);
+    if (call == nullptr) return true;
+    const auto name = trace::split_name(call->op).name;
+    const auto begins = [&](std::string_view part, std::string_view longer) {
+      return name.starts_with(part) && !name.starts_with(longer);
+    };
+    const auto holds = [&](std::string_view part) { return name.find(part) != name.npos; };
+    return begins("exp", "expand") || begins("log", "logical") || holds("softmax") || holds("attention") ||
+           holds("entropy");
+  });
 }
 
 bool makes_integers_of_floats(const trace::Trace& trace) {

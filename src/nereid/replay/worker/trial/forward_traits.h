@@ -28,6 +28,12 @@ std::vector<double> compared_numbers(const trace::Trace& trace);
 // Whether that is below all others depends on how large the others are.
 bool has_mask_constant(const trace::Trace& trace);
 
+// Storages of what the forward makes with an infinity that it names (masked_fill by -inf).
+std::set<trace::StorageId> made_with_infinity(const trace::Trace& trace);
+
+// The forward takes exponentials or logarithms: of infinities kernels make NaN where an operator does not.
+bool has_exponentials(const trace::Trace& trace);
+
 // The forward makes integers of floating-point numbers, but for comparisons and places.
 bool makes_integers_of_floats(const trace::Trace& trace);
 

@@ -17,11 +17,56 @@ bool holds_no_numbers(const Trial& trial) {
          trial.distribution == InputDistribution::kNans;
 }
 
-void leave_out_undefined(const TrialForward& forward, const Trial& trial,
+namespace {
+
+// Integers alone are not the task's own: what is infinite because the forward names an infinity, and chooses
+// it (the maximum of a row that is masked throughout), is as well defined as a number.
+bool keep_named_infinities(TrialForward& forward, const Trial& trial, const Comparison& comparison,
+                           std::vector<OutputTensors>& outputs) {
+  constexpr double kStandIn = 1e30;
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (trial.distribution < InputDistribution::kLowest || comparison.oracle != Oracle::kFloat64) return false;
+  const auto made = made_with_infinity(forward.trace());
+  const auto is_infinite = [](const OutputTensors& o) {
+    return c10::isFloatingType(o.truth.scalar_type()) && o.truth.isinf().any().item().toBool();
+  };
+  if (made.empty() || std::ranges::none_of(outputs, is_infinite)) return false;
+  const auto replaced =
+      forward.recompute(*forward.references.in_float64(),
+                        {.watch =
+                             [&](trace::StorageId storage, const at::Tensor& result) {
+                               if (made.contains(storage) && c10::isFloatingType(result.scalar_type()))
+                                 result.nan_to_num_(kNan, kStandIn, -kStandIn);
+                             },
+                         .nan = kNan,
+                         .infinity = kStandIn});
+  const bool any_nan = has_exponentials(forward.trace());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto& output = outputs[i];
+    const auto& truth = output.truth;
+    if (!c10::isFloatingType(truth.scalar_type()) || truth.numel() == 0) continue;
+    const auto chosen = replaced[i].isfinite().logical_and_(replaced[i].sign().eq(truth.sign()));
+    auto judged = truth.isinf().logical_and_(chosen);
+    if (any_nan) judged.logical_and_(output.got.to(truth.device()).isnan().logical_not_());
+    judged.logical_or_(truth.isfinite());
+    mark_undefined(output,
+                   at::where(judged, truth,
+                             at::where(truth.isnan(), at::zeros_like(truth), at::full_like(truth, kNan))));
+  }
+  return true;
+}
+
+}  // namespace
+
+void leave_out_undefined(TrialForward& forward, const Trial& trial, const Comparison& comparison,
                          std::vector<OutputTensors>& outputs) {
+  if (keep_named_infinities(forward, trial, comparison, outputs)) return;
   // A forward that says what it makes of infinities and NaNs is held to that.
   if (forward.widened || (holds_no_numbers(trial) && handles_nans(forward.trace())))
-    for (auto& output : outputs) keep_agreeing(output.agreed, output.truth, output.truth);
+    for (auto& output : outputs)
+      // Where the floating-point inputs are the task's own, so are infinities among which places are taken.
+      if (!output.places || trial.distribution < InputDistribution::kLowest)
+        keep_agreeing(output.agreed, output.truth, output.truth);
 }
 
 namespace {

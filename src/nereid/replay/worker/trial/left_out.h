@@ -10,8 +10,9 @@ namespace nereid::replay {
 // Whether the trial's inputs hold infinities or NaNs.
 bool holds_no_numbers(const Trial& trial);
 
-// Elements that are no numbers, where the inputs are others than the task's own, or NaNs are handled.
-void leave_out_undefined(const TrialForward& forward, const Trial& trial,
+// Elements that are no numbers, where the inputs are others than the task's own, or NaNs are handled. Where
+// only integers are others, infinities that the forward names and chooses are judged.
+void leave_out_undefined(TrialForward& forward, const Trial& trial, const Comparison& comparison,
                          std::vector<OutputTensors>& outputs);
 
 // Elements that no forward defines: they differ between numbers that stand for NaN and for infinity. False

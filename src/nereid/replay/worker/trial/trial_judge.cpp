@@ -53,7 +53,7 @@ TrialJudge::Judgement TrialJudge::judge(const Trial& trial, const Tolerance& tol
     for (auto& output : outputs) output.truth = output.own, output.upcast = false;
 
   find_places(forward_, comparison, outputs, values, own_values);
-  leave_out_undefined(forward_, trial, outputs);
+  leave_out_undefined(forward_, trial, comparison, outputs);
   leave_out_ill_conditioned(forward_, trial, comparison, outputs, 1);
   set_expectations(forward_, trial, tolerance, outputs);
   take_tf32(forward_, tolerance, comparison, outputs);
