@@ -47,6 +47,22 @@ const trace::Phase* judged_phase(const trace::Trace& trace) {
   return judged;
 }
 
+// Numbers that were booleans: their greatest comes many times in a row, and it is the first place that says
+// something (the first token that ends a text).
+bool are_flags(const trace::Trace& trace, ValueId operand) {
+  const auto value = [&](ValueId v) -> const trace::Value& { return trace.values[static_cast<size_t>(v)]; };
+  const trace::Call* source = nullptr;
+  for (const auto& step : judged_phase(trace)->steps)
+    if (const auto* call = std::get_if<trace::Call>(&step))
+      for (const auto result : trace::tensors_in(call->result))
+        if (value(result).storage == value(operand).storage && !source) source = call;
+  if (!source || std::ranges::find(kCopies, trace::split_name(source->op).name) == std::end(kCopies) ||
+      source->args.empty())
+    return false;
+  const auto from = trace::tensors_in(source->args[0]);
+  return from.size() == 1 && value(from[0]).dtype == trace::DType::kBool;
+}
+
 std::optional<IndexMaker> maker_of(const trace::Trace& trace, const trace::Call& call, int step) {
   const auto name = trace::split_name(call.op);
   const auto* kind = std::ranges::find(kMakers, name.name, &MakerKind::name);
@@ -62,6 +78,8 @@ std::optional<IndexMaker> maker_of(const trace::Trace& trace, const trace::Call&
   maker.dim = number<int64_t>(argument(call, kind->dim + shift, "dim"));
   if (!maker.dim && name.name != "argmax" && name.name != "argmin") maker.dim = -1;
   maker.stable = number<bool>(argument(call, stable_overload ? 1 : -1, "stable")).value_or(false);
+  const bool one_extreme = maker.one && name.name.find("median") == name.name.npos && name.name != "kthvalue";
+  maker.stable |= one_extreme && are_flags(trace, maker.operand);
   if (name.name == "topk") {
     maker.open_order = !number<bool>(argument(call, 4, "sorted")).value_or(true);
     maker.values = results[0];

@@ -21,7 +21,7 @@ struct IndexMaker {
   std::optional<int64_t> dim = {};  // none: in the flattened operand
   bool one = false;                 // one place for each row, among equals any; else an order of several
   bool largest = false;             // the greatest first
-  bool stable = false;              // equals in the order in which they come
+  bool stable = false;              // equals in the order in which they come; of one, the first
   bool open_order = false;          // topk(sorted=False): any order of the places
   trace::ValueId values = -1;       // of topk: its other result
 };
