@@ -1,6 +1,7 @@
 #include "nereid/replay/integer_uses.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -46,6 +47,7 @@ class Follower {
   }
 
   IntegerUse run() {
+    find_positions();
     for (const auto& step : judged_forward(trace_)->steps) {
       if (const auto* call = std::get_if<trace::Call>(&step))
         follow(*call);
@@ -67,22 +69,80 @@ class Follower {
            std::ranges::any_of(call.kwargs, [&](const auto& arg) { return holds(set, arg.second); });
   }
 
+  // What arange() makes, and its views and copies.
+  void find_positions() {
+    for (const auto& phase : trace_.phases)
+      for (const auto& step : phase.steps) {
+        const auto* call = std::get_if<trace::Call>(&step);
+        if (!call) continue;
+        const auto name = trace::split_name(call->op).name;
+        const bool copies =
+            one_of(name, {"_to_copy", "to", "clone"}) || trace::listed(call->op) == trace::Listed::kView;
+        const auto from = call->args.empty() ? std::vector<ValueId>() : trace::tensors_in(call->args[0]);
+        const auto known = from.empty() ? positions_.end() : positions_.find(storage_of(from[0]));
+        for (const auto made : trace::tensors_in(call->result)) {
+          if (name == "arange" && counts_from_zero(*call))
+            positions_.emplace(storage_of(made), trace::element_count(value(made)));
+          else if (copies && known != positions_.end())
+            positions_.emplace(storage_of(made), known->second);
+        }
+      }
+  }
+
+  static bool counts_from_zero(const trace::Call& call) {
+    const auto is = [&](size_t i, int64_t number) {
+      const auto* found = call.args.size() > i ? std::get_if<int64_t>(&call.args[i].node) : nullptr;
+      return call.args.size() <= i || (found && *found == number);
+    };
+    return call.args.size() < 2 || (is(0, 0) && is(2, 1));
+  }
+
+  void note_positions(const trace::Call& call, std::string_view name) {
+    if (!one_of(name, {"lt", "le", "gt", "ge"})) return;
+    for (const auto& arg : call.args)
+      for (const auto other : trace::tensors_in(arg))
+        if (const auto found = positions_.find(storage_of(other)); found != positions_.end())
+          use_.positions = std::min(use_.positions, found->second);
+  }
+
+  // By how much a call moves these integers; nullopt where it does anything else.
+  std::optional<int64_t> shift_by(const trace::Call& call, std::string_view name) const {
+    if (!one_of(name, {"add", "sub"}) || call.args.size() != 2 || !call.kwargs.empty()) return std::nullopt;
+    const auto* number = std::get_if<int64_t>(&call.args[1].node);
+    if (!number || !holds(same_, call.args[0]) || !makes_integers(call)) return std::nullopt;
+    return name == "add" ? *number : -*number;
+  }
+  // The shift of the moved integers that an argument holds.
+  std::optional<int64_t> shift_of(const Arg& arg) const {
+    for (const auto v : trace::tensors_in(arg))
+      if (const auto found = shifted_.find(storage_of(v)); found != shifted_.end()) return found->second;
+    return std::nullopt;
+  }
+  bool takes_shifted(const trace::Call& call) const {
+    const auto holds = [&](const Arg& arg) { return shift_of(arg).has_value(); };
+    return std::ranges::any_of(call.args, holds) ||
+           std::ranges::any_of(call.kwargs, [&](const auto& arg) { return holds(arg.second); });
+  }
+
   void launch(const trace::Launch& launch) {
     for (const auto& alternative : launch.alternatives)
       for (const auto& arg : alternative.args)
         if (const auto* pointer = std::get_if<trace::PointerArg>(&arg); pointer && pointer->value >= 0)
-          if (same_.contains(storage_of(pointer->value)) || derived_.contains(storage_of(pointer->value)))
+          if (same_.contains(storage_of(pointer->value)) || derived_.contains(storage_of(pointer->value)) ||
+              shifted_.contains(storage_of(pointer->value)))
             use_.obscure = true;
   }
 
   void follow(const trace::Call& call) {
-    const bool same = takes(same_, call), derived = takes(derived_, call);
+    const bool same = takes(same_, call), shifted = takes_shifted(call),
+               derived = takes(derived_, call) || shifted;
     const auto name = trace::split_name(call.op).name;
     use_.limited |= takes(floats_, call) &&
                     (compares(name) || one_of(name, {"histc", "bucketize", "searchsorted", "_to_copy"}));
     if (!same && !derived) return;
-    if (same) note_marks(call, name);
+    if (same) note_marks(call, name), note_positions(call, name);
     const auto listed = trace::listed(call.op);
+    if (keeps_shifted(call, name, listed)) return;
     if (listed == trace::Listed::kView || listed == trace::Listed::kQuery ||
         listed == trace::Listed::kAllocation)
       return spread(call, same && !derived, true);
@@ -118,6 +178,19 @@ class Follower {
     if (listed == trace::Listed::kAttention) return spread(call, false, is_mask_);
     use_.obscure = true;
     use_.compared_alone = false;
+  }
+
+  // A view or a copy of moved integers, or the call that moves them.
+  bool keeps_shifted(const trace::Call& call, std::string_view name, std::optional<trace::Listed> listed) {
+    auto shift = shift_by(call, name);
+    const bool moved = shift.has_value();
+    if (!shift && !takes(same_, call) && !takes(derived_, call) && !call.args.empty() &&
+        (listed == trace::Listed::kView || one_of(name, {"_to_copy", "to", "clone"})) && makes_integers(call))
+      shift = shift_of(call.args[0]);
+    if (!shift) return false;
+    if (moved) use_.compared_alone = false;
+    for (const auto made : trace::tensors_in(call.result)) shifted_.emplace(storage_of(made), *shift);
+    return true;
   }
 
   void note_marks(const trace::Call& call, std::string_view name) {
@@ -188,8 +261,10 @@ class Follower {
     const auto looked_up = trace::tensors_in(call.args[0]);
     if (looked_up.empty()) return false;
     for (size_t i = 0; i < call.args.size(); ++i) {
+      const auto shift = shift_of(call.args[i]);
       if (holds(derived_, call.args[i]) && i == how->index) use_.obscure = true;
-      if (!holds(same_, call.args[i])) continue;
+      if (shift && i != how->index) use_.obscure = true;
+      if (!holds(same_, call.args[i]) && !shift) continue;
       use_.compared_alone = false;
       if (i == how->index) {
         const auto& table = value(looked_up[0]);
@@ -200,7 +275,7 @@ class Follower {
         } else if (how->fixed_dim == 1 && table.sizes.size() == 1) {
           dim = 0;
         }
-        bound(table, dim);
+        bound(table, dim, shift.value_or(0));
       } else if (i > how->index && name.find("embedding_bag") != name.npos) {
         use_.obscure = true;  // offsets
       }
@@ -224,28 +299,36 @@ class Follower {
       if (indices.empty()) continue;
       if (value(indices[0]).dtype == trace::DType::kBool) {
         if (holds(same_, parts->items[i]) || holds(derived_, parts->items[i])) use_.obscure = true;
+        if (std::ranges::any_of(parts->items, [&](const Arg& part) { return shift_of(part).has_value(); }))
+          use_.obscure = true;
         return;  // it stands for several dimensions
       }
       if (holds(derived_, parts->items[i])) use_.obscure = true;
-      if (holds(same_, parts->items[i])) bound(value(looked_up[0]), static_cast<int64_t>(i));
+      const auto shift = shift_of(parts->items[i]);
+      if (holds(same_, parts->items[i]) || shift)
+        bound(value(looked_up[0]), static_cast<int64_t>(i), shift.value_or(0));
     }
     if (holds(same_, call.args[0]) || holds(derived_, call.args[0]))
       spread(call, holds(same_, call.args[0]), false);
   }
 
-  void bound(const trace::Value& table, int64_t dim) {
+  void bound(const trace::Value& table, int64_t dim, int64_t shift = 0) {
     const auto rank = static_cast<int64_t>(table.sizes.size());
     if (dim < 0) dim += rank;
-    if (dim < 0 || dim >= rank)
+    if (dim < 0 || dim >= rank) {
       use_.obscure = true;
-    else
-      use_.bound = std::min(use_.bound, table.sizes[static_cast<size_t>(dim)]);
+      return;
+    }
+    use_.bound = std::min(use_.bound, table.sizes[static_cast<size_t>(dim)] - shift);
+    use_.least = std::max(use_.least, -shift);
   }
 
   const trace::Trace& trace_;
   const bool is_mask_;
-  std::set<StorageId> same_, derived_;  // hold these integers; hold integers made of them
-  std::set<StorageId> floats_;          // hold these integers as floating-point numbers
+  std::set<StorageId> same_, derived_;      // hold these integers; hold integers made of them
+  std::map<StorageId, int64_t> shifted_;    // hold these integers, moved by a number
+  std::map<StorageId, int64_t> positions_;  // hold 0, 1, 2, ...: how many
+  std::set<StorageId> floats_;              // hold these integers as floating-point numbers
   IntegerUse use_;
 };
 

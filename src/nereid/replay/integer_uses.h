@@ -11,8 +11,12 @@ namespace nereid::replay {
 
 struct IntegerUse {
   static constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
-  // The smallest dimension that they index as they are: all of [0, bound) is legal.
-  int64_t bound = kNoBound;
+  // All of [least, bound) is legal as an index: of the smallest dimension that they index as they are, or
+  // moved by a number (lengths - 1).
+  int64_t least = 0, bound = kNoBound;
+  // The smallest row of positions (0, 1, 2, ...) that they are compared with: as lengths, all of [0, length]
+  // say something of such a row.
+  int64_t positions = kNoBound;
   // Where they go is not all known: an index is computed from them, or an operator that this does not know
   // takes them. Then only the sample's own range is safe.
   bool obscure = false;
@@ -32,6 +36,7 @@ struct IntegerUse {
   std::set<int64_t> marks = {};
 
   bool indexes() const { return bound != kNoBound; }
+  bool are_lengths() const { return positions != kNoBound && !obscure; }
   // They are numbers that the forward computes with, and nothing else: any number is legal.
   bool numbers_alone() const { return !indexes() && !obscure && !compared_alone && !limited; }
 };

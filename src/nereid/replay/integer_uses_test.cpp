@@ -41,11 +41,35 @@ TEST(IntegerUses, TheSmallestDimensionThatIsIndexedBinds) {
 TEST(IntegerUses, AnIndexThatIsComputedIsObscure) {
   Task t;
   const auto table = t.s.tensor({100, 4});
-  const auto sum = t.call("aten::add.Tensor", {tensor_arg(t.i), Arg{int64_t{3}}}, {8}, DType::kI64);
+  const auto thrice = t.call("aten::mul.Tensor", {tensor_arg(t.i), Arg{int64_t{3}}}, {8}, DType::kI64);
   EXPECT_FALSE(t.use().obscure) << "nothing looks anything up yet";
-  t.call("aten::index.Tensor", {tensor_arg(table), Arg{List{{tensor_arg(sum)}, false}}}, {8, 4});
+  t.call("aten::index.Tensor", {tensor_arg(table), Arg{List{{tensor_arg(thrice)}, false}}}, {8, 4});
   EXPECT_TRUE(t.use().obscure);
   EXPECT_EQ(t.use().bound, IntegerUse::kNoBound);
+}
+
+TEST(IntegerUses, AnIndexMovedByANumberHasBounds) {
+  Task t;
+  const auto table = t.s.tensor({100, 4});
+  const auto last = t.call("aten::sub.Tensor", {tensor_arg(t.i), Arg{int64_t{1}}}, {8}, DType::kI64);
+  t.call("aten::index.Tensor", {tensor_arg(table), Arg{List{{tensor_arg(last)}, false}}}, {8, 4});
+  EXPECT_EQ(t.use().least, 1);
+  EXPECT_EQ(t.use().bound, 101);
+  EXPECT_FALSE(t.use().obscure);
+  const auto twice = t.call("aten::mul.Tensor", {tensor_arg(last), Arg{int64_t{2}}}, {8}, DType::kI64);
+  t.call("aten::index.Tensor", {tensor_arg(table), Arg{List{{tensor_arg(twice)}, false}}}, {8, 4});
+  EXPECT_TRUE(t.use().obscure);
+}
+
+TEST(IntegerUses, LengthsAreComparedWithPositions) {
+  Task t;
+  const auto positions = t.call("aten::arange", {Arg{int64_t{64}}}, {64}, DType::kI64);
+  const auto from_one = t.call("aten::arange.start", {Arg{int64_t{1}}, Arg{int64_t{9}}}, {8}, DType::kI64);
+  t.call("aten::lt.Tensor", {tensor_arg(from_one), tensor_arg(t.i)}, {8}, DType::kBool);
+  EXPECT_FALSE(t.use().are_lengths());
+  t.call("aten::lt.Tensor", {tensor_arg(positions), tensor_arg(t.i)}, {64}, DType::kBool);
+  EXPECT_TRUE(t.use().are_lengths());
+  EXPECT_EQ(t.use().positions, 64);
 }
 
 TEST(IntegerUses, ARemainderIsWithinBoundsWhateverItIsTakenOf) {

@@ -131,7 +131,7 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
     if (!use.indexes() || use.obscure || use.bound <= s.high + 1 || s.low < 0) return std::nullopt;
     if (kind == InputDistribution::kLowest) return std::nullopt;
     if (kind == InputDistribution::kHighest) return s.rows.add(use.bound - 1 - s.high);
-    return sorted_rows(s.rows.size(0), columns, 0, use.bound - 1, true, generator);
+    return sorted_rows(s.rows.size(0), columns, use.least, use.bound - 1, true, generator);
   }
   if (columns < 3 || s.rows.size(0) > 1) {
     if (!all_true(first.eq(low)) || !all_true(last.eq(high))) return std::nullopt;  // ends of their own
@@ -215,19 +215,40 @@ struct Domain {
   int64_t low, high;
 };
 Domain domain_of(const Sample& s, const IntegerUse& use, const IntegerLimits& limits) {
-  if (use.indexes() && !use.obscure && s.low >= 0 && s.high < use.bound) {
-    const auto most = smallest_from(limits.numbers, std::max<int64_t>(s.high, 1));
-    return {0, std::min(use.bound - 1, most ? std::max(*most - 1, s.high) : use.bound - 1)};
+  const auto most = smallest_from(limits.numbers, std::max<int64_t>(s.high, 1));
+  if (use.indexes() && !use.obscure && s.low >= use.least && s.high < use.bound) {
+    // What is moved before it indexes (lengths - 1) counts; indices stay below a number of classes.
+    const auto below = use.least > 0 || !most ? most : std::optional(*most - 1);
+    return {use.least, std::min(use.bound - 1, below ? std::max(*below, s.high) : use.bound - 1)};
   }
   const bool free = !use.obscure && !use.indexes();
   if (s.low >= 0 && s.high <= 1 && (free || !s.constant())) return {0, 1};  // flags, masks
-  if (s.constant() && free && s.low > 1) return {1, s.low};                 // lengths, counts, times
+  if (use.are_lengths() && free && s.low >= 0 && !limits.keeps_sum)
+    return {use.compared_alone ? 0 : std::min<int64_t>(s.low, 1),
+            std::max(s.high, std::min(use.positions, most.value_or(use.positions)))};
+  if (s.constant() && free && s.low > 1) return {1, s.low};  // counts, times
   return {s.low, s.high};
+}
+
+// Compared with positions, and nothing else: they need not add up to anything, nor begin or end anywhere.
+// (Numbers that rise from zero, or to a size, are where segments begin or end.)
+bool is_lengths(const Sample& s, const IntegerUse& use, const IntegerLimits& limits) {
+  const bool ends = s.sorted && (s.low == 0 || is_size(s.high, limits));
+  return use.are_lengths() && use.compared_alone && !use.indexes() && s.low >= 0 && !ends &&
+         !limits.keeps_sum;
 }
 
 std::optional<at::Tensor> redraw_rows(const Sample& s, InputDistribution kind, const IntegerUse& use,
                                       const IntegerLimits& limits, at::Generator generator) {
   const bool flags = s.low == 0 && s.high == 1 && !use.indexes() && !use.obscure;
+  if ((s.sorted || s.descending) && !flags && !s.permutation && is_lengths(s, use, limits)) {
+    // The lengths of a batch that is sorted by them: there is no end that they have to keep.
+    const auto [low, high] = domain_of(s, use, limits);
+    if (kind == InputDistribution::kLowest) return at::full_like(s.rows, low);
+    if (kind == InputDistribution::kHighest) return at::full_like(s.rows, high);
+    const auto made = sorted_rows(s.rows.size(0), s.columns(), low, high, false, generator);
+    return s.descending ? made.flip(1) : made;
+  }
   if (s.descending && !flags && !s.permutation) {
     Sample turned = s;
     turned.rows = s.rows.flip(1), turned.descending = false, turned.sorted = true;
@@ -235,7 +256,8 @@ std::optional<at::Tensor> redraw_rows(const Sample& s, InputDistribution kind, c
     return made ? std::optional(made->flip(1)) : std::nullopt;
   }
   if (s.sorted && !flags) return redraw_sorted(s, kind, use, limits, generator);
-  if (s.sum && !flags && !(s.constant() && (kind == InputDistribution::kRedrawn || use.indexes())))
+  if (s.sum && !flags && !is_lengths(s, use, limits) &&
+      !(s.constant() && (kind == InputDistribution::kRedrawn || use.indexes())))
     return redraw_counts(s, kind, use.indexes(), limits, generator);
   const auto [low, high] = domain_of(s, use, limits);
   const int64_t rows = s.rows.size(0), columns = s.columns();

@@ -62,6 +62,30 @@ TEST_F(IntegerInputs, MasksAndFlags) {
   EXPECT_EQ(number(one), 0);
 }
 
+TEST_F(IntegerInputs, LengthsReachFromNothingToTheRowThatTheyAreComparedWith) {
+  const IntegerUse lengths_of_64{.positions = 64};
+  for (const bool descending : {false, true})
+    for (const auto kind : kKinds) {
+      auto lengths = at::randint(1, 50, {200}, at::kLong);
+      if (descending) lengths = std::get<0>(lengths.sort(0, true));
+      ASSERT_TRUE(redraw(lengths, kind, lengths_of_64));
+      EXPECT_EQ(number(lengths.min()), kind == InputDistribution::kHighest ? 64 : 0);
+      EXPECT_EQ(number(lengths.max()), kind == InputDistribution::kLowest ? 0 : 64);
+      EXPECT_TRUE(!descending || all(lengths.diff().le(0)));
+    }
+  auto divided = of({7, 9, 9, 8, 7});  // a mean's: a length of zero need not mean anything
+  ASSERT_TRUE(redraw(divided, InputDistribution::kLowest, {.positions = 64, .compared_alone = false}));
+  EXPECT_EQ(number(divided.max()), 1);
+  auto last = of({7, 9, 9, 8, 7});  // x[lengths - 1]
+  ASSERT_TRUE(redraw(last, InputDistribution::kLowest, {.least = 1, .bound = 65}));
+  EXPECT_EQ(number(last.max()), 1);
+  ASSERT_TRUE(redraw(last, InputDistribution::kHighest, {.least = 1, .bound = 65}));
+  EXPECT_EQ(number(last.min()), 64);
+  auto ends = of({10, 34, 40, 64});
+  ASSERT_TRUE(redraw(ends, InputDistribution::kRedrawn, lengths_of_64, {64}));
+  EXPECT_EQ(number(ends[3]), 64) << "of segments";
+}
+
 TEST_F(IntegerInputs, FullLengthsBecomeShorter) {
   auto lengths = at::full({16}, 128, at::kLong);
   EXPECT_TRUE(redraw(lengths, InputDistribution::kRedrawn));

@@ -168,6 +168,7 @@ class Together {
     auto limits = limits_;
     const auto total = before.sum();
     if (sums) limits.sizes.push_back(total.item().toLong());
+    limits.keeps_sum = sums;
     if (!redraw_integers(root.tensor, kind_, root.use, limits, generator_)) return false;
     const auto now = as_long(root.tensor);
     if (sums && !now.sum().equal(total)) {  // what they add up to would end elsewhere
