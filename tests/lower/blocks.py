@@ -253,6 +253,35 @@ CASES = [
         mentions=TWINS,
     ),
     block(
+        "gated_by_half_a_convolution",
+        "self.a = nn.Conv2d(20, 160, 3, padding=1, stride=2)\nself.b = nn.BatchNorm2d(160).eval()",
+        "u, g = self.b(self.a(x)).chunk(2, 1)\nu * g.sigmoid()",
+        (2, 20, 47, 45),
+        mentions=TWINS,
+    ),
+    block(
+        "gated_by_half_a_pointwise_convolution",
+        "self.a = nn.Conv1d(40, 144, 1)",
+        "F.glu(self.a(x), 1)",
+        (3, 40, 1501),
+        mentions=TWINS,
+    ),
+    block(
+        "gates_that_are_quarters",
+        "self.a = nn.Linear(72, 320)",
+        "i, f, g, o = self.a(x).chunk(4, -1)\nc = f.sigmoid() * 0.7 + i.sigmoid() * g.tanh()\n"
+        "o.sigmoid() * c.tanh(), c",
+        (3, 50, 72),
+        mentions=TWINS,
+    ),
+    block(
+        "thirds_of_which_two_meet_first",
+        "self.a = nn.Linear(72, 240)",
+        "r, n, z = self.a(x).split(80, -1)\n(r + z).sigmoid() * n.tanh()",
+        (3, 50, 72),
+        mentions=TWINS,
+    ),
+    block(
         "halves_that_nothing_joins",
         "self.a = nn.Linear(24, 160)\nself.b = nn.Linear(80, 24)",
         "u, g = self.a(x).chunk(2, -1)\nself.b(u), g.relu()",

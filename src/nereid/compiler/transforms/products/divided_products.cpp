@@ -1,8 +1,8 @@
 #include "nereid/compiler/transforms/products/divided_products.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,11 +12,20 @@
 namespace nereid::compiler {
 namespace {
 
-constexpr int64_t kLeastHalf = 64;  // columns of a product that is worth a kernel
+constexpr int64_t kLeastPart = 64;  // columns of a product that is worth a kernel
+constexpr int64_t kMostParts = 8;
 
 bool maps_all(const Node& node) {
   return !node.special() && node.reduction == Reduction::kNone && node.at.empty();
 }
+
+// Equal parts of a tensor along one of its dimensions.
+struct EqualParts {
+  size_t along = 0;
+  Size length = 0;
+  size_t count = 0;
+  std::vector<size_t> order = {};  // of their products
+};
 
 class Divider {
  public:
@@ -33,7 +42,11 @@ class Divider {
   }
 
  private:
-  using Halves = std::array<TensorId, 2>;
+  // A node that is divided: its parts, and which of its own dimensions they are along.
+  struct Division {
+    EqualParts parts;
+    size_t dimension = 0;
+  };
 
   std::vector<TensorId> tensors_of(const Node& node) const {
     std::vector<TensorId> all;
@@ -46,114 +59,217 @@ class Divider {
     return all;
   }
 
-  // 0 or 1: the half of the tensor's last dimension that the load is of, all of it; else -1.
-  int half_of(const Expr& load, const Node& reader) const {
-    const Size count = graph_.tensors[static_cast<size_t>(load.tensor)].sizes.back() / Size(2);
+  const Extents& sizes_of(TensorId id) const { return graph_.tensors[static_cast<size_t>(id)].sizes; }
+
+  // The part that the load is of, all of it.
+  std::optional<size_t> part_of(const Expr& load, const Node& reader, const EqualParts& parts) const {
     const Extents extents = reader.extents();
+    const Index& at = load.at[parts.along];
     for (size_t d = 0; d < extents.size() && load.args.empty(); ++d) {
-      const Index column = Index::dimension(static_cast<int>(d));
-      if (!load.at.back().uses(static_cast<int>(d)) || extents[d] != count) continue;
-      if (load.at.back() == column) return 0;
-      if (load.at.back() == column + Index(count)) return 1;
+      if (!at.uses(static_cast<int>(d)) || extents[d] != parts.length) continue;
+      for (size_t p = 0; p < parts.count; ++p)
+        if (at == Index::dimension(static_cast<int>(d)) + Index(parts.length * Size(static_cast<int64_t>(p))))
+          return p;
     }
-    return -1;
+    return std::nullopt;
   }
 
-  // Whether each reader reads one half at a time, and maps of both meet.
-  bool is_read_by_halves(TensorId tensor) const {
-    std::array<std::set<TensorId>, 2> made;
-    bool meet = false;
-    for (const Node& node : graph_.nodes) {
+  // The parts as which loads may read the tensor: of the length of one of its readers' dimensions.
+  std::optional<EqualParts> parts_along(TensorId tensor, size_t along) const {
+    const Size all = sizes_of(tensor)[along];
+    for (const size_t n : readers_[static_cast<size_t>(tensor)]) {
+      const Node& reader = graph_.nodes[n];
+      if (!maps_all(reader)) return std::nullopt;
+      for (const ExprId id : graph_.exprs.below(reader.body)) {
+        const Expr& load = graph_.exprs[id];
+        if (load.kind != Expr::Kind::kLoad || load.tensor != tensor) continue;
+        for (size_t d = 0; d < reader.sizes.size(); ++d) {
+          if (!load.at[along].uses(static_cast<int>(d))) continue;
+          const Size length = reader.sizes[d];
+          if (length < kLeastPart || length >= all || all % length != 0 || all / length > kMostParts)
+            return std::nullopt;
+          return EqualParts{along, length, static_cast<size_t>((all / length).value())};
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  // If each load is of one part, and maps of several meet: the parts, those next to each other that meet
+  // first; and the maps in which they do while others are left, which one kernel makes of two. Else nothing.
+  struct Use {
+    std::vector<size_t> order, meetings;
+  };
+  std::optional<Use> use_of(TensorId tensor, const EqualParts& parts) const {
+    std::vector<std::set<TensorId>> made(parts.count);
+    Use use;
+    std::vector<bool> ordered(parts.count, false);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
       if (node.special()) {
         const std::vector<TensorId> read = tensors_of(node);
-        if (std::ranges::find(read, tensor) != read.end()) return false;
+        if (std::ranges::find(read, tensor) != read.end()) return std::nullopt;
         continue;
       }
-      std::array<bool, 2> reads = {};
+      std::vector<bool> reads(parts.count, false);
       for (const ExprId id : graph_.exprs.below(node.body)) {
         const Expr& load = graph_.exprs[id];
         if (load.kind != Expr::Kind::kLoad) continue;
-        for (const size_t h : {0, 1}) reads[h] = reads[h] || made[h].contains(load.tensor);
+        for (size_t p = 0; p < parts.count; ++p) reads[p] = reads[p] || made[p].contains(load.tensor);
         if (load.tensor != tensor) continue;
-        const int half = half_of(load, node);
-        if (half < 0 || !maps_all(node)) return false;
-        reads[static_cast<size_t>(half)] = true;
+        const auto part = part_of(load, node, parts);
+        if (!part || !maps_all(node)) return std::nullopt;
+        reads[*part] = true;
       }
       if (!maps_all(node)) continue;
-      meet = meet || (reads[0] && reads[1]);
-      for (const size_t h : {0, 1})
-        if (reads[h]) made[h].insert(node.out);
+      std::vector<size_t> meet;
+      for (size_t p = 0; p < parts.count; ++p) {
+        if (reads[p]) made[p].insert(node.out);
+        if (reads[p] && !ordered[p]) meet.push_back(p);
+      }
+      for (size_t first = 0; first + 1 < meet.size(); first += 2)
+        for (const size_t p : {meet[first], meet[first + 1]}) {
+          use.order.push_back(p);
+          ordered[p] = true;
+        }
+      if (meet.size() > 1 && use.order.size() < parts.count) use.meetings.push_back(n);
     }
-    return meet;
+    if (use.order.empty()) return std::nullopt;
+    for (size_t p = 0; p < parts.count; ++p)
+      if (!ordered[p]) use.order.push_back(p);
+    return use;
   }
 
   bool may_be_divided(const Node& node) const {
-    if (!is_contraction(graph_, node) || !node.at.empty() || !node.low.empty() || node.taps || node.scan ||
-        node.sizes.size() < 2 || node.sizes.back() % Size(2) != 0 || node.sizes.back() / Size(2) < kLeastHalf)
-      return false;
-    // One factor has the columns.
-    const auto column = static_cast<int>(node.sizes.size()) - 1;
-    const std::vector<ExprId>& factors = graph_.exprs[node.body].args;
-    return graph_.exprs.uses(factors[0], column) != graph_.exprs.uses(factors[1], column);
+    return is_contraction(graph_, node) && node.low.empty() && !node.taps && !node.scan &&
+           node.sizes.size() >= 2;
   }
 
-  // A map of all of the product, as of its bias, is divided with it.
+  // Which of the node's dimensions its tensor's one is, as it stands.
+  std::optional<size_t> dimension_of(const Node& node, size_t along) const {
+    if (node.at.empty()) return along;
+    const Extents extents = node.extents();
+    std::vector<Index> by = dimensions(extents.size());
+    for (size_t d = 0; d < extents.size(); ++d)
+      if (extents[d] == 1) by[d] = Index();
+    const Index at = substitute(node.at[along], by, extents);
+    for (size_t d = 0; d < node.sizes.size(); ++d)
+      if (at == Index::dimension(static_cast<int>(d)) && node.sizes[d] == sizes_of(node.out)[along]) return d;
+    return std::nullopt;
+  }
+
+  // The factor that has the columns is divided with them; the other one is read for each two parts.
+  bool saves_bytes(const Node& product, size_t column, const EqualParts& parts) const {
+    const std::vector<ExprId>& factors = graph_.exprs[product.body].args;
+    const bool first = graph_.exprs.uses(factors[0], static_cast<int>(column));
+    if (first == graph_.exprs.uses(factors[1], static_cast<int>(column))) return false;
+    if (parts.count == 2) return true;
+    int64_t again = 0;
+    for (const ExprId id : graph_.exprs.below(factors[first ? 1 : 0]))
+      if (graph_.exprs[id].kind == Expr::Kind::kLoad) again += bytes_of(graph_.exprs[id].tensor);
+    const auto kernels = static_cast<int64_t>(parts.count + 1) / 2;
+    return again * (kernels - 1) < bytes_of(product.out);
+  }
+
+  int64_t bytes_of(TensorId id) const {
+    const Tensor& tensor = graph_.tensors[static_cast<size_t>(id)];
+    return element_count(tensor.sizes).value() * trace::element_bytes(tensor.type);
+  }
+
+  // Maps of all of the product, as of its bias, are divided with it.
   void find(size_t n) {
     const Node& product = graph_.nodes[n];
     if (product.special() || !may_be_divided(product) || whole_.contains(product.out)) return;
     std::vector<size_t> chain = {n};
-    const std::vector<size_t>& readers = readers_[static_cast<size_t>(product.out)];
-    if (readers.size() == 1) {
-      const Node& map = graph_.nodes[readers[0]];
-      if (maps_all(map) && map.sizes == product.sizes && !whole_.contains(map.out))
-        chain.push_back(readers[0]);
+    for (bool longer = true; longer;) {
+      const TensorId made = graph_.nodes[chain.back()].out;
+      const std::vector<size_t>& readers = readers_[static_cast<size_t>(made)];
+      longer = readers.size() == 1 && maps_all(graph_.nodes[readers[0]]) &&
+               graph_.nodes[readers[0]].sizes == sizes_of(product.out) &&
+               !whole_.contains(graph_.nodes[readers[0]].out) &&
+               reads_as_it_is(graph_.nodes[readers[0]], made);
+      if (longer) chain.push_back(readers[0]);
     }
     for (; !chain.empty(); chain.pop_back())
-      if (is_read_by_halves(graph_.nodes[chain.back()].out)) break;
-    divided_.insert(chain.begin(), chain.end());
+      for (size_t along = 0; along < sizes_of(product.out).size(); ++along)
+        if (divide(product, chain, along)) return;
+  }
+
+  bool reads_as_it_is(const Node& map, TensorId tensor) const {
+    return std::ranges::all_of(graph_.exprs.below(map.body), [&](ExprId id) {
+      const Expr& load = graph_.exprs[id];
+      return load.kind != Expr::Kind::kLoad || load.tensor != tensor ||
+             (load.args.empty() && load.at == dimensions(map.sizes.size()));
+    });
+  }
+
+  bool divide(const Node& product, const std::vector<size_t>& chain, size_t along) {
+    const TensorId last = graph_.nodes[chain.back()].out;
+    auto parts = parts_along(last, along);
+    const auto column = dimension_of(product, along);
+    if (!parts || !column || !saves_bytes(product, *column, *parts)) return false;
+    const auto use = use_of(last, *parts);
+    if (!use) return false;
+    parts->order = use->order;
+    if (std::ranges::any_of(chain, [&](size_t n) { return divided_.contains(n); })) return false;
+    meetings_.insert(use->meetings.begin(), use->meetings.end());
+    for (const size_t n : chain) divided_[n] = {*parts, n == chain.front() ? *column : along};
+    return true;
   }
 
   void rewrite() {
     std::vector<Node> before = std::move(graph_.nodes);
     graph_.nodes.clear();
     for (size_t n = 0; n < before.size(); ++n) {
-      if (!divided_.contains(n)) {
-        append(graph_, with_halves(std::move(before[n])));
+      const auto found = divided_.find(n);
+      if (found == divided_.end()) {
+        before[n].whole = before[n].whole || meetings_.contains(n);
+        append(graph_, with_parts(std::move(before[n])));
         continue;
       }
-      const DType type = graph_.tensors[static_cast<size_t>(before[n].out)].type;
-      for (const size_t h : {0, 1}) {
-        Node half = before[n];
-        const size_t column = half.sizes.size() - 1;
-        half.sizes[column] = half.sizes[column] / Size(2);
-        std::vector<Index> by = dimensions(half.extents().size());
-        if (h == 1) by[column] = by[column] + Index(half.sizes[column]);
-        half.body = graph_.exprs.substitute(half.body, by, half.extents());
-        half = with_halves(std::move(half));
-        halves_[before[n].out][h] = append(graph_, std::move(half), type);
+      const auto& [parts, dimension] = found->second;
+      const TensorId whole = before[n].out;
+      const DType type = graph_.tensors[static_cast<size_t>(whole)].type;
+      made_[whole].resize(parts.count);
+      for (const size_t p : parts.order) {
+        Node part = before[n];
+        part.sizes[dimension] = parts.length;
+        std::vector<Index> by = dimensions(part.extents().size());
+        by[dimension] = by[dimension] + Index(parts.length * Size(static_cast<int64_t>(p)));
+        part.body = graph_.exprs.substitute(part.body, by, part.extents());
+        if (!part.at.empty()) part.at[parts.along] = Index::dimension(static_cast<int>(dimension));
+        part = with_parts(std::move(part), p);
+        Extents sizes = sizes_of(whole);
+        sizes[parts.along] = parts.length;
+        made_[whole][p] = part.at.empty() ? append(graph_, std::move(part), type)
+                                          : graph_.add_node(std::move(part), type, {}, sizes);
       }
+      parts_[whole] = parts;
     }
   }
 
-  Node with_halves(Node node) {
+  // `own`: the node is such a part of a map, which reads the same part of what it follows.
+  Node with_parts(Node node, std::optional<size_t> own = std::nullopt) {
     if (node.special()) return node;
     node.body = graph_.exprs.replace_loads(node.body, [&](const Expr& load) {
-      const auto found = halves_.find(load.tensor);
-      if (found == halves_.end()) return graph_.exprs.load(load.tensor, load.at, load.type, load.args);
-      const int half = half_of(load, node);
+      const auto found = parts_.find(load.tensor);
+      if (found == parts_.end()) return graph_.exprs.load(load.tensor, load.at, load.type, load.args);
+      const EqualParts& parts = found->second;
+      const size_t part = own ? *own : *part_of(load, node, parts);
       std::vector<Index> at = load.at;
-      const Size count = graph_.tensors[static_cast<size_t>(load.tensor)].sizes.back() / Size(2);
-      if (half == 1) at.back() = at.back() - Index(count);
-      return graph_.exprs.load(found->second.at(static_cast<size_t>(half)), at, load.type);
+      at[parts.along] = at[parts.along] - Index(parts.length * Size(static_cast<int64_t>(part)));
+      return graph_.exprs.load(made_.at(load.tensor)[part], at, load.type);
     });
     return node;
   }
 
   Graph& graph_;
   std::vector<std::vector<size_t>> readers_;
-  std::set<TensorId> whole_;  // what is handed out
-  std::set<size_t> divided_;  // nodes
-  std::map<TensorId, Halves> halves_;
+  std::set<TensorId> whole_;            // what is handed out
+  std::map<size_t, Division> divided_;  // nodes
+  std::set<size_t> meetings_;
+  std::map<TensorId, EqualParts> parts_;
+  std::map<TensorId, std::vector<TensorId>> made_;  // the parts of a tensor
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
-// Products whose halves are read apart: a gated unit's linear layer makes its gate and what it gates side by
-// side, u, g = linear(x).chunk(2, -1). Each half becomes a product of its own, with a part of the right
-// factor. One kernel then makes both (twin_products.h), and what follows them is computed on its tile.
+// Products whose parts are read apart: a gated unit's linear layer or convolution makes its gate and what it
+// gates side by side, u, g = linear(x).chunk(2, -1); a cell's makes four gates. Each part becomes a product
+// of its own, with a part of the factor that has the columns. One kernel then makes two of them
+// (twin_products.h), and what follows them is computed on its tile.
 //
-// Precondition: maps of the halves meet in a map, nothing reads both halves at once, and no result is read
-// from the whole.
+// Precondition: maps of the parts, which are equal and adjacent, meet in a map; no load is of several parts,
+// and no result is read from the whole. Of more than two, reading the other factor again is less than what is
+// not stored.
 #pragma once
 
 #include "nereid/compiler/ir/graph.h"

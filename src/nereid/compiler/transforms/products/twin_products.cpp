@@ -14,9 +14,9 @@ constexpr int64_t kLeastSide = 16;  // of a product that is worth a tile
 constexpr double kSlowerProducts = 0.1;
 
 bool alike(const Node& a, const Node& b) {
-  const auto plain = [](const Node& node) { return !node.window_factor && !node.direct; };
-  return plain(a) && plain(b) && a.taps == b.taps && a.tf32 == b.tf32 && a.under_flag == b.under_flag &&
-         a.low.size() == b.low.size();
+  const auto plain = [](const Node& node) { return !node.window_factor; };
+  return plain(a) && plain(b) && a.direct == b.direct && a.taps == b.taps && a.tf32 == b.tf32 &&
+         a.under_flag == b.under_flag && a.low.size() == b.low.size();
 }
 
 double bytes_of(const Graph& graph, TensorId id) {
