@@ -222,14 +222,15 @@ TEST(FusedMetricsSumsTest, EverySliceHasTheOperatorsSums) {
   const std::vector<std::vector<int64_t>> shapes = {
       {100},         {128},        {5003},    {70001},     {50, 30, 7}, {3, 1, 5, 2},  {1, 4099, 3},
       {4, 33000, 2}, {2, 3, 9001}, {1000, 2}, {2, 100000}, {100000, 2}, {3, 1, 70007}, {7, 8, 9, 10, 2}};
-  for (const auto& sizes : shapes)
-    for (const bool agreed : {false, true}) {
-      SCOPED_TRACE(fmt::format("[{}]", fmt::join(sizes, ", ")));
-      expect_equal_sums(sizes, at::kBFloat16, agreed);
-    }
+  bool agreed = false;  // of large ones in turn, which take most of the time
+  for (const auto& sizes : shapes) {
+    SCOPED_TRACE(fmt::format("[{}]", fmt::join(sizes, ", ")));
+    expect_equal_sums(sizes, at::kBFloat16, agreed = !agreed);
+    if (c10::multiply_integers(sizes) < 50000) expect_equal_sums(sizes, at::kBFloat16, !agreed);
+  }
   // Runs of several families that are made of the same pieces.
-  expect_equal_sums({6, 40, 2048}, at::kHalf, false);
-  expect_equal_sums({3, 66, 1024}, at::kFloat, true);
+  expect_equal_sums({2, 40, 2048}, at::kHalf, false);
+  expect_equal_sums({3, 22, 1024}, at::kFloat, true);
   expect_equal_sums({64, 512}, at::kFloat, false);
   expect_equal_sums({64, 512}, at::kDouble, false);
 }
