@@ -11,9 +11,10 @@
 # besides; SINGLE_TEST is for tests that share what is slow to start (one ctest entry for all);
 # OPTIMIZED_TESTS is for tests that compute much themselves, WARM_TESTS for those that take a warm worker from
 # each other; WAITING is for folders that wait for others and need not be fast; NOT_FUZZED names sources that
-# no fuzz target needs; FOLDERS adds subfolders to the library.
+# no fuzz target needs; FOLDERS adds subfolders to the library; COST is about what the longest test takes, in
+# seconds, so that it starts early.
 function(nereid_folder name)
-  cmake_parse_arguments(arg "OPTIMIZED_TESTS;SINGLE_TEST;WAITING;WARM_TESTS;TORCH" ""
+  cmake_parse_arguments(arg "OPTIMIZED_TESTS;SINGLE_TEST;WAITING;WARM_TESTS;TORCH" "COST"
     "DEPS;PCH;TEST_DEPS;TEST_SOURCES;NOT_FUZZED;FOLDERS" ${ARGN})
   set(patterns *.cpp)
   foreach(folder ${arg_FOLDERS})
@@ -77,8 +78,11 @@ function(nereid_folder name)
       target_precompile_headers(${name}_test REUSE_FROM ${precompiled_test})
     endif()
     if(arg_TORCH OR arg_SINGLE_TEST)
+      if(NOT arg_COST)
+        set(arg_COST 20)
+      endif()
       add_test(NAME ${name}_test COMMAND ${name}_test)
-      set_tests_properties(${name}_test PROPERTIES TIMEOUT 1800 LABELS ${name} COST 20)
+      set_tests_properties(${name}_test PROPERTIES TIMEOUT 1800 LABELS ${name} COST ${arg_COST})
       if(arg_TORCH)  # large pages, and freed memory is kept, as workers do: else half the time is page faults
         set(tunables hugetlb=1 mmap_threshold=1073741824 trim_threshold=1073741824)
         list(TRANSFORM tunables PREPEND glibc.malloc.)
@@ -87,12 +91,15 @@ function(nereid_folder name)
       endif()
     else()
       include(GoogleTest)
-      set(environment)
+      set(properties)
       if(arg_WARM_TESTS)
-        set(environment ENVIRONMENT NEREID_KEEP_WARM=60)
+        set(properties ENVIRONMENT NEREID_KEEP_WARM=60)
+      endif()
+      if(arg_COST)
+        list(APPEND properties COST ${arg_COST})
       endif()
       gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 1800
-        LABELS ${name} ${environment})
+        LABELS ${name} ${properties})
     endif()
   endif()
 
