@@ -226,11 +226,17 @@ def corpus(limit, seed=1):
     return [text for text in texts if text]
 
 
-def every_character(form):
+# Ideographs and syllables of Hangul: characters with the same properties, two in three of all.
+ALIKE = (range(0x3400, 0xA000), range(0xAC00, 0xD7A4), range(0x17000, 0x18D00), range(0x20000, 0x32400))
+
+
+def every_character(form, alike=True):
     """Texts in which each character of planes 0 to 3 and 14 stands in `form`, {} for it; unassigned ones
-    too."""
+    too. Without `alike` one in eleven of those that have the same properties."""
     texts, chunk = [], []
     for c in [*range(1, 0xD800), *range(0xE000, 0x32400), *range(0xE0000, 0xE01F0), 0xF0000, 0x10FFFF]:
+        if not alike and c % 11 and any(c in of for of in ALIKE):
+            continue
         chunk.append(form.replace("{}", chr(c)))
         if len(chunk) == 2000:
             texts.append("".join(chunk).encode())
