@@ -252,6 +252,14 @@ CASES = [
         (3, 50, 24),
         mentions=TWINS,
     ),
+    # In blocks of a product most columns would be padding.
+    block(
+        "few_results_of_a_channel",
+        "self.a = nn.Conv2d(12, 36, 3, padding=1, groups=12)\nself.b = nn.Conv1d(5, 20, 4, stride=3, groups=5)",
+        "F.relu(self.a(x)), self.b(x[:, :5].flatten(2))",
+        (2, 12, 23, 37),
+        never="tl.dot(",
+    ),
     block(
         "gated_by_half_a_convolution",
         "self.a = nn.Conv2d(20, 160, 3, padding=1, stride=2)\nself.b = nn.BatchNorm2d(160).eval()",

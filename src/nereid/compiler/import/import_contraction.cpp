@@ -9,6 +9,8 @@
 namespace nereid::compiler {
 namespace {
 
+constexpr int64_t kFewResults = 8;  // of one channel
+
 // The element of a factor at an index, in float32 (or float64).
 ExprId element(Importer& import, trace::ValueId id, const std::vector<Index>& at, const Extents& extents) {
   const ExprId read = import.read(id, at, extents);
@@ -233,6 +235,11 @@ class Convolution {
     return quotient(shifted - k * dilation(i), stride(i), extents);
   }
 
+  // A channel has a few results: in blocks of a product most of their columns would be padding.
+  bool has_few_results() const {
+    return !transposed_ && in_each_ == 1 && out_each_ > 1 && out_each_ <= kFewResults;
+  }
+
   // Along a dimension of the area, the taps that meet an element of x at some place: of a window that is
   // wider than the tensor the outer ones see padding alone.
   struct Taps {
@@ -263,11 +270,11 @@ class Convolution {
 
   void lay_out() {
     // Of a depthwise convolution a group is a channel, and the result's element is where it is in the sum.
-    const bool depthwise = groups_ > 1 && out_each_ == 1;
-    rows_ = {sizes_[0], groups_};
+    const bool depthwise = groups_ > 1 && (out_each_ == 1 || has_few_results());
+    rows_ = {sizes_[0], depthwise ? sizes_[1] : Size(groups_)};
     if (!depthwise) rows_.push_back(out_each_);
     out_ = depthwise ? Index() : d(2);
-    at_ = {d(0), d(1) * out_each_ + out_};
+    at_ = {d(0), depthwise ? d(1) : d(1) * out_each_ + out_};
     const size_t first_place = rows_.size();
     reduced_ = {in_each_};
     for (size_t i = 0; i < area_; ++i) {
@@ -333,6 +340,7 @@ class Convolution {
   Status sum(trace::ValueId x, trace::ValueId weight) {
     const Index channel = d(rows_.size());
     std::vector<Index> at_x{d(0), d(1) * in_each_ + channel}, at_w{at_[1], channel};
+    if (groups_ > 1 && has_few_results()) at_x[1] = quotient(d(1), out_each_, extents_);
     if (transposed_) at_w = {d(1) * in_each_ + channel, out_};
     ExprId in_x = exprs_.integer(1, DType::kBool), in_w = in_x;
     for (size_t i = 0; i < area_; ++i) along(i, at_x, at_w, in_x, in_w);
