@@ -255,7 +255,8 @@ CASES = [
     # In blocks of a product most columns would be padding.
     block(
         "few_results_of_a_channel",
-        "self.a = nn.Conv2d(12, 36, 3, padding=1, groups=12)\nself.b = nn.Conv1d(5, 20, 4, stride=3, groups=5)",
+        "self.a = nn.Conv2d(12, 36, 3, padding=1, groups=12)\n"
+        "self.b = nn.Conv1d(5, 20, 4, stride=3, groups=5)",
         "F.relu(self.a(x)), self.b(x[:, :5].flatten(2))",
         (2, 12, 23, 37),
         never="tl.dot(",
