@@ -12,10 +12,15 @@ import sys
 import tempfile
 import unittest
 
+import preloaded
+
 PYTHON = pathlib.Path(__file__).resolve().parent.parent / "python"
 sys.path.insert(0, str(PYTHON))
 from nereid._timing import baselines
 
+MODULE = """import runpy, sys
+sys.path.insert(0, sys.argv.pop(1))
+runpy.run_module("nereid._timing.baselines", run_name="__main__", alter_sys=True)"""
 PROGRAM = """import torch
 
 DEVICE = "cpu"
@@ -98,21 +103,13 @@ class Ways(unittest.TestCase):
             path = pathlib.Path(folder) / "program.py"
             path.write_text(program)
             run = subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "nereid._timing.baselines",
-                    path,
-                    mode,
-                    "--device",
-                    "cpu",
-                    "--seconds",
-                    "0.1",
-                ],
+                preloaded.command(
+                    "torch", "-c", MODULE, PYTHON, path, mode, "--device", "cpu", "--seconds", 0.1
+                ),
                 timeout=1200,
                 capture_output=True,
                 text=True,
-                env=dict(os.environ, PYTHONPATH=str(PYTHON), TORCHINDUCTOR_VEC_ISA_OK="1"),
+                env=dict(os.environ, TORCHINDUCTOR_VEC_ISA_OK="1"),
             )
             self.assertEqual(run.returncode, 0, run.stderr)
             return json.loads(run.stdout.splitlines()[-1])
