@@ -98,7 +98,11 @@ trace::Arg Canonicalizer::made(const Dims& sizes, trace::DType type,
     storage = static_cast<trace::StorageId>(result_.trace.storages.size() - 1);
   }
   v.storage = *storage;
-  result_.trace.values.push_back(std::move(v));
+  return made(std::move(v));
+}
+
+trace::Arg Canonicalizer::made(trace::Value value) {
+  result_.trace.values.push_back(std::move(value));
   return {trace::TensorRef{static_cast<ValueId>(result_.trace.values.size() - 1)}};
 }
 
@@ -122,6 +126,17 @@ trace::Arg Canonicalizer::filled(double x, const Dims& sizes) {
         kPositive;  // what takes a root of it meets none below zero in its test, too
   result_.numbers.emplace_back(std::get<trace::TensorRef>(arg.node).value, x);
   return arg;
+}
+
+bool is_read(const CanonicalSteps& steps, trace::StorageId storage) {
+  const auto reads = [&](trace::ValueId id) {
+    return steps.trace.values[static_cast<size_t>(id)].storage == storage;
+  };
+  for (const auto& step : steps.forward.steps)
+    if (const auto* call = std::get_if<trace::Call>(&step);
+        call != nullptr && std::ranges::any_of(read_by(*call), reads))
+      return true;
+  return std::ranges::any_of(trace::tensors_in(steps.forward.output), reads);
 }
 
 std::optional<Canonicalizer::Dims> Canonicalizer::dims_of(const Arg& arg, size_t rank) {

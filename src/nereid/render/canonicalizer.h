@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nereid/render/canonicalize.h"
@@ -18,6 +19,8 @@ class Canonicalizer {
 
   Canonicalizer(const trace::Trace& trace, const trace::Phase& forward);
   void add_canonical(const trace::Call& call);
+  // The call as it is.
+  void add(Call call);
   CanonicalSteps take() { return std::move(result_); }
 
   // -- for decompositions --
@@ -32,22 +35,25 @@ class Canonicalizer {
   }
   // A new value, contiguous, in a storage of its own (or a view's).
   Arg made(const Dims& sizes, trace::DType type, std::optional<trace::StorageId> storage = {});
+  Arg made(trace::Value value);  // of a storage that there is
   // x as a tensor of these sizes, into `result` where that is given.
   Arg viewed(const Arg& x, const Dims& sizes, const Call& of, const Arg* result = nullptr);
   // A part with a result of its own, of its first argument's sizes, or with that of the whole.
   void part(std::string op, std::vector<Arg> args, Arg result, const Call& of);
   Arg part(std::string op, std::vector<Arg> args, const Call& of);
   Arg one(double x) { return filled(x, {1}); }
+  Arg filled(double x, const Dims& sizes);
+  static bool is_none(const Arg& arg) { return std::holds_alternative<trace::None>(arg.node); }
+  // Until the next value is made.
+  const trace::Value& value(trace::ValueId id) const { return result_.trace.values[static_cast<size_t>(id)]; }
+  const trace::Value& value(const Arg& x) const { return value(std::get<trace::TensorRef>(x.node).value); }
+  const CanonicalSteps& so_far() const { return result_; }
 
  private:
   using ValueId = trace::ValueId;
-  static bool is_none(const Arg& arg) { return std::holds_alternative<trace::None>(arg.node); }
-  const trace::Value& value(ValueId id) const { return result_.trace.values[static_cast<size_t>(id)]; }
   static const trace::TensorRef* tensor(const Call& call, size_t at) {
     return at < call.args.size() ? std::get_if<trace::TensorRef>(&call.args[at].node) : nullptr;
   }
-  void add(Call call);
-  Arg filled(double x, const Dims& sizes);
   // Dimensions counted from the front, or nothing where these are no dimensions of the value.
   static std::optional<Dims> dims_of(const Arg& arg, size_t rank);
   void counted_from_the_front(Call& call);
@@ -96,5 +102,8 @@ class Canonicalizer {
 
   CanonicalSteps result_{};
 };
+
+// True where a step of the forward, or what it returns, reads this storage.
+bool is_read(const CanonicalSteps& steps, trace::StorageId storage);
 
 }  // namespace nereid::render

@@ -167,13 +167,7 @@ bool Canonicalizer::variance(const Call& call) {
 bool Canonicalizer::extremum(const Call& call) {
   const auto results = trace::tensors_in(call.result);
   if (results.size() != 2 || call.args.size() < 2) return false;
-  const auto places = value(results[1]).storage;
-  const auto reads = [&](ValueId id) { return value(id).storage == places; };
-  for (const auto& step : result_.forward.steps)
-    if (const auto* other = std::get_if<Call>(&step);
-        other != nullptr && std::ranges::any_of(read_by(*other), reads))
-      return false;
-  if (std::ranges::any_of(trace::tensors_in(result_.forward.output), reads)) return false;
+  if (is_read(result_, value(results[1]).storage)) return false;
   Call own = call;
   own.op = call.op == "aten::max.dim" ? "aten::amax" : "aten::amin";
   own.args[1] = list_of({std::get<int64_t>(call.args[1].node)});

@@ -85,6 +85,15 @@ Result<std::unique_ptr<const Task>> Evaluator::trace(const std::string& name, co
   return std::unique_ptr<const Task>(std::move(task));
 }
 
+Result<std::unique_ptr<const Task>> Evaluator::with_trace(const Task& task, trace::Trace trace) {
+  auto other = std::make_unique<Task>();
+  other->name = task.name, other->source = task.source, other->hash = task.hash;
+  other->trace = std::move(trace), other->timeline = task.timeline;
+  NEREID_TRY(other->facts, backends_.analyze(other->trace));
+  other->work = work_of(other->facts);
+  return std::unique_ptr<const Task>(std::move(other));
+}
+
 Judged Evaluator::judge(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,
                         Deadline deadline) {
   return judge_by(judge_, task, proposer, proposal, deadline);

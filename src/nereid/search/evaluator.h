@@ -44,6 +44,8 @@ class Evaluator {
   // `timeline`: the one to be used, where it does not have its own.
   Result<std::unique_ptr<const Task>> trace(const std::string& name, const std::string& source,
                                             Deadline deadline, std::shared_ptr<Timeline> timeline = {});
+  // The task with another trace that does the same.
+  Result<std::unique_ptr<const Task>> with_trace(const Task& task, trace::Trace trace);
   // Broken off at the deadline. The same code is judged once, whatever is said around it: a model's samples
   // often differ in their words alone.
   Judged judge(const Task& task, const std::string& proposer, const proposers::Proposal& proposal,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "nereid/base/program/interrupt.h"
+#include "nereid/render/apart/steps_apart.h"
 #include "nereid/search/subgraphs/subgraph_answers.h"
 
 namespace nereid::search {
@@ -18,22 +20,29 @@ constexpr size_t kLinesOfAWhole = 5;  // in the reference's file: as many calls 
 constexpr double kLastResort =
     1e9;  // ms: while nothing is verified, PyTorch's work is what a policy most often refuses
 
+// The sets of nodes that a search asks about.
+enum class Sets : uint8_t { kAll, kSingleNodes };
+
 class SubgraphSearch {
  public:
-  SubgraphSearch(Evaluator& evaluator, const std::vector<proposers::Proposer*>& proposers,
+  SubgraphSearch(Evaluator& evaluator, const Task& task, const std::vector<proposers::Proposer*>& proposers,
                  const SubgraphOptions& options, const Partitioner& partitioner,
                  const std::function<void(const proposers::Proposal&)>& whole,
-                 const std::function<double()>& to_beat, const std::function<void(const std::string&)>& say)
+                 const std::function<double()>& to_beat, SubgraphAnswers& answers, Sets sets = Sets::kAll)
       : evaluator_(evaluator),
+        task_(task),
         proposers_(proposers),
         options_(options),
         partitioner_(partitioner),
         whole_(whole),
         to_beat_(to_beat),
-        answers_(evaluator, proposers, options, say) {
-    for (auto& subgraph : partitioner.subgraphs(options.max_nodes, options.max_subgraphs))
+        answers_(answers) {
+    const bool all = sets == Sets::kAll;
+    for (auto& subgraph :
+         partitioner.subgraphs(all ? options.max_nodes : 1, all ? options.max_subgraphs : kMaxNodes))
       subgraphs_.push_back(std::move(subgraph));
     for (size_t n = 0; n < partitioner.nodes(); ++n) alone_.push_back(partitioner.alone(n));
+    if (!all) return;
     for (auto& line : partitioner.lines_as_subgraphs(kMaxPerLine)) {
       lines_.push_back(line.nodes);
       const auto there = [&](const Subgraph& subgraph) { return subgraph.nodes == line.nodes; };
@@ -80,8 +89,10 @@ class SubgraphSearch {
     std::vector<Nodes> alone;
     for (const Subgraph* subgraph : single) alone.push_back(subgraph->nodes);
     std::vector<const Subgraph*> otherwise = alternative_sources(alone);
-    if (!answers_.request_all(otherwise, false) || compose_and_judge()) return;
-    if (!answers_.request_all(having(single, without_kernel()), true) || compose_and_judge()) return;
+    if (!answers_.request_all(otherwise, false) || compose_and_judge() || found_apart(false)) return;
+    if (!answers_.request_all(having(single, without_kernel()), true) || compose_and_judge() ||
+        found_apart(true))
+      return;
     if (options_.request_whole) options_.request_whole(0);
     if (found() || !answers_.request_all(unsolved_lines(), true) || compose_and_judge()) return;
     with_neighbours(std::move(larger));
@@ -106,6 +117,43 @@ class SubgraphSearch {
           compose_and_judge())
         return;
     }
+  }
+
+  // What no proposer solved, in simpler steps (render/apart), each a question of its own; whether the whole
+  // is verified then. `sampled`: with all samples, not the first alone.
+  bool found_apart(bool sampled) {
+    if (!rewrites_source() || !answers_.go_on()) return false;
+    const auto steps = partitioner_.steps_of(without_kernel());
+    if (!apart_ || apart_->steps != steps) {
+      apart_ = std::make_unique<Apart>(Apart{.steps = steps});
+      auto trace = render::steps_apart(task_.trace, static_cast<size_t>(task_.facts.judged()), steps);
+      if (!trace) return false;
+      auto task = evaluator_.with_trace(task_, *std::move(trace));
+      if (!task.ok()) return false;
+      apart_->task = *std::move(task);
+      auto partitioner = Partitioner::cut(*apart_->task);
+      if (!partitioner.ok()) return false;
+      apart_->partitioner = std::make_unique<Partitioner>(*std::move(partitioner));
+      apart_->search = std::make_unique<SubgraphSearch>(evaluator_, *apart_->task, proposers_, options_,
+                                                        *apart_->partitioner, whole_, to_beat_, answers_,
+                                                        Sets::kSingleNodes);
+    }
+    return apart_->search != nullptr && apart_->search->found_of_single_steps(sampled);
+  }
+
+  // Asks about each step alone, then in other forms; whether the whole is verified then.
+  bool found_of_single_steps(bool sampled) {
+    std::vector<const Subgraph*> single;
+    for (const auto& subgraph : subgraphs_)
+      if (subgraph.nodes.count() == 1) single.push_back(&subgraph);
+    if (!answers_.request_all(having(single, without_kernel()), false) || compose_and_judge()) return found();
+    std::vector<Nodes> alone;
+    for (const Subgraph* subgraph : single) alone.push_back(subgraph->nodes);
+    const std::vector<const Subgraph*> otherwise = alternative_sources(alone);
+    if (!answers_.request_all(otherwise, false) || compose_and_judge() || !sampled) return found();
+    if (!answers_.request_all(having(single, without_kernel()), true) || compose_and_judge()) return found();
+    return (answers_.request_all(having(otherwise, without_kernel()), true) && compose_and_judge()) ||
+           found();
   }
 
   // What no proposer solved alone, with its neighbours: fewer lines before more.
@@ -237,6 +285,7 @@ class SubgraphSearch {
   }
 
   Evaluator& evaluator_;
+  const Task& task_;
   const std::vector<proposers::Proposer*>& proposers_;
   const SubgraphOptions& options_;
   const Partitioner& partitioner_;
@@ -246,8 +295,16 @@ class SubgraphSearch {
   std::vector<Subgraph> alone_;
   const Subgraph* whole_program_ = nullptr;  // all of it, canonical
   std::vector<Nodes> lines_;                 // of several nodes each
-  SubgraphAnswers answers_;
+  SubgraphAnswers& answers_;
   double composed_ms_ = kNever;  // of the last composed program, by its pieces
+  // The program with what had no kernel in simpler steps.
+  struct Apart {
+    std::vector<size_t> steps;  // of this program
+    std::unique_ptr<const Task> task{};
+    std::unique_ptr<const Partitioner> partitioner{};
+    std::unique_ptr<SubgraphSearch> search{};
+  };
+  std::unique_ptr<Apart> apart_;
 };
 
 }  // namespace
@@ -261,7 +318,8 @@ SubgraphFindings search_subgraphs(Evaluator& evaluator, const Task& task,
   const auto partitioner = Partitioner::cut(task);
   if (!partitioner.ok()) say("not cut into subgraphs: " + partitioner.error().message);
   if (!partitioner.ok() || partitioner->nodes() == 0) return {};
-  return SubgraphSearch(evaluator, proposers, options, *partitioner, whole, to_beat, say).run();
+  SubgraphAnswers answers(evaluator, proposers, options, say);
+  return SubgraphSearch(evaluator, task, proposers, options, *partitioner, whole, to_beat, answers).run();
 }
 
 }  // namespace nereid::search
