@@ -47,6 +47,9 @@ def search(args, task, way, scratch):
     except json.JSONDecodeError:
         print(f"{task.name}, {way}: exit code {done.returncode}: {done.stderr[-300:]}", file=sys.stderr)
         return None
+    if "verdict" not in found:
+        print(f"{task.name}, {way}: {found}", file=sys.stderr)
+        return None
     times = found.get("times")  # of what was tried; nothing where nothing was
     best = times["candidate_ms"] if times else found.get("modelled_ms")
     return {

@@ -49,7 +49,8 @@ struct SubgraphFindings {
 // made a whole program: the program rewritten from its trace, whole, in the canonical form of subgraphs (a
 // small model depends on the style that it was trained on: names in place of sizes may be enough to mislead
 // it), greedily; each line of it; its single operators, and then their canonical forms
-// (Partitioner::alternative_sources), greedily too; single operators with all samples; the other samples of
+// (Partitioner::alternative_sources), greedily too; what failed in simpler steps (render/apart), greedily;
+// single operators, and the simpler steps, with all samples; the other samples of
 // the program's own text, then of the rewritten one; what failed alone with its neighbours; all that failed
 // in canonical form; and in further rounds. Canonical forms go to proposers that sample and cost nothing:
 // others read a text as it is.
