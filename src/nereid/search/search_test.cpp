@@ -477,7 +477,7 @@ class OneStepAtATime : public proposers::Proposer {
   std::set<std::string> solved;
 };
 
-TEST_F(SearchTest, AStepThatNobodyCanWriteIsTakenApart) {
+TEST_F(SearchTest, AStepThatFailsIsTakenApart) {
   const auto trace = backends.trace;
   backends.trace = [trace](const tracer::TraceRequest& request, Deadline deadline) {
     auto answer = trace(request, deadline);

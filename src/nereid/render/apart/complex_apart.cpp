@@ -76,14 +76,16 @@ class Complex {
   Arg div(const Arg& x, const Arg& y) { return steps_.binary("div", x, y); }
   Arg zeros() { return steps_.to().filled(0, sizes_); }
 
+  Arg finite(const Arg& x) { return steps_.binary("minimum", x, steps_.to().one(kLargestNumber)); }
+
   // m sqrt(1 + (n / m)^2) of the larger part m and the smaller one n: their squares may overflow.
   bool absolute() {
     const auto z = parts(0);
     if (!z || !z->im) return false;
     const Arg a = steps_.unary("abs", z->re), b = steps_.unary("abs", *z->im);
     const Arg larger = steps_.binary("maximum", a, b), smaller = steps_.binary("minimum", a, b);
-    const Arg divisor = steps_.binary("maximum", larger, steps_.to().one(kSmallest));
-    const Arg ratio = div(smaller, divisor);
+    const Arg divisor = finite(steps_.binary("maximum", larger, steps_.to().one(kSmallest)));
+    const Arg ratio = div(finite(smaller), divisor);
     const Arg root = steps_.unary("sqrt", steps_.shifted(mul(ratio, ratio), 1));
     steps_.binary("mul", larger, root, &steps_.call().result);
     return true;

@@ -38,6 +38,12 @@ bool result_is(SimplerSteps& steps, DType type) {
          !steps.to().value(results[0]).sizes.empty();
 }
 
+// Two infinities have no difference.
+Arg finite(SimplerSteps& steps, const Arg& x) {
+  return steps.binary("maximum", steps.binary("minimum", x, steps.to().one(kLargestNumber)),
+                      steps.to().one(-kLargestNumber));
+}
+
 // "gt" of "aten::gt.Scalar".
 std::string name_of(const trace::Call& call) { return call.op.substr(6, call.op.find('.') - 6); }
 
@@ -48,8 +54,9 @@ bool comparison_apart(SimplerSteps& steps) {
       steps.type(*steps.tensor(0)) != DType::kF32)
     return false;
   const Dims sizes = steps.sizes(steps.call().result);
-  const auto x = in_float(steps, 0, sizes), y = in_float(steps, 1, sizes);
+  auto x = in_float(steps, 0, sizes), y = in_float(steps, 1, sizes);
   if (!x || !y) return false;
+  if (steps.tensor(1) != nullptr) x = finite(steps, *x), y = finite(steps, *y);
   const std::string name = name_of(steps.call());
   const auto above = [&](const Arg& a, const Arg& b) {
     return steps.unary("relu", steps.binary("sub", a, b));
@@ -109,8 +116,8 @@ bool count_apart(SimplerSteps& steps) {
   return true;
 }
 
-bool arithmetic_of_flags_apart(SimplerSteps& steps) {
-  static const std::string kNames[] = {"add", "sub", "mul", "div"};
+bool arithmetic_apart(SimplerSteps& steps) {
+  static const std::string kNames[] = {"add", "sub", "mul", "div", "maximum", "minimum"};
   const std::string name = name_of(steps.call());
   if (std::ranges::find(kNames, name) == std::end(kNames) || !result_is(steps, DType::kF32) ||
       steps.call().args.size() != 2 || !steps.call().kwargs.empty())
@@ -121,11 +128,13 @@ bool arithmetic_of_flags_apart(SimplerSteps& steps) {
   for (size_t at : {0, 1}) {
     const Arg* x = steps.tensor(at);
     if (x == nullptr) return false;
-    other |= steps.type(*x) != DType::kF32;
+    other |= steps.type(*x) != DType::kF32 || steps.sizes(*x) != sizes;
   }
   if (!other) return false;
-  for (size_t at : {0, 1}) operands[at] = steps.spread(steps.cast(*steps.tensor(at), DType::kF32), sizes);
-  steps.binary(name, operands[0], operands[1], &steps.call().result);
+  for (size_t at : {0, 1})
+    operands[at] = steps.flat(steps.spread(steps.cast(*steps.tensor(at), DType::kF32), sizes));
+  const Arg result = steps.binary_into_storage_of(name, operands[0], operands[1], steps.call().result);
+  steps.viewed(result, sizes, &steps.call().result);
   return true;
 }
 

@@ -12,6 +12,6 @@ bool comparison_apart(SimplerSteps& steps);
 bool sign_apart(SimplerSteps& steps);
 bool logic_apart(SimplerSteps& steps);
 bool count_apart(SimplerSteps& steps);
-bool arithmetic_of_flags_apart(SimplerSteps& steps);
+bool arithmetic_apart(SimplerSteps& steps);
 
 }  // namespace nereid::render

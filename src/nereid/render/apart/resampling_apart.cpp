@@ -9,20 +9,22 @@ namespace {
 using Arg = trace::Arg;
 using Dims = std::vector<int64_t>;
 
-// The weights [out, in] of one dimension: 1 - |s - i|, not below 0, of output o at s = scale (o + 1/2) - 1/2,
-// or scale o where the corners are aligned, held within the input.
-Arg weights(SimplerSteps& steps, int64_t in, int64_t out, bool aligned, double scale) {
-  Arg at = steps.counted(out);
-  if (aligned)
-    at = steps.scaled(at, scale);
-  else
-    at = steps.shifted(steps.scaled(steps.shifted(at, 0.5), scale), -0.5);
-  at = steps.binary("maximum", at, steps.to().one(0));
-  at = steps.binary("minimum", at, steps.to().one(static_cast<double>(in - 1)));
-  const Arg places = steps.spread(steps.viewed(at, {out, 1}), {out, in});
-  const Arg from = steps.spread(steps.counted(in), {out, in});
-  const Arg away = steps.unary("abs", steps.binary("sub", places, from));
-  return steps.unary("relu", steps.shifted(steps.scaled(away, -1), 1));
+// Of each output of a dimension: the two inputs that it lies between, and how far it is from the first to the
+// second, from 0 to 1. An output o is at (o + 1/2) in / out - 1/2, at least 0, or at o (in - 1) / (out - 1)
+// where the corners are aligned. All of it but `part` is integers, and exact.
+struct Neighbours {
+  Arg first, second, part;
+};
+
+Neighbours neighbours(SimplerSteps& steps, int64_t in, int64_t out, bool aligned) {
+  const int64_t up = aligned ? in - 1 : 2 * in, down = aligned ? std::max<int64_t>(out - 1, 1) : 2 * out;
+  Arg places = steps.counted(out, trace::DType::kI64);
+  places = steps.whole("mul.Tensor", places, up);  // by `down`, then
+  if (!aligned) places = steps.whole("clamp_min", steps.whole("add.Tensor", places, in - out), 0);
+  const Arg first = steps.whole("floor_divide.Scalar", places, down);
+  const Arg left = steps.whole("remainder.Scalar", places, down);
+  const Arg part = steps.scaled(steps.cast(left, trace::DType::kF32), 1 / static_cast<double>(down));
+  return {first, steps.whole("clamp_max", steps.whole("add.Tensor", first, 1), in - 1), part};
 }
 
 }  // namespace
@@ -35,23 +37,28 @@ bool upsample_linear_apart(SimplerSteps& steps) {
   const bool aligned = steps.flag(2, false);
   const size_t rank = to.size();
   if (rank < 3 || steps.sizes(*x).size() != rank) return false;
+  for (size_t d = 2; d < rank; ++d) {
+    // A factor that the caller gave counts, not the sizes.
+    const auto factor = Canonicalizer::number(steps.call().args, 3 + (d - 2));
+    if (!aligned && factor.there &&
+        factor.is * static_cast<double>(steps.sizes(*x)[d]) != static_cast<double>(to[d]))
+      return false;
+  }
   Arg now = *x;
   for (size_t d = 2; d < rank; ++d) {
     const Dims sizes = steps.sizes(now);
     const int64_t in = sizes[d], out = to[d];
     if (in == out) continue;
-    // The factor, where the caller gave one, is what counts, not the sizes.
-    const auto given = Canonicalizer::number(steps.call().args, 3 + (d - 2));
-    const double scale = aligned ? (out > 1 ? static_cast<double>(in - 1) / static_cast<double>(out - 1) : 0)
-                         : given.there && given.is > 0 ? 1 / given.is
-                                                       : static_cast<double>(in) / static_cast<double>(out);
-    const Arg matrix = weights(steps, in, out, aligned, scale);
+    const Neighbours at = neighbours(steps, in, out, aligned);
     const Arg last = steps.contiguous(steps.transposed(now, d, rank - 1));
     Dims shape = steps.sizes(last);
-    const int64_t rows = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()) / in;
-    const Arg sums = steps.linear(steps.viewed(last, {rows, in}), matrix, nullptr);
+    const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()) / in;
+    const Arg rows = steps.viewed(last, {count, in});
+    const Arg rest = steps.shifted(steps.scaled(at.part, -1), 1);
+    const Arg before = steps.binary("mul", steps.chosen(rows, at.first), rest),
+              after = steps.binary("mul", steps.chosen(rows, at.second), at.part);
     shape.back() = out;
-    now = steps.transposed(steps.viewed(sums, shape), d, rank - 1);
+    now = steps.transposed(steps.viewed(steps.binary("add", before, after), shape), d, rank - 1);
   }
   steps.copied(now, &result);
   return true;

@@ -1,4 +1,4 @@
-// Interpolation taken apart: by a whole factor as copies, else as products by matrices of weights.
+// Interpolation taken apart: copies by whole factors, and weighted sums of neighbours.
 #pragma once
 
 #include "nereid/render/apart/simpler_steps.h"

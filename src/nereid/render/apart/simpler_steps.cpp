@@ -148,6 +148,13 @@ Arg SimplerSteps::split(const Arg& x, size_t dim, int64_t outer) {
   return view("aten::view", {x, Canonicalizer::list_of(sizes)}, x, sizes, strides, 0);
 }
 
+Arg SimplerSteps::flat(const Arg& x) {
+  const Dims sizes = this->sizes(x);
+  if (sizes.size() <= 3) return x;
+  const int64_t rows = std::accumulate(sizes.begin(), sizes.end() - 1, int64_t{1}, std::multiplies<>());
+  return viewed(x, {rows, sizes.back()});
+}
+
 Arg SimplerSteps::parts_of_complex(const Arg& x) {
   trace::Value v = to_.value(x);
   for (int64_t& stride : v.strides) stride *= 2;
@@ -210,9 +217,13 @@ Arg SimplerSteps::cast(const Arg& x, trace::DType to, const Arg* result) {
               result != nullptr ? *result : made(sizes(x), to));
 }
 
-Arg SimplerSteps::counted(int64_t count) {
-  return step("aten::arange", {of(count)}, {{"dtype", named_type(trace::DType::kF32)}, {"device", gpu()}},
-              made({count}));
+Arg SimplerSteps::counted(int64_t count, trace::DType type) {
+  return step("aten::arange", {of(count)}, {{"dtype", named_type(type)}, {"device", gpu()}},
+              made({count}, type));
+}
+
+Arg SimplerSteps::whole(const std::string& op, const Arg& x, int64_t y) {
+  return step("aten::" + op, {x, of(y)}, {}, made(sizes(x), type(x)));
 }
 
 Arg SimplerSteps::spread(const Arg& x, const Dims& to) {
@@ -228,6 +239,12 @@ Arg SimplerSteps::binary(const std::string& op, const Arg& x, const Arg& y, cons
   return computed("aten::" + op + overload, {x, y}, result != nullptr ? *result : made(sizes(x)));
 }
 
+Arg SimplerSteps::binary_into_storage_of(const std::string& op, const Arg& x, const Arg& y,
+                                         const Arg& value) {
+  const Arg result = to_.made(sizes(x), trace::DType::kF32, to_.value(value).storage);
+  return binary(op, x, y, &result);
+}
+
 Arg SimplerSteps::scaled(const Arg& x, double by, const Arg* result) {
   return binary("mul", x, to_.one(by), result);
 }
@@ -240,6 +257,10 @@ Arg SimplerSteps::linear(const Arg& x, const Arg& weight, const Arg* bias) {
   const int64_t rows = sizes(x)[0], columns = sizes(weight)[0];
   const Arg plus = bias != nullptr ? *bias : to_.filled(0, {columns});
   return computed("aten::linear", {x, weight, plus}, made({rows, columns}));
+}
+
+Arg SimplerSteps::chosen(const Arg& x, const Arg& columns) {
+  return computed("aten::index_select", {x, of(1), columns}, made({sizes(x)[0], sizes(columns)[0]}));
 }
 
 Arg SimplerSteps::batched_product(const Arg& x, const Arg& y) {

@@ -9,6 +9,8 @@
 
 namespace nereid::render {
 
+inline constexpr double kLargestNumber = 3.4028234663852886e38;  // of float32
+
 class SimplerSteps {
  public:
   using Arg = trace::Arg;
@@ -40,6 +42,7 @@ class SimplerSteps {
   // Of a contiguous tensor, or one dimension of any as several (`sizes` of all).
   Arg viewed(const Arg& x, const Dims& sizes, const Arg* result = nullptr);
   Arg split(const Arg& x, size_t dim, int64_t outer);
+  Arg flat(const Arg& x);  // of a contiguous one with over three dimensions: two, the last and the rest
   Arg parts_of_complex(const Arg& x);
   void complex_of_parts(const Arg& x, const Arg& result);
 
@@ -53,16 +56,20 @@ class SimplerSteps {
   Arg stacked(const std::vector<Arg>& parts, size_t dim, const Arg* result = nullptr);  // stack
   Arg flipped(const Arg& x, const Dims& dims);
   Arg cast(const Arg& x, trace::DType type, const Arg* result = nullptr);
-  Arg counted(int64_t count);  // 0, 1, ..., in float32
+  Arg counted(int64_t count, trace::DType type);  // 0, 1, ...
+  // Integers and a number: "aten::" and `op`.
+  Arg whole(const std::string& op, const Arg& x, int64_t y);
   // Of these sizes, by broadcast, contiguous.
   Arg spread(const Arg& x, const Dims& sizes);
 
   // What computes, in float32.
   Arg unary(const std::string& op, const Arg& x, const Arg* result = nullptr);
   Arg binary(const std::string& op, const Arg& x, const Arg& y, const Arg* result = nullptr);
+  Arg binary_into_storage_of(const std::string& op, const Arg& x, const Arg& y, const Arg& value);
   Arg scaled(const Arg& x, double by, const Arg* result = nullptr);
   Arg shifted(const Arg& x, double by, const Arg* result = nullptr);
   Arg linear(const Arg& x, const Arg& weight, const Arg* bias);
+  Arg chosen(const Arg& x, const Arg& columns);  // columns of a matrix: index_select
   Arg batched_product(const Arg& x, const Arg& y);
   Arg reduced(const std::string& op, const Arg& x, int64_t dim, const Arg* result = nullptr);
   Arg reduced_into_storage_of(const std::string& op, const Arg& x, int64_t dim, const Arg& value);

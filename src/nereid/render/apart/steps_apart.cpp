@@ -57,7 +57,7 @@ bool take_apart(Canonicalizer& to, const trace::Call& call) {
       {"aten::count_nonzero", count_apart},
       {"aten::sum", count_apart}};
   SimplerSteps steps(to, call);
-  if (complex_apart(steps) || arithmetic_of_flags_apart(steps)) return true;
+  if (complex_apart(steps) || arithmetic_apart(steps)) return true;
   const auto found = kApart.find(base_of(call.op));
   return found != kApart.end() && found->second(steps);
 }

@@ -3,8 +3,9 @@
 // views, copies, casts and constants, which PyTorch may do under every policy.
 //
 // Convolutions are products of windows, transposed ones too; pools are reductions of windows; recurrent
-// layers are their time steps; interpolation is a product by a matrix of weights; complex numbers are pairs;
-// comparisons are differences cast to bool. Other steps are decomposed as canonicalize.h does.
+// layers are their time steps; interpolation is a weighted sum of neighbours; complex numbers are pairs;
+// comparisons are differences cast to bool; what is broadcast is copied first. Other steps are decomposed as
+// canonicalize.h does.
 #pragma once
 
 #include <optional>
