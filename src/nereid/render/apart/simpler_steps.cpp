@@ -226,6 +226,10 @@ Arg SimplerSteps::whole(const std::string& op, const Arg& x, int64_t y) {
   return step("aten::" + op, {x, of(y)}, {}, made(sizes(x), type(x)));
 }
 
+Arg SimplerSteps::whole_product(const Arg& x, const Arg& y) {
+  return step("aten::mul.Tensor", {x, y}, {}, made(sizes(x), type(x)));
+}
+
 Arg SimplerSteps::spread(const Arg& x, const Dims& to) {
   return sizes(x) == to ? contiguous(x) : copied(expanded(x, to));
 }

@@ -59,6 +59,7 @@ class SimplerSteps {
   Arg counted(int64_t count, trace::DType type);  // 0, 1, ...
   // Integers and a number: "aten::" and `op`.
   Arg whole(const std::string& op, const Arg& x, int64_t y);
+  Arg whole_product(const Arg& x, const Arg& y);
   // Of these sizes, by broadcast, contiguous.
   Arg spread(const Arg& x, const Dims& sizes);
 

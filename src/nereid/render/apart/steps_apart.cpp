@@ -8,6 +8,7 @@
 #include "nereid/render/apart/complex_apart.h"
 #include "nereid/render/apart/flags_apart.h"
 #include "nereid/render/apart/recurrent_apart.h"
+#include "nereid/render/apart/reductions_apart.h"
 #include "nereid/render/apart/resampling_apart.h"
 #include "nereid/render/apart/windows_apart.h"
 
@@ -16,6 +17,8 @@ namespace {
 
 // Of a call's operator, without its overload.
 std::string_view base_of(std::string_view op) { return op.substr(0, op.find('.')); }
+
+bool sum_apart(SimplerSteps& steps) { return count_apart(steps) || reduction_apart(steps); }
 
 bool take_apart(Canonicalizer& to, const trace::Call& call) {
   static const std::map<std::string_view, bool (*)(SimplerSteps&)> kApart = {
@@ -55,7 +58,13 @@ bool take_apart(Canonicalizer& to, const trace::Call& call) {
       {"aten::bitwise_not", logic_apart},
       {"aten::sign", sign_apart},
       {"aten::count_nonzero", count_apart},
-      {"aten::sum", count_apart}};
+      {"aten::sum", sum_apart},
+      {"aten::mean", reduction_apart},
+      {"aten::amax", reduction_apart},
+      {"aten::amin", reduction_apart},
+      {"aten::_fft_r2c", fourier_apart},
+      {"aten::_fft_c2c", fourier_apart},
+      {"aten::_fft_c2r", fourier_apart}};
   SimplerSteps steps(to, call);
   if (complex_apart(steps) || arithmetic_apart(steps)) return true;
   const auto found = kApart.find(base_of(call.op));
