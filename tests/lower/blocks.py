@@ -284,6 +284,22 @@ CASES = [
         mentions=TWINS,
     ),
     block(
+        "gates_that_are_sums_of_products",
+        "self.a = nn.Linear(72, 320)\nself.b = nn.Linear(72, 320)",
+        "i, f, g, o = (self.a(x) + self.b(x.flip(0))).chunk(4, -1)\n"
+        "(o.sigmoid() * (f.sigmoid() * 0.7 + i.sigmoid() * g.tanh()).tanh())",
+        (3, 50, 72),
+        mentions=TWINS,
+    ),
+    # Of few rows the factors' bytes are all that counts.
+    block(
+        "gates_of_few_rows",
+        "self.c = nn.GRUCell(160, 160)",
+        "self.c(x)",
+        (3, 160),
+        never=TWINS,
+    ),
+    block(
         "thirds_of_which_two_meet_first",
         "self.a = nn.Linear(72, 240)",
         "r, n, z = self.a(x).split(80, -1)\n(r + z).sigmoid() * n.tanh()",

@@ -158,17 +158,24 @@ class Divider {
     return std::nullopt;
   }
 
-  // The factor that has the columns is divided with them; the other one is read for each two parts.
+  // The factor that has the columns is divided with them; the other one is read for each two parts. Of more
+  // than two, what is not stored must count: a product of few rows takes as long as its factors are read.
   bool saves_bytes(const Node& product, size_t column, const EqualParts& parts) const {
     const std::vector<ExprId>& factors = graph_.exprs[product.body].args;
     const bool first = graph_.exprs.uses(factors[0], static_cast<int>(column));
     if (first == graph_.exprs.uses(factors[1], static_cast<int>(column))) return false;
     if (parts.count == 2) return true;
-    int64_t again = 0;
-    for (const ExprId id : graph_.exprs.below(factors[first ? 1 : 0]))
-      if (graph_.exprs[id].kind == Expr::Kind::kLoad) again += bytes_of(graph_.exprs[id].tensor);
+    const int64_t divided = bytes_below(factors[first ? 0 : 1]), again = bytes_below(factors[first ? 1 : 0]);
     const auto kernels = static_cast<int64_t>(parts.count + 1) / 2;
-    return again * (kernels - 1) < bytes_of(product.out);
+    const int64_t made = bytes_of(product.out);
+    return again * (kernels - 1) < made && divided < made;
+  }
+
+  int64_t bytes_below(ExprId factor) const {
+    int64_t bytes = 0;
+    for (const ExprId id : graph_.exprs.below(factor))
+      if (graph_.exprs[id].kind == Expr::Kind::kLoad) bytes += bytes_of(graph_.exprs[id].tensor);
+    return bytes;
   }
 
   int64_t bytes_of(TensorId id) const {
@@ -179,41 +186,74 @@ class Divider {
   // Maps of all of the product, as of its bias, are divided with it.
   void find(size_t n) {
     const Node& product = graph_.nodes[n];
-    if (product.special() || !may_be_divided(product) || whole_.contains(product.out)) return;
-    std::vector<size_t> chain = {n};
-    for (bool longer = true; longer;) {
-      const TensorId made = graph_.nodes[chain.back()].out;
-      const std::vector<size_t>& readers = readers_[static_cast<size_t>(made)];
-      longer = readers.size() == 1 && maps_all(graph_.nodes[readers[0]]) &&
-               graph_.nodes[readers[0]].sizes == sizes_of(product.out) &&
-               !whole_.contains(graph_.nodes[readers[0]].out) &&
-               reads_as_it_is(graph_.nodes[readers[0]], made);
-      if (longer) chain.push_back(readers[0]);
+    if (product.special() || !may_be_divided(product) || divided_.contains(n)) return;
+    std::vector<TensorId> chain = {product.out};
+    while (is_read_once(chain.back())) {
+      const Node& map = graph_.nodes[readers_[static_cast<size_t>(chain.back())][0]];
+      if (!maps_all(map) || map.sizes != sizes_of(product.out)) break;
+      chain.push_back(map.out);
     }
     for (; !chain.empty(); chain.pop_back())
       for (size_t along = 0; along < sizes_of(product.out).size(); ++along)
-        if (divide(product, chain, along)) return;
+        if (divide(chain.back(), n, along)) return;
   }
 
-  bool reads_as_it_is(const Node& map, TensorId tensor) const {
-    return std::ranges::all_of(graph_.exprs.below(map.body), [&](ExprId id) {
-      const Expr& load = graph_.exprs[id];
-      return load.kind != Expr::Kind::kLoad || load.tensor != tensor ||
-             (load.args.empty() && load.at == dimensions(map.sizes.size()));
-    });
+  bool is_read_once(TensorId id) const {
+    return readers_[static_cast<size_t>(id)].size() == 1 && !whole_.contains(id);
   }
 
-  bool divide(const Node& product, const std::vector<size_t>& chain, size_t along) {
-    const TensorId last = graph_.nodes[chain.back()].out;
+  // The products and maps that make the tensor, element by element: to be divided with it. False where one
+  // of the products cannot be.
+  bool collect(TensorId tensor, TensorId last, const EqualParts& parts,
+               std::map<size_t, Division>& found) const {
+    const NodeId maker = graph_.tensors[static_cast<size_t>(tensor)].node;
+    if (maker < 0) return true;
+    const auto n = static_cast<size_t>(maker);
+    const Node& node = graph_.nodes[n];
+    if (node.special()) return true;
+    const bool own = tensor == last || is_read_once(tensor);
+    if (is_contraction(graph_, node)) {
+      const auto column = dimension_of(node, parts.along);
+      if (!own || !column || !may_be_divided(node) || !saves_bytes(node, *column, parts)) return false;
+      found[n] = {parts, *column};
+      return true;
+    }
+    if (!own || !maps_all(node) || node.sizes != sizes_of(last)) return true;
+    const auto as_it_is = [&](const Expr& load) {
+      return load.args.empty() && load.at == dimensions(node.sizes.size()) &&
+             sizes_of(load.tensor) == node.sizes;
+    };
+    for (const bool elements : {true, false})
+      for (const ExprId id : graph_.exprs.below(node.body)) {
+        const Expr& load = graph_.exprs[id];
+        if (load.kind != Expr::Kind::kLoad || as_it_is(load) != elements) continue;
+        if (elements ? !collect(load.tensor, last, parts, found) : is_divided(load.tensor, found))
+          return false;
+      }
+    found[n] = {parts, parts.along};
+    return true;
+  }
+
+  // Whether what makes the tensor is divided.
+  bool is_divided(TensorId tensor, const std::map<size_t, Division>& found) const {
+    const NodeId maker = graph_.tensors[static_cast<size_t>(tensor)].node;
+    return maker >= 0 &&
+           (found.contains(static_cast<size_t>(maker)) || divided_.contains(static_cast<size_t>(maker)));
+  }
+
+  bool divide(TensorId last, size_t product, size_t along) {
+    if (whole_.contains(last)) return false;
     auto parts = parts_along(last, along);
-    const auto column = dimension_of(product, along);
-    if (!parts || !column || !saves_bytes(product, *column, *parts)) return false;
+    if (!parts) return false;
     const auto use = use_of(last, *parts);
     if (!use) return false;
     parts->order = use->order;
-    if (std::ranges::any_of(chain, [&](size_t n) { return divided_.contains(n); })) return false;
+    std::map<size_t, Division> found;
+    if (!collect(last, last, *parts, found) || !found.contains(product)) return false;
+    if (std::ranges::any_of(found, [&](const auto& each) { return divided_.contains(each.first); }))
+      return false;
     meetings_.insert(use->meetings.begin(), use->meetings.end());
-    for (const size_t n : chain) divided_[n] = {*parts, n == chain.front() ? *column : along};
+    divided_.insert(found.begin(), found.end());
     return true;
   }
 

@@ -3,9 +3,12 @@
 // of its own, with a part of the factor that has the columns. One kernel then makes two of them
 // (twin_products.h), and what follows them is computed on its tile.
 //
+// Maps between a product and its parts, as of its bias, are divided with it, and so are all products that
+// such a map adds.
+//
 // Precondition: maps of the parts, which are equal and adjacent, meet in a map; no load is of several parts,
-// and no result is read from the whole. Of more than two, reading the other factor again is less than what is
-// not stored.
+// and no result is read from the whole. Of more than two, a product makes more bytes than its factors have
+// that are read for them: of few rows, those are all that counts.
 #pragma once
 
 #include "nereid/compiler/ir/graph.h"
