@@ -2,7 +2,7 @@
 
 reference: ../tasks/relu.py
 verdict: Disallowed
-rule: reuse-of-inputs
+rule: reuse-of-inputs or does-less
 why: one element written does not make the others new.
 """
 import torch

@@ -227,6 +227,9 @@ struct ConfiguredRun {
 struct LeftAsFound {
   trace::StorageId storage = -1;
   int phase = 0, step = 0;  // indices in the trace
+  // Kernels alone read it in the judged forward: bytes that forwards change may stay changed where none of
+  // them is read before this forward has written it.
+  bool may_be_dirty = false;
 };
 
 // A launch of the last forward: `step` is its index in that phase.

@@ -15,7 +15,7 @@ std::string gibibytes(int64_t bytes) {
 
 Json to_json(const std::vector<LeftAsFound>& all) {
   Json out = Json::array();
-  for (const auto& one : all) out.push_back({one.storage, one.phase, one.step});
+  for (const auto& one : all) out.push_back({one.storage, one.phase, one.step, one.may_be_dirty});
   return out;
 }
 

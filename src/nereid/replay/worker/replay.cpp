@@ -217,6 +217,8 @@ std::vector<at::Tensor> Replay::device_bytes(const PreparedAlternative& alternat
 }
 
 void Replay::begin_judged() {
+  for (const auto id : found_.begin_judged(*this, track_))
+    found_.spoil(*this, id, track_, storages_[id].written);
   before_judged_.resize(storages_.size());
   for (size_t s = 0; s < storages_.size(); ++s) before_judged_[s] = storages_[s].storage.has_value();
   for (const auto storage : program_.judged_writes())
@@ -230,6 +232,16 @@ void Replay::run_judged(const RunOptions& options) {
   ready_judged(options);
   run_phase(program_.judged(), options, {}, false);
   machine_.synchronize();
+}
+
+bool Replay::spoil_what_changed() {
+  const auto more = found_.add_changed(*this);
+  if (!more.empty()) rewind();
+  for (const auto id : more) {
+    found_.spoil(*this, id, track_, storages_[id].written);
+    remember(id);
+  }
+  return !more.empty();
 }
 
 void Replay::ready_judged(const RunOptions& options) {

@@ -70,6 +70,10 @@ class Replay : private Operands {
   // Back to the state at begin_judged.
   void rewind();
 
+  // Whether the judged forward has to run again: it changed memory that it has to leave as it found it, and
+  // may if it has not read it.
+  bool spoil_what_changed();
+
   // The parts of run_judged, for timing: what comes before the steps, and the steps alone, which
   // are only issued. New storages are not poisoned meanwhile: the caller poisons them between
   // runs.
@@ -96,6 +100,7 @@ class Replay : private Operands {
   }
   bool bound(trace::StorageId storage) const { return storages_[storage].storage.has_value(); }
   const c10::Storage& storage(trace::StorageId storage) const;
+  trace::DType type_in(trace::StorageId storage) const;
   void bind_storage(trace::StorageId storage, c10::Storage bytes);  // all of it counts as written
   // Poisoned, unless all of it is about to be overwritten; nothing counts as written.
   void create(trace::StorageId storage, trace::DType type, bool overwritten = false);
@@ -106,6 +111,7 @@ class Replay : private Operands {
 
   // Storages of Program::left_as_found that some forward did not leave so.
   std::set<trace::StorageId> not_as_found() const { return found_.changed(*this); }
+  const FoundMemory& found() const { return found_; }
 
   const std::vector<ttir::Finding>& findings() const { return findings_; }
   int64_t finding_count() const { return finding_count_; }
@@ -155,7 +161,6 @@ class Replay : private Operands {
   void before_forwards();
   void undo_forwards();
   void drop(trace::StorageId storage);
-  trace::DType type_in(trace::StorageId storage) const;
   void put_constants();
   uint64_t digest_of_written(int step);
 

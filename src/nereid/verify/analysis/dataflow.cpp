@@ -306,7 +306,7 @@ class Overwritten {
 };
 
 // Of each storage, before the judged forward: the first step that wrote something of any inputs to it, where
-// something else wrote to it before.
+// something else wrote to it before, or the judged forward writes to it, and reads it in kernels alone.
 class FirstWrites {
  public:
   explicit FirstWrites(const TraceAnalysis& facts) : of_(facts.trace->storages.size()) {
@@ -315,6 +315,11 @@ class FirstWrites {
         of_[static_cast<size_t>(facts.trace->values[static_cast<size_t>(v)].storage)].is_input = true;
     for (size_t s = 0; s < of_.size(); ++s)
       of_[s].filled = facts.trace->storages[s].role == trace::Role::kConstant;
+    for (const auto& step : in_order(facts.phases[static_cast<size_t>(facts.judged())])) {
+      for (const StorageId s : step.facts->writes) of_[static_cast<size_t>(s)].is_written = true;
+      if (step.facts->work == Work::kTriton) continue;
+      for (const StorageId s : step.facts->reads) of_[static_cast<size_t>(s)].read_by_operators = true;
+    }
   }
 
   void see(size_t phase, const OrderedStep& step, bool from_inputs) {
@@ -322,8 +327,11 @@ class FirstWrites {
       auto& of = of_[static_cast<size_t>(s)];
       if (of.seen) continue;
       of.seen = from_inputs;
-      if (from_inputs && of.filled && !of.is_input)
-        of.first = replay::LeftAsFound{.storage = s, .phase = static_cast<int>(phase), .step = step.step};
+      if (from_inputs && (of.filled || of.is_workspace()) && !of.is_input)
+        of.first = replay::LeftAsFound{.storage = s,
+                                       .phase = static_cast<int>(phase),
+                                       .step = step.step,
+                                       .may_be_dirty = of.is_workspace()};
       of.filled = true;
     }
   }
@@ -333,6 +341,8 @@ class FirstWrites {
  private:
   struct Storage {
     bool filled = false, seen = false, is_input = false;
+    bool is_written = false, read_by_operators = false;  // in the judged forward
+    bool is_workspace() const { return is_written && !read_by_operators; }
     std::optional<replay::LeftAsFound> first{};
   };
   std::vector<Storage> of_;

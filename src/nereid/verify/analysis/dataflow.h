@@ -28,7 +28,8 @@ struct StaleRead {
   int step = 0;  // of the judged forward
   trace::StorageId storage = -1;
   uint32_t origins = 0;
-  // Where something else filled it before: the first step that wrote something of any inputs to it.
+  // Where something else filled it before, or the judged forward writes to it, and reads it in kernels alone:
+  // the first step that wrote something of any inputs to it.
   std::optional<replay::LeftAsFound> begun{};
 };
 

@@ -1,6 +1,6 @@
 // The candidate's worker. Requests:
 //   load {"threads", "may_keep_inputs", "states": [value...], "inputs_written": [index...],
-//         "watched": [value...], "kept": [value...], "left_as_found": [[storage, phase, step]...],
+//         "watched": [value...], "kept": [value...], "left_as_found": [[storage, phase, step, dirty]...],
 //         "compared": bool}
 //        + trace, position; nothing is handed over where outputs that differ in number or shape are not
 //        compared
@@ -78,7 +78,7 @@ class CandidateRole : public Role {
     options.kept = kept_;
     for (const auto& one : request.document.value("left_as_found", Json::array()))
       options.left_as_found.push_back(
-          {one.at(0).get<StorageId>(), one.at(1).get<int>(), one.at(2).get<int>()});
+          {one.at(0).get<StorageId>(), one.at(1).get<int>(), one.at(2).get<int>(), one.at(3).get<bool>()});
     load(loaded_, request, machine_, options);
     casts_ = CastCheck(loaded_.trace);
     if (request.document.at("compared").get<bool>()) {
@@ -208,13 +208,14 @@ class CandidateRole : public Role {
     options_.count_work = !std::exchange(counted_, true);
     options_.digests = document.value("digests", false);
     run_with_casts();
+    if (replay.spoil_what_changed()) run_with_casts();
     options_.count_work = options_.digests = false;
     copy_outputs();
     Json answer = {{"findings", Json::array()},
                    {"finding_count", replay.finding_count()},
                    {"inputs_written", replay.changed(judged_inputs())},
                    {"kept_written", replay.changed(kept_)},
-                   {"not_as_found", replay.not_as_found()},
+                   {"not_as_found", not_as_found()},
                    {"work", Json::array()},
                    {"left", Json::array()},
                    {"changing_casts", casts_.take()},
@@ -229,6 +230,17 @@ class CandidateRole : public Role {
     if (options_.sanitize && quick && replay.findings().empty() && !replay.communicating_steps().empty())
       run_shuffled(document, answer);
     return answer;
+  }
+
+  // What an earlier forward changed, and a kernel of the judged one reads, is not as it was found either.
+  std::set<StorageId> not_as_found() const {
+    const auto& replay = *loaded_.replay;
+    auto changed = replay.not_as_found();
+    if (std::ranges::any_of(replay.findings(), [](const ttir::Finding& finding) {
+          return finding.kind == ttir::FindingKind::kUninitializedRead;
+        }))
+      changed.merge(replay.found().dirty());
+    return changed;
   }
 
   void run_with_casts() {
@@ -275,7 +287,7 @@ class CandidateRole : public Role {
     options.shuffled = true;
     options.deadline = Deadline::after(document.at("seconds").get<double>());
     replay.run_judged(options);
-    if (answer["not_as_found"].empty()) answer["not_as_found"] = replay.not_as_found();
+    if (answer["not_as_found"].empty()) answer["not_as_found"] = not_as_found();
     std::vector<ttir::Finding> findings = replay.findings();
     int64_t count = replay.finding_count();
     const auto block = outputs_block(false);
