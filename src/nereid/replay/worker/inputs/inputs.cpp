@@ -269,8 +269,32 @@ void make_infinities(const at::Tensor& numbers, const Range& range) {
 
 }  // namespace
 
+namespace {
+
+// Numbers of 8 bits have no arithmetic: they become what half-precision ones would, within their range.
+bool apply_to_bytes(const at::Tensor& tensor, InputDistribution kind, const at::Generator& generator,
+                    bool* widened, const DistributionContext& context) {
+  const auto type = tensor.scalar_type();
+  const bool odd = kind == InputDistribution::kInfinities || kind == InputDistribution::kNans ||
+                   kind == InputDistribution::kFar || kind == InputDistribution::kClose;
+  if (odd || (type != c10::kFloat8_e4m3fn && type != c10::kFloat8_e5m2) || tensor.numel() < 2) return false;
+  const double most = type == c10::kFloat8_e5m2 ? 57344 : 448;
+  const auto wider = tensor.to(c10::kFloat).to(c10::kHalf);
+  if (!apply_distribution(wider, kind, generator, widened, context)) return false;
+  const auto made = wider.to(c10::kFloat).clamp_(-most, most);
+  const double largest = made.abs().max().item().toDouble();
+  if (kind == InputDistribution::kHuge && largest > 0) made.mul_(most / largest);  // all there is room for
+  tensor.copy_(made.to(type));
+  return true;
+}
+
+}  // namespace
+
 bool apply_distribution(at::Tensor tensor, InputDistribution kind, at::Generator generator, bool* widened,
                         const DistributionContext& context) {
+  if (c10::isFloat8Type(tensor.scalar_type()) && kind != InputDistribution::kOwn &&
+      kind < InputDistribution::kState)
+    return apply_to_bytes(tensor, kind, generator, widened, context);
   if (!is_number_tensor(tensor) || kind == InputDistribution::kOwn || kind >= InputDistribution::kState)
     return false;
   const bool half = tensor.scalar_type() == c10::kHalf;

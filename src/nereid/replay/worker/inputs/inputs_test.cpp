@@ -42,5 +42,22 @@ TEST(DistributionTest, TransposedTensorsBecomeWhatContiguousOnesDo) {
         }
 }
 
+TEST(DistributionTest, NumbersOf8BitsReachTheEndsOfTheirRange) {
+  using enum InputDistribution;
+  for (const auto& [type, most] :
+       {std::pair(c10::kFloat8_e4m3fn, 448.0), std::pair(c10::kFloat8_e5m2, 57344.0)}) {
+    const auto drawn = at::randn({32, 16}, at::kFloat).to(type);
+    for (const auto kind : {kZeros, kNegative, kHuge, kOutliers, kWide, kLarge, kShifted}) {
+      auto made = drawn.clone();
+      EXPECT_TRUE(apply_distribution(made, kind, make_generator(5), nullptr, {})) << to_string(kind);
+      const auto numbers = made.to(at::kFloat);
+      EXPECT_TRUE(numbers.isfinite().all().item().toBool()) << to_string(kind);
+      EXPECT_EQ(numbers.abs().max().item().toDouble() == most, kind == kHuge) << to_string(kind);
+    }
+    auto odd = drawn.clone();
+    EXPECT_FALSE(apply_distribution(odd, kInfinities, make_generator(5), nullptr, {}));
+  }
+}
+
 }  // namespace
 }  // namespace nereid::replay
