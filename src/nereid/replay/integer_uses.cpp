@@ -258,6 +258,8 @@ class Follower {
     }
     const auto how = indexing(name);
     if (!how || call.args.size() <= how->index || call.args.empty()) return false;
+    use_.scattered |= name.starts_with("scatter") ||
+                      one_of(name, {"index_add", "index_copy", "index_fill", "index_reduce"});
     const auto looked_up = trace::tensors_in(call.args[0]);
     if (looked_up.empty()) return false;
     for (size_t i = 0; i < call.args.size(); ++i) {
@@ -289,6 +291,7 @@ class Follower {
   void look_up_in_parts(const trace::Call& call) {
     const auto looked_up = trace::tensors_in(call.args[0]);
     const auto* parts = std::get_if<trace::List>(&call.args[1].node);
+    use_.scattered |= trace::split_name(call.op).name.find("put") != std::string_view::npos;
     use_.compared_alone = false;
     if (looked_up.empty() || !parts) {
       use_.obscure = true;

@@ -32,10 +32,15 @@ struct IntegerUse {
   // is legal whose sign a sample has, for remainders of negative numbers differ between languages.
   bool reduced = false;
 
+  // Some operator writes where they point to.
+  bool scattered = false;
+
   // Negative numbers that the forward asks for (ignore_index, y != -100): any place may hold one.
   std::set<int64_t> marks = {};
 
   bool indexes() const { return bound != kNoBound; }
+  // They say where to read, and nothing else.
+  bool gathers_alone() const { return indexes() && !scattered && !obscure && !limited; }
   bool are_lengths() const { return positions != kNoBound && !obscure; }
   // They are numbers that the forward computes with, and nothing else: any number is legal.
   bool numbers_alone() const { return !indexes() && !obscure && !compared_alone && !limited; }

@@ -48,6 +48,16 @@ TEST(IntegerUses, AnIndexThatIsComputedIsObscure) {
   EXPECT_EQ(t.use().bound, IntegerUse::kNoBound);
 }
 
+TEST(IntegerUses, WhatSaysWhereToReadAloneGathers) {
+  Task t;
+  const auto table = t.s.tensor({100, 4});
+  t.call("aten::embedding", {tensor_arg(table), tensor_arg(t.i)}, {8, 4});
+  EXPECT_TRUE(t.use().gathers_alone());
+  t.call("aten::index_add", {tensor_arg(table), Arg{int64_t{0}}, tensor_arg(t.i), tensor_arg(table)},
+         {100, 4});
+  EXPECT_FALSE(t.use().gathers_alone());
+}
+
 TEST(IntegerUses, AnIndexMovedByANumberHasBounds) {
   Task t;
   const auto table = t.s.tensor({100, 4});

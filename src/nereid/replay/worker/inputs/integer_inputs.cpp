@@ -109,6 +109,10 @@ std::optional<int64_t> smallest_from(const std::vector<int64_t>& numbers, int64_
   return found;
 }
 
+std::optional<int64_t> least_of(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
+}
+
 // Makes no step of sorted rows longer than `longest`; their ends allow that, and stay.
 void shorten_steps(at::Tensor& rows, int64_t longest) {
   rows = rows.contiguous();
@@ -149,7 +153,8 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
   made = made.mul(s.factor).clone();
   made.narrow(1, 0, 1).copy_(first), made.narrow(1, columns - 1, 1).copy_(last);
   const auto step_now = std::max<int64_t>(s.rows.diff(1, 1).max().item().toLong(), 1);
-  const auto longest = smallest_from(limits.numbers, step_now);
+  const auto longest =
+      least_of(smallest_from(limits.numbers, step_now), smallest_from(limits.rows, step_now));
   if (longest && *longest < high - low) shorten_steps(made, *longest / s.factor * s.factor);
   if (s.strict && !empties && !all_true(made.diff(1, 1).gt(0))) return std::nullopt;
   return made;
@@ -157,8 +162,9 @@ std::optional<at::Tensor> redraw_sorted(const Sample& s, InputDistribution kind,
 
 // The most that one of so many counts may be.
 int64_t max_per_count(const Sample& s, const IntegerLimits& limits) {
-  int64_t most =
-      std::min(*s.sum, smallest_from(limits.numbers, std::max<int64_t>(s.high, 1)).value_or(*s.sum));
+  const auto high = std::max<int64_t>(s.high, 1);
+  const auto limit = least_of(smallest_from(limits.numbers, high), smallest_from(limits.rows, high));
+  int64_t most = std::min(*s.sum, limit.value_or(*s.sum));
   for (const auto& shape : limits.shapes)
     for (size_t d = 0; d + 1 < shape.size(); ++d)
       if (shape[d] == s.columns() && shape[d + 1] >= s.high) most = std::min(most, shape[d + 1]);
@@ -241,6 +247,12 @@ bool is_lengths(const Sample& s, const IntegerUse& use, const IntegerLimits& lim
 std::optional<at::Tensor> redraw_rows(const Sample& s, InputDistribution kind, const IntegerUse& use,
                                       const IntegerLimits& limits, at::Generator generator) {
   const bool flags = s.low == 0 && s.high == 1 && !use.indexes() && !use.obscure;
+  // Positions of a row, from one to the next: what only reads at them, or computes with them, takes any.
+  const bool run = s.strict && s.sorted && s.columns() > 3 && s.high - s.low == s.columns() - 1;
+  if (run && kind == InputDistribution::kRedrawn && (use.gathers_alone() || use.numbers_alone())) {
+    const auto [low, high] = domain_of(s, use, limits);
+    return at::randint(low, high + 1, s.rows.sizes(), generator, kLong);
+  }
   if ((s.sorted || s.descending) && !flags && !s.permutation && is_lengths(s, use, limits)) {
     // The lengths of a batch that is sorted by them: there is no end that they have to keep.
     const auto [low, high] = domain_of(s, use, limits);

@@ -29,7 +29,9 @@ struct IntegerLimits {
                   // pass the smallest of them that the sample does not pass (max_seqlen)
   std::vector<std::vector<int64_t>> shapes{};  // of the task's tensors: of a padded one, [n, most, ...] next
                                                // to n counts, none may pass the second size
-  bool keeps_sum = false;  // their sums are another input's, and end where the sample's do
+  std::vector<int64_t> rows{};  // of positions that some input is compared with: neither a count nor a step
+                                // of offsets may pass them
+  bool keeps_sum = false;       // their sums are another input's, and end where the sample's do
 };
 bool redraw_integers(at::Tensor tensor, InputDistribution kind, const IntegerUse& use,
                      const IntegerLimits& limits, at::Generator generator);

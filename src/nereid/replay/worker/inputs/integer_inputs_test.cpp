@@ -86,6 +86,29 @@ TEST_F(IntegerInputs, LengthsReachFromNothingToTheRowThatTheyAreComparedWith) {
   EXPECT_EQ(number(ends[3]), 64) << "of segments";
 }
 
+TEST_F(IntegerInputs, NoCountPassesTheRowThatCountsAreComparedWith) {
+  const IntegerUse of_rows{.positions = 32, .compared_alone = false};
+  for (const auto kind : kKinds) {
+    auto lengths = of({10, 24, 30, 20}), offsets = of({0, 10, 34, 64, 84});
+    redraw_together({{lengths, of_rows}, {offsets}}, kind, {.sizes = {84}}, generator_);
+    EXPECT_LE(number(lengths.max()), 32);
+    EXPECT_TRUE(lengths.cumsum(0).equal(offsets.slice(0, 1)));
+  }
+}
+
+TEST_F(IntegerInputs, PositionsThatAreOnlyReadAtComeInAnyOrder) {
+  const auto redrawn = [&](const IntegerUse& use) {
+    auto positions = at::arange(64, at::kLong).expand({4, 64}).contiguous();
+    return redraw(positions, InputDistribution::kRedrawn, use) ? positions : at::Tensor();
+  };
+  const auto read = redrawn({.bound = 64});
+  ASSERT_TRUE(read.defined());
+  EXPECT_FALSE(all(read.diff().gt(0)));
+  EXPECT_LT(number(read.max()), 64);
+  EXPECT_FALSE(redrawn({.bound = 64, .scattered = true}).defined()) << "rows may be in order on purpose";
+  EXPECT_TRUE(redrawn({.compared_alone = false}).defined()) << "numbers that are computed with";
+}
+
 TEST_F(IntegerInputs, FullLengthsBecomeShorter) {
   auto lengths = at::full({16}, 128, at::kLong);
   EXPECT_TRUE(redraw(lengths, InputDistribution::kRedrawn));
@@ -126,7 +149,7 @@ TEST_F(IntegerInputs, PermutationsStayPermutations) {
     EXPECT_LT(number(table.max()), 16);
     auto positions = at::arange(6, at::kLong);
     EXPECT_FALSE(redraw(positions, kind)) << "there is one such run of numbers";
-    EXPECT_EQ(redraw(positions, kind, {.bound = 64}), kind != InputDistribution::kLowest);
+    EXPECT_EQ(redraw(positions, kind, {.bound = 64, .scattered = true}), kind != InputDistribution::kLowest);
     EXPECT_TRUE(all(positions.diff().gt(0)));
   }
 }

@@ -138,6 +138,7 @@ class Together {
   void relate(size_t i) {
     const auto& a = inputs_[i].tensor;
     done_[i] = inputs_[i].fixed || a.numel() == 0;
+    if (inputs_[i].use.are_lengths()) limits_.rows.push_back(inputs_[i].use.positions);
     const bool single = a.numel() == 1 && a.scalar_type() != c10::kBool;
     if (single) limits_.numbers.push_back(as_long(a).item().toLong());
     for (size_t j = 0; j < inputs_.size(); ++j) {
