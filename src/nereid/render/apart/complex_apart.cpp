@@ -65,7 +65,7 @@ class Complex {
     const Arg& result = steps_.call().result;
     Dims both = sizes_;
     both.push_back(2);
-    const Arg pairs = steps_.to().made(both, trace::DType::kF32, steps_.to().value(result).storage);
+    const Arg pairs = steps_.room(result, both);
     steps_.stacked({re, im}, sizes_.size(), &pairs);
     steps_.complex_of_parts(pairs, result);
     return true;
@@ -142,10 +142,9 @@ class Complex {
   }
   bool total() {
     const auto z = parts(0, false);
-    const auto dims = steps_.integers(1, 1, 0);
-    if (!z || !z->im || !dims || steps_.flag(2, false) || !steps_.call().kwargs.empty()) return false;
-    const auto rank = static_cast<int64_t>(steps_.sizes(z->re).size());
-    const int64_t dim = (*dims)[0] < 0 ? (*dims)[0] + rank : (*dims)[0];
+    const auto given = steps_.dimension(1);
+    if (!z || !z->im || !given || steps_.flag(2, false) || !steps_.call().kwargs.empty()) return false;
+    const auto dim = static_cast<int64_t>(*given);
     return give(steps_.reduced("sum.dim_IntList", z->re, dim),
                 steps_.reduced("sum.dim_IntList", *z->im, dim));
   }

@@ -107,11 +107,9 @@ bool count_apart(SimplerSteps& steps) {
   if (x == nullptr || steps.type(*x) != DType::kBool || !result_is(steps, DType::kI64) ||
       (name != "count_nonzero" && name != "sum"))
     return false;
-  const auto dims = steps.integers(1, 1, 0);
-  if (!dims || steps.call().args.size() != 2) return false;
-  const auto rank = static_cast<int64_t>(steps.sizes(*x).size());
-  const int64_t dim = (*dims)[0] < 0 ? (*dims)[0] + rank : (*dims)[0];
-  const Arg sum = steps.reduced("sum.dim_IntList", steps.cast(*x, DType::kF32), dim);
+  const auto dim = steps.dimension(1);
+  if (!dim || steps.call().args.size() != 2) return false;
+  const Arg sum = steps.reduced("sum.dim_IntList", steps.cast(*x, DType::kF32), static_cast<int64_t>(*dim));
   steps.cast(sum, DType::kI64, &steps.call().result);
   return true;
 }
@@ -133,8 +131,8 @@ bool arithmetic_apart(SimplerSteps& steps) {
   if (!other) return false;
   for (size_t at : {0, 1})
     operands[at] = steps.flat(steps.spread(steps.cast(*steps.tensor(at), DType::kF32), sizes));
-  const Arg result = steps.binary_into_storage_of(name, operands[0], operands[1], steps.call().result);
-  steps.viewed(result, sizes, &steps.call().result);
+  const Arg result = steps.room(steps.call().result, steps.sizes(operands[0]));
+  steps.viewed(steps.binary(name, operands[0], operands[1], &result), sizes, &steps.call().result);
   return true;
 }
 

@@ -6,8 +6,8 @@
 namespace nereid::render {
 
 // Comparisons and signs of float32 tensors, logic of flags, and float32 arithmetic, sums and counts that read
-// flags or integers: adds the steps and returns true, or adds none. Infinities and NaN are not compared
-// rightly.
+// flags or integers, or operands that are broadcast: adds the steps and returns true, or adds none.
+// Comparisons of NaN are wrong.
 bool comparison_apart(SimplerSteps& steps);
 bool sign_apart(SimplerSteps& steps);
 bool logic_apart(SimplerSteps& steps);

@@ -104,7 +104,7 @@ bool recurrent_apart(SimplerSteps& steps) {
     from = steps.joined(parts, 2);
   }
   const Arg y = {trace::TensorRef{results[0]}}, h = {trace::TensorRef{results[1]}};
-  const Arg rows_of_time = steps.copied_into_storage_of(from, y);
+  const Arg in_time = steps.room(y, steps.sizes(from)), rows_of_time = steps.copied(from, &in_time);
   if (batch_first)
     steps.transposed(rows_of_time, 0, 1, &y);
   else

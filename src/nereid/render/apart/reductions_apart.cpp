@@ -1,9 +1,7 @@
 #include "nereid/render/apart/reductions_apart.h"
 
 #include <cmath>
-#include <functional>
 #include <numbers>
-#include <numeric>
 
 namespace nereid::render {
 namespace {
@@ -12,11 +10,6 @@ using Arg = trace::Arg;
 using Dims = std::vector<int64_t>;
 
 constexpr int64_t kLongestTransform = 2048;
-
-int64_t elements(const Dims& sizes, size_t from, size_t to) {
-  return std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(from),
-                         sizes.begin() + static_cast<std::ptrdiff_t>(to), int64_t{1}, std::multiplies<>());
-}
 
 // cos and sin of 2 pi j k / n, for each of `rows` j and `columns` k.
 struct Waves {
@@ -42,26 +35,28 @@ double factor_of(int64_t how, int64_t n) {
 
 bool reduction_apart(SimplerSteps& steps) {
   const Arg* x = steps.tensor(0);
-  const auto dims = steps.integers(1, 1, 0);
-  if (x == nullptr || !dims || steps.call().args.size() < 2 || steps.type(*x) != trace::DType::kF32 ||
-      !steps.call().kwargs.empty() || !std::holds_alternative<trace::TensorRef>(steps.call().result.node))
+  const auto given = steps.dimension(1);
+  if (x == nullptr || !given || steps.type(*x) != trace::DType::kF32 || !steps.call().kwargs.empty() ||
+      !std::holds_alternative<trace::TensorRef>(steps.call().result.node))
     return false;
   const auto* listed = std::get_if<trace::List>(&steps.call().args[1].node);
   const Dims sizes = steps.sizes(*x), to = steps.sizes(steps.call().result);
   if (listed == nullptr || listed->items.size() != 1 || sizes.empty() || to.empty()) return false;
-  const auto dim =
-      static_cast<size_t>((*dims)[0] < 0 ? (*dims)[0] + static_cast<int64_t>(sizes.size()) : (*dims)[0]);
-  const int64_t outer = elements(sizes, 0, dim), inner = elements(sizes, dim + 1, sizes.size());
+  const size_t dim = *given;
+  const auto place = sizes.begin() + static_cast<std::ptrdiff_t>(dim);
+  const int64_t outer = product({sizes.begin(), place}), inner = product({place + 1, sizes.end()});
   const Arg& result = steps.call().result;
   if (sizes[dim] == 1) {
-    steps.viewed(steps.copied_into_storage_of(*x, result), to, &result);
+    const Arg copy = steps.room(result, sizes);
+    steps.viewed(steps.copied(*x, &copy), to, &result);
     return true;
   }
   if (sizes.size() <= 3) return false;
   const Dims shape = inner == 1 ? Dims{outer, sizes[dim]} : Dims{outer, sizes[dim], inner};
   const Arg flat = steps.viewed(steps.contiguous(*x), shape);
   const std::string op = steps.call().op.substr(6);
-  steps.viewed(steps.reduced_into_storage_of(op, flat, 1, result), to, &result);
+  const Arg reduced = steps.room(result, inner == 1 ? Dims{outer} : Dims{outer, inner});
+  steps.viewed(steps.reduced(op, flat, 1, &reduced), to, &result);
   return true;
 }
 
@@ -69,16 +64,14 @@ bool fourier_apart(SimplerSteps& steps) {
   const std::string& op = steps.call().op;
   const bool from_real = op == "aten::_fft_r2c", to_real = op == "aten::_fft_c2r";
   const Arg* x = steps.tensor(0);
-  const auto dims = steps.integers(1, 1, 0);
+  const auto given = steps.dimension(1);
   const auto how = Canonicalizer::number(steps.call().args, 2);
-  if (x == nullptr || !dims || !how.there || steps.call().args.size() < 4 ||
+  if (x == nullptr || !given || !how.there || steps.call().args.size() < 4 ||
       steps.type(*x) != (from_real ? trace::DType::kF32 : trace::DType::kC64))
     return false;
   const Arg& result = steps.call().result;
   const Dims from = steps.sizes(*x), to = steps.sizes(result);
-  const auto rank = static_cast<int64_t>(from.size());
-  const auto dim = static_cast<size_t>((*dims)[0] < 0 ? (*dims)[0] + rank : (*dims)[0]);
-  const auto last = static_cast<size_t>(rank - 1);
+  const size_t dim = *given, last = from.size() - 1;
   const int64_t n = to_real ? to[dim] : from[dim], in = from[dim], out = to[dim];
   if (n < 2 || n > kLongestTransform) return false;
   const bool forward = from_real || (!to_real && steps.flag(3, true));
@@ -86,7 +79,7 @@ bool fourier_apart(SimplerSteps& steps) {
   // Rows along the transformed dimension: real parts, and imaginary ones.
   const auto rows_of = [&](const Arg& part) {
     const Arg turned = steps.contiguous(steps.transposed(part, dim, last));
-    return steps.viewed(turned, {elements(from, 0, from.size()) / in, in});
+    return steps.viewed(turned, {product(from) / in, in});
   };
   Arg re, im;
   if (from_real) {
@@ -127,7 +120,7 @@ bool fourier_apart(SimplerSteps& steps) {
   }
   Dims both = to;
   both.push_back(2);
-  const Arg pairs = steps.to().made(both, trace::DType::kF32, steps.to().value(result).storage);
+  const Arg pairs = steps.room(result, both);
   steps.stacked({placed(real), placed(other)}, to.size(), &pairs);
   steps.complex_of_parts(pairs, result);
   return true;

@@ -1,7 +1,6 @@
 #include "nereid/render/apart/resampling_apart.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace nereid::render {
 namespace {
@@ -52,7 +51,7 @@ bool upsample_linear_apart(SimplerSteps& steps) {
     const Neighbours at = neighbours(steps, in, out, aligned);
     const Arg last = steps.contiguous(steps.transposed(now, d, rank - 1));
     Dims shape = steps.sizes(last);
-    const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()) / in;
+    const int64_t count = product(shape) / in;
     const Arg rows = steps.viewed(last, {count, in});
     const Arg rest = steps.shifted(steps.scaled(at.part, -1), 1);
     const Arg before = steps.binary("mul", steps.chosen(rows, at.first), rest),
@@ -67,7 +66,7 @@ bool upsample_linear_apart(SimplerSteps& steps) {
 bool upsample_nearest_apart(SimplerSteps& steps) {
   const Arg* x = steps.tensor(0);
   const Arg result = steps.call().result;
-  if (x == nullptr) return false;
+  if (x == nullptr || steps.type(*x) != trace::DType::kF32) return false;
   const Dims to = steps.sizes(result), from = steps.sizes(*x);
   if (to.size() != from.size()) return false;
   Dims repeated;
@@ -77,8 +76,8 @@ bool upsample_nearest_apart(SimplerSteps& steps) {
   }
   Arg apart = *x;
   for (size_t d = 0; d < to.size(); ++d) apart = steps.unsqueezed(apart, 2 * d + 1);
-  const Arg all = steps.copied_into_storage_of(steps.expanded(apart, repeated), result);
-  steps.viewed(all, to, &result);
+  const Arg all = steps.room(result, repeated);
+  steps.viewed(steps.copied(steps.expanded(apart, repeated), &all), to, &result);
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "nereid/render/apart/simpler_steps.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "nereid/render/subgraph_source.h"
@@ -16,6 +17,10 @@ Arg gpu() { return {trace::Named{"device", "cuda"}}; }
 Arg contiguous_format() { return {trace::Named{"memory_format", "contiguous_format"}}; }
 
 }  // namespace
+
+int64_t product(const Dims& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
 
 const Arg* SimplerSteps::tensor(size_t at) const {
   const bool there = at < of_.args.size() && std::holds_alternative<trace::TensorRef>(of_.args[at].node);
@@ -43,6 +48,22 @@ std::optional<Dims> SimplerSteps::integers(size_t at, size_t count, int64_t all)
 bool SimplerSteps::flag(size_t at, bool otherwise) const {
   const auto* is = at < of_.args.size() ? std::get_if<bool>(&of_.args[at].node) : nullptr;
   return is == nullptr ? otherwise : *is;
+}
+
+std::optional<size_t> SimplerSteps::dimension(size_t at) const {
+  const auto given = integers(at, 1, 0);
+  if (tensor(0) == nullptr || at >= of_.args.size() || Canonicalizer::is_none(of_.args[at]) || !given)
+    return std::nullopt;
+  if (const auto* list = std::get_if<trace::List>(&of_.args[at].node); list != nullptr && list->items.empty())
+    return std::nullopt;
+  const auto rank = static_cast<int64_t>(sizes(*tensor(0)).size());
+  const int64_t dim = given->front() < 0 ? given->front() + rank : given->front();
+  if (dim < 0 || dim >= rank) return std::nullopt;
+  return static_cast<size_t>(dim);
+}
+
+Arg SimplerSteps::room(const Arg& value, const Dims& sizes) {
+  return to_.made(sizes, trace::DType::kF32, to_.value(value).storage);
 }
 
 Arg SimplerSteps::made(Dims sizes, trace::DType type) { return to_.made(sizes, type); }
@@ -131,7 +152,6 @@ Arg SimplerSteps::expanded(const Arg& x, const Dims& sizes) {
 
 Arg SimplerSteps::viewed(const Arg& x, const Dims& sizes, const Arg* result) {
   if (result == nullptr && this->sizes(x) == sizes) return x;
-  const auto whole = to_.value(x);
   Dims strides(sizes.size());
   int64_t stride = 1;
   for (size_t d = sizes.size(); d-- > 0; stride *= sizes[d]) strides[d] = stride;
@@ -151,8 +171,7 @@ Arg SimplerSteps::split(const Arg& x, size_t dim, int64_t outer) {
 Arg SimplerSteps::flat(const Arg& x) {
   const Dims sizes = this->sizes(x);
   if (sizes.size() <= 3) return x;
-  const int64_t rows = std::accumulate(sizes.begin(), sizes.end() - 1, int64_t{1}, std::multiplies<>());
-  return viewed(x, {rows, sizes.back()});
+  return viewed(x, {product(sizes) / sizes.back(), sizes.back()});
 }
 
 Arg SimplerSteps::parts_of_complex(const Arg& x) {
@@ -172,11 +191,6 @@ Arg SimplerSteps::copied(const Arg& x, const Arg* result) {
   const trace::Value v = to_.value(x);
   return step("aten::clone", {x}, {{"memory_format", contiguous_format()}},
               result != nullptr ? *result : made(v.sizes, v.dtype));
-}
-
-Arg SimplerSteps::copied_into_storage_of(const Arg& x, const Arg& value) {
-  const Arg result = to_.made(sizes(x), type(x), to_.value(value).storage);
-  return copied(x, &result);
 }
 
 Arg SimplerSteps::padded(const Arg& x, const std::vector<std::pair<int64_t, int64_t>>& by, double with) {
@@ -243,12 +257,6 @@ Arg SimplerSteps::binary(const std::string& op, const Arg& x, const Arg& y, cons
   return computed("aten::" + op + overload, {x, y}, result != nullptr ? *result : made(sizes(x)));
 }
 
-Arg SimplerSteps::binary_into_storage_of(const std::string& op, const Arg& x, const Arg& y,
-                                         const Arg& value) {
-  const Arg result = to_.made(sizes(x), trace::DType::kF32, to_.value(value).storage);
-  return binary(op, x, y, &result);
-}
-
 Arg SimplerSteps::scaled(const Arg& x, double by, const Arg* result) {
   return binary("mul", x, to_.one(by), result);
 }
@@ -276,14 +284,6 @@ Arg SimplerSteps::reduced(const std::string& op, const Arg& x, int64_t dim, cons
   left.erase(left.begin() + dim);
   return computed("aten::" + op, {x, Canonicalizer::list_of({dim})},
                   result != nullptr ? *result : made(left));
-}
-
-Arg SimplerSteps::reduced_into_storage_of(const std::string& op, const Arg& x, int64_t dim,
-                                          const Arg& value) {
-  Dims left = sizes(x);
-  left.erase(left.begin() + dim);
-  const Arg result = to_.made(left, trace::DType::kF32, to_.value(value).storage);
-  return reduced(op, x, dim, &result);
 }
 
 }  // namespace nereid::render

@@ -1,6 +1,7 @@
 // Writes the simpler steps of a call: views, copies and calls that compute.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 namespace nereid::render {
 
 inline constexpr double kLargestNumber = 3.4028234663852886e38;  // of float32
+
+int64_t product(const std::vector<int64_t>& sizes);
 
 class SimplerSteps {
  public:
@@ -30,6 +33,11 @@ class SimplerSteps {
   // `all`.
   std::optional<Dims> integers(size_t at, size_t count, int64_t all) const;
   bool flag(size_t at, bool otherwise) const;
+  // The one dimension of argument 0 that argument `at` is, counted from the front; nothing where it is
+  // another thing.
+  std::optional<size_t> dimension(size_t at) const;
+  // A result of these sizes in the storage of a value that is a view of it.
+  Arg room(const Arg& value, const Dims& sizes);
 
   // Views.
   Arg select(const Arg& x, size_t dim, int64_t at);
@@ -49,8 +57,6 @@ class SimplerSteps {
   // Copies and constants.
   Arg contiguous(const Arg& x);  // x where it is
   Arg copied(const Arg& x, const Arg* result = nullptr);
-  // With x's sizes, in the storage of a value that is a view of it.
-  Arg copied_into_storage_of(const Arg& x, const Arg& value);
   Arg padded(const Arg& x, const std::vector<std::pair<int64_t, int64_t>>& by, double with = 0);
   Arg joined(const std::vector<Arg>& parts, size_t dim, const Arg* result = nullptr);   // cat
   Arg stacked(const std::vector<Arg>& parts, size_t dim, const Arg* result = nullptr);  // stack
@@ -66,14 +72,12 @@ class SimplerSteps {
   // What computes, in float32.
   Arg unary(const std::string& op, const Arg& x, const Arg* result = nullptr);
   Arg binary(const std::string& op, const Arg& x, const Arg& y, const Arg* result = nullptr);
-  Arg binary_into_storage_of(const std::string& op, const Arg& x, const Arg& y, const Arg& value);
   Arg scaled(const Arg& x, double by, const Arg* result = nullptr);
   Arg shifted(const Arg& x, double by, const Arg* result = nullptr);
   Arg linear(const Arg& x, const Arg& weight, const Arg* bias);
   Arg chosen(const Arg& x, const Arg& columns);  // columns of a matrix: index_select
   Arg batched_product(const Arg& x, const Arg& y);
   Arg reduced(const std::string& op, const Arg& x, int64_t dim, const Arg* result = nullptr);
-  Arg reduced_into_storage_of(const std::string& op, const Arg& x, int64_t dim, const Arg& value);
 
  private:
   Arg made(Dims sizes, trace::DType type = trace::DType::kF32);

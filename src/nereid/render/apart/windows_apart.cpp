@@ -12,10 +12,6 @@ using Dims = std::vector<int64_t>;
 
 constexpr int64_t kMostOfWindows = int64_t{1} << 27;  // elements of all windows together
 
-int64_t product(const Dims& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
 // A window along each of the last dimensions.
 struct Window {
   Dims size, stride, padding, dilation;
@@ -68,7 +64,8 @@ void product_of_windows(SimplerSteps& steps, const Arg& x, const Arg& weight, co
   for (int64_t d = 0; d < dims; ++d) back.push_back(2 + d);
   const Arg found = steps.permuted(steps.viewed(sums, shape), back);
   if (groups == 1 || bias == nullptr) {
-    steps.viewed(steps.copied_into_storage_of(found, result), y, &result);
+    const Arg copy = steps.room(result, steps.sizes(found));
+    steps.viewed(steps.copied(found, &copy), y, &result);
     return;
   }
   Dims each(static_cast<size_t>(dims) + 1, 1);
@@ -117,6 +114,7 @@ bool reduce_windows(SimplerSteps& steps, const std::string& op, const Window& wi
                     const Arg& result) {
   const Arg x = *steps.tensor(0);
   const Dims from = steps.sizes(x), to = steps.sizes(result);
+  if (steps.type(x) != trace::DType::kF32) return false;
   const size_t dims = window.size.size(), leading = from.size() - dims;
   std::vector<std::pair<int64_t, int64_t>> by(from.size(), {0, 0});
   for (size_t d = 0; d < dims; ++d) {
@@ -128,8 +126,8 @@ bool reduce_windows(SimplerSteps& steps, const std::string& op, const Window& wi
   const Dims counts(to.begin() + static_cast<std::ptrdiff_t>(leading), to.end());
   const Arg seen = steps.copied(all_windows(steps, steps.padded(x, by, padding), window, counts));
   const Arg rows = steps.viewed(seen, {product(to), product(window.size)});
-  const Arg reduced = steps.reduced_into_storage_of(op, rows, 1, result);
-  steps.viewed(reduced, to, &result);
+  const Arg reduced = steps.room(result, {product(to)});
+  steps.viewed(steps.reduced(op, rows, 1, &reduced), to, &result);
   return true;
 }
 
@@ -145,7 +143,8 @@ size_t dimensions_of(const std::string& op) {
 bool convolution_apart(SimplerSteps& steps) {
   const Arg *x = steps.tensor(0), *weight = steps.tensor(1), *bias = steps.tensor(2);
   const auto& args = steps.call().args;
-  if (x == nullptr || weight == nullptr || args.size() < 9) return false;
+  if (x == nullptr || weight == nullptr || args.size() < 9 || steps.type(*x) != trace::DType::kF32)
+    return false;
   const Dims w = steps.sizes(*weight), from = steps.sizes(*x), to = steps.sizes(steps.call().result);
   if (w.size() < 3 || from.size() != w.size()) return false;
   const size_t dims = w.size() - 2;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <numeric>
 
 #include "nereid/base/file.h"
 #include "nereid/base/json.h"
